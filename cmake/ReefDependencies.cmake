@@ -5,10 +5,11 @@
 #   reef_find_mpi()              reef::mpi           if an MPI with C bindings is there
 #   reef_find_blas()             reef::blas          oneDNN (REEF_HAS_DNNL), else CBLAS (REEF_HAS_CBLAS)
 #   reef_find_cuda(AUTO|ON|OFF)  reef::cuda_toolkit  if a CUDA toolkit is there (REEF_HAS_CUDA)
-#   reef_what_lacks(OUT core|reef|cuda)              a sentence; empty where nothing does
+#   reef_find_torch()            reef::libtorch      if libtorch is there, and this compiler takes its headers
+#   reef_what_lacks(OUT core|reef|cuda|torch)        a sentence; empty where nothing does
 #   reef_check_copy(OUT VERSION DIRECTORY)           a sentence if another Reef is in this build that does
 #                                                    not go with this one; empty otherwise
-#   reef_explain_links(reef|cuda)                    once all is configured, to what links it though it lacks
+#   reef_explain_links(reef|cuda|torch)                  once all is configured, to what links it though it lacks
 #   reef_warn_of_no_optimisation()                   once all is configured, of a build without
 #
 # Those that find are macros: what find_package() sets must reach the caller's scope.
@@ -100,6 +101,30 @@ macro(reef_find_cuda reef_wanted)
   endif()
 endmacro()
 
+# By libraries and headers: TorchConfig.cmake would set flags for all that is built. Those of 1.13 are not taken by clang
+# as C++20 (an incomplete type in a std::vector).
+macro(reef_find_torch)
+  if(NOT TARGET reef::libtorch)
+    find_library(REEF_TORCH_LIBRARY torch)
+    find_library(REEF_TORCH_CPU_LIBRARY torch_cpu)
+    find_library(REEF_C10_LIBRARY c10)
+    find_path(REEF_TORCH_INCLUDE_DIR torch/csrc/api/include/torch/version.h)
+    mark_as_advanced(REEF_TORCH_LIBRARY REEF_TORCH_CPU_LIBRARY REEF_C10_LIBRARY REEF_TORCH_INCLUDE_DIR)
+    if(REEF_TORCH_LIBRARY AND REEF_TORCH_CPU_LIBRARY AND REEF_C10_LIBRARY AND REEF_TORCH_INCLUDE_DIR)
+      file(STRINGS "${REEF_TORCH_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h" REEF_TORCH_VERSION
+        REGEX "define TORCH_VERSION_MAJOR ")
+      string(REGEX MATCH "[0-9]+" REEF_TORCH_VERSION "${REEF_TORCH_VERSION}")
+      if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR REEF_TORCH_VERSION GREATER_EQUAL 2)
+        add_library(reef::libtorch INTERFACE IMPORTED GLOBAL)
+        target_link_libraries(reef::libtorch INTERFACE
+          "${REEF_TORCH_LIBRARY}" "${REEF_TORCH_CPU_LIBRARY}" "${REEF_C10_LIBRARY}")
+        target_include_directories(reef::libtorch SYSTEM INTERFACE
+          "${REEF_TORCH_INCLUDE_DIR}" "${REEF_TORCH_INCLUDE_DIR}/torch/csrc/api/include")
+      endif()
+    endif()
+  endif()
+endmacro()
+
 function(reef_what_lacks output component)
   set(lacks "")
   if(NOT TARGET Threads::Threads)
@@ -120,6 +145,12 @@ function(reef_what_lacks output component)
     endif()
   elseif(component STREQUAL "cuda" AND NOT TARGET reef::cuda_toolkit)
     string(APPEND lacks " No CUDA toolkit with cudart_static and cublasLt was found (set CUDAToolkit_ROOT).")
+  elseif(component STREQUAL "torch" AND NOT TARGET reef::libtorch)
+    if(REEF_TORCH_VERSION)
+      string(APPEND lacks " The headers of libtorch ${REEF_TORCH_VERSION} compile as C++20 with g++ alone (set CMAKE_CXX_COMPILER).")
+    else()
+      string(APPEND lacks " libtorch was not found (Debian: apt-get install libtorch-dev; elsewhere: set CMAKE_PREFIX_PATH).")
+    endif()
   endif()
   if(lacks)
     set(lacks "reef::${component} cannot be had.${lacks}")

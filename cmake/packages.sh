@@ -2,6 +2,7 @@
 #
 #   reef_install quickstart    a compiler, CMake, an MPI, oneDNN, Boost's and two other headers
 #   reef_install tests         the same, both MPIs, GoogleTest, Google Benchmark, ccache
+#   reef_install torch         what quickstart needs, and libtorch: 160 MB
 #
 # Prints the list first. Does nothing, and calls no apt, where all is there. Stops the script with
 # status 3 where it cannot install.
@@ -25,6 +26,9 @@ reef_packages() {
       [ -n "$(command -v mpicc.mpich)" ] || echo libmpich-dev mpich
       echo ccache pkg-config libgtest-dev libgmock-dev libbenchmark-dev
       ;;
+    torch)
+      echo libtorch-dev
+      ;;
   esac
 }
 
@@ -33,6 +37,12 @@ reef_installed() {
     *' installed') return 0 ;;
     *) return 1 ;;
   esac
+}
+
+# Where the compiler looks by itself, and g++ alone takes its headers.
+reef_has_torch() {
+  ${CXX:-g++} --version 2>/dev/null | grep -q 'Free Software Foundation' || return 1
+  echo '#include <torch/csrc/api/include/torch/version.h>' | ${CXX:-g++} -E -x c++ - >/dev/null 2>&1
 }
 
 reef_needs() {

@@ -1,14 +1,15 @@
 #!/bin/sh
-# sh tests/run.sh [--install-only] [--all] [--release-only] [--jobs N]
+# sh tests/run.sh [--install-only] [--all] [--release-only] [--torch] [--jobs N]
 #
 # Installs what is missing, builds the release preset and runs every test; then builds core to comm,
 # schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers through nvcc,
-#                    and headers, tests and examples built by clang++ as well, and their names read by
-#                    clang-tidy, if those are there
+#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
+#                    through nvcc, and headers, tests and examples built by clang++ as well, and their names
+#                    read by clang-tidy, if those are there
 #   --release-only   no sanitizers
+#   --torch          installs libtorch too: tests/torch runs where it is there, and is skipped elsewhere
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
 #
 # Ends with the ten slowest tests and ctest's closing lines, those of the release suite last. The
@@ -23,12 +24,14 @@ tsan_folders='support trace device comm run'
 all=no
 install_only=no
 sanitizers=yes
+torch=no
 jobs=$(reef_jobs)
 while [ $# -gt 0 ]; do
   case $1 in
     --all) all=yes ;;
     --install-only) install_only=yes ;;
     --release-only) sanitizers=no ;;
+    --torch) torch=yes ;;
     --jobs) shift; jobs=${1:?--jobs needs a number} ;;
     *) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
@@ -39,6 +42,7 @@ started=$(date +%s)
 elapsed() { echo "$(($(date +%s) - started)) s"; }
 
 reef_install tests
+[ "$torch" = no ] || reef_install torch
 [ "$install_only" = no ] || exit 0
 
 logs=build/logs
@@ -81,17 +85,19 @@ run() {
   preset=$1
   shift
   {
-    # One more than compilers: tests wait for clocks and messages half of their time.
-    ctest --test-dir "build/$preset" -j "$((jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
+    # More than compilers: tests wait for clocks and messages half of their time.
+    ctest --test-dir "build/$preset" -j "$((2 * jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
     echo $? >"$logs/$preset.status"
   } | tee "$logs/$preset.log"
   [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
 }
 
+has_torch=OFF
+if reef_has_torch; then has_torch=ON; fi
 if [ "$all" = yes ]; then
-  configure release -DREEF_CHECK_CUDA_HEADERS=ON
+  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_CHECK_BODIES=ON
 else
-  configure release
+  configure release -DREEF_ENABLE_TORCH=$has_torch
 fi
 build release
 if [ "$all" = yes ]; then

@@ -36,6 +36,22 @@ TEST(GraphHash, is_that_of_the_model_whatever_the_batch) {
   EXPECT_TRUE(differs([](nn::GptConfig& c) { c.bias = false; }));
 }
 
+TEST(GraphHash, of_given_values_is_that_of_each_of_them_and_of_no_model_without) {
+  const nn::GptConfig config{.layers = 1, .heads = 1, .channels = 4, .vocabulary = 5, .context = 4};
+  auto model = nn::gpt<device::Host, float>(config, 1);
+  const std::uint64_t before = graph::hash_of(model.dag());
+  EXPECT_EQ(graph::hash_of_given(model.dag()), std::nullopt);
+  const auto of = [&](double last) {
+    model.initialise("transformer.ln_f.bias", graph::Init::given([last](std::int64_t i) { return i == 3 ? last : 0; }));
+    return graph::hash_of_given(model.dag());
+  };
+  EXPECT_TRUE(of(1));
+  EXPECT_EQ(of(1), of(1));
+  EXPECT_NE(of(1), of(2));
+  EXPECT_EQ(graph::hash_of(model.dag()), before);
+  EXPECT_THROW(model.initialise("transformer.ln_f.bias", {graph::Init::Law::given}), OptionError);
+}
+
 }  // namespace
 
 }  // namespace reef::test

@@ -48,6 +48,13 @@ TEST(Initialise, makes_any_part_with_the_same_bits) {
   EXPECT_NE(other, whole);
 }
 
+TEST(Initialise, writes_given_values_by_their_places) {
+  graph::Parameter parameter{"w", {{3, 4}, Element::float32}, graph::Init::given([](std::int64_t i) { return 0.5 * static_cast<double>(i); }), true, {}};
+  std::vector<float> part(3);
+  graph::initialise(parameter, {1, 0, 0, 0}, part.data(), 7, 10);
+  EXPECT_EQ(part, (std::vector<float>{3.5F, 4, 4.5F}));
+}
+
 TEST(Initialise, follows_the_law_of_the_parameter) {
   graph::Parameter parameter{
       "w", {{100000}, Element::float64}, graph::Init::normal(0.25), true, {}};

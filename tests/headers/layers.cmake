@@ -6,7 +6,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 set(order core io trace profile device codec comm data schedule plan graph nn run
-  swap pipeline compress optim trainer swarm)
+  swap pipeline compress optim trainer swarm torch)
 set(axes swap pipeline compress optim)
 set(plain profile schedule plan)
 set(base core io trace)

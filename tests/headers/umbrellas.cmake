@@ -1,7 +1,7 @@
 # cmake -DINCLUDE=include/reef -P umbrellas.cmake
 #
 # reef/FOLDER.hpp includes each .hpp of its folder once and does nothing else; reef/reef.hpp does so
-# with the umbrellas. What needs CUDA (a name that begins with `cuda`) is left to those who want it.
+# with the umbrellas. What needs CUDA (a name that begins with `cuda`) or libtorch is left to those who want it.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -37,7 +37,9 @@ foreach(folder IN LISTS entries)
   file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/${folder}/*.hpp")
   list(FILTER headers EXCLUDE REGEX "/cuda")
   reef_check_umbrella("${folder}.hpp" ${headers})
-  list(APPEND umbrellas "${folder}.hpp")
+  if(NOT folder STREQUAL "torch")
+    list(APPEND umbrellas "${folder}.hpp")
+  endif()
 endforeach()
 if(NOT umbrellas)
   message(FATAL_ERROR "no folder was found under ${INCLUDE}")

@@ -119,10 +119,14 @@ TEST_P(FailureOfOneRank, ends_the_step_of_all_at_once_with_the_operators_own_wor
     ADD_FAILURE() << "no exception";
   } catch (const comm::MpiError& error) {
     EXPECT_FALSE(fails);
-    EXPECT_THAT(error.what(), HasSubstr("rank 1 reported: the fuse has blown"));
-  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 reported: reef::run: on rank 1, micro-batch 0, samples from "));
+    EXPECT_THAT(error.what(), HasSubstr("the fuse has blown"));
+  } catch (const graph::OperatorError& error) {
     EXPECT_TRUE(fails);
-    EXPECT_STREQ(error.what(), "the fuse has blown");
+    const bool forward = GetParam() == Pass::forward;
+    EXPECT_EQ(std::string(error.what()),
+              concat("reef::run: on rank 1, micro-batch 0, samples from 10: reef::graph: the ",
+                     forward ? "forward" : "backward", " of the node 'fuse' of kind Fuse has failed: the fuse has blown"));
   }
   // Every rank still has its Trainer: nobody was told by a destructor.
   MPI_Barrier(MPI_COMM_WORLD);

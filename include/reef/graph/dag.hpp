@@ -107,7 +107,7 @@ struct Dag {
   void rename(int id, std::string name);
 
   /// Lets a parameter begin otherwise than its first use says. Throws OptionError for a deviation below 0 or not
-  /// finite.
+  /// finite, or given values that are not there.
   void initialise(std::string_view name, Init init);
 
 private:

@@ -56,7 +56,11 @@ REEF_INLINE void Dag::initialise(std::string_view name, Init init) {
     throw OptionError("reef::graph: the parameter '", name, "' is to begin with normal numbers of deviation ", init.scale,
                       ".\n  fix: a finite number of 0 or more.");
   }
-  parameters[index(id)].init = init;
+  if (init.law == Init::Law::given && init.values == nullptr) {
+    throw OptionError("reef::graph: the parameter '", name, "' is to begin with given values, and there are none.\n",
+                      "  fix: Init::given(values).");
+  }
+  parameters[index(id)].init = std::move(init);
 }
 
 REEF_INLINE void Dag::check_tensor(std::string_view who, int id) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -79,7 +80,8 @@ enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 /// | state    | none: one Graph serves any number of lanes and micro-batches at once                  |
 /// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or places in memory |
 /// | errors   | ShapeError from building, the graph unchanged; OptionError for bindings that lack     |
-/// |          | something, before any operator has run                                                |
+/// |          | something, before any operator has run; OperatorError for what an operator throws that |
+/// |          | is no Error                                                                            |
 ///
 /// \code
 /// #include <reef/nn/cross_entropy.hpp>
@@ -145,7 +147,7 @@ public:
 
   /// Lets a parameter begin otherwise than its operator says. Throws ShapeError for one that is not there, and
   /// OptionError for a deviation below 0 or not finite.
-  void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, init); }
+  void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, std::move(init)); }
 
   [[nodiscard]] const Dag& dag() const { return dag_; }
 
@@ -170,46 +172,11 @@ public:
 
   /// Enlarges the workspaces to at least these sizes, so that ranks with different numbers of threads plan the
   /// same memory. Throws OptionError, and changes nothing, unless there are two sizes for each node.
-  void enlarge_workspaces(std::span<const Bytes> bytes) {
-    if (bytes.size() != 2 * dag_.nodes.size()) {
-      throw OptionError("reef::graph: ", bytes.size(), " sizes of workspaces for ",
-                        dag_.nodes.size(),
-                        " nodes.\n  fix: two a node, as workspaces() gives them.");
-    }
-    for (std::size_t n = 0; n < dag_.nodes.size(); ++n) {
-      Signature& signature = dag_.nodes[n].signature;
-      signature.forward_workspace = std::max(signature.forward_workspace, bytes[2 * n]);
-      signature.backward_workspace = std::max(signature.backward_workspace, bytes[2 * n + 1]);
-    }
-  }
+  void enlarge_workspaces(std::span<const Bytes> bytes);
 
   /// Enqueues nodes [first, last) in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
-               Forward forward) const {
-    const bool keeps = forward == Forward::keeps || forward == Forward::recomputes;
-    const bool recomputes = forward == Forward::recomputes;
-    const bool training = forward != Forward::infers;
-    const auto& locations = keeps ? segment.forward : segment.inference;
-    check(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
-          keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
-    check_tensors("value", recomputes ? segment.recompute_reads : segment.boundary_inputs,
-                  bindings.tensors);
-    check_tensors("value", recomputes ? segment.recompute_writes : segment.boundary_outputs,
-                  bindings.tensors);
-    Views views;
-    for (int n = segment.first; n < segment.last; ++n) {
-      const NodePlan& plan = segment.plan(n);
-      if (recomputes && !plan.recomputed) continue;
-      views.gather(dag_, n, locations, keeps ? plan.saved : plan.inference_saved, bindings);
-      const Location& workspace = keeps ? plan.forward_workspace : plan.inference_workspace;
-      key.op = static_cast<std::uint32_t>(n);
-      const ForwardCall<Device, T> call{lane,          views.inputs,
-                                        views.outputs, views.parameters,
-                                        views.saved,   at(workspace, bindings, bindings.tensors),
-                                        key,           training};
-      operators_[static_cast<std::size_t>(n)]->forward(call);
-    }
-  }
+               Forward forward) const;
 
   /// Enqueues the backward of nodes [first, last), last node first, after a forward that kept with the
   /// same key. Gradients of uses are added to, or overwritten: the first micro-batch.
@@ -217,45 +184,7 @@ public:
   /// A segment that splits has its input half first, its weight half any time later, with the same saved
   /// and pending memory, `weight_half_reads` and `weight_half_gradients`. The bits are those of one call.
   void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
-                bool accumulate_parameters, BackwardPart part = BackwardPart::all) const {
-    check_backward(segment, bindings, lane, part);
-    const bool weights = part == BackwardPart::weight;
-    Views views;
-    for (int n = segment.last - 1; n >= segment.first; --n) {
-      const NodePlan& plan = segment.plan(n);
-      if (!plan.active) {
-        if (!accumulate_parameters && part != BackwardPart::input) clear_uses(n, bindings, lane);
-        continue;
-      }
-      const BackwardPart of_node = !segment.splits ? BackwardPart::all
-                                   : weights       ? plan.in_weight_half
-                                                   : plan.in_input_half;
-      if (of_node == BackwardPart::none) continue;
-      views.gather(dag_, n, segment.forward, plan.saved, bindings);
-      views.gather_gradients(dag_, n, segment, bindings);
-      for (std::size_t i = 0; i < plan.zero_gradient.size() && of_node != BackwardPart::weight; ++i) {
-        const AnyView& gradient = views.output_gradients[i];
-        if (plan.zero_gradient[i] && gradient) lane.fill_zero(gradient.data(), gradient.bytes());
-      }
-      key.op = static_cast<std::uint32_t>(n);
-      const BackwardCall<Device, T> call{lane,
-                                         views.inputs,
-                                         views.outputs,
-                                         views.parameters,
-                                         views.saved,
-                                         views.output_gradients,
-                                         views.input_gradients,
-                                         plan.input_gradient,
-                                         views.parameter_gradients,
-                                         accumulate_parameters,
-                                         at(weights ? plan.weight_workspace : plan.backward_workspace,
-                                            bindings, bindings.tensors),
-                                         key,
-                                         of_node};
-      operators_[static_cast<std::size_t>(n)]->backward(call);
-      if (!weights) add_scratch(n, plan, segment, bindings, lane, views);
-    }
-  }
+                bool accumulate_parameters, BackwardPart part = BackwardPart::all) const;
 
 private:
   /// A shape that cannot be is told with the node that it is for.
@@ -268,6 +197,24 @@ private:
       throw ShapeError("reef::graph: the node '", call.node, "' of kind ", call.kind,
                        " has no shape for a tensor or parameter: ", error.what(),
                        "\n  fix: numbers of the operator that fit its inputs.");
+    }
+  }
+
+  /// What is thrown that is no Error is told with the node that it is of.
+  template <class F>
+  void run_node(int n, std::string_view what, const F& function) const {
+    const auto failed = [&](const char* said) {
+      const Node& node = dag_.node_at(n);
+      return OperatorError("reef::graph: the ", what, " of the node '", node.name, "' of kind ", node.kind, " has failed: ", said);
+    };
+    try {
+      function(*operators_[static_cast<std::size_t>(n)]);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw failed(error.what());
+    } catch (...) {
+      throw failed("it has thrown what is no std::exception.");
     }
   }
 
@@ -456,5 +403,89 @@ private:
   Dag dag_;
   std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>> operators_;
 };
+
+template <device::device Device, real T>
+void Graph<Device, T>::enlarge_workspaces(std::span<const Bytes> bytes) {
+  if (bytes.size() != 2 * dag_.nodes.size()) {
+    throw OptionError("reef::graph: ", bytes.size(), " sizes of workspaces for ",
+                      dag_.nodes.size(),
+                      " nodes.\n  fix: two a node, as workspaces() gives them.");
+  }
+  for (std::size_t n = 0; n < dag_.nodes.size(); ++n) {
+    Signature& signature = dag_.nodes[n].signature;
+    signature.forward_workspace = std::max(signature.forward_workspace, bytes[2 * n]);
+    signature.backward_workspace = std::max(signature.backward_workspace, bytes[2 * n + 1]);
+  }
+}
+
+template <device::device Device, real T>
+void Graph<Device, T>::forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
+             Forward forward) const {
+  const bool keeps = forward == Forward::keeps || forward == Forward::recomputes;
+  const bool recomputes = forward == Forward::recomputes;
+  const bool training = forward != Forward::infers;
+  const auto& locations = keeps ? segment.forward : segment.inference;
+  check(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
+        keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
+  check_tensors("value", recomputes ? segment.recompute_reads : segment.boundary_inputs,
+                bindings.tensors);
+  check_tensors("value", recomputes ? segment.recompute_writes : segment.boundary_outputs,
+                bindings.tensors);
+  Views views;
+  for (int n = segment.first; n < segment.last; ++n) {
+    const NodePlan& plan = segment.plan(n);
+    if (recomputes && !plan.recomputed) continue;
+    views.gather(dag_, n, locations, keeps ? plan.saved : plan.inference_saved, bindings);
+    const Location& workspace = keeps ? plan.forward_workspace : plan.inference_workspace;
+    key.op = static_cast<std::uint32_t>(n);
+    const ForwardCall<Device, T> call{lane,          views.inputs,
+                                      views.outputs, views.parameters,
+                                      views.saved,   at(workspace, bindings, bindings.tensors),
+                                      key,           training};
+    run_node(n, "forward", [&](const auto& op) { op.forward(call); });
+  }
+}
+
+template <device::device Device, real T>
+void Graph<Device, T>::backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
+              bool accumulate_parameters, BackwardPart part) const {
+  check_backward(segment, bindings, lane, part);
+  const bool weights = part == BackwardPart::weight;
+  Views views;
+  for (int n = segment.last - 1; n >= segment.first; --n) {
+    const NodePlan& plan = segment.plan(n);
+    if (!plan.active) {
+      if (!accumulate_parameters && part != BackwardPart::input) clear_uses(n, bindings, lane);
+      continue;
+    }
+    const BackwardPart of_node = !segment.splits ? BackwardPart::all
+                                 : weights       ? plan.in_weight_half
+                                                 : plan.in_input_half;
+    if (of_node == BackwardPart::none) continue;
+    views.gather(dag_, n, segment.forward, plan.saved, bindings);
+    views.gather_gradients(dag_, n, segment, bindings);
+    for (std::size_t i = 0; i < plan.zero_gradient.size() && of_node != BackwardPart::weight; ++i) {
+      const AnyView& gradient = views.output_gradients[i];
+      if (plan.zero_gradient[i] && gradient) lane.fill_zero(gradient.data(), gradient.bytes());
+    }
+    key.op = static_cast<std::uint32_t>(n);
+    const BackwardCall<Device, T> call{lane,
+                                       views.inputs,
+                                       views.outputs,
+                                       views.parameters,
+                                       views.saved,
+                                       views.output_gradients,
+                                       views.input_gradients,
+                                       plan.input_gradient,
+                                       views.parameter_gradients,
+                                       accumulate_parameters,
+                                       at(weights ? plan.weight_workspace : plan.backward_workspace,
+                                          bindings, bindings.tensors),
+                                       key,
+                                       of_node};
+    run_node(n, "backward", [&](const auto& op) { op.backward(call); });
+    if (!weights) add_scratch(n, plan, segment, bindings, lane, views);
+  }
+}
 
 }  // namespace reef::inline v0::graph

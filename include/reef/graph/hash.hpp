@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <reef/graph/dag.hpp>
 
@@ -16,6 +17,10 @@ namespace reef::inline v0::graph {
 /// const std::uint64_t model = graph::hash_of(dag);
 /// \endcode
 std::uint64_t hash_of(const Dag& dag);
+
+/// The values that parameters are given to begin with, as a number; nothing where none are. Ranks compare it, a
+/// checkpoint does not. Cost: a pass over these values.
+std::optional<std::uint64_t> hash_of_given(const Dag& dag);
 
 }  // namespace reef::inline v0::graph
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
@@ -23,6 +25,18 @@ REEF_INLINE std::uint64_t hash_of(const Dag& dag) {
   }
   if (dag.loss + 1 != static_cast<int>(dag.tensors.size())) hash.add(dag.loss);  // else it is what comes last
   return hash.value();
+}
+
+REEF_INLINE std::optional<std::uint64_t> hash_of_given(const Dag& dag) {
+  Hash hash;
+  bool any = false;
+  for (const Parameter& parameter : dag.parameters) {
+    if (parameter.init.law != Init::Law::given) continue;
+    any = true;
+    hash.add(parameter.name);
+    for (std::int64_t i = 0; i < parameter.spec.shape.size(); ++i) hash.add((*parameter.init.values)(i));
+  }
+  return any ? std::optional(hash.value()) : std::nullopt;
 }
 
 }  // namespace reef::inline v0::graph

@@ -326,6 +326,10 @@ private:
 
 inline io::Json json_of_init(const Init& init) {
   if (init.law == Init::Law::normal) return init.scale;
+  if (init.law == Init::Law::given) {
+    throw OptionError("reef::graph: a parameter begins with given values, which a model file does not hold.\n"
+                      "  fix: zeros, ones or normal numbers there; trained weights are in a checkpoint.");
+  }
   return init.law == Init::Law::ones ? "ones" : "zeros";
 }
 

@@ -14,6 +14,13 @@
 
 namespace reef::inline v0::graph {
 
+/// What an operator has thrown that is no Error: the node, and its words; of one that a Trainer runs, also the rank, the
+/// micro-batch and its samples. What it was to write is unspecified.
+class OperatorError : public Error {
+public:
+  using Error::Error;
+};
+
 /// What an operator knows when it states its signature: its inputs, not their values.
 template <class Device, real T>
 struct SignatureCall {

@@ -36,7 +36,7 @@ ParameterLayout parameter_layout(const Dag& dag);
 /// Writes the parameter's initial elements [first, last) to target[0], target[1], ...
 ///
 /// Element i depends on the key and on i alone: any part can be made anywhere, in any order, with
-/// the same bits. The key of a parameter is {seed, 0, 0, its id}.
+/// the same bits. The key of a parameter is {seed, 0, 0, its id}. Given values depend on no key.
 template <real T>
 void initialise(const Parameter& parameter, const DrawKey& key, T* target, std::int64_t first,
                 std::int64_t last) {
@@ -57,6 +57,9 @@ void initialise(const Parameter& parameter, const DrawKey& key, T* target, std::
       }
       return;
     }
+    case Init::Law::given:
+      for (std::int64_t i = first; i < last; ++i) target[i - first] = static_cast<T>((*parameter.init.values)(i));
+      return;
   }
 }
 

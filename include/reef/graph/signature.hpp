@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/core/element.hpp>
@@ -28,15 +32,20 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-/// How a parameter begins: all zeros, all ones, or independent normal numbers of deviation `scale`.
+/// How a parameter begins: all zeros, all ones, independent normal numbers of deviation `scale`, or `values`, which give
+/// the element at a place in its rows. Those are the same on all ranks: a Trainer compares their hash.
 struct Init {
-  enum class Law : std::uint8_t { zeros, ones, normal };
+  enum class Law : std::uint8_t { zeros, ones, normal, given };
+  using Values = std::function<double(std::int64_t)>;
+
   Law law = Law::zeros;
   double scale = 0;
+  std::shared_ptr<const Values> values{};
 
   static Init zeros() { return {Law::zeros, 0}; }
   static Init ones() { return {Law::ones, 0}; }
   static Init normal(double scale) { return {Law::normal, scale}; }
+  static Init given(Values values) { return {Law::given, 0, std::make_shared<const Values>(std::move(values))}; }
 
   friend bool operator==(const Init&, const Init&) = default;
 };
@@ -64,6 +73,7 @@ struct Share {
 /// | outputs                | the tensors that forward writes                                        |
 /// | saved                  | what forward keeps for backward beside its inputs and outputs          |
 /// | *_workspace            | bytes of scratch memory that one call needs, 64-byte aligned           |
+/// | heap_bytes             | memory of its own that a call takes and gives back: not in what is planned |
 /// | backward_reads_*       | whether backward reads the values of the inputs, of the outputs        |
 /// | forward_shares         | output may lie where input lies: forward then runs in place            |
 /// | gradient_shares        | the input's gradient may lie where the output's lies: backward in place |
@@ -80,6 +90,7 @@ struct Signature {
   std::vector<ParameterSpec> parameters;
   Bytes forward_workspace = 0;
   Bytes backward_workspace = 0;
+  Bytes heap_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
   bool backward_reads_inputs = true;

@@ -21,6 +21,17 @@ namespace reef::inline v0::run {
 
 namespace detail {
 
+/// Runs code of a micro-batch's operators: what one of them throws is told with the rank and the micro-batch.
+template <class Context, class F>
+void run_operators(const Context& context, int micro_batch, const F& function) {
+  try {
+    function();
+  } catch (const graph::OperatorError& error) {
+    throw graph::OperatorError("reef::run: on rank ", context.rank(), ", micro-batch ", micro_batch, ", samples from ",
+                               context.first_sample(micro_batch), ": ", error.what());
+  }
+}
+
 /// The addresses of an instruction's operands, which it finds through the instruction's view: so a pass that gives an
 /// operand another storage changes where the code works.
 template <device::device Device, real T, real Gradient>
@@ -259,8 +270,9 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
     const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
     return [&context, &segment, what, j = i.micro_batch,
             bindings = std::move(bindings)](DeviceLane& lane) {
-      context.graph.forward(segment, bindings, lane,
-                            {context.state.seed, context.first_sample(j), 0, 0}, what);
+      detail::run_operators(context, j, [&] {
+        context.graph.forward(segment, bindings, lane, {context.state.seed, context.first_sample(j), 0, 0}, what);
+      });
     };
   };
   handlers.on_lane(kinds::forward, [&context, forward](const Instruction& i) {
@@ -282,8 +294,10 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
       return [&context, &segment = view.segment(), part = view.part(), j = backward.micro_batch,
               accumulate = !begins_sum(backward),
               bindings = Operands::of_backward(context, backward, view)](DeviceLane& lane) {
-        context.graph.backward(segment, bindings, lane,
-                               {context.state.seed, context.first_sample(j), 0, 0}, accumulate, part);
+        detail::run_operators(context, j, [&] {
+          context.graph.backward(segment, bindings, lane, {context.state.seed, context.first_sample(j), 0, 0}, accumulate,
+                                 part);
+        });
       };
     });
   }

@@ -24,6 +24,8 @@ namespace reef::inline v0 {
 /// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device,    |
 /// |                 | and of a model that is swapped weights, gradients, optimizer state and     |
 /// |                 | stashes                                                                    |
+/// | heap_bytes      | what the operator that takes the most of the host's memory in a call takes there, beside   |
+/// |                 | all that is planned: of libtorch modules                                   |
 /// | flops           | forward, recomputation and backward of this rank's micro-batches, as the   |
 /// |                 | operators count; of a rule that takes whole matrices its products too      |
 /// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node     |
@@ -50,6 +52,7 @@ struct StepEstimate {
   Bytes rest = 0;  ///< batches, sums, scalars
   Bytes device_bytes = 0;
   Bytes host_bytes = 0;
+  Bytes heap_bytes = 0;
   double flops = 0;
   Bytes sent = 0;
   std::uint64_t messages = 0;
@@ -62,7 +65,9 @@ struct StepEstimate {
                   format_bytes(optimizer_state), "\nactivations ", format_bytes(activations),
                   "\nworkspaces ", format_bytes(workspaces), "\nrest ", format_bytes(rest),
                   "\ndevice memory in all ", format_bytes(device_bytes), "\npinned host memory ",
-                  format_bytes(host_bytes), "\nfloating-point operations ", flops, "\nsent ",
+                  format_bytes(host_bytes),
+                  heap_bytes > 0 ? concat("\nbeside these, of operators in a call ", format_bytes(heap_bytes)) : "",
+                  "\nfloating-point operations ", flops, "\nsent ",
                   format_bytes(sent), " in ", messages, " messages",
                   steps > 1 ? concat(", both in ", steps, " steps") : "", "\n");
   }
@@ -133,6 +138,12 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   for (std::size_t id = 0; id < program.storages.size(); ++id) {
     const schedule::Storage& storage = program.storages[id];
     if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
+  }
+  for (const int s : builder.segments()) {
+    const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
+    for (int n = segment.first; n < segment.last; ++n) {
+      result.heap_bytes = std::max(result.heap_bytes, builder.plan.dag->node_at(n).signature.heap_bytes);
+    }
   }
   add_arenas(result, training.placement);
   return result;

@@ -139,6 +139,7 @@ std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const Options& opt
   add("plan of a step", "hash ", plan);
   add("model", dag.parameters.size(), " parameters with ", dag.parameter_count(),
       " elements, hash ", graph::hash_of(dag));
+  if (const auto given = graph::hash_of_given(dag)) add("values that parameters begin with", "hash ", *given);
   add("shapes of the inputs", inputs);
   add("bucket_bytes", options.bucket_bytes);
   add("communication.piece_bytes", options.communication.piece_bytes);

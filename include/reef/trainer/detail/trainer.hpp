@@ -159,6 +159,7 @@ template <class... Policies>
 void Trainer<Policies...>::require_same_plan() {
   Hash plan;
   plan.add(graph::hash_of(model_.dag()));
+  if (const auto given = graph::hash_of_given(model_.dag())) plan.add(*given);
   plan_.topology.add_to(plan);
   detail::hooks::add_to<Optim>(plan, options_.optim);
   detail::hooks::add_to<Swap>(plan, options_.swap);

@@ -1,0 +1,5 @@
+#pragma once
+
+// Not part of reef.hpp: it needs libtorch, and a program that names reef::torch.
+
+#include <reef/torch/module.hpp>

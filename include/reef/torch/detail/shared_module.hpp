@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/core/random.hpp>
+#include <reef/core/tensor_view.hpp>
+#include <reef/torch/detail/forward.hpp>
+
+namespace reef::inline v0::torch::detail {
+
+struct Named {
+  std::string name;
+  at::Tensor tensor;    ///< the module's
+  at::Tensor original;  ///< what it held when the module was given
+};
+
+inline at::ScalarType type_of(Element element) {
+  switch (element) {
+    case Element::float32: return at::kFloat;
+    case Element::float64: return at::kDouble;
+    case Element::int32: return at::kInt;
+    case Element::uint8: return at::kByte;
+    case Element::bfloat16: return at::kBFloat16;
+  }
+  return at::kFloat;
+}
+
+inline std::vector<std::int64_t> sizes_of(const Shape& shape) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
+  return sizes;
+}
+
+/// A tensor that lies where the view lies.
+inline at::Tensor tensor_of(const AnyView& view) {
+  return at::from_blob(view.data(), sizes_of(view.shape()), at::TensorOptions(type_of(view.element())));
+}
+
+inline std::uint64_t hash_of(const at::Tensor& tensor) {
+  const at::Tensor rows = tensor.detach().contiguous();
+  Hash hash;
+  hash.add(std::string_view(static_cast<const char*>(rows.data_ptr()), rows.nbytes()));
+  return hash.value();
+}
+
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  return std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
+}
+
+/// A module with the tensors in it, of which a Call may take hold.
+struct SharedModule {
+  std::shared_ptr<::torch::nn::Module> module;
+  Forward forward;
+  int threads = 1;
+  std::vector<Named> parameters;  ///< those that have a gradient, each once
+  std::vector<Named> constants;   ///< buffers, and parameters without a gradient
+};
+
+/// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, so many
+/// threads, and parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before.
+class Call {
+public:
+  Call(const SharedModule& shared, bool training, const DrawKey& key, at::ScalarType type,
+       std::span<const AnyView> views = {})
+      : lock_(mutex()),
+        shared_(shared),
+        generator_(at::detail::getDefaultCPUGenerator()),
+        state_(generator_.get_state()),
+        threads_(at::get_num_threads()) {
+    const ::torch::NoGradGuard no_gradients;
+    try {
+      at::set_num_threads(shared.threads);
+      if (shared.module->is_training() != training) shared.module->train(training);
+      for (std::size_t i = 0; i < shared.parameters.size(); ++i) {
+        const Named& parameter = shared.parameters[i];
+        const at::Tensor value =
+            views.empty() ? parameter.original : tensor_of(views[i]).view(parameter.original.sizes());
+        hold(parameter, value.to(type));
+      }
+      for (const Named& constant : shared.constants) {
+        if (constant.original.is_floating_point()) hold(constant, constant.original.to(type));
+      }
+      generator_.set_current_seed(Hash().add(key.seed).add(key.sample).add(key.draw).add(key.op).value());
+    } catch (...) {
+      leave();
+      throw;
+    }
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() { leave(); }
+
+  /// What the module makes of the inputs, each output contiguous. Throws what the module throws, and ShapeError where it
+  /// has written to an input or a parameter.
+  [[nodiscard]] Tensors operator()(const Tensors& inputs) const {
+    std::vector<std::uint32_t> before;
+    for (const at::Tensor& input : inputs) before.push_back(versions(input));
+    for (const Named& parameter : shared_.parameters) before.push_back(versions(parameter.tensor));
+    Tensors outputs = shared_.forward(inputs);
+    std::size_t i = 0;
+    const auto require_same = [&](const at::Tensor& tensor, const std::string& what) {
+      if (versions(tensor) == before[i++]) return;
+      throw ShapeError("reef::torch: the module ", shared_.module->name(), " writes to its ", what,
+                       ", which others read.\n  fix: an operation that is not in place.");
+    };
+    for (std::size_t k = 0; k < inputs.size(); ++k) require_same(inputs[k], concat("input ", k));
+    for (const Named& parameter : shared_.parameters) require_same(parameter.tensor, concat("parameter '", parameter.name, "'"));
+    return outputs;
+  }
+
+private:
+  static std::mutex& mutex() {
+    static std::mutex one;  // the default generator is one of the process
+    return one;
+  }
+
+  static std::uint32_t versions(const at::Tensor& tensor) { return static_cast<std::uint32_t>(tensor._version()); }
+
+  void hold(const Named& named, const at::Tensor& value) {
+    at::Tensor(named.tensor).set_data(value);
+  }
+
+  void leave() noexcept {
+    for (const Named& parameter : shared_.parameters) hold(parameter, parameter.original);
+    for (const Named& constant : shared_.constants) hold(constant, constant.original);
+    generator_.set_state(state_);
+    at::set_num_threads(threads_);
+  }
+
+  std::scoped_lock<std::mutex> lock_;
+  const SharedModule& shared_;
+  at::Generator generator_;
+  at::Tensor state_;
+  int threads_;
+};
+
+}  // namespace reef::inline v0::torch::detail

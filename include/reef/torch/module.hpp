@@ -1,0 +1,395 @@
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/operator.hpp>
+#include <reef/torch/detail/forward.hpp>
+#include <reef/torch/detail/meter.hpp>
+#include <reef/torch/detail/shared_module.hpp>
+
+namespace reef::inline v0::torch {
+
+struct ModuleOptions {
+  int threads = 1;       ///< of libtorch in each call, whatever the device has: the bits may depend on it
+  Bytes heap_bytes = 0;  ///< the most that tensors of a call may take; 0: no limit
+};
+
+/// A libtorch module as an operator.
+///
+///     outputs = module.forward(inputs);   backward: the same forward again under autograd, and its gradients
+///
+/// | inputs     | of the graph's element type; int32 arrives as int64, uint8 as it is                     |
+/// | outputs    | a tensor, or a tuple, array or vector of them; floating-point; without axes: a loss, fp32 of a bf16 graph |
+/// | parameters | "node.name", as named_parameters() calls them; they begin with the values that the module has   |
+/// |            | when the node is added. Reef owns them: the module sees them for the time of a call     |
+/// | frozen     | what has requires_grad(false) is a constant, as are buffers                             |
+/// | decay      | of parameters with two axes or more                                                     |
+/// | bf16       | weights and inputs are widened: the module computes in fp32                             |
+/// | random     | libtorch's default generator begins each call with a number of the key: seed, sample, node; backward draws as forward did |
+/// | threads    | ModuleOptions::threads, whatever the device has                                         |
+/// | memory     | saves its inputs alone. The tensors of a call are outside the exact peak: Signature::heap_bytes has     |
+/// |            | what they took when the node was added, StepEstimate too. The values that parameters begin with stay |
+/// |            | in the module                                                                           |
+/// | once       | one call of a module at a time in a process                                             |
+/// | errors     | ShapeError, when the node is added, for a module that writes to inputs, parameters or buffers (running |
+/// |            | statistics), or gives other bits at a second call; MemoryError for a call above heap_bytes       |
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int y = g.add("head", reef::torch::Module(::torch::nn::Linear(64, 10)), {x})[0];
+/// \endcode
+class Module {
+public:
+  static constexpr std::string_view kind = "TorchModule";
+
+  /// Calls module->forward with as many tensors as the node has inputs, at most 8.
+  template <class M>
+    requires std::derived_from<M, ::torch::nn::Module>
+  explicit Module(std::shared_ptr<M> module, ModuleOptions options = {})
+      : Module(std::move(module), detail::call_forward<M>, options) {
+    static_assert(detail::has_forward<M>,
+                  "reef::torch::Module: no forward of this module takes 1 to 8 tensors and gives tensors.\n"
+                  "  fix: Module(module, [](M& module, const reef::torch::Tensors& inputs) { return reef::torch::Tensors{...}; })");
+  }
+
+  /// Of what TORCH_MODULE makes: torch::nn::Linear(3, 4).
+  template <class Holder>
+    requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
+  explicit Module(const Holder& holder, ModuleOptions options = {}) : Module(holder.ptr(), options) {}
+
+  /// Calls the function with the module and the node's inputs.
+  template <class M, class F>
+    requires std::derived_from<M, ::torch::nn::Module> && std::is_invocable_r_v<Tensors, const F&, M&, const Tensors&>
+  Module(std::shared_ptr<M> module, F function, ModuleOptions options = {})
+      : options_(options), shared_(std::make_shared<detail::SharedModule>()) {
+    if (module == nullptr) throw OptionError("reef::torch::Module: there is no module.\n  fix: one that was made.");
+    if (options.threads < 1) {
+      throw OptionError("reef::torch::Module: ", options.threads, " threads.\n  fix: 1 or more.");
+    }
+    shared_->forward = [raw = module.get(), function = std::move(function)](const Tensors& inputs) {
+      return function(*raw, inputs);
+    };
+    shared_->module = std::move(module);
+    shared_->threads = options.threads;
+    collect();
+  }
+
+  /// Calls the module twice, with autograd and without, with made-up inputs: normal numbers, and integers that are 0.
+  template <real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
+    Trial trial;
+    try {
+      trial = attempt<T>(call);
+    } catch (const c10::Error& error) {
+      throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(), " cannot be called with inputs of these shapes: ",
+                       error.what_without_backtrace(), "\n  fix: inputs that its forward takes.");
+    }
+    graph::Signature result;
+    result.attributes = attributes();
+    for (const at::Tensor& output : trial.outputs) result.outputs.push_back(spec_of<T>(call, output));
+    for (const detail::Named& parameter : shared_->parameters) result.parameters.push_back(spec_of(parameter));
+    result.forward_flops = trial.flops;
+    result.backward_flops = 3 * trial.flops;
+    result.heap_bytes = trial.heap_bytes;
+    return result;
+  }
+
+  template <real T>
+  void forward(const graph::ForwardCall<device::Host, T>& call) const {
+    named([&] { call.lane.parallel(1, [&](std::int64_t /*part*/) { run_forward(call); }); });
+  }
+
+  template <real T>
+  void backward(const graph::BackwardCall<device::Host, T>& call) const {
+    named([&] { call.lane.parallel(1, [&](std::int64_t /*part*/) { run_backward(call); }); });
+  }
+
+  [[nodiscard]] std::string name() const { return shared_->module->name(); }
+  [[nodiscard]] const std::shared_ptr<::torch::nn::Module>& module() const { return shared_->module; }
+
+private:
+  struct Trial {
+    Tensors outputs;
+    double flops = 0;
+    Bytes heap_bytes = 0;  ///< the most of a forward and a backward
+  };
+
+  template <real T>
+  static constexpr at::ScalarType computes_in = std::is_same_v<sum_t<T>, double> ? at::kDouble : at::kFloat;
+
+  void collect() {
+    std::vector<const void*> seen;
+    const auto is_new = [&](const at::Tensor& tensor) {
+      if (std::find(seen.begin(), seen.end(), tensor.unsafeGetTensorImpl()) != seen.end()) return false;
+      seen.push_back(tensor.unsafeGetTensorImpl());
+      return true;
+    };
+    for (const auto& entry : shared_->module->named_parameters()) {
+      const at::Tensor& tensor = entry.value();
+      if (!tensor.defined() || !is_new(tensor)) continue;
+      require_on_host(entry.key(), tensor);
+      if (!tensor.is_contiguous()) {
+        throw ShapeError("reef::torch: the parameter '", entry.key(), "' of ", name(), " is not contiguous.\n  fix: contiguous().");
+      }
+      auto& list = tensor.requires_grad() ? shared_->parameters : shared_->constants;
+      list.push_back({entry.key(), tensor, tensor.variable_data()});
+    }
+    for (const auto& entry : shared_->module->named_buffers()) {
+      const at::Tensor& tensor = entry.value();
+      if (!tensor.defined() || !is_new(tensor)) continue;
+      require_on_host(entry.key(), tensor);
+      shared_->constants.push_back({entry.key(), tensor, tensor.variable_data()});
+    }
+  }
+
+  void require_on_host(const std::string& which, const at::Tensor& tensor) const {
+    if (tensor.device().is_cpu() && tensor.layout() == at::kStrided) return;
+    throw ShapeError("reef::torch: the tensor '", which, "' of ", name(), " is not a dense tensor in host memory.\n",
+                     "  fix: module->to(torch::kCPU); Reef's own operators run on a GPU.");
+  }
+
+  /// What decides the results beside inputs and parameters: how the module prints itself, its constants, and threads.
+  [[nodiscard]] std::string attributes() const {
+    std::ostringstream printed;
+    printed << *shared_->module;
+    std::string text = printed.str();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    Hash constants;
+    for (const detail::Named& constant : shared_->constants) {
+      constants.add(constant.name).add(detail::hash_of(constant.original));
+    }
+    return concat(text, ", constants ", constants.value(), ", threads ", options_.threads);
+  }
+
+  template <real T>
+  graph::TensorSpec spec_of(const graph::SignatureCall<device::Host, T>& call, const at::Tensor& output) const {
+    if (!output.defined() || !output.is_floating_point()) {
+      throw ShapeError("reef::torch: the node '", call.node, "': an output of ", name(), " is ",
+                       output.defined() ? c10::toString(output.scalar_type()) : "undefined",
+                       ".\n  fix: outputs that are floating-point numbers.");
+    }
+    const Shape shape = shape_of(output, concat("an output of the node '", call.node, "'"));
+    return shape.rank() == 0 ? call.sums(shape) : call.tensor(shape);
+  }
+
+  graph::ParameterSpec spec_of(const detail::Named& parameter) const {
+    const at::Tensor values = parameter.original.dtype() == at::kDouble ? parameter.original : parameter.original.to(at::kFloat);
+    const auto value = [values](std::int64_t i) {
+      return values.dtype() == at::kDouble ? values.template data_ptr<double>()[i]
+                                           : static_cast<double>(values.template data_ptr<float>()[i]);
+    };
+    // What has more axes than a Shape has rows of all but the first.
+    const Shape shape = values.dim() <= static_cast<std::int64_t>(Shape::max_rank)
+                            ? shape_of(values, parameter.name)
+                            : Shape{values.size(0), values.numel() / values.size(0)};
+    return {parameter.name, shape, graph::Init::given(value), values.dim() >= 2, is_linear(parameter)};
+  }
+
+  [[nodiscard]] bool is_linear(const detail::Named& parameter) const {
+    for (const auto& child : shared_->module->modules()) {
+      const auto* const linear = dynamic_cast<const ::torch::nn::LinearImpl*>(child.get());
+      if (linear != nullptr && linear->weight.is_same(parameter.tensor)) return true;
+    }
+    return false;
+  }
+
+  static Shape shape_of(const at::Tensor& tensor, const std::string& what) {
+    const auto sizes = tensor.sizes();
+    switch (sizes.size()) {
+      case 0: return {};
+      case 1: return {sizes[0]};
+      case 2: return {sizes[0], sizes[1]};
+      case 3: return {sizes[0], sizes[1], sizes[2]};
+      case 4: return {sizes[0], sizes[1], sizes[2], sizes[3]};
+      default:
+        throw ShapeError("reef::torch: ", what, " has ", sizes.size(), " axes.\n  fix: at most 4, by view().");
+    }
+  }
+
+  static at::Tensor input_of(const AnyView& view, at::ScalarType type) {
+    const at::Tensor tensor = detail::tensor_of(view);
+    if (view.element() == Element::int32) return tensor.to(at::kLong);
+    return view.element() == Element::uint8 ? tensor : tensor.to(type);
+  }
+
+  template <real T>
+  Trial attempt(const graph::SignatureCall<device::Host, T>& call) const {
+    const auto type = computes_in<T>;
+    std::vector<std::uint64_t> before;
+    for (const detail::Named& constant : shared_->constants) before.push_back(detail::hash_of(constant.original));
+    const auto inputs = [&](bool differentiable) {
+      Tensors made;
+      for (const graph::TensorSpec& spec : call.inputs) {
+        const auto sizes = detail::sizes_of(spec.shape);
+        if (!is_real(spec.element)) {
+          made.push_back(at::zeros(sizes, spec.element == Element::int32 ? at::kLong : at::kByte));
+        } else {
+          made.push_back(at::randn(sizes, at::TensorOptions(type)).set_requires_grad(differentiable));
+        }
+      }
+      return made;
+    };
+    Trial trial;
+    {
+      const detail::Call module(*shared_, true, {}, type);
+      const ::torch::NoGradGuard no_gradients;
+      const Tensors given = inputs(false);
+      const detail::FlopMeter flops;
+      const detail::HeapMeter heap;
+      trial.outputs = module(given);
+      trial.flops = flops.flops();
+      trial.heap_bytes = heap.peak();
+    }
+    {
+      const detail::Call module(*shared_, true, {}, type);
+      const Tensors given = inputs(true);
+      const detail::HeapMeter heap;
+      const Tensors outputs = module(given);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (detail::same_bits(outputs[i], trial.outputs[i])) continue;
+        throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(),
+                         " gives other bits at a second call with the same inputs and random numbers.\n"
+                         "  why: the backward calls it again, and it is to compute the same there.\n"
+                         "  fix: random numbers of libtorch's default generator alone, and nothing kept between calls.");
+      }
+      Tensors wanted;
+      for (const at::Tensor& input : given) {
+        if (input.requires_grad()) wanted.push_back(input);
+      }
+      for (const detail::Named& parameter : shared_->parameters) wanted.push_back(parameter.tensor);
+      Tensors seeds;
+      for (const at::Tensor& output : outputs) seeds.push_back(at::ones_like(output));
+      gradients(outputs, wanted, seeds);
+      trial.heap_bytes = std::max(trial.heap_bytes, heap.peak());
+    }
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const detail::Named& constant = shared_->constants[i];
+      if (detail::hash_of(constant.original) == before[i]) continue;
+      throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(), " changes its buffer '", constant.name,
+                       "' in a forward.\n"
+                       "  why: a backward calls the forward again, and ranks and micro-batches would differ.\n"
+                       "  fix: track_running_stats(false) of a batch norm, or another norm (torch::nn::GroupNorm).");
+    }
+    return trial;
+  }
+
+  /// Of those that nothing depends on: undefined.
+  static Tensors gradients(const Tensors& outputs, const Tensors& wanted, const Tensors& seeds) {
+    Tensors from;
+    Tensors with;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].requires_grad() || !seeds[i].defined()) continue;
+      from.push_back(outputs[i]);
+      with.push_back(seeds[i]);
+    }
+    if (from.empty() || wanted.empty()) return Tensors(wanted.size());
+    return ::torch::autograd::grad(from, wanted, with, c10::nullopt, false, true);
+  }
+
+  static void write(const AnyView& to, const at::Tensor& gradient, bool accumulate) {
+    at::Tensor target = detail::tensor_of(to);
+    if (gradient.defined()) {
+      const at::Tensor shaped = gradient.reshape(target.sizes());
+      accumulate ? target.add_(shaped) : target.copy_(shaped);
+    } else if (!accumulate) {
+      target.zero_();
+    }
+  }
+
+  /// What the module throws that is no Error is told with its name; libtorch's own without the stack.
+  template <class F>
+  void named(const F& function) const {
+    try {
+      function();
+    } catch (const Error&) {
+      throw;
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(concat(name(), ": ", error.what_without_backtrace()));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(concat(name(), ": ", error.what()));
+    }
+  }
+
+  template <real T>
+  void run_forward(const graph::ForwardCall<device::Host, T>& call) const {
+    const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
+    const ::torch::NoGradGuard no_gradients;
+    const detail::HeapMeter heap;
+    Tensors inputs;
+    for (const AnyView& view : call.inputs) inputs.push_back(input_of(view, computes_in<T>));
+    const Tensors outputs = module(inputs);
+    require_outputs(outputs, call.outputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], outputs[i], false);
+    require_within(heap, "forward");
+  }
+
+  template <real T>
+  void run_backward(const graph::BackwardCall<device::Host, T>& call) const {
+    const detail::Call module(*shared_, true, call.key, computes_in<T>, call.parameters);
+    const detail::HeapMeter heap;
+    Tensors inputs;
+    Tensors wanted;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      inputs.push_back(input_of(call.inputs[i], computes_in<T>));
+      if (!call.wants(i)) continue;
+      wanted.push_back(inputs.back().set_requires_grad(true));
+    }
+    for (const detail::Named& parameter : shared_->parameters) wanted.push_back(parameter.tensor);
+    const ::torch::AutoGradMode with_gradients(true);
+    const Tensors outputs = module(inputs);
+    Tensors seeds;
+    for (const AnyView& view : call.output_gradients) {
+      seeds.push_back(view ? detail::tensor_of(view).to(computes_in<T>) : at::Tensor());
+    }
+    const Tensors results = gradients(outputs, wanted, seeds);
+    const ::torch::NoGradGuard no_gradients;
+    std::size_t k = 0;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      if (call.wants(i)) write(call.input_gradients[i], results[k++], call.accumulates(i));
+    }
+    for (const AnyView& view : call.parameter_gradients) write(view, results[k++], call.accumulate_parameters);
+    require_within(heap, "backward");
+  }
+
+  void require_outputs(const Tensors& outputs, std::span<const AnyView> views) const {
+    bool same = outputs.size() == views.size();
+    for (std::size_t i = 0; same && i < outputs.size(); ++i) same = outputs[i].sizes() == at::IntArrayRef(detail::sizes_of(views[i].shape()));
+    if (same) return;
+    throw ShapeError("reef::torch: the module ", name(), " gives outputs of other shapes than when its node was added.\n",
+                     "  fix: shapes that depend on those of the inputs alone.");
+  }
+
+  void require_within(const detail::HeapMeter& heap, std::string_view what) const {
+    if (options_.heap_bytes == 0 || heap.peak() <= options_.heap_bytes) return;
+    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(heap.peak()), ", above heap_bytes, ",
+                      format_bytes(options_.heap_bytes), ".\n  fix: a smaller micro-batch, or a higher limit.");
+  }
+
+  ModuleOptions options_;
+  std::shared_ptr<detail::SharedModule> shared_;
+};
+
+static_assert(graph::operator_for<Module, device::Host, float>);
+static_assert(graph::operator_for<Module, device::Host, double>);
+static_assert(graph::operator_for<Module, device::Host, Bfloat16>);
+
+}  // namespace reef::inline v0::torch

@@ -1,0 +1,211 @@
+#include <reef/torch/module.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/communicator.hpp>
+#include <reef/pipeline/ordered.hpp>
+#include <reef/trainer/checkpoint.hpp>
+
+#include "../support/small_gpt.hpp"
+#include "gpt_block.hpp"
+
+// Models of native operators and of libtorch modules, trained on several ranks.
+
+namespace torch_modules {
+
+/// y = x, until its forward number `last`.
+struct FuseImpl : torch::nn::Module {
+  explicit FuseImpl(int forwards) : left(forwards) {}
+  torch::Tensor forward(const torch::Tensor& x) {
+    if (left-- == 0) throw std::runtime_error("the fuse has blown");
+    return x * 1;
+  }
+  int left;
+};
+TORCH_MODULE(Fuse);
+
+}  // namespace torch_modules
+
+namespace reef::test {
+namespace {
+
+using testing::HasSubstr;
+using Whole = Trainer<optim::Ddp<optim::AdamW>>;
+using Staged = Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>;
+using Model = graph::Graph<device::Host, float>;
+
+/// A small GPT: its layers are torch, native with a tail of torch, and torch; a module that has two inputs and outputs joins
+/// the last ones. The embedding is the head too.
+Model mixed_model(std::uint64_t seed = 3, int forwards = -1) {
+  const nn::GptConfig config = small_config();
+  const std::int64_t C = config.channels;
+  ::torch::manual_seed(seed);
+  Model g(1);
+  const int tokens = g.input("tokens", {{config.batch, config.context}, Element::int32});
+  const int targets = g.input("targets", {{config.batch, config.context}, Element::int32});
+  const auto apply = [&](const char* name, auto op, std::vector<int> in) { return g.add(name, std::move(op), std::move(in))[0]; };
+  int x = g.add("embedding", nn::Embedding{config.vocabulary, config.context, C}, {tokens}, {"wte", "wpe"})[0];
+  x = apply("block.0", torch::Module(torch_modules::GptBlock(C, config.heads, 0.1)), {x});
+  int y = apply("ln", nn::LayerNorm{}, {x});
+  y = apply("fc", nn::Linear{.features = C}, {y});
+  y = apply("drop", nn::Dropout{0.1F}, {y});
+  y = apply("act", torch::Module(::torch::nn::GELU()), {y});
+  x = apply("residual", nn::Add{}, {x, y});
+  if (forwards >= 0) x = apply("fuse", torch::Module(torch_modules::Fuse(forwards)), {x});
+  x = apply("block.1", torch::Module(torch_modules::GptBlock(C, config.heads, 0.2)), {x});
+  x = apply("ln_f", torch::Module(::torch::nn::LayerNorm(::torch::nn::LayerNormOptions({C}))), {x});
+  const int logits = g.add("head", nn::Linear{config.vocabulary, false, nn::Transpose::yes}, {x}, {"wte"})[0];
+  g.loss(g.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
+  return g;
+}
+
+template <class TrainerType>
+TrainerType mixed_trainer(const typename TrainerType::Options& options, const comm::Communicator& ranks,
+                          Model model = mixed_model()) {
+  return TrainerType(std::move(model), small_source(), options, small_source(), ranks);
+}
+
+TEST(TorchInATrainer, replicas_train_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  Whole alone = mixed_trainer<Whole>(alone_options<Whole>(uneven_counts(world.size())), self);
+  Whole spread = mixed_trainer<Whole>(uneven_options<Whole>(), world);
+  const auto wanted = outcome_of(alone, 3);
+  EXPECT_GT(wanted.norms[0], 0.5);  // so that gradients are clipped
+  EXPECT_NE(wanted.losses[0], wanted.losses[1]);
+  EXPECT_EQ(outcome_of(spread, 3), wanted);
+}
+
+TEST(TorchInATrainer, parameters_begin_with_the_values_of_the_module) {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  Whole trainer = mixed_trainer<Whole>(small_options<Whole>(), self);
+  ::torch::manual_seed(3);
+  const torch_modules::GptBlock block(small_config().channels, small_config().heads);
+  const ::torch::Tensor wanted = block->c_fc->weight.detach().contiguous();
+  const std::vector<float> weight = trainer.parameter("block.0.c_fc.weight");
+  ASSERT_EQ(static_cast<std::int64_t>(weight.size()), wanted.numel());
+  EXPECT_TRUE(std::equal(weight.begin(), weight.end(), wanted.data_ptr<float>()));
+}
+
+TEST(TorchInATrainer, what_modules_take_in_a_call_is_estimated_beside_what_is_planned) {
+  const Model model = mixed_model();
+  const StepEstimate step = Whole::estimate(model, small_options<Whole>(), 1);
+  Bytes most = 0;
+  for (const graph::Node& node : model.dag().nodes) most = std::max(most, node.signature.heap_bytes);
+  EXPECT_EQ(step.heap_bytes, most);
+  // A block keeps more of a micro-batch than its scores and its hidden layer.
+  const auto config = small_config();
+  const std::int64_t scores = config.batch * config.heads * config.context * config.context;
+  const std::int64_t hidden = config.batch * config.context * 4 * config.channels;
+  EXPECT_GT(most, static_cast<Bytes>(4 * (scores + hidden)));
+  EXPECT_LT(most, static_cast<Bytes>(4 * 20 * (scores + hidden)));
+  EXPECT_THAT(step.text(), HasSubstr(concat("beside these, of operators in a call ", format_bytes(most))));
+}
+
+/// Three micro-batches over the stages, cut at these nodes.
+Staged::Options staged_options(std::vector<int> cuts, int stages, const char* schedule) {
+  auto options = small_options<Staged>();
+  options.micro_batches = {3};
+  options.cuts = std::move(cuts);
+  options.topology = run::Topology(1, stages);
+  options.pipeline.schedule = schedule;
+  return options;
+}
+
+TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  auto options = small_options<Whole>();
+  options.micro_batches = {3};
+  Whole alone = mixed_trainer<Whole>(options, self);
+  const auto wanted = outcome_of(alone, 2);
+  const int nodes = mixed_model().dag().node_count();
+  std::vector<int> everywhere;
+  for (int cut = 1; cut < nodes; ++cut) everywhere.push_back(cut);
+  std::vector<std::pair<std::vector<int>, const char*>> cases{{everywhere, "1f1b"}, {everywhere, "zb-v"}};
+  if (world.size() == 2) {
+    for (int cut = 1; cut < nodes; ++cut) cases.push_back({{cut}, "gpipe"});
+  }
+  for (const auto& [cuts, schedule] : cases) {
+    SCOPED_TRACE(concat(schedule, ", the first of ", cuts.size(), " cuts at ", cuts.front()));
+    Staged spread = mixed_trainer<Staged>(staged_options(cuts, world.size(), schedule), world);
+    EXPECT_EQ(outcome_of(spread, 2), wanted);
+  }
+}
+
+TEST(TorchInATrainer, recomputed_activations_give_the_same_bits) {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  Whole kept = mixed_trainer<Whole>(small_options<Whole>(), self);
+  auto options = small_options<Whole>();
+  options.activations = {Activations::recompute};
+  Whole recomputed = mixed_trainer<Whole>(options, self);
+  EXPECT_EQ(outcome_of(recomputed, 2), outcome_of(kept, 2));
+}
+
+TEST(TorchInATrainer, resumes_on_other_ranks_to_the_bits_of_the_undisturbed_run) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const SharedFolder folder("torch");
+  auto of_one = small_options<Whole>();
+  of_one.micro_batches = {3};
+  Whole undisturbed = mixed_trainer<Whole>(of_one, self);
+  outcome_of(undisturbed, 2);
+  {
+    Staged first = mixed_trainer<Staged>(staged_options({3, 6}, world.size(), "1f1b"), world);
+    outcome_of(first, 2);
+    checkpoint::save(first, folder.path());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world.rank() == 0) {
+    // What its modules begin with is another's: the checkpoint's values count.
+    Whole second = mixed_trainer<Whole>(of_one, self, mixed_model(4));
+    EXPECT_TRUE(checkpoint::resume(second, folder.path()).has_value());
+    EXPECT_EQ(outcome_of(second, 2), outcome_of(undisturbed, 2));
+  }
+}
+
+TEST(TorchInATrainer, ranks_whose_modules_begin_otherwise_are_refused) {
+  if (world_size() < 2) GTEST_SKIP() << "one rank does not differ";
+  try {
+    const Whole trainer = mixed_trainer<Whole>(small_options<Whole>(), comm::Communicator(), mixed_model(world_rank() == 1 ? 9 : 3));
+    ADD_FAILURE() << "no exception";
+  } catch (const OptionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("values that parameters begin with"));
+  }
+}
+
+TEST(TorchInATrainer, an_exception_of_a_module_names_it_the_rank_and_the_micro_batch_on_all_ranks) {
+  if (world_size() < 2) GTEST_SKIP() << "there is nobody to be told";
+  const bool fails = world_rank() == 1;
+  auto options = small_options<Whole>();
+  options.micro_batches = {3};
+  options.communication.abort_on_deadline = false;
+  // The node's addition takes two forwards, the first micro-batch two: the third is that of micro-batch 1.
+  Whole trainer = mixed_trainer<Whole>(options, comm::Communicator(), mixed_model(3, fails ? 4 : 1000));
+  try {
+    trainer.step();
+    ADD_FAILURE() << "no exception";
+  } catch (const graph::OperatorError& error) {
+    EXPECT_TRUE(fails);
+    EXPECT_THAT(error.what(), HasSubstr("on rank 1, micro-batch 1, "));
+    EXPECT_THAT(error.what(), HasSubstr("forward of the node 'fuse' of kind TorchModule"));
+    EXPECT_THAT(error.what(), HasSubstr("torch_modules::FuseImpl: the fuse has blown"));
+  } catch (const comm::PeerError& error) {
+    EXPECT_FALSE(fails);
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 reported: "));
+    EXPECT_THAT(error.what(), HasSubstr("micro-batch 1, "));
+    EXPECT_THAT(error.what(), HasSubstr("the fuse has blown"));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+}  // namespace
+}  // namespace reef::test
