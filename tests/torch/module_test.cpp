@@ -206,6 +206,7 @@ TEST(TorchModule, that_takes_more_memory_than_it_may_is_stopped) {
   const auto g = alone(torch::Module(wide));
   const Bytes needed = g.dag().node_at(0).signature.heap_bytes;
   EXPECT_GT(needed, 2 * 3 * 1000 * 4U);
+  EXPECT_GT(alone<Bfloat16>(torch::Module(wide)).dag().node_at(0).signature.heap_bytes, needed + 2 * 4 * 4000 - 1);  // wide weights
   const auto run = [&](Bytes limit) {
     const auto limited = alone(torch::Module(wide, {.heap_bytes = limit}));
     Host host({.threads = 1});
