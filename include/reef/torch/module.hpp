@@ -250,19 +250,19 @@ private:
     };
     Trial trial;
     {
+      const detail::HeapMeter heap;
       const detail::Call module(*shared_, true, {}, type);
       const ::torch::NoGradGuard no_gradients;
       const Tensors given = inputs(false);
       const detail::FlopMeter flops;
-      const detail::HeapMeter heap;
       trial.outputs = module(given);
       trial.flops = flops.flops();
       trial.heap_bytes = heap.peak();
     }
     {
+      const detail::HeapMeter heap;
       const detail::Call module(*shared_, true, {}, type);
       const Tensors given = inputs(true);
-      const detail::HeapMeter heap;
       const Tensors outputs = module(given);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (detail::same_bits(outputs[i], trial.outputs[i])) continue;
@@ -280,6 +280,11 @@ private:
       for (const at::Tensor& output : outputs) seeds.push_back(at::ones_like(output));
       gradients(outputs, wanted, seeds);
       trial.heap_bytes = std::max(trial.heap_bytes, heap.peak());
+      if constexpr (std::is_same_v<T, Bfloat16>) {  // weights are widened, which were wide here
+        for (const detail::Named& parameter : shared_->parameters) {
+          trial.heap_bytes += sizeof(float) * static_cast<Bytes>(parameter.original.numel());
+        }
+      }
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
       const detail::Named& constant = shared_->constants[i];
@@ -331,9 +336,9 @@ private:
 
   template <real T>
   void run_forward(const graph::ForwardCall<device::Host, T>& call) const {
+    const Meter heap = meter();
     const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
     const ::torch::NoGradGuard no_gradients;
-    const detail::HeapMeter heap;
     Tensors inputs;
     for (const AnyView& view : call.inputs) inputs.push_back(input_of(view, computes_in<T>));
     const Tensors outputs = module(inputs);
@@ -344,8 +349,8 @@ private:
 
   template <real T>
   void run_backward(const graph::BackwardCall<device::Host, T>& call) const {
+    const Meter heap = meter();
     const detail::Call module(*shared_, true, call.key, computes_in<T>, call.parameters);
-    const detail::HeapMeter heap;
     Tensors inputs;
     Tensors wanted;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -378,9 +383,15 @@ private:
                      "  fix: shapes that depend on those of the inputs alone.");
   }
 
-  void require_within(const detail::HeapMeter& heap, std::string_view what) const {
-    if (options_.heap_bytes == 0 || heap.peak() <= options_.heap_bytes) return;
-    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(heap.peak()), ", above heap_bytes, ",
+  /// Where there is a limit: libtorch notes each allocation then.
+  using Meter = std::unique_ptr<detail::HeapMeter>;
+  [[nodiscard]] Meter meter() const {
+    return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();
+  }
+
+  void require_within(const Meter& heap, std::string_view what) const {
+    if (heap == nullptr || heap->peak() <= options_.heap_bytes) return;
+    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(heap->peak()), ", above heap_bytes, ",
                       format_bytes(options_.heap_bytes), ".\n  fix: a smaller micro-batch, or a higher limit.");
   }
 
