@@ -83,7 +83,7 @@ void run_plain(const Setting& setting) {
   for (int step = 0; step < setting.warmup + setting.steps; ++step) {
     const double begin = now();
     const auto& batch = batches[static_cast<std::size_t>(step % 7)];
-    optimizer.zero_grad(true);
+    optimizer.zero_grad();
     const at::Tensor result = cross_entropy(net->forward(batch[0]), batch);
     result.backward();
     optimizer.step();

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Trains the same modules by reef::torch::data_parallel and by PyTorch's DistributedDataParallel over gloo, and compares steps.
+
+    apt-get install -y --no-install-recommends python3-torch    # of the same libtorch as libtorch-dev
+    cmake --preset release -DREEF_BUILD_BENCH=ON -DREEF_ENABLE_TORCH=ON
+    cmake --build build/release --target torch_data_parallel_bench
+    /usr/bin/python3 bench/torch/data_parallel.py --out bench/results/torch_data_parallel
+
+Written are NAME.md and NAME.json, for --out NAME. Both sides have 2 ranks of one thread, fp32, AdamW, batches and first weights
+of the same bits. In each round all take turns; of a run the figure is the median step, of all rounds the median of those, and
+ratios are medians of the rounds' ratios. PyTorch's AdamW has its default, one tensor after another, and `foreach`; its DDP has
+gradients in buckets (gradient_as_bucket_view). `plain` is one process without any distribution, in C++ and in Python.
+"""
+
+import argparse
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+MODULES = {"mlp": "4 linear layers, 2.4 M parameters, batch 32", "conv": "3 convolutions, 0.11 M, batch 16 of 32 x 32",
+           "gpt": "2 layers of 128 channels, 0.53 M, batch 4 of 64 tokens"}
+WAYS = {"plain C++": None, "plain Python": None, "reef Ddp": "ddp", "reef Zero1": "zero1", "DDP": [], "DDP, foreach": ["--foreach"],
+        "DDP, ZeroRedundancyOptimizer": ["--zero"]}
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def reef(options, what, module, ranks):
+    command = [str(options.program), what, module, str(options.steps), str(options.warmup)]
+    if ranks > 1:
+        command = options.mpiexec.split() + ["-n", str(ranks)] + command
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
+    out = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=500).stdout
+    return json.loads(out.strip().splitlines()[-1])
+
+
+def pytorch(options, arguments, module, ranks):
+    port = free_port()
+    command = [sys.executable, str(HERE / "ddp_torch.py"), "--module", module, "--steps", str(options.steps), "--warmup",
+               str(options.warmup)] + arguments
+    started = []
+    for rank in range(ranks):
+        environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+                           OMP_NUM_THREADS="1")
+        started.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    outputs = [process.communicate(timeout=500)[0] for process in started]
+    if any(process.returncode for process in started):
+        sys.exit("data_parallel.py: a rank of PyTorch has failed")
+    return json.loads(outputs[0].strip().splitlines()[-1])
+
+
+def run(options, way, module):
+    how = WAYS[way]
+    if way.startswith("plain"):
+        return reef(options, "plain", module, 1) if way == "plain C++" else pytorch(options, [], module, 1)
+    if isinstance(how, str):
+        return reef(options, how, module, options.ranks)
+    return pytorch(options, how, module, options.ranks)
+
+
+def seconds(report, module, way):
+    return [round_["seconds"] for round_ in report["runs"][module][way]]
+
+
+def ratio(report, module, way, other):
+    """The median over rounds of other's time by way's, with the least and the most."""
+    ratios = [b / a for a, b in zip(seconds(report, module, way), seconds(report, module, other))]
+    return f"{statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]"
+
+
+def table(report):
+    lines = ["# data_parallel beside PyTorch's DistributedDataParallel", "", f"    {report['command']}", "",
+             f"Machine: {report['processor']}, {report['cores']} cores, which others used too: load {report['load'][0]:.1f} at the begin, "
+             f"{report['load'][1]:.1f} at the end; {report['system']}; PyTorch",
+             f"{report['torch']} and libtorch of the same package. {report['ranks']} ranks of one thread, fp32, AdamW, {report['rounds']} rounds in "
+             f"turn of {report['steps']} steps each after {report['warmup']}; milliseconds",
+             "a step, medians over rounds, [least, most]. Losses after the last step.", ""]
+    for module, runs in report["runs"].items():
+        fastest = min((way for way in WAYS if way.startswith("DDP") and way in runs and "Zero" not in way),
+                      key=lambda way: statistics.median(seconds(report, module, way)))
+        lines += [f"## {module}: {MODULES[module]}", "",
+                  "| | ms a step | how many times as fast as the faster DDP | state of the optimizer, MB a rank | loss |",
+                  "|---|--:|--:|--:|--:|"]
+        for way, rounds in runs.items():
+            taken = [1e3 * s for s in seconds(report, module, way)]
+            state = f"{max(r['optimizer_bytes'] for r in rounds) / 1e6:.2f}" if rounds[0]["optimizer_bytes"] else ""
+            lines.append(f"| {way} | {statistics.median(taken):.2f} [{min(taken):.2f}, {max(taken):.2f}] | "
+                         f"{ratio(report, module, way, fastest)} | {state} | {rounds[-1]['loss']:.6f} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, default=HERE.parent.parent / "build/release/bench/torch_data_parallel_bench")
+    parser.add_argument("--mpiexec", default="mpiexec --oversubscribe --bind-to none")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--modules", nargs="+", default=list(MODULES), choices=list(MODULES))
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--warmup", type=int, default=10)
+    options = parser.parse_args()
+    load = [os.getloadavg()[0]]
+    runs = {module: {way: [] for way in WAYS} for module in options.modules}
+    for round_ in range(options.rounds):
+        for module in options.modules:
+            ways = list(WAYS)
+            for way in ways[round_ % len(ways):] + ways[:round_ % len(ways)]:
+                runs[module][way].append(run(options, way, module))
+    load.append(os.getloadavg()[0])
+    report = {"command": "/usr/bin/python3 bench/torch/data_parallel.py " + " ".join(sys.argv[1:]), "processor": processor(),
+              "cores": os.cpu_count(), "system": platform.platform(), "load": load, "ranks": options.ranks,
+              "rounds": options.rounds, "steps": options.steps, "warmup": options.warmup,
+              "torch": runs[options.modules[0]]["DDP"][0]["torch"], "runs": runs}
+    options.out.with_suffix(".md").write_text(table(report))
+    options.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    print(table(report))
+
+
+if __name__ == "__main__":
+    main()
