@@ -7,7 +7,7 @@
 # `cmake --build . --target reef_compiled`; installed if it was built by then.
 
 # The bodies that need MPI: the first, but not the second.
-set(reef_bodies_of_mpi "^reef/(comm/|run/proof[.]|trainer/)")
+set(reef_bodies_of_mpi "^reef/(comm/|run/proof[.]|compress/detail/replanning[.]|trainer/)")
 set(reef_bodies_without_mpi "^reef/comm/network_(file|shape)[.]")
 
 # Of the first those that call nothing of it: a unit by themselves, so that a program which asks a Trainer only what a step
@@ -51,6 +51,9 @@ function(reef_add_compiled name base)
     reef_add_unit(${name} ${folder} ${bodies})
   endforeach()
   reef_add_unit(${name} plans ${of_plans})
+  if(name STREQUAL "compiled")
+    list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_trainer.cpp")
+  endif()
   add_library(reef_${name} STATIC EXCLUDE_FROM_ALL ${sources})
   add_library(reef::${name} ALIAS reef_${name})
   target_link_libraries(reef_${name} PUBLIC ${base} PRIVATE $<TARGET_NAME_IF_EXISTS:reef_own>)
@@ -63,7 +66,7 @@ function(reef_add_compiled name base)
   endif()
 endfunction()
 
-set(reef_folders core io codec trace profile device comm data schedule plan graph nn run optim trainer)
+set(reef_folders core io codec trace profile device comm data schedule plan graph nn run swap pipeline compress optim trainer)
 reef_add_compiled(compiled_core reef::core ${reef_folders})
 if(TARGET reef::reef)
   reef_add_compiled(compiled "reef::compiled_core;reef::reef" ${reef_folders})

@@ -5,9 +5,9 @@
 # schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers through nvcc,
-#                    and headers, tests and examples built by clang++ as well, and their names read by
-#                    clang-tidy, if those are there
+#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
+#                    through nvcc, and headers, tests and examples built by clang++ as well, and their names
+#                    read by clang-tidy, if those are there
 #   --release-only   no sanitizers
 #   --torch          installs libtorch too: tests/torch runs where it is there, and is skipped elsewhere
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
     --release-only) sanitizers=no ;;
     --torch) torch=yes ;;
     --jobs) shift; jobs=${1:?--jobs needs a number} ;;
-    *) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
@@ -85,8 +85,8 @@ run() {
   preset=$1
   shift
   {
-    # One more than compilers: tests wait for clocks and messages half of their time.
-    ctest --test-dir "build/$preset" -j "$((jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
+    # More than compilers: tests wait for clocks and messages half of their time.
+    ctest --test-dir "build/$preset" -j "$((2 * jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
     echo $? >"$logs/$preset.status"
   } | tee "$logs/$preset.log"
   [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
@@ -95,7 +95,7 @@ run() {
 has_torch=OFF
 if reef_has_torch; then has_torch=ON; fi
 if [ "$all" = yes ]; then
-  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_CUDA_HEADERS=ON
+  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_CHECK_BODIES=ON
 else
   configure release -DREEF_ENABLE_TORCH=$has_torch
 fi

@@ -136,7 +136,9 @@ def sample_tables(cells):
     quadruples = [key for key in cells if all(key)]
     optims = list(dict.fromkeys(key[3] for key in quadruples))
     rows = list(dict.fromkeys(key[1] for key in quadruples))
-    yield ("All four axes", rows, optims, {(key[1], key[3]): (cells[key], f"{key[0]}, {key[2]}") for key in quadruples})
+    at = {(row, optim): cells["", row, "", optim] for row in rows for optim in optims}  # of a refused pair there is no more
+    at |= {(key[1], key[3]): (cells[key], f"{key[0]}, {key[2]}") for key in quadruples}
+    yield "All four axes", rows, optims, at
 
 
 def split(value):

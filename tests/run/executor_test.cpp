@@ -1,5 +1,6 @@
 #include <reef/run/executor.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -464,6 +465,35 @@ TEST(Executor, replays_iterations_without_asking_and_asks_again_in_the_next_roun
   EXPECT_THROW(executor->replay({}), ScheduleError);
   EXPECT_THROW(executor->replay({1, 1}), ScheduleError);
   EXPECT_THROW(executor->replay({-1}), ScheduleError);
+}
+
+TEST(Executor, refuses_code_by_which_ranks_cannot_agree_about_a_loop) {
+  Program program = looped();
+  program.repeats[0].first_agree = 2;  // Early
+  program.repeats[0].agree = 4;        // Batch
+  Bench bench;
+  Latch latch;
+  handle_loop(bench, latch, program, {"Early"});
+  const auto refusal = [&](bool says, bool hears) -> std::string {
+    run::Handlers<Host> handlers = bench.handlers;
+    handlers.on_wire("Early", [=](const Instruction&) {
+      run::Handlers<Host>::Communication code{std::make_shared<comm::CallTask>("Early", [] {})};
+      if (says) code.say = [](bool) {};
+      if (hears) code.all_done = [] { return true; };
+      return code;
+    });
+    try {
+      const run::Executor<Host> executor(bench.host, bench.progress, bench.lanes, program,
+                                         schedule::derive(program, schedule::place(program)), handlers);
+      return "";
+    } catch (const ScheduleError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(refusal(false, true), testing::HasSubstr("Early"));
+  EXPECT_THAT(refusal(false, true), testing::HasSubstr("has no say"));
+  EXPECT_THAT(refusal(true, false), testing::HasSubstr("has no all_done"));
+  EXPECT_THAT(refusal(true, true), testing::HasSubstr("Batch"));  // whose code has neither
 }
 
 TEST(Executor, runs_no_more_iterations_than_the_limit) {

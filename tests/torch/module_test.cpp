@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -69,6 +70,24 @@ struct NoForwardImpl : torch::nn::Module {
 };
 
 }  // namespace torch_modules
+
+namespace {
+
+TEST(TorchModule, stands_in_a_graph_as_its_page_shows) {
+  namespace rt = reef::torch;  // not `using namespace reef`: `torch` would then have two meanings
+
+  reef::graph::Graph<reef::device::Host, float> g;
+  const int x = g.input("x", {{32, 64}, reef::Element::float32});
+  const int labels = g.input("labels", {{32}, reef::Element::int32});
+  const torch::nn::Sequential body(torch::nn::Linear(64, 64), torch::nn::GELU());
+  const int h = g.add("body", rt::Module(body), {x})[0];
+  const int y = g.add("head", reef::nn::Linear{.features = 10}, {h})[0];
+  g.loss(g.add("loss", reef::nn::CrossEntropy{}, {y, labels})[0]);
+
+  EXPECT_EQ(g.dag().parameter_count(), 64 * 65 + 65 * 10);
+}
+
+}  // namespace
 
 namespace reef::test {
 namespace {
@@ -184,6 +203,28 @@ TEST(TorchModule, drops_by_seed_sample_and_node_alone) {
   EXPECT_NE(dropped({.seed = 1, .sample = 8}), wanted);
 }
 
+TEST(TorchModule, that_several_lanes_call_at_once_gives_each_its_own_bits) {
+  const auto g = alone(torch::Module(nn_of_torch::Sequential(nn_of_torch::Linear(4, 4), nn_of_torch::Dropout(0.5))));
+  const auto point = Point<float>::make(g.dag(), 1);
+  Host host({.threads = 1});
+  const auto of_sample = [&](std::uint64_t sample) {
+    GraphRunner<Host, float> runner(host, g);
+    auto own = point;
+    for (auto& [id, values] : own.parameters) values[0] = static_cast<float>(sample);
+    std::vector<Outcome<float>> outcomes;
+    for (int i = 0; i < 20; ++i) outcomes.push_back(run_once(runner, own, {.seed = 1, .sample = sample}));
+    return outcomes;
+  };
+  const std::vector<std::vector<Outcome<float>>> wanted{of_sample(0), of_sample(1), of_sample(2)};
+  std::vector<std::vector<Outcome<float>>> got(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t s = 0; s < 3; ++s) threads.emplace_back([&, s] { got[s] = of_sample(s); });
+  }
+  EXPECT_EQ(got, wanted);
+  EXPECT_NE(wanted[0], wanted[1]);
+}
+
 TEST(TorchModule, is_refused_with_its_reason) {
   EXPECT_THAT(refusal(torch::Module(nn_of_torch::BatchNorm1d(4))), HasSubstr("changes its buffer 'running_mean'"));
   EXPECT_EQ(refusal(torch::Module(nn_of_torch::BatchNorm1d(nn_of_torch::BatchNorm1dOptions(4).track_running_stats(false)))), "none");
@@ -206,6 +247,7 @@ TEST(TorchModule, that_takes_more_memory_than_it_may_is_stopped) {
   const auto g = alone(torch::Module(wide));
   const Bytes needed = g.dag().node_at(0).signature.heap_bytes;
   EXPECT_GT(needed, 2 * 3 * 1000 * 4U);
+  EXPECT_GT(alone<Bfloat16>(torch::Module(wide)).dag().node_at(0).signature.heap_bytes, needed + 2 * 4 * 4000 - 1);  // wide weights
   const auto run = [&](Bytes limit) {
     const auto limited = alone(torch::Module(wide, {.heap_bytes = limit}));
     Host host({.threads = 1});

@@ -17,6 +17,13 @@
 #define REEF_INLINE inline
 #endif
 
+/// Stands before an instantiation of a template that the library has: trainer/detail/in_library.hpp.
+#ifdef REEF_LIBRARY
+#define REEF_IN_LIBRARY template
+#else
+#define REEF_IN_LIBRARY extern template
+#endif
+
 #ifdef REEF_COMPILED
 #include <cstddef>  // the macros of the standard library
 

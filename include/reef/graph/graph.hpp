@@ -172,46 +172,11 @@ public:
 
   /// Enlarges the workspaces to at least these sizes, so that ranks with different numbers of threads plan the
   /// same memory. Throws OptionError, and changes nothing, unless there are two sizes for each node.
-  void enlarge_workspaces(std::span<const Bytes> bytes) {
-    if (bytes.size() != 2 * dag_.nodes.size()) {
-      throw OptionError("reef::graph: ", bytes.size(), " sizes of workspaces for ",
-                        dag_.nodes.size(),
-                        " nodes.\n  fix: two a node, as workspaces() gives them.");
-    }
-    for (std::size_t n = 0; n < dag_.nodes.size(); ++n) {
-      Signature& signature = dag_.nodes[n].signature;
-      signature.forward_workspace = std::max(signature.forward_workspace, bytes[2 * n]);
-      signature.backward_workspace = std::max(signature.backward_workspace, bytes[2 * n + 1]);
-    }
-  }
+  void enlarge_workspaces(std::span<const Bytes> bytes);
 
   /// Enqueues nodes [first, last) in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
-               Forward forward) const {
-    const bool keeps = forward == Forward::keeps || forward == Forward::recomputes;
-    const bool recomputes = forward == Forward::recomputes;
-    const bool training = forward != Forward::infers;
-    const auto& locations = keeps ? segment.forward : segment.inference;
-    check(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
-          keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
-    check_tensors("value", recomputes ? segment.recompute_reads : segment.boundary_inputs,
-                  bindings.tensors);
-    check_tensors("value", recomputes ? segment.recompute_writes : segment.boundary_outputs,
-                  bindings.tensors);
-    Views views;
-    for (int n = segment.first; n < segment.last; ++n) {
-      const NodePlan& plan = segment.plan(n);
-      if (recomputes && !plan.recomputed) continue;
-      views.gather(dag_, n, locations, keeps ? plan.saved : plan.inference_saved, bindings);
-      const Location& workspace = keeps ? plan.forward_workspace : plan.inference_workspace;
-      key.op = static_cast<std::uint32_t>(n);
-      const ForwardCall<Device, T> call{lane,          views.inputs,
-                                        views.outputs, views.parameters,
-                                        views.saved,   at(workspace, bindings, bindings.tensors),
-                                        key,           training};
-      run_node(n, "forward", [&](const auto& op) { op.forward(call); });
-    }
-  }
+               Forward forward) const;
 
   /// Enqueues the backward of nodes [first, last), last node first, after a forward that kept with the
   /// same key. Gradients of uses are added to, or overwritten: the first micro-batch.
@@ -219,45 +184,7 @@ public:
   /// A segment that splits has its input half first, its weight half any time later, with the same saved
   /// and pending memory, `weight_half_reads` and `weight_half_gradients`. The bits are those of one call.
   void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
-                bool accumulate_parameters, BackwardPart part = BackwardPart::all) const {
-    check_backward(segment, bindings, lane, part);
-    const bool weights = part == BackwardPart::weight;
-    Views views;
-    for (int n = segment.last - 1; n >= segment.first; --n) {
-      const NodePlan& plan = segment.plan(n);
-      if (!plan.active) {
-        if (!accumulate_parameters && part != BackwardPart::input) clear_uses(n, bindings, lane);
-        continue;
-      }
-      const BackwardPart of_node = !segment.splits ? BackwardPart::all
-                                   : weights       ? plan.in_weight_half
-                                                   : plan.in_input_half;
-      if (of_node == BackwardPart::none) continue;
-      views.gather(dag_, n, segment.forward, plan.saved, bindings);
-      views.gather_gradients(dag_, n, segment, bindings);
-      for (std::size_t i = 0; i < plan.zero_gradient.size() && of_node != BackwardPart::weight; ++i) {
-        const AnyView& gradient = views.output_gradients[i];
-        if (plan.zero_gradient[i] && gradient) lane.fill_zero(gradient.data(), gradient.bytes());
-      }
-      key.op = static_cast<std::uint32_t>(n);
-      const BackwardCall<Device, T> call{lane,
-                                         views.inputs,
-                                         views.outputs,
-                                         views.parameters,
-                                         views.saved,
-                                         views.output_gradients,
-                                         views.input_gradients,
-                                         plan.input_gradient,
-                                         views.parameter_gradients,
-                                         accumulate_parameters,
-                                         at(weights ? plan.weight_workspace : plan.backward_workspace,
-                                            bindings, bindings.tensors),
-                                         key,
-                                         of_node};
-      run_node(n, "backward", [&](const auto& op) { op.backward(call); });
-      if (!weights) add_scratch(n, plan, segment, bindings, lane, views);
-    }
-  }
+                bool accumulate_parameters, BackwardPart part = BackwardPart::all) const;
 
 private:
   /// A shape that cannot be is told with the node that it is for.
@@ -476,5 +403,89 @@ private:
   Dag dag_;
   std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>> operators_;
 };
+
+template <device::device Device, real T>
+void Graph<Device, T>::enlarge_workspaces(std::span<const Bytes> bytes) {
+  if (bytes.size() != 2 * dag_.nodes.size()) {
+    throw OptionError("reef::graph: ", bytes.size(), " sizes of workspaces for ",
+                      dag_.nodes.size(),
+                      " nodes.\n  fix: two a node, as workspaces() gives them.");
+  }
+  for (std::size_t n = 0; n < dag_.nodes.size(); ++n) {
+    Signature& signature = dag_.nodes[n].signature;
+    signature.forward_workspace = std::max(signature.forward_workspace, bytes[2 * n]);
+    signature.backward_workspace = std::max(signature.backward_workspace, bytes[2 * n + 1]);
+  }
+}
+
+template <device::device Device, real T>
+void Graph<Device, T>::forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
+             Forward forward) const {
+  const bool keeps = forward == Forward::keeps || forward == Forward::recomputes;
+  const bool recomputes = forward == Forward::recomputes;
+  const bool training = forward != Forward::infers;
+  const auto& locations = keeps ? segment.forward : segment.inference;
+  check(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
+        keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
+  check_tensors("value", recomputes ? segment.recompute_reads : segment.boundary_inputs,
+                bindings.tensors);
+  check_tensors("value", recomputes ? segment.recompute_writes : segment.boundary_outputs,
+                bindings.tensors);
+  Views views;
+  for (int n = segment.first; n < segment.last; ++n) {
+    const NodePlan& plan = segment.plan(n);
+    if (recomputes && !plan.recomputed) continue;
+    views.gather(dag_, n, locations, keeps ? plan.saved : plan.inference_saved, bindings);
+    const Location& workspace = keeps ? plan.forward_workspace : plan.inference_workspace;
+    key.op = static_cast<std::uint32_t>(n);
+    const ForwardCall<Device, T> call{lane,          views.inputs,
+                                      views.outputs, views.parameters,
+                                      views.saved,   at(workspace, bindings, bindings.tensors),
+                                      key,           training};
+    run_node(n, "forward", [&](const auto& op) { op.forward(call); });
+  }
+}
+
+template <device::device Device, real T>
+void Graph<Device, T>::backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
+              bool accumulate_parameters, BackwardPart part) const {
+  check_backward(segment, bindings, lane, part);
+  const bool weights = part == BackwardPart::weight;
+  Views views;
+  for (int n = segment.last - 1; n >= segment.first; --n) {
+    const NodePlan& plan = segment.plan(n);
+    if (!plan.active) {
+      if (!accumulate_parameters && part != BackwardPart::input) clear_uses(n, bindings, lane);
+      continue;
+    }
+    const BackwardPart of_node = !segment.splits ? BackwardPart::all
+                                 : weights       ? plan.in_weight_half
+                                                 : plan.in_input_half;
+    if (of_node == BackwardPart::none) continue;
+    views.gather(dag_, n, segment.forward, plan.saved, bindings);
+    views.gather_gradients(dag_, n, segment, bindings);
+    for (std::size_t i = 0; i < plan.zero_gradient.size() && of_node != BackwardPart::weight; ++i) {
+      const AnyView& gradient = views.output_gradients[i];
+      if (plan.zero_gradient[i] && gradient) lane.fill_zero(gradient.data(), gradient.bytes());
+    }
+    key.op = static_cast<std::uint32_t>(n);
+    const BackwardCall<Device, T> call{lane,
+                                       views.inputs,
+                                       views.outputs,
+                                       views.parameters,
+                                       views.saved,
+                                       views.output_gradients,
+                                       views.input_gradients,
+                                       plan.input_gradient,
+                                       views.parameter_gradients,
+                                       accumulate_parameters,
+                                       at(weights ? plan.weight_workspace : plan.backward_workspace,
+                                          bindings, bindings.tensors),
+                                       key,
+                                       of_node};
+    run_node(n, "backward", [&](const auto& op) { op.backward(call); });
+    if (!weights) add_scratch(n, plan, segment, bindings, lane, views);
+  }
+}
 
 }  // namespace reef::inline v0::graph

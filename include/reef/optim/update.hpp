@@ -136,16 +136,15 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
         }
         const run::WeightVersions& versions = plan.weight_versions;
         const bool within = versions.within_a_step();
-        const T* const before =
-            within ? context.template at<const T>(view.weights.front()) : kernel.weight;
+        const bool other = within && view.weights.front().storage != view.target.front().storage;
+        const auto before = context.memory.copy({view.target.front().storage}, {view.weights.front().storage},
+                                                static_cast<Bytes>(n) * sizeof(T));
         const std::int64_t update = within ? i.micro_batch / versions.every : 0;
         void* const workspace =
             view.workspace.empty() ? nullptr : context.template at<std::byte>(view.workspace.front());
-        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, before, n, update, workspace,
+        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, other, before, update, workspace,
                 &state = context.state, rule](Lane& lane) mutable {
-          if (before != kernel.weight) {
-            lane.copy(kernel.weight, before, static_cast<std::size_t>(n) * sizeof(T), device::Copy::on_device);
-          }
+          if (other) before(lane);
           if (!verdict->commit) return;
           kernel.scale = static_cast<E>(verdict->scale);
           const std::int64_t t = state.updates + update + 1;

@@ -21,6 +21,7 @@
 /// | ties   | a parameter that several stages use is on all of them of the version that the stage of its first use has |
 /// | rule   | counts updates, which a checkpoint keeps; the learning rate is that of the step                       |
 /// | scale  | an update divides by the loss weights of its own micro-batches                                          |
+/// | swap   | of stages that swap versions lie in host memory, and the device has slots as of other pipelines          |
 /// | proof  | a version is a storage and how often it has been written: an update between a micro-batch's forward and |
 /// |        | backward that overwrites what these read is refused as any other race                                  |
 

@@ -110,6 +110,7 @@ public:
       if (step.queue != nullptr) {
         step.communication = handlers.wire_code(instruction);
         if (instruction.is_posted()) post(instruction, *step.communication.task);
+        if (step.agrees != schedule::no_loop) require_agreement(instruction, step.communication);
       } else {
         step.code = handlers.lane_code(instruction);
       }
@@ -336,6 +337,12 @@ private:
                           "comm::SendTask or a comm::ReceiveTask, or Completion::held.");
     }
     transfer->set_completion(comm::Completion::posted);
+  }
+
+  static void require_agreement(const schedule::Instruction& instruction, const typename Handlers<Device>::Communication& code) {
+    if (code.say && code.all_done) return;
+    throw ScheduleError("reef::run: in ", instruction.text(), " ranks agree about a loop, but its code has no ",
+                        code.say ? "all_done" : "say", ".\n  fix: both, as run::add_shared_loop_code.");
   }
 
   void make_loop(Device& device, const schedule::Repeat& repeat, std::size_t index) {

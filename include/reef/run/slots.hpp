@@ -15,7 +15,8 @@ namespace reef::inline v0::run {
 /// Memory of the device that segments use one after another: some slots, each as large as the
 /// largest segment needs, and in each a part for every operand of a segment. The slot that has been used
 /// longest ago is taken next, and by whom is in the order of the program: so its reuse is a dependency,
-/// and memory stays bounded whatever the speed of the lanes.
+/// and memory stays bounded whatever the speed of the lanes. Where what a segment needs has several versions, those are
+/// in slots of their own.
 ///
 /// \code
 /// // given: schedule::Program& program, const std::vector<std::vector<schedule::Value>>& weights
@@ -36,23 +37,32 @@ public:
 
   using Held = std::pair<int, std::vector<Value>>;  ///< a segment, and its parts; none: -1
 
-  /// The slot that has been used longest ago becomes the segment's. What was in it till now.
-  Held take(int segment);
+  /// The slot that has been used longest ago becomes the segment's, for that version. What was in it till now.
+  Held take(int segment, int version = 0);
   /// What is in the slots, by their last use.
   [[nodiscard]] std::vector<Held> all() const;
-  /// The slot that is the segment's already is used again; false if there is none.
-  bool find(int segment);
-  /// What is in the slots counts no more, or what is of one segment.
-  void forget() { std::fill(segments_.begin(), segments_.end(), -1); }
-  void forget(int segment) { std::replace(segments_.begin(), segments_.end(), segment, -1); }
+  /// The slot that has that already is used again; false if there is none.
+  bool find(int segment, int version = 0);
+  /// What is in the slots counts no more, or that.
+  void forget() { std::fill(contents_.begin(), contents_.end(), Content{}); }
+  void forget(int segment, int version) {
+    std::replace(contents_.begin(), contents_.end(), Content{segment, version}, Content{});
+  }
 
-  /// The parts of the segment whose slot has been used last.
+  /// The parts of the segment whose slot has been used last, of its version.
   [[nodiscard]] const std::vector<Value>& parts() const {
     const std::size_t slot = order_.back();
-    return parts_[slot][static_cast<std::size_t>(segments_[slot])];
+    return parts_[slot][static_cast<std::size_t>(contents_[slot].segment)];
   }
 
 private:
+  struct Content {
+    int segment = -1;  ///< or none
+    int version = 0;
+
+    friend bool operator==(const Content&, const Content&) = default;
+  };
+
   [[nodiscard]] Held held_in(std::size_t slot) const;
   void use(std::size_t slot) {
     order_.erase(std::find(order_.begin(), order_.end(), slot));
@@ -64,7 +74,7 @@ private:
 
   std::vector<std::vector<std::vector<Value>>> parts_;  ///< by slot and segment
   std::vector<std::size_t> order_;                      ///< slots by their last use
-  std::vector<int> segments_;                           ///< whose each slot is, or -1
+  std::vector<Content> contents_;                       ///< of each slot
 };
 
 }  // namespace reef::inline v0::run

@@ -23,7 +23,7 @@ REEF_INLINE Slots::Slots(schedule::Program& program, int count, const char* what
     const StorageId region =
         program.add_storage(concat("slot ", slot, " of ", what), largest, Place::device);
     order_.push_back(static_cast<std::size_t>(slot));
-    segments_.push_back(-1);
+    contents_.emplace_back();
     auto& parts = parts_.emplace_back(values.size());
     for (std::size_t s = 0; s < values.size(); ++s) {
       Bytes offset = 0;
@@ -37,10 +37,12 @@ REEF_INLINE Slots::Slots(schedule::Program& program, int count, const char* what
   }
 }
 
-REEF_INLINE Slots::Held Slots::take(int segment) {
+REEF_INLINE Slots::Held Slots::take(int segment, int version) {
   const Held before = held_in(order_.front());
   use(order_.front());
-  segments_[order_.back()] = segment;
+  const std::size_t slot = order_.back();
+  contents_[slot] = {segment, version};
+  for (Value& part : parts_[slot][static_cast<std::size_t>(segment)]) part.version = version;
   return before;
 }
 
@@ -50,15 +52,15 @@ REEF_INLINE std::vector<Slots::Held> Slots::all() const {
   return all;
 }
 
-REEF_INLINE bool Slots::find(int segment) {
-  const auto found = std::find(segments_.begin(), segments_.end(), segment);
-  if (found == segments_.end()) return false;
-  use(static_cast<std::size_t>(found - segments_.begin()));
+REEF_INLINE bool Slots::find(int segment, int version) {
+  const auto found = std::find(contents_.begin(), contents_.end(), Content{segment, version});
+  if (found == contents_.end()) return false;
+  use(static_cast<std::size_t>(found - contents_.begin()));
   return true;
 }
 
 REEF_INLINE Slots::Held Slots::held_in(std::size_t slot) const {
-  const int segment = segments_[slot];
+  const int segment = contents_[slot].segment;
   if (segment < 0) return {segment, {}};
   return {segment, parts_[slot][static_cast<std::size_t>(segment)]};
 }

@@ -46,7 +46,8 @@ struct Swapped {
 /// |        | micro-batches (unless the plan streams them); and of each what is stashed           |
 /// | bits   | those of Resident                                                                   |
 /// | stages | a stage of a pipeline brings its segments for one unit of micro-batches after       |
-/// |        | another: pipeline::ScheduledOptions::unit                                           |
+/// |        | another: pipeline::ScheduledOptions::unit. Where it updates within a step, versions |
+/// |        | of its weights lie in host memory, and each micro-batch is loaded its own           |
 /// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how |
 /// |        | many first segments live on the device (SwapSchedule::resident_segments) are chosen |
 /// |        | for it: TrainerOptions::cuts, profile. Where LayerStreaming's schedule is faster,   |

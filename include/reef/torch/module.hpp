@@ -244,19 +244,19 @@ private:
     };
     Trial trial;
     {
+      const detail::HeapMeter heap;
       const detail::Call module(*shared_, true, {}, type);
       const ::torch::NoGradGuard no_gradients;
       const Tensors given = inputs(false);
       const detail::FlopMeter flops;
-      const detail::HeapMeter heap;
       trial.outputs = module(given);
       trial.flops = flops.flops();
       trial.heap_bytes = heap.peak();
     }
     {
+      const detail::HeapMeter heap;
       const detail::Call module(*shared_, true, {}, type);
       const Tensors given = inputs(true);
-      const detail::HeapMeter heap;
       const Tensors outputs = module(given);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (detail::same_bits(outputs[i], trial.outputs[i])) continue;
@@ -274,6 +274,11 @@ private:
       for (const at::Tensor& output : outputs) seeds.push_back(at::ones_like(output));
       gradients(outputs, wanted, seeds);
       trial.heap_bytes = std::max(trial.heap_bytes, heap.peak());
+      if constexpr (std::is_same_v<T, Bfloat16>) {  // weights are widened, which were wide here
+        for (const detail::Named& parameter : shared_->parameters) {
+          trial.heap_bytes += sizeof(float) * static_cast<Bytes>(parameter.original.numel());
+        }
+      }
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
       const detail::Named& constant = shared_->constants[i];
@@ -325,10 +330,10 @@ private:
 
   template <real T>
   void run_forward(const graph::ForwardCall<device::Host, T>& call) const {
+    const Meter heap = meter();
     const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
     const bool keeps = options_.keeps_graph && call.training;
     shared_->kept.reset();
-    const detail::HeapMeter heap;
     Tensors inputs;
     Tensors outputs;
     {
@@ -342,15 +347,15 @@ private:
     require_outputs(outputs, call.outputs);
     const ::torch::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], outputs[i].detach(), false);
-    require_within(heap.peak(), "forward");
-    if (keeps) shared_->kept = {call.key, detail::places_of(call.inputs, call.parameters), inputs, outputs, heap.now()};
+    require_within(heap, "forward");
+    if (keeps) shared_->kept = {call.key, detail::places_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now()};
   }
 
   template <real T>
   void run_backward(const graph::BackwardCall<device::Host, T>& call) const {
+    const Meter heap = meter();
     const detail::Call module(*shared_, true, call.key, computes_in<T>, call.parameters);
     const ::torch::AutoGradMode with_gradients(true);
-    const detail::HeapMeter heap;
     // What lies elsewhere than at the forward may have been moved since, and be overwritten where it was.
     std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
     if (kept && (kept->key != call.key || kept->places != detail::places_of(call.inputs, call.parameters))) kept.reset();
@@ -374,7 +379,7 @@ private:
       if (call.wants(i)) write(call.input_gradients[i], results[k++], call.accumulates(i));
     }
     for (const AnyView& view : call.parameter_gradients) write(view, results[k++], call.accumulate_parameters);
-    require_within(before + heap.peak(), "backward");
+    require_within(heap, "backward", before);
   }
 
   void require_outputs(const Tensors& outputs, std::span<const AnyView> views) const {
@@ -385,9 +390,16 @@ private:
                      "  fix: shapes that depend on those of the inputs alone.");
   }
 
-  void require_within(Bytes taken, std::string_view what) const {
-    if (options_.heap_bytes == 0 || taken <= options_.heap_bytes) return;
-    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(taken), ", above heap_bytes, ",
+  /// Where there is a limit: libtorch notes each allocation then.
+  using Meter = std::unique_ptr<detail::HeapMeter>;
+  [[nodiscard]] Meter meter() const {
+    return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();
+  }
+
+  /// `before`: what was there when the call began.
+  void require_within(const Meter& heap, std::string_view what, Bytes before = 0) const {
+    if (heap == nullptr || before + heap->peak() <= options_.heap_bytes) return;
+    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(before + heap->peak()), ", above heap_bytes, ",
                       format_bytes(options_.heap_bytes), ".\n  fix: a smaller micro-batch, or a higher limit.");
   }
 

@@ -37,6 +37,7 @@
 #include <reef/swap/resident.hpp>
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
+#include <reef/trainer/detail/in_library.hpp>
 #include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>

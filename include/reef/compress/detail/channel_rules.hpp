@@ -21,22 +21,10 @@
 namespace reef::inline v0::compress::detail {
 
 /// The optimizer sends that; what is between stages is where there are some.
-inline bool travels(const run::StepPlan& plan, schedule::Traffic traffic) {
-  using schedule::Traffic;
-  if (schedule::is_between_stages(traffic)) return true;
-  return plan.gathers_of(traffic) || (traffic == Traffic::gradient && plan.gathers_of(Traffic::parameter));
-}
+bool travels(const run::StepPlan& plan, schedule::Traffic traffic);
 
 /// Throws OptionError where no optimizer sends what is to be encoded.
-inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec) {
-  using schedule::Traffic;
-  if (travels(plan, traffic)) return;
-  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
-                    ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
-                    traffic == Traffic::parameter  ? "an optimizer whose weights are sharded, as optim::Zero1."
-                    : traffic == Traffic::gradient ? "an optimizer that sums gradients over ranks, as optim::Ddp."
-                                                   : "an optimizer with outer steps, optim::DiLoCo.");
-}
+void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec);
 
 /// What a codec makes of some numbers stands for its members.
 template <codec::any_codec C>
@@ -100,19 +88,10 @@ void require_zeros(const C& format) {
 }
 
 /// Throws OptionError where numbers are none that codecs have, or are rounded already.
-inline void require_floats(const run::StepPlan& plan) {
-  const bool encodes =
-      std::any_of(plan.wire.begin(), plan.wire.end(), [](const run::WireForm& form) { return form.encodes(); });
-  if (encodes && plan.sum_bytes() != sizeof(float)) {
-    throw OptionError("reef::compress::Channels: the model is of ", name_of(plan.dag->element),
-                      ".\n  why: codecs are of fp32, and of bf16 widened to it.\n"
-                      "  fix: precision::Fp32 or precision::Bf16, or compress::Dense.");
-  }
-  if (plan.rounds_gradients() && plan.wire_of(schedule::Traffic::gradient).encodes()) {
-    throw OptionError("reef::compress::Channels: gradients are rounded to ", name_of(plan.gradient),
-                      " and encoded.\n  why: what the one has lost the other does not know.\n"
-                      "  fix: precision::Bf16, whose gradients are fp32, or no Gradient channel.");
-  }
-}
+void require_floats(const run::StepPlan& plan);
 
 }  // namespace reef::inline v0::compress::detail
+
+#ifndef REEF_COMPILED
+#include <reef/compress/detail/channel_rules.ipp>
+#endif

@@ -1,16 +1,13 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
-#include <string>
 #include <string_view>
 
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/views.hpp>
 #include <reef/core/element.hpp>
-#include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::compress::detail {
@@ -25,45 +22,17 @@ public:
     return builder_.scratch<MemoryStorages>().by_key;
   }
 
-  run::Instruction coder(std::string_view kind, run::Lane lane, Traffic traffic, const run::Instruction& of) const {
-    run::Instruction result;
-    result.kind = kind;
-    result.lane = lane;
-    result.index = of.index;
-    result.micro_batch = of.micro_batch;
-    result.traffic = traffic;
-    result.cost = of.cost;
-    return result;
-  }
+  run::Instruction coder(std::string_view kind, run::Lane lane, Traffic traffic, const run::Instruction& of) const;
 
   /// Numbers that the host cannot read where they are, or as they are.
-  [[nodiscard]] bool needs_copy(run::Value numbers, Element element) const {
-    const bool away = plan_.discrete && program_.storages[numbers.storage].place == run::Place::device;
-    return away || element != Element::float32;
-  }
+  [[nodiscard]] bool needs_copy(run::Value numbers, Element element) const;
 
-  run::Value copy_of(run::Value numbers, std::int64_t n) {
-    const std::string name = concat(program_.name(numbers), " as floats");
-    return {program_.add_storage(name, static_cast<Bytes>(n) * sizeof(float), place_of_memory(plan_)), 0};
-  }
+  run::Value copy_of(run::Value numbers, std::int64_t n);
 
   /// Null: the codec of that traffic remembers nothing on that side. Else the coding says so, and whether it is the first use
   /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept. Of samples that come
   /// again a program that keeps nothing remembers nothing: its samples are others.
-  const MemoryStorages::Storages* use_memory(const Memory::Key& key, Coding& coding) {
-    const std::int64_t period = plan_.wire_of(std::get<0>(key)).period;
-    const auto found = memories().find(key);
-    if (found == memories().end() || (period > 0 && !keeps_memories(builder_))) return nullptr;
-    MemoryStorages::Storages& storages = found->second;
-    coding.remembers = true;
-    coding.begins = storages.next == run::no_storage || !schedule::is_between_stages(std::get<0>(key));
-    if (coding.begins) {
-      const schedule::Storage kept = program_.storages[storages.kept];
-      storages.next = program_.add_storage(kept.name + " behind the step",
-                                           kept.bytes / static_cast<Bytes>(std::max<std::int64_t>(1, period)), kept.place);
-    }
-    return &storages;
-  }
+  const MemoryStorages::Storages* use_memory(const Memory::Key& key, Coding& coding);
 
   template <class View>
   static void set_memory(const View& operands, const MemoryStorages::Storages* memory) {
@@ -79,3 +48,7 @@ private:
 };
 
 }  // namespace reef::inline v0::compress::detail
+
+#ifndef REEF_COMPILED
+#include <reef/compress/detail/coder_writer.ipp>
+#endif

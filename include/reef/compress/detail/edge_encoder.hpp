@@ -1,12 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <reef/comm/message.hpp>
 #include <reef/compress/detail/coder_writer.hpp>
@@ -29,46 +27,10 @@ public:
         coders_(coders),
         masks_(builder.program, place_of_memory(builder.plan)) {}
 
-  void run() {
-    for (std::size_t e = 0; builder_.trains() && e < plan_.remote_edges.size(); ++e) {
-      const int masks = plan_.wire_of(Traffic::activation_gradient).mask(static_cast<int>(e));
-      if (masks >= 0) masking_.insert(masks);
-    }
-    std::vector<std::pair<std::size_t, Traffic>> sent;          // copies
-    std::map<run::StorageId, std::size_t> last_copy;            // by slot
-    std::map<run::StorageId, Traffic> received;                 // by slot
-    for (std::size_t i = 0; i < program_.round.size(); ++i) {
-      run::Instruction& instruction = program_.round[i];
-      if (instruction.kind == run::kinds::download) {
-        for (const run::Value value : run::CopyView(instruction).to) last_copy[value.storage] = i;
-      }
-      if (!is_encoded(instruction)) continue;
-      if (!instruction.sends.empty()) {
-        sent.emplace_back(last_copy.at(run::SendView(instruction).payload.front().storage), instruction.traffic);
-        shrink(instruction.sends.at(0), instruction);
-      } else if (!instruction.receives.empty()) {
-        received[run::ReceiveView(instruction).payload.front().storage] = instruction.traffic;
-        shrink(instruction.receives.at(0), instruction);
-      }
-    }
-    std::sort(sent.begin(), sent.end());
-    auto next = sent.begin();
-    for (std::size_t i = 0; i < program_.round.size(); ++i) {
-      run::Instruction& instruction = program_.round[i];
-      if (next != sent.end() && next->first == i) {
-        code(instruction, (next++)->second, true);
-      } else if (instruction.kind == run::kinds::upload) {
-        const auto slot = received.find(run::CopyView(instruction).from.front().storage);
-        if (slot != received.end()) code(instruction, slot->second, false);
-      }
-    }
-  }
+  void run();
 
 private:
-  [[nodiscard]] bool is_encoded(const run::Instruction& transfer) const {
-    return !transfer.collective && schedule::is_between_stages(transfer.traffic) &&
-           plan_.wire_of(transfer.traffic).encodes(transfer.index);
-  }
+  [[nodiscard]] bool is_encoded(const run::Instruction& transfer) const;
 
   [[nodiscard]] const graph::TensorSpec& spec_of(int edge) const {
     return plan_.dag->tensor_at(plan_.remote_edges[static_cast<std::size_t>(edge)].tensor).spec;
@@ -78,58 +40,13 @@ private:
     return plan_.wire_of(traffic).bytes(edge, spec_of(edge).shape.size());
   }
 
-  void shrink(schedule::Message& message, const run::Instruction& transfer) const {
-    message.raw = message.bytes - message.pieces * comm::header_bytes;
-    const comm::Cost cost = comm::message_cost(edge_bytes(transfer.traffic, transfer.index), plan_.piece_bytes);
-    message.bytes = cost.bytes;
-    message.pieces = cost.messages;
-  }
+  void shrink(schedule::Message& message, const run::Instruction& transfer) const;
 
   /// An Encode in the place of a Download, or a Decode in that of an Upload.
-  void code(run::Instruction& copy, Traffic traffic, bool sends) {
-    const run::CopyView view(copy);
-    const run::Value tensor = sends ? view.from.front() : view.to.front();
-    const run::Value slot = sends ? view.to.front() : view.from.front();
-    run::Instruction coder = coders_.coder(sends ? kinds::encode : kinds::decode, copy.lane, traffic, copy);
-    const graph::TensorSpec& spec = spec_of(copy.index);
-    const int masks = plan_.wire_of(traffic).mask(copy.index);
-    Coding coding{.copies = coders_.needs_copy(tensor, spec.element),
-                  .masks = traffic == Traffic::activation && masking_.contains(copy.index),
-                  .masked = masks >= 0};
-    const auto* const memory =
-        coders_.use_memory(key_of_edge(plan_, traffic, sends ? Side::sent : Side::received, copy), coding);
-    coder.mode = coding.mode();
-    const auto fill = [&](const auto& operands) {
-      operands.numbers.front() = tensor;
-      operands.message.front() = slot;
-      if (coding.copies) operands.copy.front() = room_of("as floats", copy.index);
-      coders_.set_memory(operands, memory);
-      if (coding.masks) operands.mask.front() = masks_.take(copy.index, copy.micro_batch, spec.shape.size());
-      if (coding.masked) operands.mask.front() = masks_.give_back(masks, copy.micro_batch);
-      if (!operands.term.empty()) operands.term.front() = room_of("as its message has it", copy.index);
-    };
-    if (sends) {
-      fill(EncodeView(coder, run::Lists::added));
-    } else {
-      fill(DecodeView(coder, run::Lists::added));
-    }
-    program_.storages[slot.storage].bytes = edge_bytes(traffic, copy.index);
-    // What a copy reads beyond what it copies, it waits for.
-    for (std::size_t k = copy.writes.size(); k < copy.reads.size(); ++k) coder.reads.push_back(copy.reads[k]);
-    copy = std::move(coder);
-  }
+  void code(run::Instruction& copy, Traffic traffic, bool sends);
 
   /// Of an edge one for each use, since its messages follow each other on a lane.
-  run::Value room_of(const char* use, int edge) {
-    const auto [at, is_new] = rooms_.try_emplace({edge, use}, run::no_storage);
-    if (is_new) {
-      const graph::Tensor& tensor = plan_.dag->tensor_at(plan_.remote_edges[static_cast<std::size_t>(edge)].tensor);
-      at->second = program_.add_storage(concat(tensor.name, " of edge ", edge, " ", use),
-                                        static_cast<Bytes>(tensor.spec.shape.size()) * sizeof(float),
-                                        place_of_memory(plan_));
-    }
-    return {at->second, 0};
-  }
+  run::Value room_of(const char* use, int edge);
 
   run::StepBuilder& builder_;
   schedule::Program& program_;
@@ -141,3 +58,7 @@ private:
 };
 
 }  // namespace reef::inline v0::compress::detail
+
+#ifndef REEF_COMPILED
+#include <reef/compress/detail/edge_encoder.ipp>
+#endif

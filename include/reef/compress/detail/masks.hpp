@@ -1,17 +1,12 @@
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <reef/core/error.hpp>
-#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/run/step_builder.hpp>
 
@@ -19,69 +14,25 @@ namespace reef::inline v0::compress::detail {
 
 /// By remote edge of a gradient that on which its tensor goes forward; -1 for others, and for a tensor that goes to several
 /// stages, each with a mask of its own: the sum of its gradient has parts of all.
-inline std::vector<int> edges_forward_of(const run::StepPlan& plan) {
-  const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
-  std::vector<int> forward(plan.remote_edges.size(), -1);
-  const auto is_alone = [&](const graph::RemoteEdge& edge) {
-    return std::count_if(plan.remote_edges.begin(), plan.remote_edges.end(), [&](const graph::RemoteEdge& other) {
-             return other.tensor == edge.tensor;
-           }) == 2;
-  };
-  for (std::size_t g = 0; g < forward.size(); ++g) {
-    const graph::RemoteEdge& back = plan.remote_edges[g];
-    if (!back.gradient || !is_alone(back)) continue;
-    for (std::size_t a = 0; a < forward.size(); ++a) {
-      const graph::RemoteEdge& edge = plan.remote_edges[a];
-      if (!edge.gradient && edge.tensor == back.tensor && stage_of(edge.from) == stage_of(back.to) &&
-          stage_of(edge.to) == stage_of(back.from)) {
-        forward[g] = static_cast<int>(a);
-      }
-    }
-  }
-  return forward;
-}
+std::vector<int> edges_forward_of(const run::StepPlan& plan);
 
 /// Which of n numbers arrived as anything but zero: a bit each.
 inline Bytes mask_bytes(std::int64_t n) { return static_cast<Bytes>((n + 7) / 8); }
 
-inline void write_mask(std::span<const float> arrived, std::span<std::uint8_t> mask) {
-  for (std::size_t byte = 0; byte < mask.size(); ++byte) {
-    const std::size_t first = 8 * byte;
-    const std::size_t bits = std::min<std::size_t>(8, arrived.size() - first);
-    unsigned set = 0;
-    for (std::size_t bit = 0; bit < bits; ++bit) set |= (arrived[first + bit] != 0 ? 1U : 0U) << bit;
-    mask[byte] = static_cast<std::uint8_t>(set);
-  }
-}
+void write_mask(std::span<const float> arrived, std::span<std::uint8_t> mask);
 
 /// All n arrived.
-inline void write_full_mask(std::size_t n, std::span<std::uint8_t> mask) {
-  std::fill(mask.begin(), mask.end(), std::uint8_t{0xff});
-  if (n % 8 != 0) mask.back() = static_cast<std::uint8_t>((1U << (n % 8)) - 1);
-}
+void write_full_mask(std::size_t n, std::span<std::uint8_t> mask);
 
 inline bool is_masked_in(std::span<const std::uint8_t> mask, std::size_t i) { return (mask[i / 8] >> (i % 8) & 1U) != 0; }
 
 /// The numbers that a mask names, side by side. Returns how many: at most as many as `packed` has.
-inline std::size_t pack(std::span<const float> numbers, std::span<const std::uint8_t> mask, std::span<float> packed) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < numbers.size() && count < packed.size(); ++i) {
-    if (is_masked_in(mask, i)) packed[count++] = numbers[i];
-  }
-  return count;
-}
+std::size_t pack(std::span<const float> numbers, std::span<const std::uint8_t> mask, std::span<float> packed);
 
-inline std::size_t count_of(std::span<const std::uint8_t> mask) {
-  std::size_t count = 0;
-  for (const std::uint8_t byte : mask) count += static_cast<std::size_t>(std::popcount(byte));
-  return count;
-}
+std::size_t count_of(std::span<const std::uint8_t> mask);
 
 /// The other way; what the mask does not name is 0.
-inline void unpack(std::span<const float> packed, std::span<const std::uint8_t> mask, std::span<float> numbers) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = is_masked_in(mask, i) ? packed[count++] : 0.0F;
-}
+void unpack(std::span<const float> packed, std::span<const std::uint8_t> mask, std::span<float> numbers);
 
 /// The masks of a program under construction: written where a tensor goes forward, read where its gradient comes back. As many
 /// as there are micro-batches between the two.
@@ -90,30 +41,10 @@ public:
   MaskStorages(schedule::Program& program, run::Place place) : program_(program), place_(place) {}
 
   /// For what is written now of a micro-batch of an edge.
-  run::Value take(int edge, int micro_batch, std::int64_t n) {
-    std::vector<run::Value>& free = free_[edge];
-    if (free.empty()) {
-      const std::string name = concat("mask ", ++taken_[edge], " of edge ", edge);
-      free.push_back({program_.add_storage(name, mask_bytes(n), place_), 0});
-    }
-    const run::Value mask = free.back();
-    free.pop_back();
-    in_use_[{edge, micro_batch}] = mask;
-    return mask;
-  }
+  run::Value take(int edge, int micro_batch, std::int64_t n);
 
   /// That mask, for its last reader.
-  run::Value give_back(int edge, int micro_batch) {
-    const auto found = in_use_.find({edge, micro_batch});
-    if (found == in_use_.end()) {
-      throw ScheduleError("reef::compress: the gradient of edge ", edge, ", micro-batch ", micro_batch,
-                          " comes before its activation.\n  fix: forwards before backwards.");
-    }
-    const run::Value mask = found->second;
-    in_use_.erase(found);
-    free_[edge].push_back(mask);
-    return mask;
-  }
+  run::Value give_back(int edge, int micro_batch);
 
 private:
   schedule::Program& program_;
@@ -124,3 +55,7 @@ private:
 };
 
 }  // namespace reef::inline v0::compress::detail
+
+#ifndef REEF_COMPILED
+#include <reef/compress/detail/masks.ipp>
+#endif

@@ -17,45 +17,16 @@ namespace reef::inline v0::swap::detail {
 /// memory and for less, since its rules do not count what is kept between forward and backward, and for
 /// more micro-batches, whose best has other cuts; and cuts behind as many parameters each. One segment
 /// alone is tried where there is nothing else.
-inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
-                                              const profile::Profile& profile, Bytes memory,
-                                              std::int64_t accumulation) {
-  const int nodes = dag.node_count();
-  std::set<std::vector<int>> all;
-  Bytes parameters = 0;
-  for (const graph::Parameter& parameter : dag.parameters) parameters += parameter.spec.bytes();
-  for (const Bytes parts : {2, 4, 8, 16}) {
-    all.insert(run::choose_cuts(dag, parameters / parts + 1));
-  }
-  all.insert(run::choose_cuts(dag, 1));  // one where parameters are first used
-  const plan::Chain chain = graph::chain_of(dag, profile);
-  const bool is_chain = nodes >= 2 && nodes <= plan::most_operators;
-  for (int tried = 0; is_chain && tried < 8; ++tried, memory = memory / 3 * 2) {
-    for (const std::int64_t more : {1, 2, 4}) {
-      const plan::Partition best =
-          plan::partition_chain(chain, {memory, more * accumulation, plan::Variant::soft, false});
-      if (best.feasible) all.insert(best.bounds);
-    }
-  }
-  if (all.size() > 1) all.erase({0, nodes});  // swaps nothing
-  return all;
-}
+std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
+                                       const profile::Profile& profile, Bytes memory,
+                                       std::int64_t accumulation);
 
 /// Bounds without `part` of `parts` of those that more than the mean crosses, which are left out evenly.
-inline std::vector<int> thinned(const graph::Dag& dag, const std::vector<int>& cuts, int part,
-                                int parts) {
-  const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
-  const auto bytes_at = [&](int bound) { return crossing[static_cast<std::size_t>(bound)]; };
-  Bytes sum = 0;
-  for (const int bound : cuts) sum += bytes_at(bound);  // nothing crosses the ends
-  std::vector<int> left;
-  int heavy = 0;
-  for (const int bound : cuts) {
-    const bool is_heavy = bytes_at(bound) * (cuts.size() - 2) > sum;
-    if (is_heavy) ++heavy;
-    if (!is_heavy || heavy * part / parts == (heavy - 1) * part / parts) left.push_back(bound);
-  }
-  return left;
-}
+std::vector<int> thinned(const graph::Dag& dag, const std::vector<int>& cuts, int part,
+                         int parts);
 
 }  // namespace reef::inline v0::swap::detail
+
+#ifndef REEF_COMPILED
+#include <reef/swap/detail/cuts_to_try.ipp>
+#endif

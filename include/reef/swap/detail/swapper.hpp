@@ -1,11 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <reef/run/views.hpp>
@@ -23,6 +21,9 @@ namespace reef::inline v0::swap::detail {
 ///     the last, S-1:                    Load(s)   for each micro-batch j:  Forward(s, j)  Backward(s, j)
 ///                                       Evict(s)
 ///     for each other, descending:       Load(s)   for each micro-batch j:  Backward(s, j)   Evict(s)
+///
+/// Where the pipeline updates within the step, a slot has a segment in the version that a micro-batch reads, of those that
+/// lie in host memory. A fold ends with each update, and slots keep what they have.
 ///
 /// Streaming leaves the order of the pipeline, micro-batch by micro-batch, and loads for each:
 ///
@@ -46,7 +47,8 @@ namespace reef::inline v0::swap::detail {
 /// The first SwapSchedule::resident_segments segments are on the device for good: they are neither
 /// loaded nor evicted.
 ///
-/// | Load           | reads the weights of the segment's buckets, writes their places in a slot       |
+/// | Load           | reads the weights of the segment's buckets, writes their places in a slot, of   |
+/// |                | the version that they are within the step                                       |
 /// | LoadGradients  | reads gradients_of(segment), writes their places in a slot                       |
 /// | Evict          | reads those places, writes gradients_of(segment), in its order; accumulates      |
 /// |                | them where it goes on from what was there                                       |
@@ -55,34 +57,9 @@ namespace reef::inline v0::swap::detail {
 /// | bits           | none change: gradients of a segment are summed in ascending micro-batch order   |
 class Swapper {
 public:
-  explicit Swapper(run::StepBuilder& builder)
-      : builder_(builder),
-        program_(builder.program),
-        schedule_(builder.plan.swapping),
-        sorts_(!schedule_.per_micro_batch && builder.plan.topology.stages == 1 &&
-               builder.plan.timetables.training.empty()) {
-    for (const auto& fold : builder.accumulators) {
-      all_sums_.insert(fold.buckets.begin(), fold.buckets.end());
-      all_sums_.insert(fold.uses.begin(), fold.uses.end());
-    }
-  }
+  explicit Swapper(run::StepBuilder& builder);
 
-  void run() {
-    std::vector<Instruction> written;
-    written.swap(program_.round);
-    program_.round.reserve(2 * written.size());  // with what is put between
-    reserve();
-    std::vector<Instruction> fold;
-    fold.reserve(written.size());
-    for (Instruction& instruction : written) {
-      const bool of_model = is_of_model(instruction);
-      const bool ends = sorts_ ? instruction.lane == Lane::compute : touches_sums(instruction);
-      if (!of_model && ends) finish(fold);
-      const bool stays = of_model || !(sorts_ || ends);
-      (stays ? fold : program_.round).push_back(std::move(instruction));
-    }
-    finish(fold);
-  }
+  void run();
 
 private:
   using Operand = run::PartOf<Instruction>;
@@ -90,206 +67,77 @@ private:
   SwapSlots& slots() { return builder_.scratch<SwapSlots>(); }
 
   /// Works on gradients of a fold that has ended, which have left the device.
-  [[nodiscard]] bool touches_sums(const Instruction& i) const {
-    const auto is_sum = [this](const Value& value) { return all_sums_.contains(value.storage); };
-    return std::any_of(i.reads.begin(), i.reads.end(), is_sum) ||
-           std::any_of(i.writes.begin(), i.writes.end(), is_sum) ||
-           std::any_of(i.accumulates.begin(), i.accumulates.end(), is_sum);
-  }
+  [[nodiscard]] bool touches_sums(const Instruction& i) const;
 
   /// What lives in host memory; what lives on the device is used where it is.
   [[nodiscard]] bool swaps(const Value& value) const {
     return program_.storages[value.storage].place == Place::host;
   }
-  [[nodiscard]] std::vector<Value> that_swap(std::vector<Value> values) const {
-    std::erase_if(values, [this](const Value& value) { return !swaps(value); });
-    return values;
-  }
+  [[nodiscard]] std::vector<Value> that_swap(std::vector<Value> values) const;
   [[nodiscard]] std::vector<Value> weights_of(int s) const {
     return that_swap(builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]));
   }
   /// Those of the values that swap are in `parts`, in their order.
-  void replace(const Operand& operands, const std::vector<Value>& parts) const {
-    auto part = parts.begin();
-    for (Value& value : operands) {
-      if (swaps(value)) value = *part++;
-    }
-  }
+  void replace(const Operand& operands, const std::vector<Value>& parts) const;
 
   /// The slots are those of all phases.
-  void reserve() {
-    if (!slots().weights.empty()) return;
-    const std::vector<int>& own = builder_.segments();
-    std::vector<std::vector<Value>> weights(builder_.plan.segments.size());
-    std::vector<std::vector<Value>> gradients(weights.size());
-    for (const int s : own) {
-      weights[static_cast<std::size_t>(s)] = weights_of(s);
-      gradients[static_cast<std::size_t>(s)] = that_swap(builder_.gradients_of(s));
-    }
-    SwapSlots& made = slots();
-    const int count = std::min(schedule_.slots, static_cast<int>(own.size()));
-    made.weights = Slots(program_, count, "weights", weights);
-    // One is summed in, one is copied out of, and of three slots one more.
-    const int sums = std::min(count, 3);
-    if (builder_.trains()) made.gradients = Slots(program_, sums, "gradients", gradients);
-  }
+  void reserve();
 
   /// Where an instruction comes: forwards ascending, all of the last segment, backwards descending.
-  [[nodiscard]] int position(const Instruction& i) const {
-    const int last = builder_.segments().back();
-    return i.kind == run::kinds::forward || i.index == last ? i.index : 2 * last - i.index;
-  }
+  [[nodiscard]] int position(const Instruction& i) const;
 
-  void finish(std::vector<Instruction>& fold) {
-    if (sorts_) {
-      std::stable_sort(fold.begin(), fold.end(),
-                       [this](const auto& a, const auto& b) { return position(a) < position(b); });
-    }
-    if (builder_.trains() && stashes_some() && !fold.empty()) {
-      fold = Stasher(builder_, slots()).run(std::move(fold));
-    }
-    const auto first = std::find_if(fold.begin(), fold.end(), is_of_segment);
-    if (first != fold.end()) bring(first->index);
-    std::move(fold.begin(), first, std::back_inserter(program_.round));
-    for (auto i = first; i != fold.end();) i = visit(i, fold.end());
-    fold.clear();
-    for (const auto& [s, parts] : slots().weights.all()) drop(s, parts);
-    slots().weights.forget();
-  }
+  void finish(std::vector<Instruction>& fold);
 
-  [[nodiscard]] bool stashes_some() const {
-    return std::any_of(builder_.segments().begin(), builder_.segments().end(), [this](int s) {
-      return builder_.plan.stashes_segment(static_cast<std::size_t>(s));
-    });
-  }
+  /// No pass that is written now reads what the slots have.
+  void leave();
+
+  [[nodiscard]] bool stashes_some() const;
 
   using Iterator = std::vector<Instruction>::iterator;
 
-  /// The segment of `begin` passes: all that comes before another segment. The next one's weights are loaded ahead of
-  /// what else comes meanwhile, and of what arrives for it.
-  Iterator visit(Iterator begin, Iterator all) {
-    const int s = begin->index;
-    const Iterator end = std::find_if(
-        begin, all, [s](const Instruction& i) { return is_of_segment(i) && i.index != s; });
-    weights_ = bring(s);
-    const auto summing =
-        std::find_if(begin, end, [this](Instruction& i) { return !sums_of(i).empty(); });
-    if (summing != end) begin_sums(*summing);
-    // What has been stashed is waited for at once, the next weights later.
-    const Iterator first =
-        std::find_if_not(begin, end, [](const Instruction& i) { return i.kind == kinds::restore; });
-    std::move(begin, first, std::back_inserter(program_.round));
-    if (end != all) bring(end->index);
-    for (Iterator i = first; i != end; ++i) {
-      const std::vector<Value> sums = sums_of(*i);
-      const bool last_of_sums = !sums.empty() && is_last(sums, i, end);
-      if (!sums.empty()) {
-        if (sums != sums_) begin_sums(*i);
-        replace(gradients_in(*i), slots().gradients.parts());
-      }
-      replace(weights_in(*i), weights_);
-      program_.round.push_back(std::move(*i));
-      if (last_of_sums) evict(s);
-    }
-    write_back(s);
-    return end;
-  }
+  /// What a micro-batch reads of the weights that the stage holds.
+  [[nodiscard]] int version_of(const Instruction& i) const;
+
+  /// Where the pass of `begin`'s segment ends: before another segment, or another version of its weights.
+  [[nodiscard]] Iterator end_of_pass(Iterator begin, Iterator all) const;
+
+  /// The segment of `begin` passes. The next one's weights are loaded ahead of what else comes meanwhile, and of what
+  /// arrives for it.
+  Iterator visit(Iterator begin, Iterator all);
 
   /// The weights that an instruction reads.
-  [[nodiscard]] Operand weights_in(Instruction& i) const {
-    if (i.kind == run::kinds::forward) return run::ForwardView(builder_, i).weights;
-    if (i.kind == run::kinds::recompute) return run::RecomputeView(builder_, i).weights;
-    if (is_backward(i)) return run::BackwardView(builder_, i).weights;
-    return {};
-  }
+  [[nodiscard]] Operand weights_in(Instruction& i) const;
 
   /// The fold's gradients that it writes or adds to.
-  [[nodiscard]] Operand gradients_in(Instruction& i) const {
-    if (i.kind == run::kinds::add_gradients) return run::AddGradientsView(builder_, i).gradients;
-    if (!is_backward(i) || builder_.plan.rounds_gradients()) return {};
-    return run::BackwardView(builder_, i).gradients;
-  }
+  [[nodiscard]] Operand gradients_in(Instruction& i) const;
   [[nodiscard]] std::vector<Value> sums_of(Instruction& i) const {
     return that_swap(gradients_in(i).values());
   }
 
   /// Nothing adds to those sums before the segment has passed.
-  bool is_last(const std::vector<Value>& sums, Iterator i, Iterator end) const {
-    for (++i; i != end; ++i) {
-      const std::vector<Value> next = sums_of(*i);
-      if (!next.empty()) return next != sums;
-    }
-    return true;
-  }
+  bool is_last(const std::vector<Value>& sums, Iterator i, Iterator end) const;
 
-  /// Where the weights of a segment are that swap.
-  std::vector<Value> bring(int s) {
-    const std::vector<Value> weights = weights_of(s);
-    if (weights.empty()) return {};
-    if (!slots().weights.find(s)) {
-      const auto [before, left] = slots().weights.take(s);
-      drop(before, left);
-      move(kinds::load, Lane::load, s, weights, slots().weights.parts());
-    }
-    return slots().weights.parts();
-  }
+  /// Where the weights are that the pass of `begin` reads, of those that swap: as its first reader names them.
+  std::vector<Value> bring(Iterator begin, Iterator all);
 
   /// The segment gets a slot for its gradients. What it adds to is loaded.
-  void begin_sums(Instruction& first) {
-    sums_ = sums_of(first);
-    slots().gradients.take(first.index);
-    goes_on_ = !run::begins_sum(first) || adds_to_other_half(first);
-    if (goes_on_) {
-      move(kinds::load_gradients, Lane::load, first.index, sums_, slots().gradients.parts());
-    }
-  }
+  void begin_sums(Instruction& first);
 
   /// The half before has begun the sums.
-  [[nodiscard]] bool adds_to_other_half(Instruction& i) const {
-    if (run::backward_part(i.kind) != graph::BackwardPart::weight) return false;
-    return run::BackwardView(builder_, i).segment().input_half_has_parameters;
-  }
+  [[nodiscard]] bool adds_to_other_half(Instruction& i) const;
 
-  void evict(int s) {
-    const std::vector<Value> sums = std::exchange(sums_, {});
-    Instruction& evict = program_.add(kinds::evict, leaving(), s);
-    const EvictView view(evict, sums.size(), goes_on_, run::Lists::added);
-    view.from.set(slots().gradients.parts());
-    view.to.set(sums);
-    add_copies(evict.cost, program_, evict.reads);
-    // What lies between parameters of a bucket stays where it is.
-    const int b = builder_.plan.bucket_of_segment[static_cast<std::size_t>(s)];
-    if (b >= 0) evict.cost.copies += static_cast<int>(builder_.plan.parameters_in(b).size()) - 1;
-  }
+  void evict(int s);
 
   [[nodiscard]] Lane leaving() const {
     return schedule_.copies_on_compute_lane ? Lane::compute : Lane::evict;
   }
 
-  void write_back(int s) {
-    if (!schedule_.writes_back || weights_.empty()) return;
-    std::vector<Value> back;
-    for (const Value& part : weights_) {
-      const schedule::Storage storage = program_.storages[part.storage];
-      back.push_back(
-          {program_.add_storage(storage.name + ", written back", storage.bytes, Place::host), 0});
-    }
-    move(kinds::write_back, leaving(), s, weights_, back);
-    drop(s, weights_);
-    slots().weights.forget(s);
-  }
+  void write_back(int s, int version);
 
-  void drop(int s, std::vector<Value> parts) {
-    if (!builder_.plan.poisons_dead_memory || parts.empty()) return;
-    program_.round.push_back(drop_of(Lane::compute, s, std::move(parts)));
-  }
+  void drop(int s, std::vector<Value> parts);
 
   void move(std::string_view kind, Lane lane, int s, const std::vector<Value>& from,
-            const std::vector<Value>& to) {
-    Instruction& instruction = program_.add(kind, lane, s);
-    run::CopyView(instruction, from, to);
-    add_copies(instruction.cost, program_, from);
-  }
+            const std::vector<Value>& to);
 
   run::StepBuilder& builder_;
   schedule::Program& program_;
@@ -302,3 +150,7 @@ private:
 };
 
 }  // namespace reef::inline v0::swap::detail
+
+#ifndef REEF_COMPILED
+#include <reef/swap/detail/swapper.ipp>
+#endif

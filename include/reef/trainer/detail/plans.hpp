@@ -225,10 +225,6 @@ run::StepPlan Trainer<Policies...>::filled_in(run::StepPlan plan, const Options&
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
   detail::hooks::plan<Compress>(plan, options.compress);
-  if (plan.weight_versions.within_a_step() && Swap::offloads_to_host) {
-    throw OptionError("reef::Trainer: this pipeline updates within a step, but this swap policy has one version of the "
-                      "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
-  }
   return plan;
 }
 
