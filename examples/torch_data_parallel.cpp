@@ -27,10 +27,6 @@ torch::data::Example<> batch_of(std::uint64_t number) {
   return {x, x.norm(2, 1).floor().clamp_max(2).to(torch::kLong)};
 }
 
-torch::Tensor loss_of(const torch::Tensor& output, const reef::torch::Tensors& batch) {
-  return torch::nn::functional::cross_entropy(output, batch[1]);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -39,6 +35,9 @@ int main(int argc, char** argv) try {
   torch::nn::Sequential net(torch::nn::Linear(2, 32), torch::nn::Tanh(), torch::nn::Linear(32, 3));
   reef::torch::DataParallelOptions<reef::optim::Zero1<reef::optim::AdamW>> options;
   options.learning_rate = {.peak = 0.03};
+  const auto loss_of = [](const torch::Tensor& output, const reef::torch::Tensors& batch) {
+    return torch::nn::functional::cross_entropy(output, batch[1]);
+  };
   auto training = reef::torch::data_parallel(net, loss_of, {batch_of(0).data, batch_of(0).target}, options);
   const int rank = training.trainer().rank(), ranks = training.trainer().ranks();
 
