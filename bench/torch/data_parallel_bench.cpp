@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/resource.h>
+
 #include <reef/comm/environment.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
@@ -30,11 +32,27 @@ struct Setting {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+/// Of this process, all its threads.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
+
+/// The steps after the warm-up.
+struct Times {
+  std::vector<double> seconds{};
+  double cpu_begin = 0;
+
+  template <class F>
+  void take(int step, const Setting& setting, const F& function) {
+    if (step == setting.warmup) cpu_begin = cpu_seconds();
+    const double begin = now();
+    function();
+    if (step >= setting.warmup) seconds.push_back(now() - begin);
+  }
+};
 
 std::vector<bench_modules::Batch> batches_of(const Setting& setting) {
   std::vector<bench_modules::Batch> batches;
@@ -46,9 +64,11 @@ at::Tensor cross_entropy(const at::Tensor& output, const reef::torch::Tensors& b
   return ::torch::nn::functional::cross_entropy(output, batch[1]);
 }
 
-void print(const std::vector<double>& seconds, double loss, reef::Bytes optimizer_bytes) {
-  std::printf("{\"seconds\": %.6g, \"loss\": %.9g, \"optimizer_bytes\": %llu}\n", median(seconds), loss,
-              static_cast<unsigned long long>(optimizer_bytes));
+void print(Times times, double loss, reef::Bytes optimizer_bytes) {
+  const double cpu = (cpu_seconds() - times.cpu_begin) / static_cast<double>(times.seconds.size());
+  std::sort(times.seconds.begin(), times.seconds.end());
+  std::printf("{\"seconds\": %.6g, \"fastest\": %.6g, \"cpu_seconds\": %.6g, \"loss\": %.9g, \"optimizer_bytes\": %llu}\n",
+              times.seconds[times.seconds.size() / 2], times.seconds.front(), cpu, loss, static_cast<unsigned long long>(optimizer_bytes));
 }
 
 template <class Optim>
@@ -60,17 +80,15 @@ void run(const Setting& setting) {
   options.device.threads = 1;
   const auto batches = batches_of(setting);
   auto training = reef::torch::data_parallel(bench_modules::module(setting.module), cross_entropy, batches[0], options);
-  std::vector<double> seconds;
+  Times times;
   double loss = 0;
   for (int step = 0; step < setting.warmup + setting.steps; ++step) {
-    const double begin = now();
     const int batch = (step * training.trainer().ranks() + training.trainer().rank()) % 7;
-    loss = training.step(batches[static_cast<std::size_t>(batch)]).loss;
-    if (step >= setting.warmup) seconds.push_back(now() - begin);
+    times.take(step, setting, [&] { loss = training.step(batches[static_cast<std::size_t>(batch)]).loss; });
   }
   reef::Bytes bytes = 0;
   for (const auto& range : training.trainer().state_ranges()) bytes += static_cast<reef::Bytes>(range.elements) * reef::size_of(range.element);
-  if (training.trainer().rank() == 0) print(seconds, loss, bytes);
+  if (training.trainer().rank() == 0) print(times, loss, bytes);
 }
 
 void run_plain(const Setting& setting) {
@@ -78,19 +96,19 @@ void run_plain(const Setting& setting) {
   auto net = bench_modules::module(setting.module);
   ::torch::optim::AdamW optimizer(net->parameters(), ::torch::optim::AdamWOptions(1e-3).weight_decay(0));
   const auto batches = batches_of(setting);
-  std::vector<double> seconds;
+  Times times;
   double loss = 0;
   for (int step = 0; step < setting.warmup + setting.steps; ++step) {
-    const double begin = now();
     const auto& batch = batches[static_cast<std::size_t>(step % 7)];
-    optimizer.zero_grad();
-    const at::Tensor result = cross_entropy(net->forward(batch[0]), batch);
-    result.backward();
-    optimizer.step();
-    if (step >= setting.warmup) seconds.push_back(now() - begin);
-    loss = result.item<double>();
+    times.take(step, setting, [&] {
+      optimizer.zero_grad();
+      const at::Tensor result = cross_entropy(net->forward(batch[0]), batch);
+      result.backward();
+      optimizer.step();
+      loss = result.item<double>();
+    });
   }
-  print(seconds, loss, 0);
+  print(times, loss, 0);
 }
 
 }  // namespace

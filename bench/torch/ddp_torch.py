@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import statistics
 import time
 
@@ -72,6 +73,11 @@ def batch(name, number):
     return wave, (wave.flatten(1).sum(1) * 3).floor().long().remainder(10)
 
 
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--module", default="mlp")
@@ -97,6 +103,8 @@ def main():
     batches = [batch(options.module, number) for number in range(7)]
     seconds = []
     for step in range(options.warmup + options.steps):
+        if step == options.warmup:
+            cpu_begin = cpu_seconds()
         begin = time.perf_counter()
         x, labels = batches[(step * ranks + rank) % 7]
         optimizer.zero_grad(set_to_none=ranks == 1)
@@ -105,6 +113,7 @@ def main():
         optimizer.step()
         if step >= options.warmup:
             seconds.append(time.perf_counter() - begin)
+    cpu = (cpu_seconds() - cpu_begin) / options.steps
     loss = loss.detach().clone()
     if ranks > 1:
         torch.distributed.all_reduce(loss)
@@ -112,7 +121,7 @@ def main():
     states = sum(value.numel() * value.element_size() for state in local.state.values()
                  for value in state.values() if torch.is_tensor(value) and value.dim() > 0)
     if rank == 0:
-        print(json.dumps({"seconds": statistics.median(seconds), "loss": loss.item() / ranks, "optimizer_bytes": states,
+        print(json.dumps({"seconds": statistics.median(seconds), "fastest": min(seconds), "cpu_seconds": cpu, "loss": loss.item() / ranks, "optimizer_bytes": states,
                           "parameters": sum(p.numel() for p in net.parameters()), "torch": torch.__version__}))
 
 
