@@ -93,7 +93,7 @@ run() {
 }
 
 has_torch=OFF
-if reef_has_torch; then has_torch=ON; fi
+if reef_has_torch; then has_torch=ON; else reef_say "no libtorch for this compiler: tests/torch is left out. --torch installs it."; fi
 if [ "$all" = yes ]; then
   configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_CHECK_BODIES=ON
 else
