@@ -7,9 +7,12 @@
     /usr/bin/python3 bench/torch/data_parallel.py --out bench/results/torch_data_parallel
 
 Written are NAME.md and NAME.json, for --out NAME. Both sides have 2 ranks of one thread, fp32, AdamW, batches and first weights
-of the same bits. In each round all take turns; of a run the figure is the median step, of all rounds the median of those, and
-ratios are medians of the rounds' ratios. PyTorch's AdamW has its default, one tensor after another, and `foreach`; its DDP has
+of the same bits. In each round all take turns, and ratios are medians of the rounds' ratios. PyTorch's AdamW has its default, one tensor after another, and `foreach`; its DDP has
 gradients in buckets (gradient_as_bucket_view). `plain` is one process without any distribution, in C++ and in Python.
+
+Debian's libtorch takes whichever libblas.so.3 there is: with the reference BLAS (libblas3) products take so long that nothing else
+counts. With OpenBLAS beside it, unpacked to a folder: LD_LIBRARY_PATH=FOLDER/usr/lib/x86_64-linux-gnu/openblas-pthread and
+OPENBLAS_NUM_THREADS=1; OPENBLAS_CORETYPE names the processor where OpenBLAS does not know it.
 """
 
 import argparse
@@ -75,13 +78,13 @@ def run(options, way, module):
     return pytorch(options, how, module, options.ranks)
 
 
-def seconds(report, module, way):
-    return [round_["seconds"] for round_ in report["runs"][module][way]]
+def figures(report, module, way, figure):
+    return [round_[figure] for round_ in report["runs"][module][way]]
 
 
-def ratio(report, module, way, other):
+def ratio(report, module, way, other, figure):
     """The median over rounds of other's time by way's, with the least and the most."""
-    ratios = [b / a for a, b in zip(seconds(report, module, way), seconds(report, module, other))]
+    ratios = [b / a for a, b in zip(figures(report, module, way, figure), figures(report, module, other, figure))]
     return f"{statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]"
 
 
@@ -90,19 +93,20 @@ def table(report):
              f"Machine: {report['processor']}, {report['cores']} cores, which others used too: load {report['load'][0]:.1f} at the begin, "
              f"{report['load'][1]:.1f} at the end; {report['system']}; PyTorch",
              f"{report['torch']} and libtorch of the same package. {report['ranks']} ranks of one thread, fp32, AdamW, {report['rounds']} rounds in "
-             f"turn of {report['steps']} steps each after {report['warmup']}; milliseconds",
-             "a step, medians over rounds, [least, most]. Losses after the last step.", ""]
+             f"turn of {report['steps']} steps each after {report['warmup']}. Of a run: its median step, its fastest one, and the time that a",
+             "rank's processors took a step, waits that spin included. Medians over rounds, of ratios [least, most]. Losses after the last step.", ""]
     for module, runs in report["runs"].items():
-        fastest = min((way for way in WAYS if way.startswith("DDP") and way in runs and "Zero" not in way),
-                      key=lambda way: statistics.median(seconds(report, module, way)))
+        rivals = [way for way in WAYS if way.startswith("DDP") and "Zero" not in way]
+        rival = min(rivals, key=lambda way: statistics.median(figures(report, module, way, "seconds")))
         lines += [f"## {module}: {MODULES[module]}", "",
-                  "| | ms a step | how many times as fast as the faster DDP | state of the optimizer, MB a rank | loss |",
-                  "|---|--:|--:|--:|--:|"]
+                  f"| | median step, ms | times as fast as {rival} | fastest step, ms | times as fast | processor, ms a step | times less | "
+                  "optimizer's state, MB a rank | loss |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
         for way, rounds in runs.items():
-            taken = [1e3 * s for s in seconds(report, module, way)]
+            cells = []
+            for figure in ("seconds", "fastest", "cpu_seconds"):
+                cells += [f"{1e3 * statistics.median(figures(report, module, way, figure)):.2f}", ratio(report, module, way, rival, figure)]
             state = f"{max(r['optimizer_bytes'] for r in rounds) / 1e6:.2f}" if rounds[0]["optimizer_bytes"] else ""
-            lines.append(f"| {way} | {statistics.median(taken):.2f} [{min(taken):.2f}, {max(taken):.2f}] | "
-                         f"{ratio(report, module, way, fastest)} | {state} | {rounds[-1]['loss']:.6f} |")
+            lines.append(f"| {way} | " + " | ".join(cells) + f" | {state} | {rounds[-1]['loss']:.6f} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -126,7 +130,7 @@ def main():
             for way in ways[round_ % len(ways):] + ways[:round_ % len(ways)]:
                 runs[module][way].append(run(options, way, module))
     load.append(os.getloadavg()[0])
-    report = {"command": "/usr/bin/python3 bench/torch/data_parallel.py " + " ".join(sys.argv[1:]), "processor": processor(),
+    report = {"command": "".join(f"{name}={os.environ[name]} " for name in ("OPENBLAS_CORETYPE",) if name in os.environ) + "/usr/bin/python3 bench/torch/data_parallel.py " + " ".join(sys.argv[1:]), "processor": processor(),
               "cores": os.cpu_count(), "system": platform.platform(), "load": load, "ranks": options.ranks,
               "rounds": options.rounds, "steps": options.steps, "warmup": options.warmup,
               "torch": runs[options.modules[0]]["DDP"][0]["torch"], "runs": runs}
