@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include <reef/device/host.hpp>
 
@@ -20,13 +21,15 @@ using device::Host;
 
 /// A GPT block that drops, and counts how often it is called.
 struct Counted {
-  explicit Counted(bool keeps, Bytes heap_bytes = 0) {
+  /// as_made: the module's parameters have the type that the graph computes in.
+  explicit Counted(bool keeps, Bytes heap_bytes = 0, bool of_that_type = true) : as_made(of_that_type) {
     ::torch::manual_seed(3);
     options = {.heap_bytes = heap_bytes, .keeps_graph = keeps};
   }
   template <real T>
   graph::Graph<Host, T> graph() {
     const torch_modules::GptBlock block(8, 2, 0.2);
+    if (as_made && std::is_same_v<T, double>) block->to(at::kDouble);
     graph::Graph<Host, T> g(1);
     const auto function = [calls = calls](torch_modules::GptBlockImpl& module, const torch::Tensors& in) {
       ++*calls;
@@ -37,6 +40,7 @@ struct Counted {
     return g;
   }
 
+  bool as_made;
   torch::ModuleOptions options;
   std::shared_ptr<int> calls = std::make_shared<int>(0);
 };
@@ -45,8 +49,8 @@ constexpr DrawKey first{.seed = 1, .sample = 2};
 constexpr DrawKey second{.seed = 1, .sample = 4};
 
 template <real T>
-Outcome<T> outcome_of(bool keeps, int calls) {
-  Counted counted(keeps);
+Outcome<T> outcome_of(bool keeps, int calls, bool as_made = true) {
+  Counted counted(keeps, 0, as_made);
   const auto g = counted.graph<T>();
   Host host({.threads = 1});
   GraphRunner<Host, T> runner(host, g);
@@ -59,6 +63,7 @@ TEST(KeptGraph, has_the_bits_of_a_second_forward_and_calls_none) {
   EXPECT_EQ(outcome_of<float>(true, 1), outcome_of<float>(false, 2));
   EXPECT_EQ(outcome_of<double>(true, 1), outcome_of<double>(false, 2));
   EXPECT_EQ(outcome_of<Bfloat16>(true, 1), outcome_of<Bfloat16>(false, 2));
+  EXPECT_EQ(outcome_of<double>(true, 2, false), outcome_of<double>(false, 2, false));
 }
 
 /// What a backward makes after something has come between it and its forward.

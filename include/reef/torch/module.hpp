@@ -34,7 +34,8 @@ struct ModuleOptions {
   Bytes heap_bytes = 0;  ///< the most that tensors of a call may take; 0: no limit
 
   /// The autograd graph of the last forward is kept, with the tensors that it saves, until the backward of the same
-  /// micro-batch, which then need not call the module again. The bits are the same.
+  /// micro-batch, which then need not call the module again. The bits are the same. Of a module whose parameters are of the
+  /// type that is computed in: fp64 in an fp64 graph, else fp32.
   bool keeps_graph = false;
 };
 
@@ -332,8 +333,9 @@ private:
   void run_forward(const graph::ForwardCall<device::Host, T>& call) const {
     const Meter heap = meter();
     const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
-    const bool keeps = options_.keeps_graph && call.training;
+    const bool keeps = options_.keeps_graph && call.training && computes_as_made<T>();
     shared_->kept.reset();
+    const Bytes before = heap == nullptr ? 0 : heap->now();
     Tensors inputs;
     Tensors outputs;
     {
@@ -348,7 +350,7 @@ private:
     const ::torch::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], outputs[i].detach(), false);
     require_within(heap, "forward");
-    if (keeps) shared_->kept = {call.key, detail::places_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now()};
+    if (keeps) shared_->kept = {call.key, detail::places_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now() - before};
   }
 
   template <real T>
@@ -380,6 +382,13 @@ private:
     }
     for (const AnyView& view : call.parameter_gradients) write(view, results[k++], call.accumulate_parameters);
     require_within(heap, "backward", before);
+  }
+
+  /// Parameters that change their type for a call are other leaves to autograd in the next one.
+  template <real T>
+  [[nodiscard]] bool computes_as_made() const {
+    const auto same = [](const detail::Named& parameter) { return parameter.original.scalar_type() == computes_in<T>; };
+    return std::all_of(shared_->parameters.begin(), shared_->parameters.end(), same);
   }
 
   void require_outputs(const Tensors& outputs, std::span<const AnyView> views) const {
