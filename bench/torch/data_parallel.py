@@ -96,7 +96,7 @@ def table(report):
              f"turn of {report['steps']} steps each after {report['warmup']}. Of a run: its median step, its fastest one, and the time that a",
              "rank's processors took a step, waits that spin included. Medians over rounds, of ratios [least, most]. Losses after the last step.", ""]
     for module, runs in report["runs"].items():
-        rivals = [way for way in WAYS if way.startswith("DDP") and "Zero" not in way]
+        rivals = [way for way in runs if way.startswith("DDP") and "Zero" not in way]
         rival = min(rivals, key=lambda way: statistics.median(figures(report, module, way, "seconds")))
         lines += [f"## {module}: {MODULES[module]}", "",
                   f"| | median step, ms | times as fast as {rival} | fastest step, ms | times as fast | processor, ms a step | times less | "
@@ -117,25 +117,27 @@ def main():
     parser.add_argument("--mpiexec", default="mpiexec --oversubscribe --bind-to none")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--modules", nargs="+", default=list(MODULES), choices=list(MODULES))
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=10)
     options = parser.parse_args()
     load = [os.getloadavg()[0]]
-    runs = {module: {way: [] for way in WAYS} for module in options.modules}
+    runs = {module: {way: [] for way in options.ways} for module in options.modules}
+    environment = "".join(f"{name}={os.environ[name]} " for name in ("OPENBLAS_CORETYPE",) if name in os.environ)
     for round_ in range(options.rounds):
         for module in options.modules:
-            ways = list(WAYS)
+            ways = options.ways
             for way in ways[round_ % len(ways):] + ways[:round_ % len(ways)]:
                 runs[module][way].append(run(options, way, module))
-    load.append(os.getloadavg()[0])
-    report = {"command": "".join(f"{name}={os.environ[name]} " for name in ("OPENBLAS_CORETYPE",) if name in os.environ) + "/usr/bin/python3 bench/torch/data_parallel.py " + " ".join(sys.argv[1:]), "processor": processor(),
-              "cores": os.cpu_count(), "system": platform.platform(), "load": load, "ranks": options.ranks,
-              "rounds": options.rounds, "steps": options.steps, "warmup": options.warmup,
-              "torch": runs[options.modules[0]]["DDP"][0]["torch"], "runs": runs}
-    options.out.with_suffix(".md").write_text(table(report))
-    options.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+        # What there is by now: a round may be the last that there is time for.
+        report = {"command": environment + "/usr/bin/python3 bench/torch/data_parallel.py " + " ".join(sys.argv[1:]),
+                  "processor": processor(), "cores": os.cpu_count(), "system": platform.platform(),
+                  "load": load + [os.getloadavg()[0]], "ranks": options.ranks, "rounds": round_ + 1, "steps": options.steps,
+                  "warmup": options.warmup, "torch": next(run_["torch"] for of_way in runs[options.modules[0]].values() for run_ in of_way if "torch" in run_), "runs": runs}
+        options.out.with_suffix(".md").write_text(table(report))
+        options.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     print(table(report))
 
 

@@ -28,7 +28,7 @@ struct Counted {
   }
   template <real T>
   graph::Graph<Host, T> graph() {
-    const torch_modules::GptBlock block(8, 2, 0.2);
+    torch_modules::GptBlock block(8, 2, 0.2);
     if (as_made && std::is_same_v<T, double>) block->to(at::kDouble);
     graph::Graph<Host, T> g(1);
     const auto function = [calls = calls](torch_modules::GptBlockImpl& module, const torch::Tensors& in) {
