@@ -199,12 +199,14 @@ private:
 /// | errors  | those of Module and Trainer; ranks whose modules begin with other values are refused                |
 ///
 /// \code
+/// #include <reef/optim/adamw.hpp>
+/// #include <reef/optim/zero1.hpp>
 /// // given: const reef::torch::Tensors& batch
 /// const ::torch::nn::Sequential net(::torch::nn::Linear(64, 32), ::torch::nn::ReLU(), ::torch::nn::Linear(32, 10));
 /// reef::torch::DataParallelOptions<optim::Zero1<optim::AdamW>> options;
 /// options.learning_rate = {.peak = 1e-3};
-/// auto training = reef::torch::data_parallel(
-///     net, [](const at::Tensor& out, const reef::torch::Tensors& in) { return ::torch::cross_entropy_loss(out, in[1]); }, batch, options);
+/// const auto loss_of = [](const at::Tensor& output, const reef::torch::Tensors& in) { return at::cross_entropy_loss(output, in[1]); };
+/// auto training = reef::torch::data_parallel(net, loss_of, batch, options);
 /// const double loss = training.step(batch).loss;
 /// ::torch::save(training.module(), "net.pt");
 /// \endcode
