@@ -6,6 +6,8 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -16,7 +18,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/random.hpp>
+#include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/core/units.hpp>
 #include <reef/torch/detail/forward.hpp>
 
 namespace reef::inline v0::torch::detail {
@@ -44,6 +48,20 @@ inline std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return sizes;
 }
 
+/// Throws ShapeError for one of more axes than a Shape has.
+inline Shape shape_of(const at::Tensor& tensor, const std::string& what) {
+  const auto sizes = tensor.sizes();
+  switch (sizes.size()) {
+    case 0: return {};
+    case 1: return {sizes[0]};
+    case 2: return {sizes[0], sizes[1]};
+    case 3: return {sizes[0], sizes[1], sizes[2]};
+    case 4: return {sizes[0], sizes[1], sizes[2], sizes[3]};
+    default:
+      throw ShapeError("reef::torch: ", what, " has ", sizes.size(), " axes.\n  fix: at most 4, by view().");
+  }
+}
+
 /// A tensor that lies where the view lies.
 inline at::Tensor tensor_of(const AnyView& view) {
   return at::from_blob(view.data(), sizes_of(view.shape()), at::TensorOptions(type_of(view.element())));
@@ -61,6 +79,23 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
+/// Where a call's inputs and parameters lie.
+inline std::vector<const void*> places_of(std::span<const AnyView> inputs, std::span<const AnyView> parameters) {
+  std::vector<const void*> places;
+  for (const AnyView& view : inputs) places.push_back(view.data());
+  for (const AnyView& view : parameters) places.push_back(view.data());
+  return places;
+}
+
+/// The autograd graph of a forward: it goes out from these inputs and the module's parameters.
+struct KeptGraph {
+  DrawKey key;
+  std::vector<const void*> places;
+  Tensors inputs;
+  Tensors outputs;
+  Bytes bytes = 0;  ///< what it saves
+};
+
 /// A module with the tensors in it, of which a Call may take hold.
 struct SharedModule {
   std::shared_ptr<::torch::nn::Module> module;
@@ -68,6 +103,7 @@ struct SharedModule {
   int threads = 1;
   std::vector<Named> parameters;  ///< those that have a gradient, each once
   std::vector<Named> constants;   ///< buffers, and parameters without a gradient
+  std::optional<KeptGraph> kept;  ///< of the last forward
 };
 
 /// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, so many
