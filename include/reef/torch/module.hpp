@@ -55,6 +55,7 @@ struct ModuleOptions {
 /// |            | statistics), or gives other bits at a second call; MemoryError for a call above heap_bytes       |
 ///
 /// \code
+/// #include <reef/graph/graph.hpp>
 /// // given: graph::Graph<device::Host, float>& g, int x
 /// const int y = g.add("head", reef::torch::Module(::torch::nn::Linear(64, 10)), {x})[0];
 /// \endcode
