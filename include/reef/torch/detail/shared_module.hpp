@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <sstream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,8 +88,8 @@ private:
 };
 
 /// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, and
-/// parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before, but for the number of
-/// threads, which stays that of the module: a lane has a thread of its own.
+/// parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before, but for the mode, and
+/// the number of threads, which stays that of the module: a lane has a thread of its own.
 class Call {
 public:
   Call(const SharedModule& shared, bool training, const DrawKey& key, at::ScalarType type,
@@ -121,7 +121,7 @@ public:
   Call& operator=(const Call&) = delete;
   ~Call() { leave(); }
 
-  /// What the module makes of the inputs, each output contiguous. Throws what the module throws, and ShapeError where it
+  /// What the module makes of the inputs. Throws what the module throws, and ShapeError where it
   /// has written to an input or a parameter.
   [[nodiscard]] Tensors operator()(const Tensors& inputs) const {
     std::vector<std::uint32_t> before;
