@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import socket
 import statistics
 import subprocess
@@ -132,7 +133,7 @@ def main():
             for way in ways[round_ % len(ways):] + ways[:round_ % len(ways)]:
                 runs[module][way].append(run(options, way, module))
         # What there is by now: a round may be the last that there is time for.
-        report = {"command": environment + "/usr/bin/python3 bench/torch/data_parallel.py " + " ".join(sys.argv[1:]),
+        report = {"command": environment + "/usr/bin/python3 bench/torch/data_parallel.py " + shlex.join(sys.argv[1:]),
                   "processor": processor(), "cores": os.cpu_count(), "system": platform.platform(),
                   "load": load + [os.getloadavg()[0]], "ranks": options.ranks, "rounds": round_ + 1, "steps": options.steps,
                   "warmup": options.warmup, "torch": next(run_["torch"] for of_way in runs[options.modules[0]].values() for run_ in of_way if "torch" in run_), "runs": runs}
