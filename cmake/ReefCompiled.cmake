@@ -7,12 +7,12 @@
 # `cmake --build . --target reef_compiled`; installed if it was built by then.
 
 # The bodies that need MPI: the first, but not the second.
-set(reef_bodies_of_mpi "^reef/(comm/|run/proof[.]|compress/detail/replanning[.]|trainer/)")
+set(reef_bodies_of_mpi "^reef/(comm/|run/proof[.]|compress/detail/replanning|trainer/)")
 set(reef_bodies_without_mpi "^reef/comm/network_(file|shape)[.]")
 
 # Of the first those that call nothing of it: a unit by themselves, so that a program which asks a Trainer only what a step
 # will be links no MPI.
-set(reef_bodies_of_plans "^reef/(comm/options|trainer/detail/(diagnosis|hooks))[.]")
+set(reef_bodies_of_plans "^reef/(comm/options|compress/detail/replanning|trainer/detail/(diagnosis|hooks))[.]")
 
 # Adds a translation unit that includes these .ipp to `sources`, if there are any.
 function(reef_add_unit name unit)
@@ -51,7 +51,9 @@ function(reef_add_compiled name base)
     reef_add_unit(${name} ${folder} ${bodies})
   endforeach()
   reef_add_unit(${name} plans ${of_plans})
-  if(name STREQUAL "compiled")
+  if(name STREQUAL "compiled_core")
+    list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_graph.cpp")
+  else()
     list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_trainer.cpp")
   endif()
   add_library(reef_${name} STATIC EXCLUDE_FROM_ALL ${sources})

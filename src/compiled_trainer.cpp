@@ -1,4 +1,5 @@
-// What no policy changes of a Trainer on the host in fp32.
+// What runs a step on the host in fp32, whatever the policies.
 
-#define REEF_LIBRARY
 #include <reef/trainer/detail/in_library.hpp>
+
+template class reef::run::Executable<reef::device::Host, float>;

@@ -57,7 +57,7 @@ void add_estimate(Commands& commands) {
       "what a model needs, and what a pipeline of it takes (FusionLLM, Eq. 1 to 4).\n"
       "CASE: C, R_in (seconds that each stage computes and receives), n_b (micro-batches), B "
       "(samples in each; 1)\n"
-      "or: recipe, model, micro_batches, device, network as of simulate; device.warm_up "
+      "or: recipe, model or graph, micro_batches, device, network as of simulate; device.warm_up "
       "([[operations, seconds], ...]) instead of flops; plan ([[rank, first, end], ...], "
       "operators of the model; the best where it is left out)",
       "case.json", estimate);

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -25,7 +24,7 @@ struct Foreseen {
   double utilisation = 1;  ///< of the rank that computes for the least of its time
   reef::Bytes wire = 0;    ///< of all ranks
   reef::Bytes peak = 0;    ///< of the device that needs most
-  std::optional<std::int64_t> taken{};  ///< where phases accumulate: micro-batches of all replicas
+  std::int64_t micro_batches = 0;  ///< of all replicas; of phases that adapt, those that the last simulated step took
 };
 
 /// A model's operators, and what rank 0 needs for a step.

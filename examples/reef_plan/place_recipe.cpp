@@ -5,8 +5,6 @@
 
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/placed_dag.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/nn/host.hpp>
 #include <reef/plan/pipeline_order.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
@@ -14,6 +12,7 @@
 
 #include "commands.hpp"
 #include "recipe_case.hpp"
+#include "recipe_model.hpp"
 
 namespace reef_examples {
 
@@ -21,7 +20,7 @@ using namespace reef;
 
 graph::PlacedDag place_recipe(const PlanCase& test) {
   const RecipeCase asked = read_case(test.json, test.file, CaseOf::simulate);
-  const graph::Dag dag = nn::gpt<device::Host, float>(asked.model, 1).dag();
+  const graph::Dag dag = build_model(asked).dag();
   const profile::Profile profile = graph::estimate(dag, graph::Speed{asked.flops, asked.memory_rate, asked.link});
   const std::vector<Seconds> times = run::node_times(dag, &profile);
   run::Topology topology(asked.ranks / asked.stages, asked.stages);

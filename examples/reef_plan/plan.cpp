@@ -1,6 +1,7 @@
-// The recipe of reef-train that a step takes least time with on machines that are described: all that may be are simulated.
+// The recipe of reef-train that takes most samples a second on machines that are described: all that may be are simulated.
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -31,21 +32,40 @@ Allowed allowed_by(const io::Json& test, const std::string& file) {
       allowed.local = true;
     } else if (what == "lossy") {
       allowed.lossy = true;
+    } else if (what == "adaptive") {
+      allowed.adaptive = true;
     } else {
-      refuse(file, "allow has '" + what + "'", "late, local, lossy");
+      refuse(file, "allow has '" + what + "'", "late, local, lossy, adaptive");
     }
+  }
+  if (allowed.adaptive && !allowed.late) {
+    refuse(file, "allow has 'adaptive' without 'late', and recipes that adapt take gradients of earlier weights", "both, or neither");
   }
   return allowed;
 }
 
+/// The samples that a step may have; 0 where a case does not say it.
+std::int64_t most_samples_of(const io::Json& test, const RecipeCase& machines, const std::string& file) {
+  if (!test.contains("most_micro_batches")) return 0;
+  const int most = io::require<int>(test, "most_micro_batches", file);
+  if (most < machines.micro_batches || most > 65536) {
+    refuse(file, concat("most_micro_batches is ", most), concat("from micro_batches, ", machines.micro_batches, ", to 65536"));
+  }
+  return most * machines.model.batch;
+}
+
 /// The options of reef-train, by name.
 io::Json options_of(const RecipeCase& one) {
-  io::Json options{{"--recipe", one.recipe},
-                   {"--model", concat(one.model.layers, "x", one.model.heads, "x", one.model.channels)},
-                   {"--context", std::to_string(one.model.context)},
-                   {"--batch", std::to_string(one.model.batch)}};
-  const bool two_phases = one.recipe == "acco" || one.recipe == "reef";
-  options["--micro-batches"] = std::to_string(two_phases ? one.micro_batches / 2 : one.micro_batches);
+  io::Json options{{"--recipe", one.recipe}};
+  if (one.has_graph()) {
+    options["--graph"] = one.graph_file;
+  } else {
+    options["--model"] = concat(one.model.layers, "x", one.model.heads, "x", one.model.channels);
+    options["--context"] = std::to_string(one.model.context);
+    options["--batch"] = std::to_string(one.model.batch);
+  }
+  options["--micro-batches"] = std::to_string(one.micro_batches / phases_of(one.recipe));
+  if (can_adapt(one.recipe)) options["--accumulate"] = one.accumulate();
   if (is_spread(one.recipe)) {
     options["--stages"] = std::to_string(one.stages);
     options["--pipeline"] = one.pipeline;
@@ -81,7 +101,9 @@ std::string name_of(const RecipeCase& one) {
     if (codec != "none") text += concat(", ", channel, " ", codec);
   }
   if (one.adapt_ratios) text += ", by link";
-  return text + concat(", ", one.micro_batches, one.micro_batches == 1 ? " micro-batch of " : " micro-batches of ", one.model.batch);
+  text += concat(", ", one.micro_batches, one.micro_batches == 1 ? " micro-batch of " : " micro-batches of ", one.model.batch);
+  if (one.adapts) text += one.most == 0 ? std::string(" or more") : concat(" or more, up to ", one.most, " a phase");
+  return text;
 }
 
 io::Json json_of(const Candidate& one) {
@@ -90,28 +112,31 @@ io::Json json_of(const Candidate& one) {
                 {"stages", one.recipe.stages},
                 {"replicas", one.recipe.ranks / one.recipe.stages},
                 {"micro_batches", one.recipe.micro_batches},
-                {"batch", one.recipe.model.batch}};
+                {"batch", one.recipe.model.batch},
+                {"accumulate", one.recipe.accumulate()}};
   if (!one.foreseen.feasible) {
     json["why"] = one.foreseen.why;
     return json;
   }
   json["step_s"] = one.foreseen.step;
+  json["samples"] = one.samples();
+  json["samples_per_s"] = 1 / one.per_sample();
   json["utilisation"] = one.foreseen.utilisation;
   json["wire_bytes"] = one.foreseen.wire;
   json["peak_device_bytes"] = one.foreseen.peak;
   return json;
 }
 
-/// What each choice of the best is worth: the best that has another, or the same without it.
+/// What each choice of the best is worth: the best that has another, or the same without it. A factor is of samples a second.
 io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
   const RecipeCase& best = all.front().recipe;
-  const Seconds step = all.front().foreseen.step;
   io::Json list = io::Json::array();
   const auto tell = [&](const std::string& choice, const Candidate& other) {
     list.push_back({{"choice", choice},
                     {"instead", name_of(other.recipe)},
                     {"step_s", other.foreseen.step},
-                    {"factor", other.foreseen.step / step}});
+                    {"samples_per_s", 1 / other.per_sample()},
+                    {"factor", other.per_sample() / all.front().per_sample()}});
   };
   const auto among = [&](const std::string& choice, const auto& is_other) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& one) {
@@ -122,11 +147,12 @@ io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
   const auto changed = [&](const std::string& choice, const auto& change) {
     RecipeCase other = best;
     change(other);
+    if (other.is_too_large()) return;
     const Candidate found = foreseen_of(other, problem.file);
     if (found.foreseen.feasible) tell(choice, found);
   };
   const auto of_kind = [&](const RecipeCase& one) {
-    return one.recipe == best.recipe && one.stages == best.stages && one.compress == best.compress;
+    return one.recipe == best.recipe && one.stages == best.stages && one.compress == best.compress && one.adapts == best.adapts;
   };
   if (!best.rank_at.empty()) changed("placement", [](RecipeCase& one) { one.rank_at.clear(); });
   among("recipe", [&](const RecipeCase& one) { return one.recipe != best.recipe; });
@@ -136,6 +162,25 @@ io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
     among("layout", [&](const RecipeCase& one) { return of_kind(one) && one.layout != best.layout; });
   }
   among("accumulation", [&](const RecipeCase& one) { return of_kind(one) && one.model.batch != best.model.batch; });
+  if (best.adapts) {
+    among("adaptive counts", [&](const RecipeCase& one) {
+      return one.recipe == best.recipe && one.stages == best.stages && one.compress == best.compress && !one.adapts &&
+             one.micro_batches * one.model.batch == best.micro_batches * best.model.batch;
+    });
+    // Of the difference this is what larger steps do not make.
+    changed("adaptive counts, not as many fixed ones", [&](RecipeCase& one) {
+      const auto each = static_cast<int>(all.front().foreseen.micro_batches / best.replicas());
+      one.adapts = false;
+      one.micro_batches = each - each % phases_of(best.recipe);
+    });
+  } else {
+    among("fixed counts", [&](const RecipeCase& one) { return one.recipe == best.recipe && one.stages == best.stages && one.adapts; });
+  }
+  if (best.micro_batches * best.replicas() * best.model.batch > problem.machines.micro_batches * problem.machines.model.batch) {
+    among("larger steps", [&](const RecipeCase& one) {
+      return of_kind(one) && one.micro_batches * one.model.batch < best.micro_batches * best.model.batch;
+    });
+  }
   if (is_swapped(best.recipe)) {
     among("unit", [&](const RecipeCase& one) { return of_kind(one) && one.unit != best.unit; });
     among("swapping", [&](const RecipeCase& one) { return !is_swapped(one.recipe); });
@@ -158,8 +203,13 @@ io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
 }
 
 io::Json plan_of(const PlanCase& test, const std::string& written) {
-  PlanProblem problem{read_case(test.json, test.file, CaseOf::plan), allowed_by(test.json, test.file),
-                      io::value_or<double>(test.json, "ratio", 10, test.file), test.file, test.seed, test.budget};
+  PlanProblem problem{.machines = read_case(test.json, test.file, CaseOf::plan),
+                      .allowed = allowed_by(test.json, test.file),
+                      .ratio = io::value_or<double>(test.json, "ratio", 10, test.file),
+                      .file = test.file,
+                      .seed = test.seed,
+                      .budget = test.budget};
+  problem.most_samples = most_samples_of(test.json, problem.machines, test.file);
   problem.progress = [](const std::string& line) { std::fprintf(stderr, "reef-plan: %s\n", line.c_str()); };
   const RecipeCase& machines = problem.machines;
   if (!(problem.ratio >= 1 && problem.ratio <= 1e6)) refuse(test.file, concat("ratio is ", problem.ratio), "from 1 to 1e6");
@@ -185,7 +235,7 @@ io::Json plan_of(const PlanCase& test, const std::string& written) {
   write_output(written, [&] {
     const std::string text =
         concat(plan_begins, ",\n  \"ranks\": ", machines.ranks, ",\n  \"vocabulary\": ", machines.model.vocabulary,
-               ",\n  \"step_s\": ", all.front().foreseen.step,
+               ",\n  \"step_s\": ", all.front().foreseen.step, ",\n  \"samples\": ", all.front().samples(),
                ",\n  \"options\": ", answer["options"].dump(2), "\n}\n");
     io::write_atomically(written, text);
   });
@@ -198,12 +248,16 @@ void add_plan(Commands& commands) {
   const auto written = std::make_shared<std::string>();
   CLI::App* const command = commands.add(
       "plan",
-      "the recipe of reef-train with the shortest step on given machines, and what each of its choices buys.\n"
+      "the recipe of reef-train that takes most samples a second on given machines, and what each of its choices buys.\n"
       "It chooses replicas and stages, which rank has which, layout, schedule, codecs, whether a model is swapped and for how many "
-      "micro-batches at once, and of how many samples a micro-batch is: those of a step stay the same.\n"
-      "CASE: model, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); allow (a "
+      "micro-batches at once, accumulation, and of how many samples a micro-batch of a GPT is: those of a step stay the same, unless the "
+      "case allows more.\n"
+      "CASE: model or graph, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); "
+      "most_micro_batches (a step may have up to so many, of micro_batches' samples); allow (a "
       "list of what may differ from synchronous training: late, gradients of earlier weights; local, ranks that step on their "
-      "own; lossy, codecs), ratio (of top-k: 10). With --budget the answer says how many recipes that left out",
+      "own; lossy, codecs; adaptive, with late: further micro-batches for as long as a phase communicates, up to "
+      "most_micro_batches in a step where that is given, so that runs differ by the clock), ratio (of top-k: 10). "
+      "With --budget the answer says how many recipes that left out",
       "case.json --plan plan.json", [written](const PlanCase& test) { return plan_of(test, *written); });
   commands.add_output(command, "--plan", Output::plan, *written, "write the choice for reef-train --plan to this file");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <map>
@@ -16,9 +17,12 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/plan/allocate.hpp>
 #include <reef/plan/detail/in_parallel.hpp>
 #include <reef/profile/network.hpp>
+
+#include "recipe_model.hpp"
 
 namespace reef_examples {
 
@@ -35,8 +39,41 @@ void on_all_cores(std::size_t count, const Function& function) {
                             [&](int i) { function(static_cast<std::size_t>(i)); });
 }
 
-/// Two phases of a step, whose micro-batches are as many.
-bool has_phases(const std::string& recipe) { return recipe == "acco" || recipe == "reef"; }
+/// Micro-batches of a replica in a step of as many samples as may be.
+std::int64_t most_micro_batches(const RecipeCase& one, const PlanProblem& problem) {
+  const std::int64_t of_phase = problem.most_samples / (one.model.batch * one.replicas() * phases_of(one.recipe));
+  return std::min<std::int64_t>(of_phase, 65536) * phases_of(one.recipe);
+}
+
+/// The same, but that its phases take as many micro-batches as there is time for; nothing where a bound leaves none, or
+/// nothing is sent meanwhile.
+std::optional<RecipeCase> adaptive(RecipeCase one, const PlanProblem& problem) {
+  if (!problem.allowed.adaptive || !can_adapt(one.recipe) || one.replicas() == 1) return {};
+  one.adapts = true;
+  one.most = 0;
+  if (problem.most_samples == 0) return one;
+  const std::int64_t most = most_micro_batches(one, problem);
+  // Stages take as many again.
+  if (most < one.micro_batches + (one.stages > 1 ? one.micro_batches : phases_of(one.recipe))) return {};
+  one.most = static_cast<int>(most / phases_of(one.recipe));
+  return one;
+}
+
+/// Bytes of a micro-batch between stages, cut where the fewest cross, and of the gradients of all weights.
+std::pair<double, double> messages_of(const RecipeCase& asked) {
+  const auto& model = asked.model;
+  // Twelve times the square of the channels is what a layer of a GPT has.
+  if (!asked.has_graph()) {
+    return {4.0 * static_cast<double>(model.batch * model.context * model.channels),
+            4.0 * 12 * static_cast<double>(model.channels * model.channels * model.layers)};
+  }
+  const graph::Graph<device::Host, float> graph = build_model(asked);
+  std::vector<Bytes> crossing = graph::crossing_bytes(graph.dag());
+  std::erase(crossing, Bytes{0});
+  double gradients = 0;
+  for (const graph::Parameter& parameter : graph.dag().parameters) gradients += static_cast<double>(parameter.spec.bytes());
+  return {crossing.empty() ? 0 : static_cast<double>(*std::min_element(crossing.begin(), crossing.end())), gradients};
+}
 
 /// Ranks by replica and stage, so that those who talk much have good links, of which none is better than its ends; nothing
 /// where all are alike.
@@ -53,11 +90,9 @@ std::vector<int> placed(const RecipeCase& asked, std::uint64_t seed) {
   if (even) return {};
   problem.stages = asked.stages;
   problem.pipelines = asked.ranks / asked.stages;
-  const auto& model = asked.model;
-  problem.activation_bytes = 4.0 * asked.micro_batches *
-                             static_cast<double>(model.batch * model.context * model.channels);
-  // Twelve times the square of the channels is what a layer of a GPT has.
-  problem.gradient_bytes = 4.0 * 12 * static_cast<double>(model.channels * model.channels * model.layers) / asked.stages;
+  const auto [activation, gradient] = messages_of(asked);
+  problem.activation_bytes = asked.micro_batches * activation;
+  problem.gradient_bytes = gradient / asked.stages;
   std::vector<int> ranks;
   for (const auto& pipeline : plan::allocate(problem, {.seed = seed, .effort = 4}).sigma) {
     ranks.insert(ranks.end(), pipeline.begin(), pipeline.end());
@@ -134,25 +169,36 @@ private:
 /// What differs of two candidates.
 auto key_of(const RecipeCase& one) {
   return std::tuple(one.recipe, one.stages, one.model.batch, one.micro_batches, one.pipeline, one.layout, one.unit, one.rank_at,
-                    one.compress, one.adapt_ratios);
+                    one.compress, one.adapt_ratios, one.accumulate());
 }
 
-/// The same samples by one change.
-std::vector<RecipeCase> neighbours_of(const RecipeCase& one) {
+/// As many samples as are asked for, or may be, by one change.
+std::vector<RecipeCase> neighbours_of(const RecipeCase& one, const PlanProblem& problem) {
   std::vector<RecipeCase> all;
   const auto add = [&](const auto& change) {
     RecipeCase other = one;
     change(other);
-    all.push_back(std::move(other));
+    if (other.is_too_large()) return;
+    if (!other.adapts) {
+      all.push_back(std::move(other));
+    } else if (auto bounded = adaptive(std::move(other), problem)) {
+      all.push_back(*std::move(bounded));
+    }
   };
-  const int phases = has_phases(one.recipe) ? 2 : 1;
-  if (one.micro_batches % (2 * phases) == 0) {
+  const int phases = phases_of(one.recipe);
+  add([](RecipeCase& other) { other.adapts = !other.adapts && can_adapt(other.recipe); });
+  if (const std::int64_t most = most_micro_batches(one, problem); most > one.micro_batches) {
+    for (const std::int64_t more : {std::int64_t{2} * one.micro_batches, most}) {
+      if (more <= most) add([more](RecipeCase& other) { other.micro_batches = static_cast<int>(more); });
+    }
+  }
+  if (one.micro_batches % (2 * phases) == 0 && !one.has_graph()) {
     add([](RecipeCase& other) {
       other.model.batch *= 2;
       other.micro_batches /= 2;
     });
   }
-  if (one.model.batch % 2 == 0) {
+  if (one.model.batch % 2 == 0 && !one.has_graph()) {
     add([](RecipeCase& other) {
       other.model.batch /= 2;
       other.micro_batches *= 2;
@@ -181,12 +227,19 @@ RecipeCase with_codecs_of(RecipeCase one, const RecipeCase& other) {
   return one;
 }
 
-/// The fastest is before; of what cannot be, what needs the least memory. What swaps says itself that it found no way.
+/// What takes the most samples a second is before; of those that differ by less than a thousandth, what compensates for late gradients, then
+/// what has the fewest samples a step, then fixed counts. Of what cannot be, what needs the least memory; what swaps says itself
+/// that it found no way.
 bool is_before(const Candidate& a, const Candidate& b) {
   const auto key = [](const Candidate& one) {
-    if (one.foreseen.feasible) return std::tuple(0, one.foreseen.step, Bytes{0});
-    if (one.foreseen.peak > 0) return std::tuple(2, 0.0, one.foreseen.peak);
-    return std::tuple(is_swapped(one.recipe.recipe) ? 1 : 3, 0.0, static_cast<Bytes>(one.recipe.model.batch));
+    const RecipeCase& recipe = one.recipe;
+    if (one.foreseen.feasible) {
+      const double thousandths = std::floor(1000 * std::log(one.per_sample()));
+      return std::tuple(0, thousandths, recipe.recipe == "dpu", one.samples(), recipe.adapts, one.per_sample());
+    }
+    const bool says_memory = one.foreseen.peak > 0;
+    const std::int64_t lacks = says_memory ? static_cast<std::int64_t>(one.foreseen.peak) : recipe.model.batch;
+    return std::tuple(says_memory ? 2 : is_swapped(recipe.recipe) ? 1 : 3, 0.0, false, lacks, recipe.adapts, 0.0);
   };
   return key(a) < key(b);
 }
@@ -197,11 +250,12 @@ public:
 
   Searched run() && {
     consider(first_recipes());
-    while (!is_late() && !all_.front().foreseen.feasible && problem_.machines.model.batch % 2 == 0) {
+    while (!is_late() && !all_.front().foreseen.feasible && problem_.machines.model.batch % 2 == 0 && !problem_.machines.has_graph()) {
       problem_.machines.model.batch /= 2;
       problem_.machines.micro_batches *= 2;
       consider(first_recipes());
     }
+    consider(adaptive_ones());
     for (Candidate& one : best_of_three_recipes()) improve(std::move(one));
     return {std::move(all_), left_out_};
   }
@@ -232,6 +286,16 @@ private:
     on_all_cores(shapes.size(), [&](std::size_t i) { by_shape[i] = Shape(problem_, shapes[i]).recipes(); });
     std::vector<RecipeCase> recipes;
     for (auto& of_shape : by_shape) std::move(of_shape.begin(), of_shape.end(), std::back_inserter(recipes));
+    return recipes;
+  }
+
+  /// Of what fits with fixed counts.
+  [[nodiscard]] std::vector<RecipeCase> adaptive_ones() const {
+    std::vector<RecipeCase> recipes;
+    for (const Candidate& one : all_) {
+      if (!one.foreseen.feasible) continue;
+      if (auto adapts = adaptive(one.recipe, problem_)) recipes.push_back(*std::move(adapts));
+    }
     return recipes;
   }
 
@@ -279,7 +343,7 @@ private:
   void improve(Candidate one) {
     constexpr int most_changes = 8;
     for (int changes = 0; changes < most_changes && !is_late(); ++changes) {
-      std::vector<RecipeCase> neighbours = neighbours_of(one.recipe);
+      std::vector<RecipeCase> neighbours = neighbours_of(one.recipe, problem_);
       for (const Candidate& other : all_) {
         if (other.recipe.recipe != one.recipe.recipe || other.recipe.stages != one.recipe.stages) continue;
         neighbours.push_back(with_codecs_of(one.recipe, other.recipe));
@@ -290,7 +354,7 @@ private:
       const auto better = std::find_if(all_.begin(), all_.end(),
                                        [&](const Candidate& other) { return of_one.contains(key_of(other.recipe)); });
       if (better == all_.end() || !is_before(*better, one)) return;
-      if (one.foreseen.feasible && better->foreseen.step > 0.999 * one.foreseen.step) return;
+      if (one.foreseen.feasible && better->per_sample() > 0.999 * one.per_sample()) return;
       one = *better;
     }
   }

@@ -14,8 +14,6 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/estimate.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/nn/host.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>
@@ -23,6 +21,7 @@
 
 #include "foreseen.hpp"
 #include "recipe_case.hpp"
+#include "recipe_model.hpp"
 
 // What a Trainer says of a step before it is made. Each recipe is one, compiled in the file of its family.
 
@@ -56,7 +55,7 @@ class RecipeOf {
 
 public:
   RecipeOf(const RecipeCase& asked, const std::string& file)
-      : asked_(asked), model_(reef::nn::gpt<reef::device::Host, float>(asked.model, 1)), options_(options(file)) {}
+      : asked_(asked), model_(build_model(asked)), options_(options(file)) {}
 
   [[nodiscard]] Foreseen foresee(const Shown& shown) const {
     using namespace reef;
@@ -64,6 +63,7 @@ public:
     const schedule::World world = asked_.world(*options_.profile);
     double wire = 0;
     std::vector<double> busy(static_cast<std::size_t>(asked_.ranks), 0);
+    result.micro_batches = static_cast<std::int64_t>(asked_.micro_batches) * asked_.replicas();
     const auto simulate = [&](int variant, const auto& programs, const auto& placements) {
       for (const schedule::Placement& placement : placements) result.peak = std::max(result.peak, placement.device_bytes);
       const double share = share_of(variant);
@@ -72,15 +72,7 @@ public:
       result.step += share * run.step;
       for (const Bytes rank : run.wire_bytes) wire += share * static_cast<double>(rank);
       for (std::size_t rank = 0; rank < busy.size(); ++rank) busy[rank] += share * run.step * run.utilisation[rank];
-      if (asked_.accumulates) {
-        const run::Topology topology = options_.topology.value_or(run::Topology(asked_.ranks));
-        const int unit = topology.stages > 1 ? options_.micro_batches.front() : 1;
-        result.taken = static_cast<std::int64_t>(asked_.micro_batches) * topology.replicas;
-        for (int replica = 0; replica < topology.replicas; ++replica) {
-          const std::vector<int>& loops = run.trip_counts[static_cast<std::size_t>(topology.rank(replica, 0))];
-          *result.taken += unit * std::accumulate(loops.begin(), loops.end(), 0);
-        }
-      }
+      if (asked_.adapts) result.micro_batches += extra(run);
       if (shown && variant == variants() - 1) shown(programs, run);
     };
     try {
@@ -113,6 +105,18 @@ private:
 
   [[nodiscard]] bool fits(reef::Bytes peak) const { return asked_.memory == 0 || peak <= asked_.memory; }
 
+  /// Micro-batches of all replicas that a step took beyond the fixed ones.
+  [[nodiscard]] std::int64_t extra(const reef::schedule::Simulation& run) const {
+    const reef::run::Topology topology = options_.topology.value_or(reef::run::Topology(asked_.ranks));
+    const std::int64_t of_body = topology.stages > 1 ? options_.micro_batches.front() : 1;
+    std::int64_t count = 0;
+    for (int replica = 0; replica < topology.replicas; ++replica) {
+      const std::vector<int>& loops = run.trip_counts[static_cast<std::size_t>(topology.rank(replica, 0))];
+      count += of_body * std::accumulate(loops.begin(), loops.end(), std::int64_t{0});
+    }
+    return count;
+  }
+
   [[nodiscard]] int variants() const { return periodic ? 1 + asked_.fragments : 1; }
 
   /// Of a period most steps send nothing, and each fragment has one of its own.
@@ -131,7 +135,7 @@ private:
       refuse(file, concat(asked_.micro_batches, " micro-batches over ", phases, " phases"), "an even number");
     }
     options.micro_batches = {asked_.micro_batches / phases};
-    if (asked_.accumulates) options.accumulation = Accumulation::adaptive();
+    if (asked_.adapts) options.accumulation = asked_.most > 0 ? Accumulation::capped(asked_.most) : Accumulation::adaptive();
     options.device.threads = 1;
     options.device.memory_bytes = asked_.memory;
     options.device.link_bytes_per_second = asked_.link;

@@ -13,7 +13,9 @@
 #include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/model_file.hpp>
 #include <reef/io/known_keys.hpp>
 #include <reef/profile/fitted_speed.hpp>
 #include <reef/profile/network_json.hpp>
@@ -70,7 +72,7 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   } else {
     refuse(file,
            test.contains("model") ? "'model' is no text and no object" : "there is no 'model'",
-           "\"LAYERSxHEADSxCHANNELS\", or an object");
+           "\"LAYERSxHEADSxCHANNELS\", or an object; or 'graph', a model's file");
   }
   if (!shape.empty()) {
     const auto found = parse_model_shape(shape);
@@ -80,6 +82,22 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
     config.channels = found->channels;
   }
   return config;
+}
+
+/// The file of 'graph', which says how many samples and tokens a micro-batch has.
+void read_graph(RecipeCase& to, const io::Json& test, const std::string& file) {
+  if (test.contains("model")) refuse(file, "'graph' is given, and 'model' too", "one of them");
+  to.graph_file = io::require<std::string>(test, "graph", file);
+  to.graph = std::make_shared<const io::Json>(io::read_json(to.graph_file));
+  const graph::ModelFile model = graph::read_model(*to.graph, to.graph_file);
+  if (model.loss.empty()) refuse(to.graph_file, "it has no loss", "\"loss\": the name of the tensor that is the loss");
+  const Shape& shape = model.inputs.front().shape;
+  if (shape.rank() == 0) refuse(to.graph_file, "its first input has no axis of samples", "an input (B, ...)");
+  constexpr std::size_t nodes_of_layer = 10;  // of a GPT
+  to.model.layers = static_cast<std::int64_t>(model.nodes.size() / nodes_of_layer);
+  to.model.batch = shape[0];
+  to.model.context = shape.rank() > 1 ? shape[1] : 1;
+  to.model.vocabulary = 0;
 }
 
 /// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
@@ -155,6 +173,14 @@ double speed_of_warm_up(const io::Json& test, const std::string& file) {
   }
 }
 
+void read_accumulation(RecipeCase& to, const std::string& text, const std::string& file) {
+  if (text == "fixed") return;
+  to.adapts = true;
+  if (text == "adaptive") return;
+  to.most = text.starts_with("cap:") ? parse_number<int>(std::string_view(text).substr(4)).value_or(0) : 0;
+  if (to.most < 1 || to.most > 65536) refuse(file, "accumulate is '" + text + "'", "fixed, adaptive or cap:M, with M from 1 to 65536");
+}
+
 /// What reef-train would be told by options of those names.
 void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.recipe = io::require<std::string>(test, "recipe", file);
@@ -167,9 +193,7 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   only_of({"stages", "pipeline", "layout", "unit", "rank_at", "one_mask", "adapt_ratios"}, {"dtfm", "fusion", "reef"});
   only_of({"sync_every", "fragments", "overlap"}, {"diloco", "sparse"});
   only_of({"accumulate"}, {"acco", "acco-wp", "dpu", "reef"});
-  const auto accumulate = io::value_or<std::string>(test, "accumulate", "fixed", file);
-  if (accumulate != "fixed" && accumulate != "adaptive") refuse(file, "accumulate is '" + accumulate + "'", "\"fixed\" or \"adaptive\"");
-  to.accumulates = accumulate == "adaptive";
+  read_accumulation(to, io::value_or<std::string>(test, "accumulate", "fixed", file), file);
   to.stages = io::value_or<int>(test, "stages", is_spread(to.recipe) ? to.ranks : 1, file);
   if (to.stages < 1 || to.ranks % to.stages != 0) {
     refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
@@ -251,6 +275,11 @@ profile::Network RecipeCase::network() const {
   return all;
 }
 
+std::string RecipeCase::accumulate() const {
+  if (!adapts) return "fixed";
+  return most == 0 ? "adaptive" : concat("cap:", most);
+}
+
 schedule::World RecipeCase::world(const profile::Profile& profile) const {
   schedule::World all{std::vector<schedule::Machine>(static_cast<std::size_t>(ranks), run::machine_of(profile)), links};
   for (std::size_t rank = 0; rank < uplinks.first.size(); ++rank) {
@@ -262,9 +291,9 @@ schedule::World RecipeCase::world(const profile::Profile& profile) const {
 
 RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
   const bool estimates = use == CaseOf::estimate;
-  constexpr std::array<std::string_view, 6> of_plan{"model", "micro_batches", "device", "network", "allow", "ratio"};
-  constexpr std::array<std::string_view, 18> of_recipe{
-      "model",   "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
+  constexpr std::array<std::string_view, 8> of_plan{"model", "graph", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio"};
+  constexpr std::array<std::string_view, 19> of_recipe{
+      "model",   "graph", "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
       "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
   if (use == CaseOf::plan) {
     io::require_known_keys(test, of_plan, file);
@@ -272,7 +301,11 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
     io::require_known_keys(test, std::span(of_recipe).first(of_recipe.size() - (estimates ? 0 : 1)), file);
   }
   RecipeCase result;
-  result.model = model_of(test, file);
+  if (test.contains("graph")) {
+    read_graph(result, test, file);
+  } else {
+    result.model = model_of(test, file);
+  }
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
   result.links.assign(1, {});
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
@@ -302,11 +335,8 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   }
   if (test.contains("network")) read_network(result, test, file);
   if (use != CaseOf::plan) read_recipe(result, test, file);
-  // Every rank's program is written, placed and simulated, which takes memory and time in proportion; a rank of several stages
-  // has its share of layers, and what plan is asked for is shared by replicas.
-  const double ranks = use == CaseOf::plan ? 1 : static_cast<double>(result.ranks) / result.stages;
-  const double size = (static_cast<double>(result.model.layers) + 2) * static_cast<double>(result.micro_batches) * ranks;
-  if (size > 65536) {
+  // What plan is asked for is shared by replicas.
+  if (use == CaseOf::plan ? result.is_too_large(result.micro_batches) : result.is_too_large()) {
     refuse(file,
            concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ", result.ranks,
                   " ranks are too many together"),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,10 +24,20 @@ inline bool is_spread(const std::string& recipe) { return recipe == "dtfm" || re
 /// Recipes whose models pass through the device.
 inline bool is_swapped(const std::string& recipe) { return recipe == "atom" || recipe == "reef"; }
 
+/// Recipes whose phases may take further micro-batches while they communicate.
+inline bool can_adapt(const std::string& recipe) {
+  return recipe == "acco" || recipe == "acco-wp" || recipe == "dpu" || recipe == "reef";
+}
+
+/// Phases of a step, which share its micro-batches.
+inline int phases_of(const std::string& recipe) { return recipe == "acco" || recipe == "reef" ? 2 : 1; }
+
 /// A training that is foreseen: what reef-train would be given, and the machines.
 struct RecipeCase {
   std::string recipe;
-  reef::nn::GptConfig model;
+  reef::nn::GptConfig model;                     ///< of a graph its samples and tokens, and as many layers as take its operators
+  std::string graph_file{};                      ///< as --graph of reef-train: what is trained instead of a GPT, or empty
+  std::shared_ptr<const reef::io::Json> graph{};  ///< what that file holds
   int micro_batches = 1;  ///< of each replica, in a step
   reef::Bytes memory = 0;
   double link = 0;  ///< bytes per second
@@ -43,13 +54,27 @@ struct RecipeCase {
   std::map<std::string, std::string> compress;  ///< channel: codec, as of reef-train
   bool one_mask = false;
   bool adapt_ratios = false;
-  bool accumulates = false;  ///< of acco, acco-wp, dpu and reef: micro-batches for as long as a phase communicates
+  bool adapts = false;  ///< of acco, acco-wp, dpu and reef: a phase takes further micro-batches for as long as it communicates
+  int most = 0;         ///< of a replica in such a phase; 0: no bound
   int sync_every = 50;  ///< of diloco and sparse
   int fragments = 1;
   std::string overlap = "none";
 
   /// The links of planners: none is better than its ends.
   [[nodiscard]] reef::profile::Network network() const;
+
+  [[nodiscard]] bool has_graph() const { return graph != nullptr; }
+
+  /// As --accumulate of reef-train: fixed, adaptive, or cap:M.
+  [[nodiscard]] std::string accumulate() const;
+
+  [[nodiscard]] int replicas() const { return ranks / stages; }
+
+  /// Every rank's program is written, placed and simulated, which takes memory and time in proportion; a rank of several
+  /// stages has its share of layers.
+  [[nodiscard]] bool is_too_large() const { return is_too_large(static_cast<double>(micro_batches) * replicas()); }
+  /// By the micro-batches of all replicas.
+  [[nodiscard]] bool is_too_large(double of_all) const { return (static_cast<double>(model.layers) + 2) * of_all > 65536; }
 
   /// The ranks and what is between them.
   [[nodiscard]] reef::schedule::World world(const reef::profile::Profile& profile) const;

@@ -95,13 +95,13 @@ void add_simulate(Commands& commands) {
       "limit), "
       "turn (of both atoms)}, chain {tf, tb, tl, of, ob} (whole us)\n"
       "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an object with layers, heads, "
-      "channels, vocabulary, context, batch), micro_batches, device {memory_bytes (0: no limit), "
+      "channels, vocabulary, context, batch) or graph (a model's file, docs/graph_files.md, whose inputs say of how many samples a micro-batch is), micro_batches, device {memory_bytes (0: no limit), "
       "link_gbps (GB/s), flops, memory_gbps (GB/s; 0: updates and what else memory bounds take no "
       "time)}, network {ranks, latency_ms, bandwidth_gbps (Gbit/s), uplink_gbps and downlink_gbps "
       "(of "
       "all links of a rank together; may be left out)}; of dtfm, fusion and reef stages, pipeline, layout, unit, rank_at (by replica "
-      "and stage), one_mask, adapt_ratios; of diloco and sparse sync_every, fragments, overlap; of acco, acco-wp, dpu and reef accumulate (fixed, or "
-      "adaptive: micro_batches or more, for as long as a phase communicates; the answer has those of all replicas); compress {CHANNEL: CODEC} of ddp, "
+      "and stage), one_mask, adapt_ratios; of diloco and sparse sync_every, fragments, overlap; of acco, acco-wp, dpu and reef accumulate (fixed; "
+      "adaptive: micro_batches or more, for as long as a phase communicates; or cap:M, but at most M of a replica in a phase; the answer has those of all replicas); compress {CHANNEL: CODEC} of ddp, "
       "zero1, acco, dtfm, fusion, reef. micro_batches are of a replica in a step: acco and reef have half of them in each "
       "of two phases",
       "case.json --trace foreseen.json",

@@ -129,7 +129,7 @@ reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace) {
                   {"utilisation", found.utilisation},
                   {"wire_bytes", found.wire},
                   {"peak_device_bytes", found.peak}};
-  if (found.taken) answer["micro_batches"] = *found.taken;
+  if (asked.adapts) answer["micro_batches"] = found.micro_batches;
   return answer;
 }
 

@@ -137,7 +137,7 @@ std::vector<std::string> pipelines() {
   return names;
 }
 
-/// "adaptive", "cap:8" as at most eight micro-batches a phase, "fixed:4" as four.
+/// "adaptive", "cap:8" as at most eight micro-batches a phase, "fixed:4" as four, "fixed" as those of --micro-batches.
 void parse_accumulate(const std::string& text, TrainOptions& o) {
   const auto count = [&text](std::string_view kind) {
     if (!text.starts_with(kind)) return 0;
@@ -148,13 +148,15 @@ void parse_accumulate(const std::string& text, TrainOptions& o) {
     o.accumulation = reef::Accumulation::adaptive();
   } else if (const int most = count("cap:"); most > 0) {
     o.accumulation = reef::Accumulation::capped(most);
+  } else if (text == "fixed") {
+    o.accumulation = reef::Accumulation::fixed();
   } else if (const int fixed = count("fixed:"); fixed > 0) {
     o.accumulation = reef::Accumulation::fixed();
     o.micro_batches = fixed;
   } else {
     throw CLI::ValidationError(
         "--accumulate",
-        "'" + text + "' is not adaptive, cap:M or fixed:N, with numbers from 1 to 65536");
+        "'" + text + "' is not adaptive, cap:M, fixed or fixed:N, with numbers from 1 to 65536");
   }
 }
 
@@ -264,7 +266,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   if (given("--mix") && o.overlap != "mix")
     refuse("--mix", "is of --overlap mix, not of " + o.overlap);
-  if (given("--micro-batches") && given("--accumulate") && !o.accumulation->adapts) {
+  if (given("--micro-batches") && given("--accumulate") &&
+      app.get_option("--accumulate")->reduced_results().back().starts_with("fixed:")) {
     refuse("--accumulate", "fixed:N and --micro-batches say the same; give one of them");
   }
 }
@@ -406,7 +409,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option_function<std::string>(
       "--accumulate", [&o](const std::string& text) { parse_accumulate(text, o); },
       "adaptive: extra micro-batches while a phase communicates; cap:M: but at most M in a "
-      "phase; fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
+      "phase; fixed, --micro-batches alone; fixed:N, the same with --micro-batches N. Default: acco adaptive, else fixed");
   app.add_option(
          "--sampler", o.sampler,
          "of adaptive and cap:M: own, every rank's part of the samples, or shared, whichever "

@@ -32,12 +32,13 @@ LAWS = {
     "the bits of as many whole replicas": ("W", "the bits of as many ranks as there are replicas, each with the whole model"),
     "the bits of a model that stays": ("S", "the bits of the same ranks under `swap::Resident` and `pipeline::Single`; where that is "
                                         "the pair itself, of another run"),
-    "the bits of Zero1, whose serial definition is tested": ("D", "the bits of `optim::Zero1` under the same pipeline, which is its "
-                                                             "serial definition (`Asynchronous.pipedream_is_its_serial_definition`, "
-                                                             "`Asynchronous.two_buffered_weights_are_their_serial_definition`); of "
-                                                             "`Zero1` itself, of another run"),
-    "the bits of Zero1": ("Z", "the bits of `optim::Zero1` with the same codec under the same pipeline; where that is the pair itself, "
-                          "of another run"),
+    "the bits of Zero1, whose serial definition is tested": ("D", "the bits of `swap::Resident` and `optim::Zero1` under the same "
+                                                             "pipeline, which is its serial definition "
+                                                             "(`Asynchronous.pipedream_is_its_serial_definition`, "
+                                                             "`Asynchronous.two_buffered_weights_are_their_serial_definition`); where "
+                                                             "that is the pair itself, of another run"),
+    "the bits of Zero1": ("Z", "the bits of `swap::Resident` and `optim::Zero1` with the same codec under the same pipeline; where "
+                          "that is the pair itself, of another run"),
 }
 RESUMED = ", and behind a resume"
 

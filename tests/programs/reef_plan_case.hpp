@@ -28,6 +28,10 @@ protected:
   static io::Json case_of(const std::string& name, std::size_t index) {
     return file(name).at("cases").at(index);
   }
+  /// One of examples/graphs.
+  static std::string graph(const std::string& name) {
+    return (std::filesystem::path(REEF_README).parent_path() / "examples" / "graphs" / name).string();
+  }
   static io::Json with(io::Json test, const std::string& at, const io::Json& value) {
     test[io::Json::json_pointer(at)] = value;
     return test;

@@ -34,12 +34,39 @@ io::Json planned_case() {
   return test;
 }
 
+/// The same of a model's file.
+io::Json planned_case_of(const std::string& graph) {
+  io::Json test = planned_case();
+  test.erase("model");
+  test["graph"] = graph;
+  return test;
+}
+
 /// Two ranks with less memory than half of a model takes.
 io::Json small_case(Bytes memory, int micro_batches) {
   return {{"model", {{"shape", "2x2x16"}, {"context", 16}, {"batch", 2}}},
           {"micro_batches", micro_batches},
           {"device", {{"flops", 1e9}, {"memory_bytes", memory}, {"link_gbps", 1}}},
           {"network", {{"ranks", 2}, {"latency_ms", 1}, {"bandwidth_gbps", 0.01}}}};
+}
+
+/// Four ranks whose links take longer than their micro-batches.
+io::Json slow_case(const std::vector<std::string>& allow) {
+  io::Json test = recipe_case("");
+  test.erase("recipe");
+  test["micro_batches"] = 8;
+  test["network"]["bandwidth_gbps"] = 0.01;
+  test["allow"] = allow;
+  return test;
+}
+
+/// What a plan says of a choice.
+io::Json bought(const io::Json& plan, const std::string& choice) {
+  for (const io::Json& one : plan.at("bought")) {
+    if (one.at("choice") == choice) return one;
+  }
+  ADD_FAILURE() << choice << " is not among " << plan.at("bought");
+  return {{"factor", 0}};
 }
 
 }  // namespace
@@ -96,6 +123,9 @@ TEST_F(ReefPlan, simulate_foresees_phases_that_accumulate) {
   const io::Json adaptive = answer("simulate", with(fixed, "/accumulate", "adaptive"));
   EXPECT_GT(adaptive.at("micro_batches").get<int>(), 2 * 4 * 4) << "links are slow";
   EXPECT_GT(adaptive.at("utilisation").get<double>(), 0.9);
+  const io::Json capped = answer("simulate", with(fixed, "/accumulate", "cap:3"));
+  EXPECT_EQ(capped.at("micro_batches"), 4 * 2 * 3) << "three of each rank in each of two phases";
+  EXPECT_LT(capped.at("utilisation"), adaptive.at("utilisation"));
   const io::Json exact = answer("simulate", fixed);
   EXPECT_FALSE(exact.contains("micro_batches"));
   EXPECT_LT(exact.at("utilisation").get<double>(), 0.5);
@@ -110,6 +140,36 @@ TEST_F(ReefPlan, simulate_foresees_phases_that_accumulate) {
   EXPECT_GT(together.at("utilisation").get<double>(), alone);
   refused("simulate", with(recipe_case("ddp"), "/accumulate", "adaptive"), "'accumulate' is not of recipe ddp");
   refused("simulate", with(fixed, "/accumulate", "always"), "accumulate is 'always'");
+  refused("simulate", with(fixed, "/accumulate", "cap:0"), "accumulate is 'cap:0'");
+  refused("simulate", with(fixed, "/accumulate", "cap:1"), "at least 2 and at most 1 micro-batches");
+}
+
+/// The same model as a file and as a shape.
+TEST_F(ReefPlan, simulate_foresees_a_model_that_is_a_file) {
+  for (const char* const recipe : {"zero1", "acco", "fusion", "reef"}) {
+    const io::Json shape = with(recipe_case(recipe), "/model", {{"shape", "2x4x64"}, {"context", 64}, {"batch", 8}});
+    io::Json test = shape;
+    test.erase("model");
+    test["graph"] = graph("gpt.json");
+    EXPECT_EQ(answer("simulate", test), answer("simulate", shape)) << recipe;
+    EXPECT_EQ(answer("estimate", test), answer("estimate", shape)) << recipe;
+  }
+  io::Json other = recipe_case("dtfm");
+  refused("simulate", with(other, "/graph", graph("gpt.json")), "'graph' is given, and 'model' too");
+  other.erase("model");
+  refused("simulate", other, "or 'graph', a model's file");
+  EXPECT_EQ(answer("simulate", with(other, "/graph", graph("branches.json"))).at("feasible"), true);
+  refused("simulate", with(other, "/graph", (folder_ / "none.json").string()), "none.json");
+  io::Json no_loss = io::read_json(graph("gpt.json"));
+  no_loss.erase("loss");
+  const std::string file = (folder_ / "graph.json").string();
+  write_file(file, no_loss.dump());
+  refused("simulate", with(other, "/graph", file), "it has no loss");
+  no_loss["loss"] = "loss";
+  no_loss["nodes"].back()["kind"] = "Nonsense";
+  write_file(file, no_loss.dump());
+  refused("simulate", with(other, "/graph", file), "Nonsense");
+  refused("plan", with(planned_case_of(file), "/allow", {"late"}), "Nonsense");
 }
 
 TEST_F(ReefPlan, simulate_foresees_ranks_that_step_on_their_own) {
@@ -194,6 +254,85 @@ TEST_F(ReefPlan, plan_takes_codecs_and_late_gradients_where_they_are_allowed) {
   refused("plan", with(planned_case(), "/allow", {"wrong"}), "allow has 'wrong'");
   refused("plan", with(planned_case(), "/recipe", "ddp"), "nothing reads the key 'recipe'");
   EXPECT_EQ(answer("plan", with(planned_case(), "/micro_batches", 3)).at("best").at("replicas"), 1) << "three are shared by none";
+}
+
+TEST_F(ReefPlan, plan_takes_more_samples_a_step_where_a_case_allows_it) {
+  const io::Json fixed = answer("plan", slow_case({"late"}));
+  for (const io::Json& one : fixed.at("candidates")) {
+    EXPECT_EQ(one.at("accumulate"), "fixed");
+    EXPECT_EQ(one.at("samples"), 8 * 4) << one;
+  }
+  // As many as there is time for.
+  const io::Json found = answer("plan", slow_case({"late", "adaptive"}));
+  const io::Json& best = found.at("best");
+  EXPECT_EQ(best.at("accumulate"), "adaptive") << found;
+  EXPECT_GT(best.at("samples"), 8 * 4);
+  EXPECT_GT(best.at("utilisation"), 0.9);
+  EXPECT_GT(best.at("samples_per_s").get<double>(), 2 * fixed.at("best").at("samples_per_s").get<double>());
+  EXPECT_EQ(found.at("options").at("--accumulate"), "adaptive");
+  double last = 1e18;
+  for (const io::Json& one : found.at("candidates")) {
+    EXPECT_LE(one.at("samples_per_s").get<double>(), last * 1.001) << "the most samples a second first";
+    last = one.at("samples_per_s");
+    EXPECT_GE(one.at("samples"), 8 * 4) << one;
+  }
+  // That counts follow the clock is worth little beside as many fixed ones: the rest is that steps are larger.
+  const double gained = bought(found, "adaptive counts").at("factor");
+  EXPECT_GT(gained, 2);
+  EXPECT_NEAR(bought(found, "adaptive counts, not as many fixed ones").at("factor").get<double>(), 1, 0.2);
+  // The same by simulate.
+  io::Json again = slow_case({});
+  again.erase("allow");
+  again["recipe"] = best.at("recipe");
+  again["model"]["batch"] = best.at("batch");
+  again["micro_batches"] = best.at("micro_batches");
+  again["accumulate"] = "adaptive";
+  const io::Json simulated = answer("simulate", again);
+  EXPECT_EQ(simulated.at("step_s"), best.at("step_s"));
+  EXPECT_EQ(simulated.at("micro_batches").get<int>() * best.at("batch").get<int>(), best.at("samples"));
+}
+
+TEST_F(ReefPlan, plan_keeps_to_the_samples_that_a_step_may_have) {
+  const io::Json capped = answer("plan", with(slow_case({"late", "adaptive"}), "/most_micro_batches", 24));
+  std::size_t adapting = 0;
+  for (const io::Json& one : capped.at("candidates")) {
+    EXPECT_LE(one.at("samples"), 24 * 4) << one;
+    const auto accumulate = one.at("accumulate").get<std::string>();
+    EXPECT_TRUE(accumulate == "fixed" || accumulate.starts_with("cap:")) << one;
+    adapting += accumulate != "fixed";
+  }
+  EXPECT_GT(adapting, 0U);
+  // Fixed counts alone: any recipe may take more.
+  const io::Json found = answer("plan", with(slow_case({}), "/most_micro_batches", 24));
+  EXPECT_EQ(found.at("best").at("samples"), 24 * 4) << found.at("best");
+  EXPECT_FALSE(found.at("options").contains("--accumulate")) << "of recipes that adapt";
+  EXPECT_GT(bought(found, "larger steps").at("factor"), 1.2);
+  for (const io::Json& one : found.at("candidates")) EXPECT_EQ(one.at("accumulate"), "fixed");
+  refused("plan", with(slow_case({}), "/most_micro_batches", 7), "most_micro_batches is 7");
+  refused("plan", slow_case({"adaptive"}), "allow has 'adaptive' without 'late'");
+}
+
+TEST_F(ReefPlan, plan_adapts_no_counts_for_nothing) {
+  const io::Json quick = with(slow_case({"late", "adaptive"}), "/network/bandwidth_gbps", 100);
+  const io::Json found = answer("plan", quick);
+  EXPECT_EQ(found.at("best").at("accumulate"), "fixed") << found.at("best");
+  EXPECT_EQ(found.at("best").at("samples"), 8 * 4);
+  // Links that hide all but a little under acco: what adapts takes as many a second, and fixed counts are before it.
+  const auto& all = found.at("candidates");
+  const auto place = [&](const std::string& accumulate) {
+    return std::find_if(all.begin(), all.end(), [&](const io::Json& one) { return one.at("recipe") == "acco" && one.at("accumulate") == accumulate; });
+  };
+  EXPECT_LT(place("fixed"), place("adaptive"));
+  EXPECT_NE(place("adaptive"), all.end());
+}
+
+TEST_F(ReefPlan, plan_leaves_the_samples_of_a_micro_batch_to_a_models_file) {
+  const io::Json found = answer("plan", planned_case_of(graph("branches.json")));
+  ASSERT_EQ(found.at("feasible"), true) << found;
+  EXPECT_EQ(found.at("options").at("--graph"), graph("branches.json"));
+  for (const char* const option : {"--model", "--context", "--batch"}) EXPECT_FALSE(found.at("options").contains(option)) << option;
+  EXPECT_GT(found.at("candidates").size(), 6U);
+  for (const io::Json& one : found.at("candidates")) EXPECT_EQ(one.at("batch"), 8) << one;
 }
 
 TEST_F(ReefPlan, plan_swaps_a_model_that_fits_no_device) {

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "reef_plan_case.hpp"
 #include "reef_train_job.hpp"
@@ -11,7 +12,7 @@ namespace reef::test {
 namespace {
 
 /// Two ranks on a link that is slow.
-io::Json network() { return {{"latency_ms", {{0, 1}, {1, 0}}}, {"bandwidth_gbps", {{0, 0.2}, {0.2, 0}}}}; }
+io::Json network(double gbps = 0.2) { return {{"latency_ms", {{0, 1}, {1, 0}}}, {"bandwidth_gbps", {{0, gbps}, {gbps, 0}}}}; }
 
 io::Json job() {
   io::Json test{{"model", {{"shape", "2x2x16"}, {"context", 16}, {"batch", 2}}},
@@ -26,8 +27,8 @@ io::Json job() {
 
 class ReefPlanTrain : public ReefPlan {
 protected:
-  /// Holds that options are taken, and that two steps of them need what was foreseen.
-  void expect_as_foreseen(const io::Json& options, const io::Json& foreseen, const std::string& name) {
+  /// Two steps of a plan, and what their metrics say: by step, and at the end.
+  std::vector<io::Json> run(const io::Json& options, const std::string& name, const io::Json& links, const std::string& more = "") {
     const std::string plan = (folder_ / (name + ".json")).string();
     const std::string metrics = (folder_ / (name + ".jsonl")).string();
     const std::string text = (folder_ / "text.txt").string();
@@ -35,17 +36,23 @@ protected:
     std::string lines;
     for (int line = 0; line < 400; ++line) lines += "the quick brown fox jumps over the lazy dog\n";
     write_file(text, lines);
-    write_file(shape, network().dump());
+    write_file(shape, links.dump());
     write_file(plan, io::Json{{"options", options}, {"ranks", 2}}.dump());
     const Ending end = run_command(std::string(REEF_TEST_MPIEXEC) + " -n 2 " + REEF_TRAIN + " --plan " + plan + " --data " + text +
-                                   " --network " + shape + " --threads 1 --steps 2 --prompt-bytes 4 --metrics " + metrics);
-    ASSERT_EQ(end.status, 0) << name << ": " << end.output;
+                                   " --network " + shape + " --threads 1 --steps 2 --prompt-bytes 4 --metrics " + metrics + " " + more);
+    EXPECT_EQ(end.status, 0) << name << ": " << end.output;
     std::ifstream file(metrics);
-    std::string line;
+    std::vector<io::Json> all;
+    for (std::string line; std::getline(file, line);) all.push_back(io::parse_json(line, name));
+    EXPECT_TRUE(!all.empty() && all.back().contains("summary")) << name;
+    return all;
+  }
+
+  /// Holds that options are taken, and that two steps of them need what was foreseen.
+  void expect_as_foreseen(const io::Json& options, const io::Json& foreseen, const std::string& name) {
     double sent = 0;
     double peak = 0;
-    while (std::getline(file, line)) {
-      const io::Json step = io::parse_json(line, name);
+    for (const io::Json& step : run(options, name, network())) {
       if (step.contains("summary")) peak = step.at("peak_device_bytes").get<double>();
       if (!step.contains("summary") && step.contains("links")) {
         sent = 0;
@@ -69,6 +76,38 @@ TEST_F(ReefPlanTrain, a_plan_needs_the_memory_and_the_wire_that_it_says) {
   ASSERT_EQ(swapped.at("feasible"), true) << swapped;
   EXPECT_EQ(swapped.at("best").at("recipe"), "reef");
   expect_as_foreseen(swapped.at("options"), swapped.at("best"), "swapped");
+}
+
+/// Operators and links take as long as they were said to.
+TEST_F(ReefPlanTrain, a_plan_says_whether_counts_follow_the_clock) {
+  const io::Json slow = network(0.002);
+  io::Json test = with(with(job(), "/device/flops", 1e8), "/network", slow);
+  test["network"]["ranks"] = 2;
+  const io::Json adaptive = answer("plan", with(test, "/allow", {"late", "adaptive"}));
+  ASSERT_EQ(adaptive.at("best").at("accumulate"), "adaptive") << adaptive;
+  ASSERT_EQ(adaptive.at("best").at("recipe"), "acco");
+  const double given = adaptive.at("best").at("micro_batches");
+  const double foreseen = adaptive.at("best").at("samples").get<double>() / adaptive.at("best").at("batch").get<double>() / 2;
+  EXPECT_GT(foreseen, 4 * given);
+  const io::Json taken = run(adaptive.at("options"), "adaptive", slow, "--device-flops 0.1").back().at("micro_batches");
+  for (const io::Json& of_rank : taken) {
+    EXPECT_GT(of_rank, 2 * given);
+    EXPECT_LT(of_rank, 1.5 * foreseen);
+  }
+  // acco with counts that are fixed, also where links leave time for more.
+  const io::Json fixed = answer("plan", with(with(test, "/network/bandwidth_gbps", 1), "/allow", {"late"}));
+  ASSERT_EQ(fixed.at("best").at("recipe"), "acco") << fixed;
+  const io::Json& each = fixed.at("best").at("micro_batches");
+  EXPECT_EQ(run(fixed.at("options"), "fixed", slow, "--device-flops 0.1").back().at("micro_batches"), io::Json({each, each}));
+}
+
+TEST_F(ReefPlanTrain, a_model_that_is_a_file_is_foreseen_as_it_runs) {
+  io::Json test = job();
+  test.erase("model");
+  test["graph"] = graph("branches.json");
+  const io::Json found = answer("plan", test);
+  ASSERT_EQ(found.at("feasible"), true) << found;
+  expect_as_foreseen(found.at("options"), found.at("best"), "graph");
 }
 
 /// The same by name: fusion and reef are the options that they stand for.

@@ -822,7 +822,7 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--recipe sparse --overlap eager", "eager is of --recipe diloco, not of sparse");
   refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
   refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
-  refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M or fixed:N");
+  refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M, fixed or fixed:N");
   const Ending help = run_command(std::string(REEF_TRAIN) + " --help");
   EXPECT_EQ(help.status, 0);
   for (const char* option :

@@ -28,6 +28,7 @@
 #include <reef/compress/detail/encoding_code.hpp>
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/replanning.hpp>
+#include <reef/compress/detail/replanning_by_probes.hpp>
 #include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/replan.hpp>
 #include <reef/compress/watch.hpp>

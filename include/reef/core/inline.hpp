@@ -17,12 +17,12 @@
 #define REEF_INLINE inline
 #endif
 
-/// Stands before an instantiation of a template that the library has: trainer/detail/in_library.hpp.
-#ifdef REEF_LIBRARY
-#define REEF_IN_LIBRARY template
-#else
-#define REEF_IN_LIBRARY extern template
-#endif
+// Of templates the library has what no policy changes, for the host in fp32: the
+// graph of a model in reef::compiled_core, what runs a step in reef::compiled. They
+// are declared in trainer/detail/in_library.hpp, and made by src/compiled_graph.cpp
+// and src/compiled_trainer.cpp; one that is declared and not made is an error of the
+// linker. Kernels are not among them, since their bits would depend on how the
+// library was compiled.
 
 #ifdef REEF_COMPILED
 #include <cstddef>  // the macros of the standard library

@@ -29,6 +29,7 @@
 
 namespace reef::inline v0::torch {
 
+/// How a module is called.
 struct ModuleOptions {
   int threads = 1;       ///< of libtorch in each call, whatever the device has: the bits may depend on it
   Bytes heap_bytes = 0;  ///< the most that tensors of a call may take; 0: no limit
@@ -46,7 +47,7 @@ struct ModuleOptions {
 /// | inputs     | of the graph's element type; int32 arrives as int64, uint8 as it is                     |
 /// | outputs    | a tensor, or a tuple, array or vector of them; floating-point; without axes: a loss, fp32 of a bf16 graph |
 /// | parameters | "node.name", as named_parameters() calls them; they begin with the values that the module has   |
-/// |            | when the node is added. Reef owns them: the module sees them for the time of a call     |
+/// |            | when a Trainer is made. Reef owns them: the module sees them for the time of a call     |
 /// | frozen     | what has requires_grad(false) is a constant, as are buffers                             |
 /// | decay      | of parameters with two axes or more                                                     |
 /// | bf16       | weights and inputs are widened: the module computes in fp32                             |
@@ -60,6 +61,7 @@ struct ModuleOptions {
 /// |            | statistics), or gives other bits at a second call; MemoryError for a call above heap_bytes       |
 ///
 /// \code
+/// #include <reef/graph/graph.hpp>
 /// // given: graph::Graph<device::Host, float>& g, int x
 /// const int y = g.add("head", reef::torch::Module(::torch::nn::Linear(64, 10)), {x})[0];
 /// \endcode
@@ -104,10 +106,11 @@ public:
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
     Trial trial;
     try {
-      trial = attempt<T>(call);
-    } catch (const c10::Error& error) {
-      throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(), " cannot be called with inputs of these shapes: ",
-                       error.what_without_backtrace(), "\n  fix: inputs that its forward takes.");
+      named([&] { trial = attempt<T>(call); });
+    } catch (const std::runtime_error& error) {
+      if (dynamic_cast<const Error*>(&error) != nullptr) throw;
+      throw ShapeError("reef::torch: the node '", call.node, "' cannot be called with inputs of these shapes: ", error.what(),
+                       "\n  fix: inputs that the module takes.");
     }
     graph::Signature result;
     result.attributes = attributes();
@@ -229,8 +232,7 @@ private:
   template <real T>
   Trial attempt(const graph::SignatureCall<device::Host, T>& call) const {
     const auto type = computes_in<T>;
-    std::vector<std::uint64_t> before;
-    for (const detail::Named& constant : shared_->constants) before.push_back(detail::hash_of(constant.original));
+    const detail::KeptThreads threads;  // this thread is the user's
     const auto inputs = [&](bool differentiable) {
       Tensors made;
       for (const graph::TensorSpec& spec : call.inputs) {
@@ -249,10 +251,14 @@ private:
       const detail::Call module(*shared_, true, {}, type);
       const ::torch::NoGradGuard no_gradients;
       const Tensors given = inputs(false);
-      const detail::FlopMeter flops;
-      trial.outputs = module(given);
-      trial.flops = flops.flops();
+      const std::vector<std::uint64_t> constants = hashes_of_constants();
+      {
+        const detail::FlopMeter flops;
+        trial.outputs = module(given);
+        trial.flops = flops.flops();
+      }
       trial.heap_bytes = heap.peak();
+      require_constants(constants, call.node);
     }
     {
       const detail::HeapMeter heap;
@@ -281,15 +287,25 @@ private:
         }
       }
     }
+    return trial;
+  }
+
+  /// Those that the module sees now.
+  [[nodiscard]] std::vector<std::uint64_t> hashes_of_constants() const {
+    std::vector<std::uint64_t> hashes;
+    for (const detail::Named& constant : shared_->constants) hashes.push_back(detail::hash_of(constant.tensor));
+    return hashes;
+  }
+
+  void require_constants(const std::vector<std::uint64_t>& before, std::string_view node) const {
+    const std::vector<std::uint64_t> now = hashes_of_constants();
     for (std::size_t i = 0; i < before.size(); ++i) {
-      const detail::Named& constant = shared_->constants[i];
-      if (detail::hash_of(constant.original) == before[i]) continue;
-      throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(), " changes its buffer '", constant.name,
+      if (now[i] == before[i]) continue;
+      throw ShapeError("reef::torch: the node '", node, "': the module ", name(), " changes its buffer '", shared_->constants[i].name,
                        "' in a forward.\n"
                        "  why: a backward calls the forward again, and ranks and micro-batches would differ.\n"
                        "  fix: track_running_stats(false) of a batch norm, or another norm (torch::nn::GroupNorm).");
     }
-    return trial;
   }
 
   /// Of those that nothing depends on: undefined.

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <vector>
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
-#include <reef/comm/link_probe.hpp>
-#include <reef/comm/progress.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
 #include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/replan.hpp>
@@ -26,9 +22,6 @@ template <codec::has_ratio C>
                    ramp.most_bytes(format, n)});
 }
 
-/// The links between ranks of stages that send each other something, as they are now. Others are not asked for.
-schedule::World probed_world(comm::Progress& progress, const run::StepPlan& plan, const comm::ProbeOptions& options);
-
 inline constexpr double most_ratio = 1e12;  // of a codec
 
 /// Ratios of that plan's edges: 0, 1, or no less than a plan has.
@@ -38,11 +31,6 @@ void require_possible(const run::StepPlan& plan, const Replan& replan);
 
 /// What `choose` says of each edge.
 run::EdgeRatios chosen_ratios(const run::StepPlan& plan, const Replan& options, std::int64_t step);
-
-/// Puts those of the step to come in force. `plan_of(world)`: ratios by edge.
-void replan(comm::Progress& progress, const run::StepPlan& plan, const Replan& options,
-            const schedule::World* network, run::StepState& state,
-            const std::function<std::vector<double>(const schedule::World&)>& plan_of);
 
 /// A codec as it is in the step to come.
 class AtStep {

@@ -3,13 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -106,8 +105,26 @@ struct SharedModule {
   std::optional<KeptGraph> kept;  ///< of the last forward
 };
 
-/// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, so many
-/// threads, and parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before.
+/// Of libtorch in this thread. To change the number costs threads that end and begin.
+inline void use_threads(int threads) {
+  if (at::get_num_threads() != threads) at::set_num_threads(threads);
+}
+
+/// When it goes, this thread has the number of threads that it had.
+class KeptThreads {
+public:
+  KeptThreads() = default;
+  KeptThreads(const KeptThreads&) = delete;
+  KeptThreads& operator=(const KeptThreads&) = delete;
+  ~KeptThreads() { use_threads(before_); }
+
+private:
+  int before_ = at::get_num_threads();
+};
+
+/// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, and
+/// parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before, but for the mode, and
+/// the number of threads, which stays that of the module: a lane has a thread of its own.
 class Call {
 public:
   Call(const SharedModule& shared, bool training, const DrawKey& key, at::ScalarType type,
@@ -115,11 +132,10 @@ public:
       : lock_(mutex()),
         shared_(shared),
         generator_(at::detail::getDefaultCPUGenerator()),
-        state_(generator_.get_state()),
-        threads_(at::get_num_threads()) {
+        state_(generator_.get_state()) {
     const ::torch::NoGradGuard no_gradients;
     try {
-      at::set_num_threads(shared.threads);
+      use_threads(shared.threads);
       if (shared.module->is_training() != training) shared.module->train(training);
       for (std::size_t i = 0; i < shared.parameters.size(); ++i) {
         const Named& parameter = shared.parameters[i];
@@ -140,7 +156,7 @@ public:
   Call& operator=(const Call&) = delete;
   ~Call() { leave(); }
 
-  /// What the module makes of the inputs, each output contiguous. Throws what the module throws, and ShapeError where it
+  /// What the module makes of the inputs. Throws what the module throws, and ShapeError where it
   /// has written to an input or a parameter.
   [[nodiscard]] Tensors operator()(const Tensors& inputs) const {
     std::vector<std::uint32_t> before;
@@ -174,14 +190,12 @@ private:
     for (const Named& parameter : shared_.parameters) hold(parameter, parameter.original);
     for (const Named& constant : shared_.constants) hold(constant, constant.original);
     generator_.set_state(state_);
-    at::set_num_threads(threads_);
   }
 
   std::scoped_lock<std::mutex> lock_;
   const SharedModule& shared_;
   at::Generator generator_;
   at::Tensor state_;
-  int threads_;
 };
 
 }  // namespace reef::inline v0::torch::detail

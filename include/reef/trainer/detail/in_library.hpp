@@ -12,8 +12,8 @@
 #ifdef REEF_COMPILED
 namespace reef::inline v0 {
 
-REEF_IN_LIBRARY class graph::Graph<device::Host, float>;
-REEF_IN_LIBRARY class run::Executable<device::Host, float>;
+extern template class graph::Graph<device::Host, float>;
+extern template class run::Executable<device::Host, float>;
 
 }  // namespace reef::inline v0
 #endif
