@@ -95,7 +95,8 @@ def table(report):
              f"{report['load'][1]:.1f} at the end; {report['system']}; PyTorch",
              f"{report['torch']} and libtorch of the same package. {report['ranks']} ranks of one thread, fp32, AdamW, {report['rounds']} rounds in "
              f"turn of {report['steps']} steps each after {report['warmup']}. Of a run: its median step, its fastest one, and the time that a",
-             "rank's processors took a step, waits that spin included. Medians over rounds, of ratios [least, most]. Losses after the last step.", ""]
+             "rank's processors took a step, waits that spin included, which says more than a step where others use the cores too. Medians over",
+             "rounds, of ratios [least, most]. Losses after the last step.", ""]
     for module, runs in report["runs"].items():
         rivals = [way for way in runs if way.startswith("DDP") and "Zero" not in way]
         rival = min(rivals, key=lambda way: statistics.median(figures(report, module, way, "seconds")))
