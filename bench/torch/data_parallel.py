@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import socket
 import statistics
 import subprocess
@@ -94,7 +95,8 @@ def table(report):
              f"{report['load'][1]:.1f} at the end; {report['system']}; PyTorch",
              f"{report['torch']} and libtorch of the same package. {report['ranks']} ranks of one thread, fp32, AdamW, {report['rounds']} rounds in "
              f"turn of {report['steps']} steps each after {report['warmup']}. Of a run: its median step, its fastest one, and the time that a",
-             "rank's processors took a step, waits that spin included. Medians over rounds, of ratios [least, most]. Losses after the last step.", ""]
+             "rank's processors took a step, waits that spin included, which says more than a step where others use the cores too. Medians over",
+             "rounds, of ratios [least, most]. Losses after the last step.", ""]
     for module, runs in report["runs"].items():
         rivals = [way for way in runs if way.startswith("DDP") and "Zero" not in way]
         rival = min(rivals, key=lambda way: statistics.median(figures(report, module, way, "seconds")))
@@ -132,7 +134,7 @@ def main():
             for way in ways[round_ % len(ways):] + ways[:round_ % len(ways)]:
                 runs[module][way].append(run(options, way, module))
         # What there is by now: a round may be the last that there is time for.
-        report = {"command": environment + "/usr/bin/python3 bench/torch/data_parallel.py " + " ".join(sys.argv[1:]),
+        report = {"command": environment + "/usr/bin/python3 bench/torch/data_parallel.py " + shlex.join(sys.argv[1:]),
                   "processor": processor(), "cores": os.cpu_count(), "system": platform.platform(),
                   "load": load + [os.getloadavg()[0]], "ranks": options.ranks, "rounds": round_ + 1, "steps": options.steps,
                   "warmup": options.warmup, "torch": next(run_["torch"] for of_way in runs[options.modules[0]].values() for run_ in of_way if "torch" in run_), "runs": runs}
