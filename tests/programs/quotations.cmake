@@ -6,6 +6,7 @@
 #   <!-- whole: FILE -->   the block is the file
 #   <!-- part: FILE -->    the block stands in the file, word for word
 #   <!-- lines: FILE -->   each line does, string literals of several lines being joined
+#   <!-- diff: A B -->     what A has and B has not (-), what B has and A has not (+), and what both have
 #
 # A path in backticks must be there (`reef/` stands for `include/reef/`), and so must a test that is
 # named as `Suite.what_it_says`, what a command of docs/papers.md runs or reads, and what that page links to.
@@ -45,6 +46,19 @@ function(reef_check_quotation page how source block)
   endif()
 endfunction()
 
+# The lines of a diff are those of a file, word for word, once the others are left out.
+function(reef_check_diff page before after block)
+  string(REGEX REPLACE "(^|\n)\\+[^\n]*" "" of_before "\n${block}")
+  string(REGEX REPLACE "\n[- ]" "\n" of_before "${of_before}")
+  string(REGEX REPLACE "(^|\n)-[^\n]*" "" of_after "\n${block}")
+  string(REGEX REPLACE "\n[+ ]" "\n" of_after "${of_after}")
+  string(REGEX REPLACE "^\n" "" of_before "${of_before}")
+  string(REGEX REPLACE "^\n" "" of_after "${of_after}")
+  reef_check_quotation("${page}" part "${before}" "${of_before}")
+  reef_check_quotation("${page}" part "${after}" "${of_after}")
+  set(wrong "${wrong}" PARENT_SCOPE)
+endfunction()
+
 file(GLOB_RECURSE sources "${ROOT}/tests/*.cpp" "${ROOT}/tests/*.hpp" "${ROOT}/tests/*.cu")
 set(tests "")
 foreach(source IN LISTS sources)
@@ -74,19 +88,24 @@ foreach(page IN ITEMS README.md ${pages})
     math(EXPR checked "${checked} + 1")
   endforeach()
   while(TRUE)
-    string(REGEX MATCH "<!-- (whole|part|lines): ([^ ]+) -->\n```[a-z]*\n" mark "${rest}")
+    string(REGEX MATCH "<!-- (whole|part|lines|diff): ([^ ]+)( [^ ]+)? -->\n```[a-z]*\n" mark "${rest}")
     if(NOT mark)
       break()
     endif()
     set(how "${CMAKE_MATCH_1}")
     set(source "${CMAKE_MATCH_2}")
+    string(STRIP "${CMAKE_MATCH_3}" other)
     string(FIND "${rest}" "${mark}" position)
     string(LENGTH "${mark}" length)
     math(EXPR position "${position} + ${length}")
     string(SUBSTRING "${rest}" ${position} -1 rest)
     string(FIND "${rest}" "```" end)
     string(SUBSTRING "${rest}" 0 ${end} block)
-    reef_check_quotation("${page}" "${how}" "${source}" "${block}")
+    if(how STREQUAL "diff")
+      reef_check_diff("${page}" "${source}" "${other}" "${block}")
+    else()
+      reef_check_quotation("${page}" "${how}" "${source}" "${block}")
+    endif()
     math(EXPR checked "${checked} + 1")
   endwhile()
 endforeach()

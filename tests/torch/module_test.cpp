@@ -227,12 +227,13 @@ TEST(TorchModule, that_several_lanes_call_at_once_gives_each_its_own_bits) {
 
 TEST(TorchModule, is_refused_with_its_reason) {
   EXPECT_THAT(refusal(torch::Module(nn_of_torch::BatchNorm1d(4))), HasSubstr("changes its buffer 'running_mean'"));
+  EXPECT_THROW(alone<double>(torch::Module(nn_of_torch::InstanceNorm1d(nn_of_torch::InstanceNorm1dOptions(3).track_running_stats(true))), true, {2, 3, 4}), ShapeError);
   EXPECT_EQ(refusal(torch::Module(nn_of_torch::BatchNorm1d(nn_of_torch::BatchNorm1dOptions(4).track_running_stats(false)))), "none");
   EXPECT_THAT(refusal(torch::Module(torch_modules::Counting())), HasSubstr("other bits at a second call"));
   EXPECT_THAT(refusal(torch::Module(torch_modules::InPlace())), HasSubstr("writes to its input 0"));
   EXPECT_THAT(refusal(torch::Module(torch_modules::Integers())), HasSubstr("an output of torch_modules::IntegersImpl is Long"));
   const std::string shapes = refusal(torch::Module(nn_of_torch::Linear(5, 4)));
-  EXPECT_THAT(shapes, HasSubstr("the node 'op'"));
+  EXPECT_THAT(shapes, HasSubstr("the node 'op' cannot be called with inputs of these shapes: torch::nn::LinearImpl: "));
   EXPECT_THAT(shapes, HasSubstr("mat1 and mat2 shapes cannot be multiplied"));
   EXPECT_THAT(shapes, testing::Not(HasSubstr("frame #")));
   graph::Graph<Host, float> g(1);

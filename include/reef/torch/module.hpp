@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -28,9 +29,15 @@
 
 namespace reef::inline v0::torch {
 
+/// How a module is called.
 struct ModuleOptions {
   int threads = 1;       ///< of libtorch in each call, whatever the device has: the bits may depend on it
   Bytes heap_bytes = 0;  ///< the most that tensors of a call may take; 0: no limit
+
+  /// The autograd graph of the last forward is kept, with the tensors that it saves, until the backward of the same
+  /// micro-batch, which then need not call the module again. The bits are the same. Of a module whose parameters are of the
+  /// type that is computed in: fp64 in an fp64 graph, else fp32.
+  bool keeps_graph = false;
 };
 
 /// A libtorch module as an operator.
@@ -40,7 +47,7 @@ struct ModuleOptions {
 /// | inputs     | of the graph's element type; int32 arrives as int64, uint8 as it is                     |
 /// | outputs    | a tensor, or a tuple, array or vector of them; floating-point; without axes: a loss, fp32 of a bf16 graph |
 /// | parameters | "node.name", as named_parameters() calls them; they begin with the values that the module has   |
-/// |            | when the node is added. Reef owns them: the module sees them for the time of a call     |
+/// |            | when a Trainer is made. Reef owns them: the module sees them for the time of a call     |
 /// | frozen     | what has requires_grad(false) is a constant, as are buffers                             |
 /// | decay      | of parameters with two axes or more                                                     |
 /// | bf16       | weights and inputs are widened: the module computes in fp32                             |
@@ -99,10 +106,11 @@ public:
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
     Trial trial;
     try {
-      trial = attempt<T>(call);
-    } catch (const c10::Error& error) {
-      throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(), " cannot be called with inputs of these shapes: ",
-                       error.what_without_backtrace(), "\n  fix: inputs that its forward takes.");
+      named([&] { trial = attempt<T>(call); });
+    } catch (const std::runtime_error& error) {
+      if (dynamic_cast<const Error*>(&error) != nullptr) throw;
+      throw ShapeError("reef::torch: the node '", call.node, "' cannot be called with inputs of these shapes: ", error.what(),
+                       "\n  fix: inputs that the module takes.");
     }
     graph::Signature result;
     result.attributes = attributes();
@@ -126,6 +134,8 @@ public:
 
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
   [[nodiscard]] const std::shared_ptr<::torch::nn::Module>& module() const { return shared_->module; }
+  /// Those that have a gradient, in the order of the node's parameters. Between calls the module holds its own values.
+  [[nodiscard]] std::span<const detail::Named> parameters() const { return shared_->parameters; }
 
 private:
   struct Trial {
@@ -188,7 +198,7 @@ private:
                        output.defined() ? c10::toString(output.scalar_type()) : "undefined",
                        ".\n  fix: outputs that are floating-point numbers.");
     }
-    const Shape shape = shape_of(output, concat("an output of the node '", call.node, "'"));
+    const Shape shape = detail::shape_of(output, concat("an output of the node '", call.node, "'"));
     return shape.rank() == 0 ? call.sums(shape) : call.tensor(shape);
   }
 
@@ -200,7 +210,7 @@ private:
     };
     // What has more axes than a Shape has rows of all but the first.
     const Shape shape = values.dim() <= static_cast<std::int64_t>(Shape::max_rank)
-                            ? shape_of(values, parameter.name)
+                            ? detail::shape_of(values, parameter.name)
                             : Shape{values.size(0), values.numel() / values.size(0)};
     return {parameter.name, shape, graph::Init::given(value), values.dim() >= 2, is_linear(parameter)};
   }
@@ -213,19 +223,6 @@ private:
     return false;
   }
 
-  static Shape shape_of(const at::Tensor& tensor, const std::string& what) {
-    const auto sizes = tensor.sizes();
-    switch (sizes.size()) {
-      case 0: return {};
-      case 1: return {sizes[0]};
-      case 2: return {sizes[0], sizes[1]};
-      case 3: return {sizes[0], sizes[1], sizes[2]};
-      case 4: return {sizes[0], sizes[1], sizes[2], sizes[3]};
-      default:
-        throw ShapeError("reef::torch: ", what, " has ", sizes.size(), " axes.\n  fix: at most 4, by view().");
-    }
-  }
-
   static at::Tensor input_of(const AnyView& view, at::ScalarType type) {
     const at::Tensor tensor = detail::tensor_of(view);
     if (view.element() == Element::int32) return tensor.to(at::kLong);
@@ -235,8 +232,7 @@ private:
   template <real T>
   Trial attempt(const graph::SignatureCall<device::Host, T>& call) const {
     const auto type = computes_in<T>;
-    std::vector<std::uint64_t> before;
-    for (const detail::Named& constant : shared_->constants) before.push_back(detail::hash_of(constant.original));
+    const detail::KeptThreads threads;  // this thread is the user's
     const auto inputs = [&](bool differentiable) {
       Tensors made;
       for (const graph::TensorSpec& spec : call.inputs) {
@@ -255,10 +251,14 @@ private:
       const detail::Call module(*shared_, true, {}, type);
       const ::torch::NoGradGuard no_gradients;
       const Tensors given = inputs(false);
-      const detail::FlopMeter flops;
-      trial.outputs = module(given);
-      trial.flops = flops.flops();
+      const std::vector<std::uint64_t> constants = hashes_of_constants();
+      {
+        const detail::FlopMeter flops;
+        trial.outputs = module(given);
+        trial.flops = flops.flops();
+      }
       trial.heap_bytes = heap.peak();
+      require_constants(constants, call.node);
     }
     {
       const detail::HeapMeter heap;
@@ -287,15 +287,25 @@ private:
         }
       }
     }
+    return trial;
+  }
+
+  /// Those that the module sees now.
+  [[nodiscard]] std::vector<std::uint64_t> hashes_of_constants() const {
+    std::vector<std::uint64_t> hashes;
+    for (const detail::Named& constant : shared_->constants) hashes.push_back(detail::hash_of(constant.tensor));
+    return hashes;
+  }
+
+  void require_constants(const std::vector<std::uint64_t>& before, std::string_view node) const {
+    const std::vector<std::uint64_t> now = hashes_of_constants();
     for (std::size_t i = 0; i < before.size(); ++i) {
-      const detail::Named& constant = shared_->constants[i];
-      if (detail::hash_of(constant.original) == before[i]) continue;
-      throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(), " changes its buffer '", constant.name,
+      if (now[i] == before[i]) continue;
+      throw ShapeError("reef::torch: the node '", node, "': the module ", name(), " changes its buffer '", shared_->constants[i].name,
                        "' in a forward.\n"
                        "  why: a backward calls the forward again, and ranks and micro-batches would differ.\n"
                        "  fix: track_running_stats(false) of a batch norm, or another norm (torch::nn::GroupNorm).");
     }
-    return trial;
   }
 
   /// Of those that nothing depends on: undefined.
@@ -339,29 +349,43 @@ private:
   void run_forward(const graph::ForwardCall<device::Host, T>& call) const {
     const Meter heap = meter();
     const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
-    const ::torch::NoGradGuard no_gradients;
+    const bool keeps = options_.keeps_graph && call.training && computes_as_made<T>();
+    shared_->kept.reset();
+    const Bytes before = heap == nullptr ? 0 : heap->now();
     Tensors inputs;
-    for (const AnyView& view : call.inputs) inputs.push_back(input_of(view, computes_in<T>));
-    const Tensors outputs = module(inputs);
+    Tensors outputs;
+    {
+      const ::torch::AutoGradMode gradients(keeps);
+      for (const AnyView& view : call.inputs) {
+        inputs.push_back(input_of(view, computes_in<T>));
+        if (keeps && inputs.back().is_floating_point()) inputs.back().set_requires_grad(true);
+      }
+      outputs = module(inputs);
+    }
     require_outputs(outputs, call.outputs);
-    for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], outputs[i], false);
+    const ::torch::NoGradGuard no_gradients;
+    for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], outputs[i].detach(), false);
     require_within(heap, "forward");
+    if (keeps) shared_->kept = {call.key, detail::places_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now() - before};
   }
 
   template <real T>
   void run_backward(const graph::BackwardCall<device::Host, T>& call) const {
     const Meter heap = meter();
     const detail::Call module(*shared_, true, call.key, computes_in<T>, call.parameters);
-    Tensors inputs;
+    const ::torch::AutoGradMode with_gradients(true);
+    // What lies elsewhere than at the forward may have been moved since, and be overwritten where it was.
+    std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
+    if (kept && (kept->key != call.key || kept->places != detail::places_of(call.inputs, call.parameters))) kept.reset();
+    const Bytes before = kept ? kept->bytes : 0;
+    Tensors inputs = kept ? std::move(kept->inputs) : Tensors();
     Tensors wanted;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-      inputs.push_back(input_of(call.inputs[i], computes_in<T>));
-      if (!call.wants(i)) continue;
-      wanted.push_back(inputs.back().set_requires_grad(true));
+      if (!kept) inputs.push_back(input_of(call.inputs[i], computes_in<T>).set_requires_grad(call.wants(i)));
+      if (call.wants(i)) wanted.push_back(inputs[i]);
     }
     for (const detail::Named& parameter : shared_->parameters) wanted.push_back(parameter.tensor);
-    const ::torch::AutoGradMode with_gradients(true);
-    const Tensors outputs = module(inputs);
+    const Tensors outputs = kept ? std::move(kept->outputs) : module(inputs);
     Tensors seeds;
     for (const AnyView& view : call.output_gradients) {
       seeds.push_back(view ? detail::tensor_of(view).to(computes_in<T>) : at::Tensor());
@@ -373,7 +397,14 @@ private:
       if (call.wants(i)) write(call.input_gradients[i], results[k++], call.accumulates(i));
     }
     for (const AnyView& view : call.parameter_gradients) write(view, results[k++], call.accumulate_parameters);
-    require_within(heap, "backward");
+    require_within(heap, "backward", before);
+  }
+
+  /// Parameters that change their type for a call are other leaves to autograd in the next one.
+  template <real T>
+  [[nodiscard]] bool computes_as_made() const {
+    const auto same = [](const detail::Named& parameter) { return parameter.original.scalar_type() == computes_in<T>; };
+    return std::all_of(shared_->parameters.begin(), shared_->parameters.end(), same);
   }
 
   void require_outputs(const Tensors& outputs, std::span<const AnyView> views) const {
@@ -390,9 +421,10 @@ private:
     return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();
   }
 
-  void require_within(const Meter& heap, std::string_view what) const {
-    if (heap == nullptr || heap->peak() <= options_.heap_bytes) return;
-    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(heap->peak()), ", above heap_bytes, ",
+  /// `before`: what was there when the call began.
+  void require_within(const Meter& heap, std::string_view what, Bytes before = 0) const {
+    if (heap == nullptr || before + heap->peak() <= options_.heap_bytes) return;
+    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(before + heap->peak()), ", above heap_bytes, ",
                       format_bytes(options_.heap_bytes), ".\n  fix: a smaller micro-batch, or a higher limit.");
   }
 

@@ -22,6 +22,7 @@ public:
   HeapMeter() : counts_(std::make_shared<Counts>()), guard_(c10::DebugInfoKind::PROFILER_STATE, counts_) {}
 
   [[nodiscard]] Bytes peak() const { return static_cast<Bytes>(counts_->peak); }
+  [[nodiscard]] Bytes now() const { return static_cast<Bytes>(std::max<std::int64_t>(counts_->now, 0)); }
 
 private:
   struct Counts final : c10::MemoryReportingInfoBase {

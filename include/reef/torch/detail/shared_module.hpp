@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <sstream>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/random.hpp>
+#include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/core/units.hpp>
 #include <reef/torch/detail/forward.hpp>
 
 namespace reef::inline v0::torch::detail {
@@ -44,6 +47,20 @@ inline std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return sizes;
 }
 
+/// Throws ShapeError for one of more axes than a Shape has.
+inline Shape shape_of(const at::Tensor& tensor, const std::string& what) {
+  const auto sizes = tensor.sizes();
+  switch (sizes.size()) {
+    case 0: return {};
+    case 1: return {sizes[0]};
+    case 2: return {sizes[0], sizes[1]};
+    case 3: return {sizes[0], sizes[1], sizes[2]};
+    case 4: return {sizes[0], sizes[1], sizes[2], sizes[3]};
+    default:
+      throw ShapeError("reef::torch: ", what, " has ", sizes.size(), " axes.\n  fix: at most 4, by view().");
+  }
+}
+
 /// A tensor that lies where the view lies.
 inline at::Tensor tensor_of(const AnyView& view) {
   return at::from_blob(view.data(), sizes_of(view.shape()), at::TensorOptions(type_of(view.element())));
@@ -61,6 +78,23 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
+/// Where a call's inputs and parameters lie.
+inline std::vector<const void*> places_of(std::span<const AnyView> inputs, std::span<const AnyView> parameters) {
+  std::vector<const void*> places;
+  for (const AnyView& view : inputs) places.push_back(view.data());
+  for (const AnyView& view : parameters) places.push_back(view.data());
+  return places;
+}
+
+/// The autograd graph of a forward: it goes out from these inputs and the module's parameters.
+struct KeptGraph {
+  DrawKey key;
+  std::vector<const void*> places;
+  Tensors inputs;
+  Tensors outputs;
+  Bytes bytes = 0;  ///< what it saves
+};
+
 /// A module with the tensors in it, of which a Call may take hold.
 struct SharedModule {
   std::shared_ptr<::torch::nn::Module> module;
@@ -68,10 +102,29 @@ struct SharedModule {
   int threads = 1;
   std::vector<Named> parameters;  ///< those that have a gradient, each once
   std::vector<Named> constants;   ///< buffers, and parameters without a gradient
+  std::optional<KeptGraph> kept;  ///< of the last forward
 };
 
-/// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, so many
-/// threads, and parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before.
+/// Of libtorch in this thread. To change the number costs threads that end and begin.
+inline void use_threads(int threads) {
+  if (at::get_num_threads() != threads) at::set_num_threads(threads);
+}
+
+/// When it goes, this thread has the number of threads that it had.
+class KeptThreads {
+public:
+  KeptThreads() = default;
+  KeptThreads(const KeptThreads&) = delete;
+  KeptThreads& operator=(const KeptThreads&) = delete;
+  ~KeptThreads() { use_threads(before_); }
+
+private:
+  int before_ = at::get_num_threads();
+};
+
+/// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, and
+/// parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before, but for the mode, and
+/// the number of threads, which stays that of the module: a lane has a thread of its own.
 class Call {
 public:
   Call(const SharedModule& shared, bool training, const DrawKey& key, at::ScalarType type,
@@ -79,11 +132,10 @@ public:
       : lock_(mutex()),
         shared_(shared),
         generator_(at::detail::getDefaultCPUGenerator()),
-        state_(generator_.get_state()),
-        threads_(at::get_num_threads()) {
+        state_(generator_.get_state()) {
     const ::torch::NoGradGuard no_gradients;
     try {
-      at::set_num_threads(shared.threads);
+      use_threads(shared.threads);
       if (shared.module->is_training() != training) shared.module->train(training);
       for (std::size_t i = 0; i < shared.parameters.size(); ++i) {
         const Named& parameter = shared.parameters[i];
@@ -104,7 +156,7 @@ public:
   Call& operator=(const Call&) = delete;
   ~Call() { leave(); }
 
-  /// What the module makes of the inputs, each output contiguous. Throws what the module throws, and ShapeError where it
+  /// What the module makes of the inputs. Throws what the module throws, and ShapeError where it
   /// has written to an input or a parameter.
   [[nodiscard]] Tensors operator()(const Tensors& inputs) const {
     std::vector<std::uint32_t> before;
@@ -138,14 +190,12 @@ private:
     for (const Named& parameter : shared_.parameters) hold(parameter, parameter.original);
     for (const Named& constant : shared_.constants) hold(constant, constant.original);
     generator_.set_state(state_);
-    at::set_num_threads(threads_);
   }
 
   std::scoped_lock<std::mutex> lock_;
   const SharedModule& shared_;
   at::Generator generator_;
   at::Tensor state_;
-  int threads_;
 };
 
 }  // namespace reef::inline v0::torch::detail

@@ -1,0 +1,235 @@
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include <reef/comm/communicator.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/host.hpp>
+#include <reef/torch/detail/batches.hpp>
+#include <reef/torch/detail/parts.hpp>
+#include <reef/torch/module.hpp>
+#include <reef/trainer/trainer.hpp>
+
+namespace reef::inline v0::torch {
+
+/// Gives a batch of the example's shapes: for this micro-batch of the job's, if it cares which. Called while a step runs, on
+/// another thread, one call after another.
+using NextBatch = std::function<Tensors(std::uint64_t micro_batch)>;
+
+/// Tensors by name.
+using StateDict = ::torch::OrderedDict<std::string, at::Tensor>;
+
+/// Those of the Trainer, and how the module becomes nodes of its graph.
+template <class... Policies>
+struct DataParallelOptions : Trainer<Policies...>::Options {
+  ModuleOptions module{.keeps_graph = true};
+
+  /// The fewest bytes of parameters in a node, of a torch::nn::Sequential, whose gradients travel while those before it are
+  /// computed; 0 chooses an eighth of the model, from 256 KiB to 16 MiB.
+  Bytes node_bytes = 0;
+
+  /// Of a batch's loss: 1, or its count of tokens.
+  std::function<double(const Tensors& batch)> weight{};
+};
+
+/// A libtorch module that is trained on all ranks: a Trainer of its own graph. data_parallel() makes it.
+///
+/// | batches | each rank gives its own, one a micro-batch, all of the example's shapes                              |
+/// | loss    | the mean over a batch; the step's gradient is the mean over all batches of all ranks, by weight     |
+/// | weights | Reef's. The module has those that it began with, until module() brings it what was learnt           |
+/// | bits    | Trainer's laws; of the same batches, a rank of each, those of one process with virtual_ranks = P     |
+/// | memory  | beside the Trainer's: the tensors that autograd keeps of a micro-batch, and the module's own weights |
+template <class M, class... Policies>
+class DataParallel {
+public:
+  using TrainerType = Trainer<Policies...>;
+  using Options = DataParallelOptions<Policies...>;
+  using T = typename TrainerType::T;
+  using Sum = typename TrainerType::Sum;
+
+  static_assert(std::is_same_v<typename TrainerType::Device, device::Host>,
+                "reef::torch::data_parallel: a libtorch module runs in host memory.\n  fix: no policy of another device.");
+  static_assert(std::is_same_v<typename TrainerType::Pipeline, pipeline::Single>,
+                "reef::torch::data_parallel: every rank has the whole module.\n"
+                "  fix: no pipeline policy, or a Trainer of a graph of reef::torch::Module.");
+
+  template <class Loss>
+  DataParallel(std::shared_ptr<M> module, const Loss& loss, const Tensors& example, const Options& options,
+               const comm::Communicator* ranks)
+      : module_(std::move(module)),
+        training_(std::make_shared<detail::Batches>(samples_of(example), options.weight)),
+        held_out_(std::make_shared<detail::Batches>(samples_of(example), options.weight)),
+        trainer_(make(loss, example, options, ranks)) {}
+
+  /// One optimizer step of all ranks, each with a micro-batch of its own. Throws OptionError where the step asks for
+  /// more than one.
+  StepResult step(const Tensors& batch) {
+    return step([&batch, used = false](std::uint64_t /*micro_batch*/) mutable {
+      if (std::exchange(used, true)) {
+        throw OptionError("reef::torch::DataParallel::step: the step takes more than the one batch that it was given.\n",
+                          "  why: micro_batches is above 1, or rounds overlap, as those of Acco.\n",
+                          "  fix: step(next), with a function that gives one batch after another.");
+      }
+      return batch;
+    });
+  }
+
+  /// The same with as many micro-batches as the options and the optimizer say.
+  StepResult step(NextBatch next) {
+    training_->begin(std::move(next));
+    return trainer_->step();
+  }
+
+  /// The mean loss of the committed weights over `rounds` times this job's micro-batches, which are counted from 0. All
+  /// ranks. The module is in evaluation mode.
+  double evaluate(NextBatch next, std::int64_t rounds = 1) {
+    held_out_->begin(std::move(next));
+    const double loss = trainer_->evaluate(rounds);
+    held_out_->forget();
+    return loss;
+  }
+
+  /// The module with the weights of the last step: for torch::save, or to go on without Reef. All ranks. Later steps do not
+  /// change it.
+  const std::shared_ptr<M>& module() {
+    const ::torch::NoGradGuard no_gradients;
+    trainer_->gather_committed_weights();
+    for (const detail::Named& parameter : parameters_) {
+      const std::vector<Sum> values = trainer_->parameter(parameter.name);
+      at::Tensor(parameter.original).view(-1).copy_(at::from_blob(const_cast<Sum*>(values.data()), parameter.original.numel(), type));
+    }
+    return module_;
+  }
+
+  /// Copies of the module's parameters and buffers, by their names. All ranks.
+  [[nodiscard]] StateDict state_dict() {
+    StateDict result;
+    for (const auto& entry : module()->named_parameters()) result.insert(entry.key(), entry.value().detach().clone());
+    for (const auto& entry : module_->named_buffers()) result.insert(entry.key(), entry.value().detach().clone());
+    return result;
+  }
+
+  /// Sets the weights. All ranks, the same. Throws OptionError for a parameter that is not there or has another shape, and for
+  /// a tensor that the module has not, or has as a constant of other values; the weights are then as they were.
+  void load_state_dict(const StateDict& tensors) {
+    const ::torch::NoGradGuard no_gradients;
+    const auto fail = [](const std::string& name, const std::string& text) {
+      throw OptionError("reef::torch::DataParallel::load_state_dict: '", name, "' ", text, "\n  fix: what state_dict() of such a module gave.");
+    };
+    StateDict wanted = module_->named_parameters();
+    for (const auto& entry : module_->named_buffers()) wanted.insert(entry.key(), entry.value());
+    for (const auto& entry : tensors) {
+      const at::Tensor* const own = wanted.find(entry.key());
+      if (own == nullptr) fail(entry.key(), "is no tensor of the module.");
+      if (entry.value().sizes() != own->sizes()) {
+        fail(entry.key(), concat("is ", detail::text_of(entry.value()), ", the module's ", detail::text_of(*own), "."));
+      }
+      if (!own->requires_grad() && !at::equal(entry.value().to(own->scalar_type()), *own)) {
+        fail(entry.key(), "is a constant of the module, with other values.");
+      }
+    }
+    for (const detail::Named& parameter : parameters_) {
+      if (tensors.find(parameter.name) == nullptr) fail(parameter.name, "is missing.");
+    }
+    for (const detail::Named& parameter : parameters_) {
+      const at::Tensor values = tensors[parameter.name].to(at::kCPU, type).contiguous();
+      trainer_->set_parameter(parameter.name, {values.template data_ptr<Sum>(), static_cast<std::size_t>(values.numel())});
+    }
+  }
+
+  /// For checkpoints, figures and all else: checkpoint::save(trainer(), folder).
+  [[nodiscard]] TrainerType& trainer() { return *trainer_; }
+
+private:
+  static constexpr at::ScalarType type = std::is_same_v<Sum, double> ? at::kDouble : at::kFloat;
+
+  static std::uint64_t samples_of(const Tensors& example) {
+    if (example.empty()) {
+      throw OptionError("reef::torch::data_parallel: the example has no tensors.\n  fix: a batch of the shapes that all have.");
+    }
+    return example[0].defined() && example[0].dim() > 0 ? static_cast<std::uint64_t>(example[0].size(0)) : 1;
+  }
+
+  template <class Loss>
+  std::unique_ptr<TrainerType> make(const Loss& loss, const Tensors& example, const Options& options,
+                                    const comm::Communicator* ranks) {
+    if (module_ == nullptr) throw OptionError("reef::torch::data_parallel: there is no module.\n  fix: one that was made.");
+    typename TrainerType::Model graph(options.device.threads > 0 ? options.device.threads : device::available_cores());
+    std::vector<int> batch;
+    for (std::size_t i = 0; i < example.size(); ++i) {
+      batch.push_back(graph.input(concat("batch.", i), detail::spec_of_input(example[i], i, element_of<Sum>)));
+    }
+    const Bytes eighth = std::clamp<Bytes>(detail::bytes_of_parameters(*module_) / 8, 256_KiB, 16_MiB);
+    detail::add_module(graph, module_, loss, batch, options.module, options.node_bytes > 0 ? options.node_bytes : eighth, parameters_);
+    const auto source = [](const std::shared_ptr<detail::Batches>& batches) {
+      return [batches](std::uint64_t first_sample, std::span<const AnyView> inputs) { return batches->fill(first_sample, inputs); };
+    };
+    const typename TrainerType::Options& of_trainer = options;
+    if (ranks != nullptr) {
+      return std::make_unique<TrainerType>(std::move(graph), source(training_), of_trainer, source(held_out_), *ranks);
+    }
+    return std::make_unique<TrainerType>(std::move(graph), source(training_), of_trainer, source(held_out_));
+  }
+
+  std::shared_ptr<M> module_;
+  std::vector<detail::Named> parameters_;  ///< each once
+  std::shared_ptr<detail::Batches> training_;
+  std::shared_ptr<detail::Batches> held_out_;
+  std::unique_ptr<TrainerType> trainer_;
+};
+
+/// Makes a libtorch module train on all ranks.
+///
+/// | loss    | (module, batch), or (output, batch) where module.forward(batch[0]) is the output: one number       |
+/// | example | a batch of the shapes and types that all have; its numbers are not read                             |
+/// | nodes   | one; of a torch::nn::Sequential with the second form of loss several (node_bytes)                    |
+/// | ranks   | all, of MPI_COMM_WORLD or of the communicator given, which outlives the result                        |
+/// | errors  | those of Module and Trainer; ranks whose modules begin with other values are refused                |
+///
+/// \code
+/// #include <reef/optim/adamw.hpp>
+/// #include <reef/optim/zero1.hpp>
+/// // given: const reef::torch::Tensors& batch
+/// const ::torch::nn::Sequential net(::torch::nn::Linear(64, 32), ::torch::nn::ReLU(), ::torch::nn::Linear(32, 10));
+/// reef::torch::DataParallelOptions<optim::Zero1<optim::AdamW>> options;
+/// options.learning_rate = {.peak = 1e-3};
+/// const auto loss_of = [](const at::Tensor& output, const reef::torch::Tensors& in) { return at::cross_entropy_loss(output, in[1]); };
+/// auto training = reef::torch::data_parallel(net, loss_of, batch, options);
+/// const double loss = training.step(batch).loss;
+/// ::torch::save(training.module(), "net.pt");
+/// \endcode
+template <class M, class Loss, class... Policies>
+  requires std::derived_from<M, ::torch::nn::Module>
+DataParallel<M, Policies...> data_parallel(std::shared_ptr<M> module, const Loss& loss, const Tensors& example,
+                                           const DataParallelOptions<Policies...>& options,
+                                           const comm::Communicator* ranks = nullptr) {
+  static_assert(detail::loss_of_module<M, Loss> || detail::loss_of_output<M, Loss>,
+                "reef::torch::data_parallel: the loss is called in neither of its two ways.\n"
+                "  fix: at::Tensor(M& module, const Tensors& batch), or at::Tensor(const at::Tensor& output, const Tensors& batch).");
+  return DataParallel<M, Policies...>(std::move(module), loss, example, options, ranks);
+}
+
+/// Of what TORCH_MODULE makes.
+template <class Holder, class Loss, class... Policies>
+  requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
+auto data_parallel(const Holder& module, const Loss& loss, const Tensors& example, const DataParallelOptions<Policies...>& options,
+                   const comm::Communicator* ranks = nullptr) {
+  return data_parallel(module.ptr(), loss, example, options, ranks);
+}
+
+}  // namespace reef::inline v0::torch
