@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,6 +49,29 @@ struct InPlaceImpl : torch::nn::Module {
   }
 };
 TORCH_MODULE(InPlace);
+
+/// Gives others time to come between what it draws and what it reads.
+struct PatientImpl : torch::nn::Module {
+  PatientImpl() { linear = register_module("linear", torch::nn::Linear(4, 4)); }
+  torch::Tensor forward(const torch::Tensor& x) {
+    const auto drawn = torch::rand_like(x);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return linear(x) + drawn * torch::rand_like(x);
+  }
+  torch::nn::Linear linear{nullptr};
+};
+TORCH_MODULE(Patient);
+
+/// Reads neither its second input nor one of its parameters.
+struct IgnoringImpl : torch::nn::Module {
+  IgnoringImpl() {
+    used = register_parameter("used", torch::ones({4}));
+    unused = register_parameter("unused", torch::ones({4}));
+  }
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*y*/) { return x * used; }
+  torch::Tensor used, unused;
+};
+TORCH_MODULE(Ignoring);
 
 struct IntegersImpl : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return x.argmax(-1); }
@@ -149,6 +173,18 @@ TEST(TorchModule, has_several_inputs_and_outputs_of_which_some_are_integers) {
   EXPECT_EQ(alone(with_function).dag().node_at(0).outputs.size(), 2U);
 }
 
+TEST(TorchModule, gives_what_it_does_not_read_a_gradient_of_zeros) {
+  graph::Graph<Host, double> g(1);
+  const graph::TensorSpec rows{{3, 4}, Element::float64};
+  g.add("op", torch::Module(torch_modules::Ignoring()), {g.input("x", rows, true), g.input("y", rows, true)});
+  Host host({.threads = 1});
+  GraphRunner<Host, double> runner(host, g);
+  const auto outcome = run_once(runner, Point<double>::make(g.dag(), 1));
+  EXPECT_EQ(outcome.at("gradient of y"), std::vector<double>(12));
+  EXPECT_EQ(outcome.at("gradient of use 1 of op.unused"), std::vector<double>(4));
+  EXPECT_NE(outcome.at("gradient of use 0 of op.used"), std::vector<double>(4));
+}
+
 TEST(TorchModule, counts_a_parameter_with_two_names_once_and_what_is_frozen_not) {
   const auto tied = alone<double>(torch::Module(torch_modules::SharedWeight()));
   EXPECT_EQ(tied.dag().parameters.size(), 1U);
@@ -204,7 +240,7 @@ TEST(TorchModule, drops_by_seed_sample_and_node_alone) {
 }
 
 TEST(TorchModule, that_several_lanes_call_at_once_gives_each_its_own_bits) {
-  const auto g = alone(torch::Module(nn_of_torch::Sequential(nn_of_torch::Linear(4, 4), nn_of_torch::Dropout(0.5))));
+  const auto g = alone(torch::Module(torch_modules::Patient()));
   const auto point = Point<float>::make(g.dag(), 1);
   Host host({.threads = 1});
   const auto of_sample = [&](std::uint64_t sample) {
