@@ -130,6 +130,11 @@ TEST_F(ReefPlan, simulate_foresees_phases_that_accumulate) {
   EXPECT_FALSE(exact.contains("micro_batches"));
   EXPECT_LT(exact.at("utilisation").get<double>(), 0.5);
 
+  // Links on which nothing would ever end.
+  const std::string never = "accumulate cap:M";
+  for (const double gbps : {8e-9, 1e-6}) refused("simulate", with(with(fixed, "/accumulate", "adaptive"), "/network/bandwidth_gbps", gbps), never);
+  refused("simulate", with(with(fixed, "/accumulate", "cap:65536"), "/network/latency_ms", 1e9), "or more");
+
   io::Json stages = with(with(recipe_case("reef"), "/stages", 2), "/network/bandwidth_gbps", 0.01);
   const double alone = answer("simulate", stages).at("utilisation").get<double>();
   const io::Json together = answer("simulate", with(stages, "/accumulate", "adaptive"));
