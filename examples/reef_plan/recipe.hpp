@@ -14,6 +14,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/estimate.hpp>
+#include <reef/plan/pipeline_order.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>
@@ -161,6 +162,11 @@ private:
     if (asked_.adapts) {
       const int most = asked_.most_simulated();
       options.accumulation = Accumulation::capped(asked_.most > 0 ? std::min(asked_.most, most) : most);
+    }
+    // A norm is of all gradients, and these schedules update within a step.
+    if (plan::is_asynchronous_schedule(asked_.pipeline)) {
+      options.non_finite = optim::NonFinite::ignore;
+      options.clip_norm = 0;
     }
     options.device.threads = 1;
     options.device.memory_bytes = asked_.memory;
