@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,7 +59,7 @@ std::int64_t most_samples_of(const io::Json& test, const RecipeCase& machines, c
 io::Json options_of(const RecipeCase& one) {
   io::Json options{{"--recipe", one.recipe}};
   if (one.has_graph()) {
-    options["--graph"] = one.graph_file;
+    options["--graph"] = std::filesystem::absolute(one.graph_file).lexically_normal().string();
   } else {
     options["--model"] = concat(one.model.layers, "x", one.model.heads, "x", one.model.channels);
     options["--context"] = std::to_string(one.model.context);

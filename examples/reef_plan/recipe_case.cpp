@@ -350,10 +350,10 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   if (use != CaseOf::plan) read_recipe(result, test, file);
   // What plan is asked for is shared by replicas.
   if (use == CaseOf::plan ? result.is_too_large(result.micro_batches) : result.is_too_large()) {
+    const std::string size = result.has_graph() ? concat(result.graph->at("nodes").size(), " nodes") : concat(result.model.layers, " layers");
     refuse(file,
-           concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ", result.ranks,
-                  " ranks are too many together"),
-           "(layers + 2) x micro_batches x replicas of at most 65536");
+           concat(size, ", ", result.micro_batches, " micro-batches and ", result.ranks, " ranks are too many together"),
+           concat(result.has_graph() ? "(nodes / 10 + 2)" : "(layers + 2)", " x micro_batches x replicas of at most ", largest));
   }
   return result;
 }
