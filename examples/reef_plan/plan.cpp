@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,7 +59,7 @@ std::int64_t most_samples_of(const io::Json& test, const RecipeCase& machines, c
 io::Json options_of(const RecipeCase& one) {
   io::Json options{{"--recipe", one.recipe}};
   if (one.has_graph()) {
-    options["--graph"] = one.graph_file;
+    options["--graph"] = std::filesystem::absolute(one.graph_file).lexically_normal().string();
   } else {
     options["--model"] = concat(one.model.layers, "x", one.model.heads, "x", one.model.channels);
     options["--context"] = std::to_string(one.model.context);
@@ -127,7 +128,8 @@ io::Json json_of(const Candidate& one) {
   return json;
 }
 
-/// What each choice of the best is worth: the best that has another, or the same without it. A factor is of samples a second.
+/// What each choice of the best is worth: the best that has another, or the same without it, or why that cannot be. A factor is
+/// of samples a second.
 io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
   const RecipeCase& best = all.front().recipe;
   io::Json list = io::Json::array();
@@ -147,9 +149,13 @@ io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
   const auto changed = [&](const std::string& choice, const auto& change) {
     RecipeCase other = best;
     change(other);
-    if (other.is_too_large()) return;
+    const auto cannot = [&](const std::string& why) {
+      list.push_back({{"choice", choice}, {"instead", name_of(other)}, {"why", why}});
+    };
+    if (other.is_too_large()) return cannot("too many micro-batches to be simulated");
     const Candidate found = foreseen_of(other, problem.file);
-    if (found.foreseen.feasible) tell(choice, found);
+    if (!found.foreseen.feasible) return cannot(found.foreseen.why);
+    tell(choice, found);
   };
   const auto of_kind = [&](const RecipeCase& one) {
     return one.recipe == best.recipe && one.stages == best.stages && one.compress == best.compress && one.adapts == best.adapts;
@@ -202,6 +208,23 @@ io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
   return list;
 }
 
+/// What somebody who reads the candidates would miss.
+io::Json notes_of(const Searched& searched, const PlanProblem& problem) {
+  io::Json notes = io::Json::array();
+  const std::vector<Candidate>& all = searched.candidates;
+  const auto any = [&](const auto& is) { return std::any_of(all.begin(), all.end(), is); };
+  const bool adapts = any([](const Candidate& one) { return one.recipe.adapts; });
+  const bool could = any([](const Candidate& one) { return one.foreseen.feasible && can_adapt(one.recipe.recipe) && one.recipe.replicas() > 1; });
+  if (problem.allowed.adaptive && could && !adapts && searched.left_out == 0) {
+    notes.push_back(concat("nothing adapts: a step of most_micro_batches, ", problem.most_samples / problem.machines.model.batch,
+                           ", has no room for a further one of each replica"));
+  }
+  for (const Candidate& one : all) {
+    if (one.foreseen.is_endless) notes.push_back(concat("left out: ", name_of(one.recipe), ": ", one.foreseen.why));
+  }
+  return notes;
+}
+
 io::Json plan_of(const PlanCase& test, const std::string& written) {
   PlanProblem problem{.machines = read_case(test.json, test.file, CaseOf::plan),
                       .allowed = allowed_by(test.json, test.file),
@@ -232,6 +255,7 @@ io::Json plan_of(const PlanCase& test, const std::string& written) {
                   {"bought", bought(all, problem)},
                   {"candidates", std::move(candidates)}};
   if (searched.left_out > 0) answer["left_out"] = searched.left_out;
+  if (io::Json notes = notes_of(searched, problem); !notes.empty()) answer["notes"] = std::move(notes);
   write_output(written, [&] {
     const std::string text =
         concat(plan_begins, ",\n  \"ranks\": ", machines.ranks, ",\n  \"vocabulary\": ", machines.model.vocabulary,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <map>
@@ -227,21 +226,50 @@ RecipeCase with_codecs_of(RecipeCase one, const RecipeCase& other) {
   return one;
 }
 
-/// What takes the most samples a second is before; of those that differ by less than a thousandth, what compensates for late gradients, then
-/// what has the fewest samples a step, then fixed counts. Of what cannot be, what needs the least memory; what swaps says itself
-/// that it found no way.
-bool is_before(const Candidate& a, const Candidate& b) {
+/// How far a recipe is from synchronous training, by the gravest of what differs: ranks that step on their own, gradients of
+/// earlier weights, codecs.
+auto difference_of(const RecipeCase& one) {
+  const bool local = one.recipe == "diloco" || one.recipe == "sparse";
+  const bool late = can_adapt(one.recipe);
+  const bool lossy = one.recipe == "sparse" || std::any_of(one.compress.begin(), one.compress.end(), [](const auto& of) {
+                       return of.second != "none" && of.second != "dense";
+                     });
+  return std::tuple(local, late, lossy);
+}
+
+/// What one gains a thousandth of over the other.
+bool is_faster(const Candidate& a, const Candidate& b) { return a.per_sample() < 0.999 * b.per_sample(); }
+
+/// Of what cannot be, what needs the least memory; what swaps says itself that it found no way.
+bool is_nearer(const Candidate& a, const Candidate& b) {
   const auto key = [](const Candidate& one) {
-    const RecipeCase& recipe = one.recipe;
-    if (one.foreseen.feasible) {
-      const double thousandths = std::floor(1000 * std::log(one.per_sample()));
-      return std::tuple(0, thousandths, recipe.recipe == "dpu", one.samples(), recipe.adapts, one.per_sample());
-    }
     const bool says_memory = one.foreseen.peak > 0;
-    const std::int64_t lacks = says_memory ? static_cast<std::int64_t>(one.foreseen.peak) : recipe.model.batch;
-    return std::tuple(says_memory ? 2 : is_swapped(recipe.recipe) ? 1 : 3, 0.0, false, lacks, recipe.adapts, 0.0);
+    const std::int64_t lacks = says_memory ? static_cast<std::int64_t>(one.foreseen.peak) : one.recipe.model.batch;
+    return std::tuple(one.foreseen.is_endless, says_memory ? 1 : is_swapped(one.recipe.recipe) ? 0 : 2, lacks, one.recipe.adapts);
   };
   return key(a) < key(b);
+}
+
+bool is_better(const Candidate& a, const Candidate& b) {
+  if (a.foreseen.feasible != b.foreseen.feasible) return a.foreseen.feasible;
+  return a.foreseen.feasible ? is_faster(a, b) : is_nearer(a, b);
+}
+
+/// What takes the most samples a second is first, and what cannot be last. Of those that the best is less than a thousandth faster
+/// than, what differs least from synchronous training is first, then what compensates for late gradients, then what has the
+/// fewest samples a step, then fixed counts; and so of the best of the rest.
+void put_in_order(std::vector<Candidate>& all) {
+  const auto feasible = std::stable_partition(all.begin(), all.end(), [](const Candidate& one) { return one.foreseen.feasible; });
+  std::stable_sort(feasible, all.end(), is_nearer);
+  std::stable_sort(all.begin(), feasible, [](const Candidate& a, const Candidate& b) { return a.per_sample() < b.per_sample(); });
+  const auto key = [](const Candidate& one) {
+    return std::tuple(difference_of(one.recipe), one.recipe.recipe == "dpu", one.samples(), one.recipe.adapts, one.per_sample());
+  };
+  for (auto best = all.begin(); best != feasible;) {
+    const auto end = std::find_if(best, feasible, [&](const Candidate& one) { return is_faster(*best, one); });
+    std::stable_sort(best, end, [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+    best = end;
+  }
 }
 
 class Search {
@@ -336,7 +364,7 @@ private:
       if (one) all_.push_back(*std::move(one));
     }
     left_out_ += recipes.size() - done;
-    std::stable_sort(all_.begin(), all_.end(), is_before);
+    put_in_order(all_);
   }
 
   /// One change at a time, the best of all, as long as it is worth a thousandth.
@@ -353,8 +381,7 @@ private:
       consider(std::move(neighbours));
       const auto better = std::find_if(all_.begin(), all_.end(),
                                        [&](const Candidate& other) { return of_one.contains(key_of(other.recipe)); });
-      if (better == all_.end() || !is_before(*better, one)) return;
-      if (one.foreseen.feasible && better->per_sample() > 0.999 * one.per_sample()) return;
+      if (better == all_.end() || !is_better(*better, one)) return;
       one = *better;
     }
   }
@@ -378,6 +405,7 @@ Candidate foreseen_of(const RecipeCase& recipe, const std::string& file) {
   } catch (const OptionError& error) {
     candidate.foreseen.why = error.what();
   }
+  if (candidate.foreseen.is_endless) candidate.foreseen.why += "; fix: most_micro_batches, or fewer";
   return candidate;
 }
 

@@ -14,6 +14,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/estimate.hpp>
+#include <reef/plan/pipeline_order.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>
@@ -73,6 +74,10 @@ public:
       for (const Bytes rank : run.wire_bytes) wire += share * static_cast<double>(rank);
       for (std::size_t rank = 0; rank < busy.size(); ++rank) busy[rank] += share * run.step * run.utilisation[rank];
       if (asked_.adapts) result.micro_batches += extra(run);
+      if (is_endless(programs, run)) {
+        result.is_endless = true;
+        return;
+      }
       if (shown && variant == variants() - 1) shown(programs, run);
     };
     try {
@@ -84,6 +89,11 @@ public:
     }
     if (!fits(result.peak)) {
       result.why = concat("a device has ", format_bytes(asked_.memory), ", the recipe needs ", format_bytes(result.peak));
+      return result;
+    }
+    if (result.is_endless) {
+      result.why = concat("phases communicate for ", result.step / phases_of(asked_.recipe), " s, that is ", result.micro_batches,
+                          " micro-batches of all replicas in a step, or more");
       return result;
     }
     result.feasible = true;
@@ -104,6 +114,19 @@ private:
   static constexpr bool periodic = reef::optim::periodic_policy<typename Asked::Optim>;
 
   [[nodiscard]] bool fits(reef::Bytes peak) const { return asked_.memory == 0 || peak <= asked_.memory; }
+
+  /// Some loop ran to its end that no asked bound has set.
+  template <class Programs>
+  [[nodiscard]] bool is_endless(const Programs& programs, const reef::schedule::Simulation& run) const {
+    if (!asked_.adapts || options_.accumulation.max_micro_batches == asked_.most) return false;
+    for (const reef::schedule::Program& program : programs) {
+      const std::vector<int>& counts = run.trip_counts[static_cast<std::size_t>(program.rank)];
+      for (std::size_t loop = 0; loop < counts.size(); ++loop) {
+        if (counts[loop] >= program.repeats[loop].max) return true;
+      }
+    }
+    return false;
+  }
 
   /// Micro-batches of all replicas that a step took beyond the fixed ones.
   [[nodiscard]] std::int64_t extra(const reef::schedule::Simulation& run) const {
@@ -135,7 +158,16 @@ private:
       refuse(file, concat(asked_.micro_batches, " micro-batches over ", phases, " phases"), "an even number");
     }
     options.micro_batches = {asked_.micro_batches / phases};
-    if (asked_.adapts) options.accumulation = asked_.most > 0 ? Accumulation::capped(asked_.most) : Accumulation::adaptive();
+    // Loops end: at the bound that is asked for, or where simulating them would take too long.
+    if (asked_.adapts) {
+      const int most = asked_.most_simulated();
+      options.accumulation = Accumulation::capped(asked_.most > 0 ? std::min(asked_.most, most) : most);
+    }
+    // A norm is of all gradients, and these schedules update within a step.
+    if (plan::is_asynchronous_schedule(asked_.pipeline)) {
+      options.non_finite = optim::NonFinite::ignore;
+      options.clip_norm = 0;
+    }
     options.device.threads = 1;
     options.device.memory_bytes = asked_.memory;
     options.device.link_bytes_per_second = asked_.link;

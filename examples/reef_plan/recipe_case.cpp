@@ -17,6 +17,7 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/model_file.hpp>
 #include <reef/io/known_keys.hpp>
+#include <reef/plan/pipeline_order.hpp>
 #include <reef/profile/fitted_speed.hpp>
 #include <reef/profile/network_json.hpp>
 #include <reef/run/costs.hpp>
@@ -181,6 +182,17 @@ void read_accumulation(RecipeCase& to, const std::string& text, const std::strin
   if (to.most < 1 || to.most > 65536) refuse(file, "accumulate is '" + text + "'", "fixed, adaptive or cap:M, with M from 1 to 65536");
 }
 
+/// As --pipeline of reef-train.
+void check_pipeline(const std::string& name, const std::string& file) {
+  std::vector<std::string_view> names(plan::pipeline_schedule_names.begin(), plan::pipeline_schedule_names.end());
+  names.insert(names.end(), plan::asynchronous_schedule_names.begin(), plan::asynchronous_schedule_names.end());
+  names.emplace_back("searched");
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  std::string known;
+  for (const std::string_view one : names) known += concat(known.empty() ? "" : ", ", one);
+  refuse(file, "pipeline is '" + name + "'", "one of " + known);
+}
+
 /// What reef-train would be told by options of those names.
 void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.recipe = io::require<std::string>(test, "recipe", file);
@@ -199,6 +211,7 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
     refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
   }
   to.pipeline = io::value_or<std::string>(test, "pipeline", to.pipeline, file);
+  check_pipeline(to.pipeline, file);
   to.layout = io::value_or<std::string>(test, "layout", to.recipe == "fusion" ? "op-fence" : to.layout, file);
   if (to.layout != "balanced" && to.layout != "op-fence") refuse(file, "layout is '" + to.layout + "'", "balanced or op-fence");
   to.unit = io::value_or<int>(test, "unit", to.unit, file);
@@ -337,10 +350,10 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   if (use != CaseOf::plan) read_recipe(result, test, file);
   // What plan is asked for is shared by replicas.
   if (use == CaseOf::plan ? result.is_too_large(result.micro_batches) : result.is_too_large()) {
+    const std::string size = result.has_graph() ? concat(result.graph->at("nodes").size(), " nodes") : concat(result.model.layers, " layers");
     refuse(file,
-           concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ", result.ranks,
-                  " ranks are too many together"),
-           "(layers + 2) x micro_batches x replicas of at most 65536");
+           concat(size, ", ", result.micro_batches, " micro-batches and ", result.ranks, " ranks are too many together"),
+           concat(result.has_graph() ? "(nodes / 10 + 2)" : "(layers + 2)", " x micro_batches x replicas of at most ", largest));
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +32,9 @@ inline bool can_adapt(const std::string& recipe) {
 
 /// Phases of a step, which share its micro-batches.
 inline int phases_of(const std::string& recipe) { return recipe == "acco" || recipe == "reef" ? 2 : 1; }
+
+/// Of layers, and two more, by micro-batches of all replicas.
+inline constexpr std::int64_t largest = 65536;
 
 /// A training that is foreseen: what reef-train would be given, and the machines.
 struct RecipeCase {
@@ -74,7 +78,13 @@ struct RecipeCase {
   /// stages has its share of layers.
   [[nodiscard]] bool is_too_large() const { return is_too_large(static_cast<double>(micro_batches) * replicas()); }
   /// By the micro-batches of all replicas.
-  [[nodiscard]] bool is_too_large(double of_all) const { return (static_cast<double>(model.layers) + 2) * of_all > 65536; }
+  [[nodiscard]] bool is_too_large(double of_all) const { return (static_cast<double>(model.layers) + 2) * of_all > largest; }
+
+  /// Micro-batches of a replica in a phase that adapts, up to which it is simulated: of one that is not too large. The body of a
+  /// loop is written and placed once, so there may be sixteen times as many as where all are written.
+  [[nodiscard]] int most_simulated() const {
+    return static_cast<int>(16 * largest / ((model.layers + 2) * replicas() * phases_of(recipe)));
+  }
 
   /// The ranks and what is between them.
   [[nodiscard]] reef::schedule::World world(const reef::profile::Profile& profile) const;

@@ -100,7 +100,7 @@ void add_simulate(Commands& commands) {
       "time)}, network {ranks, latency_ms, bandwidth_gbps (Gbit/s), uplink_gbps and downlink_gbps "
       "(of "
       "all links of a rank together; may be left out)}; of dtfm, fusion and reef stages, pipeline, layout, unit, rank_at (by replica "
-      "and stage), one_mask, adapt_ratios; of diloco and sparse sync_every, fragments, overlap; of acco, acco-wp, dpu and reef accumulate (fixed; "
+      "and stage), one_mask, adapt_ratios; of diloco and sparse sync_every, fragments, overlap; of acco, acco-wp, dpu and reef accumulate (fixed, the default of all four, where reef-train's of acco is adaptive; "
       "adaptive: micro_batches or more, for as long as a phase communicates; or cap:M, but at most M of a replica in a phase; the answer has those of all replicas); compress {CHANNEL: CODEC} of ddp, "
       "zero1, acco, dtfm, fusion, reef. micro_batches are of a replica in a step: acco and reef have half of them in each "
       "of two phases",

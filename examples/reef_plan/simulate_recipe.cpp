@@ -119,6 +119,7 @@ reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace) {
   const Foreseen found = foresee(asked, test.file, [&](std::span<const schedule::Program> programs, const auto& run) {
     write_output(trace, [&] { trace::write_chrome(trace, schedule::recordings_of(programs, run)); });
   });
+  if (found.is_endless) refuse(test.file, found.why, "accumulate cap:M");
   if (!found.feasible) {
     io::Json answer{{"feasible", false}, {"why", found.why}};
     if (found.peak > 0) answer["peak_device_bytes"] = found.peak;

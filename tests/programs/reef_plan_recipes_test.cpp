@@ -79,6 +79,11 @@ TEST_F(ReefPlan, simulate_foresees_stages_of_which_one_is_zero1) {
   for (const char* const pipeline : {"gpipe", "zb-h1"}) {
     EXPECT_EQ(answer("simulate", with(stages, "/pipeline", pipeline)).at("feasible"), true) << pipeline;
   }
+  // What updates within a step clips by no norm of all gradients.
+  for (const char* const pipeline : {"pipedream", "2bw"}) {
+    EXPECT_EQ(answer("simulate", with(stages, "/pipeline", pipeline)).at("feasible"), true) << pipeline;
+  }
+  refused("simulate", with(stages, "/pipeline", "wide"), "three-slot, pipedream, 2bw, searched");
   const io::Json plain = answer("simulate", stages);
   io::Json encoded = with(stages, "/compress", {{"activations", "top-k:10"}});
   encoded["one_mask"] = true;
@@ -129,6 +134,11 @@ TEST_F(ReefPlan, simulate_foresees_phases_that_accumulate) {
   const io::Json exact = answer("simulate", fixed);
   EXPECT_FALSE(exact.contains("micro_batches"));
   EXPECT_LT(exact.at("utilisation").get<double>(), 0.5);
+
+  // Links on which nothing would ever end.
+  const std::string never = "accumulate cap:M";
+  refused("simulate", with(with(fixed, "/accumulate", "adaptive"), "/network/bandwidth_gbps", 8e-9), never);
+  refused("simulate", with(with(fixed, "/accumulate", "cap:65536"), "/network/latency_ms", 1e9), "or more");
 
   io::Json stages = with(with(recipe_case("reef"), "/stages", 2), "/network/bandwidth_gbps", 0.01);
   const double alone = answer("simulate", stages).at("utilisation").get<double>();
@@ -326,10 +336,39 @@ TEST_F(ReefPlan, plan_adapts_no_counts_for_nothing) {
   EXPECT_NE(place("adaptive"), all.end());
 }
 
+/// What is allowed is taken where it gains something.
+TEST_F(ReefPlan, plan_gives_up_nothing_where_links_are_quick) {
+  io::Json quick = slow_case({"late", "local", "lossy", "adaptive"});
+  quick["network"].update({{"bandwidth_gbps", 1000}, {"latency_ms", 0.001}});
+  const io::Json found = answer("plan", quick);
+  const auto name = found.at("best").at("name").get<std::string>();
+  EXPECT_TRUE(name.starts_with("ddp") || name.starts_with("zero1") || name.starts_with("dtfm")) << name;
+  for (const io::Json& codec : found.at("options").value("--compress", io::Json::array())) EXPECT_THAT(codec.get<std::string>(), HasSubstr("none"));
+  const auto& all = found.at("candidates");
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const io::Json& one) { return one.at("recipe") == "acco"; }));
+}
+
+TEST_F(ReefPlan, plan_says_what_of_adapting_cannot_be) {
+  // One more of each of four replicas in each of two phases would be 16.
+  const io::Json bounded = answer("plan", with(slow_case({"late", "adaptive"}), "/most_micro_batches", 9));
+  EXPECT_THAT(bounded.at("notes")[0].get<std::string>(), HasSubstr("nothing adapts"));
+  io::Json slow = slow_case({"late", "adaptive"});
+  slow["network"]["bandwidth_gbps"] = 3e-5;
+  const io::Json found = answer("plan", slow);
+  EXPECT_THAT(bought(found, "adaptive counts, not as many fixed ones").at("why").get<std::string>(), HasSubstr("too many"));
+  slow["network"]["bandwidth_gbps"] = 1e-7;
+  const io::Json endless = answer("plan", slow);
+  EXPECT_EQ(endless.at("best").at("accumulate"), "fixed");
+  EXPECT_THAT(endless.at("notes")[0].get<std::string>(), HasSubstr("fix: most_micro_batches"));
+}
+
 TEST_F(ReefPlan, plan_leaves_the_samples_of_a_micro_batch_to_a_models_file) {
   const io::Json found = answer("plan", planned_case_of(graph("branches.json")));
   ASSERT_EQ(found.at("feasible"), true) << found;
   EXPECT_EQ(found.at("options").at("--graph"), graph("branches.json"));
+  const std::string relative = std::filesystem::relative(graph("branches.json")).string();
+  EXPECT_EQ(answer("plan", planned_case_of(relative)).at("options").at("--graph"), graph("branches.json"));
+  refused("plan", with(planned_case_of(relative), "/micro_batches", 60000), " nodes, 60000 micro-batches");
   for (const char* const option : {"--model", "--context", "--batch"}) EXPECT_FALSE(found.at("options").contains(option)) << option;
   EXPECT_GT(found.at("candidates").size(), 6U);
   for (const io::Json& one : found.at("candidates")) EXPECT_EQ(one.at("batch"), 8) << one;
