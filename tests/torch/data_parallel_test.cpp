@@ -86,6 +86,31 @@ TEST(DataParallel, parts_of_a_sequential_change_no_bit) {
   EXPECT_EQ(outcome_after(in_parts, 2), outcome_after(whole, 2));
 }
 
+/// Dropout and a batch norm in evaluation mode stay in it, whatever is evaluated between steps.
+TEST(DataParallel, keeps_the_modes_that_submodules_were_given_in) {
+  namespace nn = ::torch::nn;
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  const auto outcome = [&](bool evaluates) {
+    ::torch::manual_seed(5);
+    nn::BatchNorm1d norm(24);
+    nn::Dropout dropout(0.5);
+    const nn::Sequential net(nn::Linear(12, 24), norm, dropout, nn::Linear(24, 5));
+    norm->eval();
+    dropout->eval();
+    auto training = rt::data_parallel(net.ptr(), loss_of, batch_of(0), net_options<Ddp>(), &self);
+    NetOutcome result;
+    for (int i = 0; i < 3; ++i) {
+      result.losses.push_back(training.step(batch_of(7)).loss);
+      if (evaluates) static_cast<void>(training.evaluate(batch_of));
+    }
+    result.tensors = {std::vector<float>(norm->running_mean.data_ptr<float>(), norm->running_mean.data_ptr<float>() + 24)};
+    return result;
+  };
+  const NetOutcome without = outcome(false);
+  EXPECT_EQ(without.tensors[0], std::vector<float>(24, 0.0F));
+  EXPECT_EQ(outcome(true), without);
+}
+
 rt::Tensors pair_of(std::uint64_t micro_batch) {
   const at::Tensor x = (at::arange(24, at::kFloat) * (0.2 + 0.1 * static_cast<double>(micro_batch))).sin();
   return {x.slice(0, 0, 12).view({3, 4}), x.slice(0, 12, 24).view({3, 4})};

@@ -49,6 +49,7 @@ struct ModuleOptions {
 /// | parameters | "node.name", as named_parameters() calls them; they begin with the values that the module has   |
 /// |            | when a Trainer is made. Reef owns them: the module sees them for the time of a call     |
 /// | frozen     | what has requires_grad(false) is a constant, as are buffers                             |
+/// | modes      | training as each submodule was given: one in eval() stays so; evaluations are in eval() |
 /// | decay      | of parameters with two axes or more                                                     |
 /// | bf16       | weights and inputs are widened: the module computes in fp32                             |
 /// | random     | libtorch's default generator begins each call with a number of the key: seed, sample, node; backward draws as forward did |
@@ -148,6 +149,7 @@ private:
   static constexpr at::ScalarType computes_in = std::is_same_v<sum_t<T>, double> ? at::kDouble : at::kFloat;
 
   void collect() {
+    for (const auto& part : shared_->module->modules()) shared_->modes.push_back({part, part->is_training()});
     std::vector<const void*> seen;
     const auto is_new = [&](const at::Tensor& tensor) {
       if (std::find(seen.begin(), seen.end(), tensor.unsafeGetTensorImpl()) != seen.end()) return false;

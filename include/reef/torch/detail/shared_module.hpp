@@ -95,6 +95,12 @@ struct KeptGraph {
   Bytes bytes = 0;  ///< what it saves
 };
 
+/// A module, or one within it, and whether it is in training mode where the whole one is.
+struct Mode {
+  std::shared_ptr<::torch::nn::Module> part;
+  bool training = true;
+};
+
 /// A module with the tensors in it, of which a Call may take hold.
 struct SharedModule {
   std::shared_ptr<::torch::nn::Module> module;
@@ -102,12 +108,21 @@ struct SharedModule {
   int threads = 1;
   std::vector<Named> parameters;  ///< those that have a gradient, each once
   std::vector<Named> constants;   ///< buffers, and parameters without a gradient
+  std::vector<Mode> modes;        ///< as the module was given; what holds others comes before these
   std::optional<KeptGraph> kept;  ///< of the last forward
 };
 
 /// Of libtorch in this thread. To change the number costs threads that end and begin.
 inline void use_threads(int threads) {
   if (at::get_num_threads() != threads) at::set_num_threads(threads);
+}
+
+/// What was in evaluation mode when it was given stays in it.
+inline void set_mode(const SharedModule& shared, bool training) {
+  for (const Mode& mode : shared.modes) {
+    const bool wanted = training && mode.training;
+    if (mode.part->is_training() != wanted) mode.part->train(wanted);
+  }
 }
 
 /// When it goes, this thread has the number of threads that it had.
@@ -136,7 +151,7 @@ public:
     const ::torch::NoGradGuard no_gradients;
     try {
       use_threads(shared.threads);
-      if (shared.module->is_training() != training) shared.module->train(training);
+      set_mode(shared, training);
       for (std::size_t i = 0; i < shared.parameters.size(); ++i) {
         const Named& parameter = shared.parameters[i];
         const at::Tensor value =
