@@ -1,10 +1,10 @@
-// A graph with one libtorch module, of an installed copy.
+// A graph with one libtorch module, of an installed copy: that needs no MPI.
 
 #include <cstdio>
 
 #include <reef/core/version.hpp>
 #include <reef/graph/graph.hpp>
-#include <reef/torch.hpp>
+#include <reef/torch/module.hpp>
 
 int main() {
   reef::graph::Graph<reef::device::Host, float> g(1);
