@@ -265,6 +265,7 @@ TEST(DataParallel, tells_all_ranks_what_a_module_throws_on_one) {
   const auto module = paired();
   auto training = rt::data_parallel(module, pair_loss, pair_of(0), options, &world);
   training.step(pair_of);
+  MPI_Barrier(MPI_COMM_WORLD);  // else the failure may overtake the end of the first step elsewhere
   const bool fails = world_rank() == 1;
   if (fails) module->fails_at = module->calls + 2;
   try {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -13,6 +14,7 @@
 #include <string_view>
 
 #include <reef/comm/error.hpp>
+#include <reef/core/error.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/linear.hpp>
@@ -47,7 +49,7 @@ constexpr std::int64_t vocabulary = 7;
 
 enum class Pass : std::uint8_t { none, forward, backward };
 
-/// y = x, until the third pass of a kind, which throws.
+/// y = x, until the third pass of a kind, which throws: what any code may, or an error of Reef's.
 struct Fuse {
   static constexpr std::string_view kind = "Fuse";
   Pass blows = Pass::none;
@@ -73,7 +75,9 @@ struct Fuse {
   }
 
   void burn(Pass pass) const {
-    if (pass == blows && ++*passes == 3) throw std::runtime_error("the fuse has blown");
+    if (pass != blows || ++*passes != 3) return;
+    if (pass == Pass::forward) throw std::runtime_error("the fuse has blown");
+    throw OptionError("the fuse has blown");
   }
 };
 
@@ -128,6 +132,11 @@ TEST_P(FailureOfOneRank, ends_the_step_of_all_at_once_with_the_operators_own_wor
     EXPECT_EQ(std::string(error.what()),
               concat("reef::run: on rank 1, micro-batch 0, samples from ", first, ": reef::graph: the ",
                      forward ? "forward" : "backward", " of the node 'fuse' of kind Fuse has failed: the fuse has blown"));
+    if (forward) {
+      EXPECT_THROW(std::rethrow_exception(error.cause()), std::runtime_error);
+    } else {
+      EXPECT_THROW(std::rethrow_exception(error.cause()), OptionError);
+    }
   }
   // Every rank still has its Trainer: nobody was told by a destructor.
   MPI_Barrier(MPI_COMM_WORLD);

@@ -80,8 +80,7 @@ enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 /// | state    | none: one Graph serves any number of lanes and micro-batches at once                  |
 /// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or places in memory |
 /// | errors   | ShapeError from building, the graph unchanged; OptionError for bindings that lack     |
-/// |          | something, before any operator has run; OperatorError for what an operator throws that |
-/// |          | is no Error                                                                            |
+/// |          | something, before any operator has run; OperatorError for what an operator throws      |
 ///
 /// \code
 /// #include <reef/nn/cross_entropy.hpp>
@@ -200,17 +199,16 @@ private:
     }
   }
 
-  /// What is thrown that is no Error is told with the node that it is of.
+  /// What is thrown is told with the node that it is of.
   template <class F>
   void run_node(int n, std::string_view what, const F& function) const {
     const auto failed = [&](const char* said) {
       const Node& node = dag_.node_at(n);
-      return OperatorError("reef::graph: the ", what, " of the node '", node.name, "' of kind ", node.kind, " has failed: ", said);
+      return OperatorError(std::current_exception(), "reef::graph: the ", what, " of the node '", node.name, "' of kind ",
+                           node.kind, " has failed: ", said);
     };
     try {
       function(*operators_[static_cast<std::size_t>(n)]);
-    } catch (const Error&) {
-      throw;
     } catch (const std::exception& error) {
       throw failed(error.what());
     } catch (...) {

@@ -27,8 +27,8 @@ void run_operators(const Context& context, int micro_batch, const F& function) {
   try {
     function();
   } catch (const graph::OperatorError& error) {
-    throw graph::OperatorError("reef::run: on rank ", context.rank(), ", micro-batch ", micro_batch, ", samples from ",
-                               context.first_sample(micro_batch), ": ", error.what());
+    throw graph::OperatorError(error.cause(), "reef::run: on rank ", context.rank(), ", micro-batch ", micro_batch,
+                               ", samples from ", context.first_sample(micro_batch), ": ", error.what());
   }
 }
 
