@@ -42,6 +42,7 @@ using MyTrainer = reef::Trainer<reef::pipeline::OneFOneB<>, reef::compress::AdaT
 
 constexpr int ranks = 3, micro_batches = 4;
 
+/// Of the command line: main() says what they are.
 struct Settings {
   std::string compress = "adaptive";
   double ratio = 10, fast = 10'000, slow = 2, gflops = 0;
@@ -49,14 +50,14 @@ struct Settings {
   std::uint64_t seed = 1;
 };
 
-/// Who computes what, of which engine, and what goes between ranks for a micro-batch.
+/// Who computes what, in which engine, and what goes between ranks.
 void print_parts(const MyTrainer& trainer) {
   const reef::graph::Dag& dag = *trainer.plan().dag;
   std::vector<int> rank_of_node;
   for (std::size_t s = 0; s < trainer.plan().segments.size(); ++s) {
     rank_of_node.resize(static_cast<std::size_t>(trainer.plan().segments[s].last), trainer.plan().stage_of_segment[s]);
   }
-  std::printf("rank  engine  parameters  receives    sends       nodes\n");
+  std::printf("rank  engine  parameters  receives    sends       nodes; messages of a micro-batch, before they are compressed\n");
   for (const reef::graph::SubDag& part : reef::graph::sub_dags(dag, rank_of_node, ranks)) {
     std::string nodes;
     std::size_t of_torch = 0;
@@ -71,7 +72,7 @@ void print_parts(const MyTrainer& trainer) {
   }
 }
 
-/// Messages, in one direction each: what they took in the last step of what their numbers take in memory.
+/// What this rank has sent over links, and what the same numbers take in memory.
 std::string text_of(const reef::run::LinkTable& step) {
   std::string text;
   for (const auto& [link, use] : step.uses) {

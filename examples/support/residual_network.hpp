@@ -26,7 +26,7 @@ constexpr int images = 8, classes = 10;  // images of a micro-batch
 
 using ResidualNetwork = reef::graph::Graph<reef::device::Host, float>;
 
-/// A convolution, and a batch norm by the mean and variance of the micro-batch.
+/// A convolution, and a batch norm by the mean and variance of the micro-batch: (B, in, H, W) to (B, out, H / stride, W / stride).
 inline torch::nn::Sequential convolution(int in, int out, int stride = 1, int size = 3) {
   using namespace torch::nn;
   return Sequential(Conv2d(Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false)),
@@ -72,8 +72,8 @@ inline ResidualNetwork residual_network(std::uint64_t seed, std::vector<int>& cu
   return g;
 }
 
-/// Stripes at the angle of the image's class, of a random colour and beginning anywhere, under noise. Each class has the same
-/// mean, so no weighted sum of pixels tells them apart.
+/// Stripes at the angle of the image's class, of a random colour and beginning anywhere, under noise. An image and its negative are
+/// as likely, so all classes have the same mean, and it takes more than weighted sums of pixels to tell them apart.
 inline double fill(std::uint64_t first, std::span<const reef::AnyView> inputs) {
   const torch::NoGradGuard no_gradients;
   const torch::Tensor batch = torch::from_blob(inputs[0].as<float>().data(), {images, 3, 32, 32});
