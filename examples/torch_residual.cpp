@@ -46,7 +46,7 @@ constexpr int ranks = 3, micro_batches = 4;
 struct Settings {
   std::string compress = "adaptive";
   double ratio = 10, fast = 10'000, slow = 2, gflops = 0;
-  int steps = 40, every = 10;
+  int steps = 40, every = 20;
   std::uint64_t seed = 1;
 };
 
