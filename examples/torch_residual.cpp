@@ -1,7 +1,17 @@
 // Purpose  A residual network over three ranks: two run its convolutions in libtorch, the last one native operators alone,
 //          behind a slow link that AdaTopK compresses. It learns the angle of stripes in images that it makes.
 // Command  mpiexec -n 3 build/release/examples/torch-residual
-// Output   TODO
+// Output   rank  engine  parameters  receives    sends       nodes; messages of a micro-batch, before they are compressed
+//             0  torch   20.06 KiB   512.00 KiB  512.00 KiB  stem block.0
+//             1  torch   129.25 KiB  576.00 KiB  576.00 KiB  block.1 block.2 pool
+//             2  native  530.79 KiB  64.00 KiB   64.00 KiB   norm hidden gelu head loss
+//          step   1  loss 2.3081  held out 2.3141  after 0.20 s
+//          step  20  loss 0.7325  held out 0.9492  after 3.41 s
+//          step  40  loss 0.3203  held out 0.4282  after 6.79 s
+//          a step sends 0 -> 1 2097408 bytes for 2097152 of activations
+//          a step sends 1 -> 2 20893 bytes for 262144 of activations
+//          a step sends 1 -> 0 2097408 bytes for 2097152 of activation gradients
+//          a step sends 2 -> 1 17872 bytes for 262144 of activation gradients
 // links: reef::compiled reef::torch
 // ranks: 3
 // prints:    0  torch
