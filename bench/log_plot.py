@@ -35,7 +35,7 @@ def _panel(left, title, axis, lines):
            text(left + WIDTH / 2, MARGIN + HEIGHT + 36, "middle", axis)]
     end = left - MARGIN  # of the last label: those that would overlap it are left out
     for x in columns:
-        half = 3.5 * len(str(x))
+        half = 3.5 * len(str(x)) + 2
         if across(x) - half > end:
             out.append(text(across(x), MARGIN + HEIGHT + 16, "middle", x))
             end = across(x) + half
