@@ -33,7 +33,12 @@ def _panel(left, title, axis, lines):
     out = [text(left, MARGIN - 14, "start", title),
            f'<rect x="{left}" y="{MARGIN}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="black"/>',
            text(left + WIDTH / 2, MARGIN + HEIGHT + 36, "middle", axis)]
-    out += [text(across(x), MARGIN + HEIGHT + 16, "middle", x) for x in columns]
+    end = left - MARGIN  # of the last label: those that would overlap it are left out
+    for x in columns:
+        half = 3.5 * len(str(x)) + 2
+        if across(x) - half > end:
+            out.append(text(across(x), MARGIN + HEIGHT + 16, "middle", x))
+            end = across(x) + half
     for power in range(low, high + 1):
         out.append(f'<path d="M{left} {up(10.0 ** power):.1f}h{WIDTH}" stroke="#ddd"/>')
         out.append(text(left - 6, up(10.0 ** power) + 4, "end", f"{10.0 ** power:g}"))
