@@ -107,7 +107,7 @@ private:
   void require_numbers(const at::Tensor& output) const {
     const std::string what = shared_.is_loss ? "the loss" : "an output";
     if (!output.defined()) {
-      throw ShapeError("reef::torch: the node '", node_, "': ", what, " of ", shared_.module->name(),
+      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': ", what, " of ", shared_.module->name(),
                        " is undefined.\n  why: what returns it has returned an at::Tensor that holds nothing.\n",
                        "  fix: a tensor of floating-point numbers on every path.");
     }
@@ -120,7 +120,7 @@ private:
                           " has ", output.dim(), " axes.\n  fix: at most ", Shape::max_rank, ", by view().");
     }
     if (shared_.is_loss && output.dim() > 0) {
-      throw ShapeError("reef::torch: the node '", node_, "': the loss of ", shared_.module->name(), " has ", output.numel(),
+      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': the loss of ", shared_.module->name(), " has ", output.numel(),
                        " numbers.\n  why: a backward starts from one.\n  fix: their mean.");
     }
   }
@@ -135,7 +135,7 @@ private:
                        "  fix: random numbers of libtorch's default generator alone, and nothing kept between calls.");
     }
     if (shared_.is_loss && !outputs.front().requires_grad()) {
-      throw ShapeError("reef::torch: the node '", node_, "': the loss of ", shared_.module->name(),
+      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': the loss of ", shared_.module->name(),
                        " does not depend on any parameter that is trained, so that nothing would be learnt.\n"
                        "  why: it is a constant, was computed under NoGradGuard or from detach() or item(), or all parameters "
                        "are frozen.\n"
