@@ -5,6 +5,8 @@
 
 #include <torch/torch.h>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::torch::detail {
 
 /// While it lives, this thread alone draws from libtorch's default generator, which begins with this seed. Then the generator
