@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -123,7 +127,8 @@ TEST(DataParallelParts, that_are_refused_are_told_by_their_children) {
 }
 
 TEST(DataParallelParts, with_a_loss_that_cannot_be_trained_are_refused_with_the_reason) {
-  const auto refused = [](const auto& loss, const std::string& text) {
+  using Loss = std::function<at::Tensor(const at::Tensor& output, const rt::Tensors& batch)>;
+  const auto refused = [](const Loss& loss, const std::string& text) {
     for (const Bytes node_bytes : {Bytes{1}, 1_GiB}) {
       expect_error<ShapeError>([&] { parts_training(small_net(), loss, node_bytes); }, text);
     }
@@ -140,32 +145,36 @@ TEST(DataParallelParts, with_a_loss_that_cannot_be_trained_are_refused_with_the_
 /// Counts what libtorch holds in all threads.
 class CountingAllocator final : public c10::Allocator {
 public:
-  explicit CountingAllocator(c10::Allocator* of) : base_(of) {}
+  static CountingAllocator& only() {
+    static CountingAllocator one;  // blocks may outlive a test
+    return one;
+  }
 
   c10::DataPtr allocate(std::size_t bytes) const override {
-    c10::DataPtr data = base_->allocate(bytes);
-    void* const place = data.get();
+    auto* const block = static_cast<std::size_t*>(std::aligned_alloc(room, (bytes + 2 * room - 1) / room * room));
+    if (block == nullptr) throw std::bad_alloc();
+    *block = bytes;
     const std::int64_t now = now_ += static_cast<std::int64_t>(bytes);
     for (std::int64_t peak = peak_; now > peak && !peak_.compare_exchange_weak(peak, now);) {}
-    return {place, new Block{std::move(data), bytes, this}, &release, c10::Device(c10::DeviceType::CPU)};
+    void* const data = reinterpret_cast<std::byte*>(block) + room;
+    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
   }
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &release; }
 
   void begin() { peak_ = before_ = now_.load(); }
   /// Since then.
   [[nodiscard]] Bytes peak() const { return static_cast<Bytes>(peak_ - before_); }
 
 private:
-  struct Block {
-    c10::DataPtr data;
-    std::size_t bytes;
-    const CountingAllocator* of;
-  };
-  static void release(void* block) {
-    const std::unique_ptr<Block> owned(static_cast<Block*>(block));
-    owned->of->now_ -= static_cast<std::int64_t>(owned->bytes);
+  static constexpr std::size_t room = 64;  // before each block, for its size
+
+  static void release(void* data) {
+    if (data == nullptr) return;
+    auto* const block = reinterpret_cast<std::size_t*>(static_cast<std::byte*>(data) - room);
+    only().now_ -= static_cast<std::int64_t>(*block);
+    std::free(block);
   }
 
-  c10::Allocator* base_;
   mutable std::atomic<std::int64_t> now_ = 0;
   mutable std::atomic<std::int64_t> peak_ = 0;
   std::int64_t before_ = 0;
@@ -176,8 +185,8 @@ template <class Training>
 Bytes measured(Training& training) {
   training.step(batch_of(0));
   const rt::Tensors batch = batch_of(1);
-  static CountingAllocator counting(c10::GetCPUAllocator());  // blocks may outlive the step
   c10::Allocator* const before = c10::GetCPUAllocator();
+  CountingAllocator& counting = CountingAllocator::only();
   counting.begin();
   c10::SetCPUAllocator(&counting, 255);
   training.step(batch);

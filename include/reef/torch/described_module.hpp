@@ -40,6 +40,7 @@ concept module_description =
 ///
 /// \code
 /// #include <reef/graph/registry.hpp>
+/// // given: graph::Registry<device::Host, float>& registry
 /// struct Hidden {
 ///   static constexpr std::string_view kind = "Hidden";
 ///   std::int64_t features = 64;
@@ -48,7 +49,6 @@ concept module_description =
 ///   }
 ///   auto module() const { return ::torch::nn::Sequential(::torch::nn::Linear(features, features), ::torch::nn::ReLU()); }
 /// };
-/// // given: graph::Registry<device::Host, float>& registry
 /// registry.add<reef::torch::DescribedModule<Hidden>>();  // a file: {"kind": "Hidden", "attributes": {"features": 64}}
 /// \endcode
 template <module_description Description>
