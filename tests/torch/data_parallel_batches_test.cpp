@@ -106,7 +106,7 @@ void expect_to_be_told(Throws thrown, bool evaluates) {
     throw std::runtime_error("the file has gone");
   };
   const std::string words = concat("reef::torch::DataParallel::", evaluates ? "evaluate" : "step",
-                                   ": the function that gives batches has failed on rank ", last, ", of micro-batch ", number, ": ",
+                                   ": the function that gives batches has failed on rank ", last, ", for micro-batch ", number, ": ",
                                    thrown == Throws::integer ? "it has thrown what is no std::exception" : "the file has gone");
   try {
     evaluates ? static_cast<void>(training.evaluate(next)) : static_cast<void>(training.step(next));
@@ -132,7 +132,7 @@ TEST(DataParallelBatches, whose_weight_throws_are_told_too) {
   options.communication.abort_on_deadline = false;
   options.weight = [](const rt::Tensors& /*batch*/) -> double { throw std::runtime_error("no weight"); };
   auto training = rt::data_parallel(small_net(), loss_of, batch_of(0), options, &self);
-  expect_error<Error>([&] { training.step(batch_of(0)); }, "the weight of a batch has failed on rank 0, of micro-batch 0: no weight");
+  expect_error<Error>([&] { training.step(batch_of(0)); }, "the weight of a batch has failed on rank 0, for micro-batch 0: no weight");
 }
 
 /// Rows whose mask is true, and how often each counts.
@@ -157,7 +157,7 @@ TEST(DataParallelBatches, have_bools_and_bytes_as_the_module_wants_them_and_lose
   // As numbers of another type that a byte has.
   EXPECT_NEAR(training.step({x, mask.to(at::kLong), counts.to(at::kLong)}).loss, wanted, 1e-6 * wanted);
   expect_error<Error>([&] { training.step({x, mask, counts.to(at::kLong) + 300}); },
-                      "tensor 2 of a batch has the number 300, on rank 0, of micro-batch 1.\n  why: those of the example were bytes or bools");
+                      "tensor 2 of a batch has the number 300, on rank 0, for micro-batch 1.\n  why: those of the example were bytes or bools");
 }
 
 }  // namespace

@@ -283,7 +283,7 @@ TEST(DataParallel, refuses_batches_that_are_not_as_the_example) {
   error_of({good[0].slice(0, 0, 4), good[1]}, "tensor 0 of a batch is Float[4, 12], that of the example was Float[6, 12]");
   error_of({good[0], good[1].to(at::kFloat)}, "tensor 1 of a batch is Float[6]");
   error_of({good[0], good[1] + (std::int64_t{1} << 40)}, "integers travel as int32");
-  error_of({good[0]}, "on rank 0, of micro-batch 0");
+  error_of({good[0]}, "on rank 0, for micro-batch 0");
   expect_error<OptionError>([&] { rt::data_parallel(small_net(), loss_of, {}, net_options<Ddp>(), &self); }, "the example has no tensors");
   expect_error<OptionError>([&] { rt::data_parallel(std::shared_ptr<Net>(), loss_of, good, net_options<Ddp>(), &self); }, "there is no module");
 }

@@ -130,7 +130,8 @@ public:
   void load_state_dict(const StateDict& tensors) {
     const ::torch::NoGradGuard no_gradients;
     const auto fail = [](const std::string& name, const std::string& text) {
-      throw OptionError("reef::torch::DataParallel::load_state_dict: '", name, "' ", text, "\n  fix: what state_dict() of such a module gave.");
+      throw OptionError("reef::torch::DataParallel::load_state_dict: '", name, "' ", text,
+                        "\n  fix: what state_dict() of such a module gave.");
     };
     const StateDict wanted = tensors_of_module();
     std::vector<const StateDict::Item*> found(parameters_.size());

@@ -70,7 +70,7 @@ private:
 };
 
 /// Copies tensor i of a batch to where the graph has it. Throws ShapeError for other shapes, and for integers that the graph's
-/// type does not have; `place`: of the micro-batch.
+/// type does not have; `place`: the rank and the micro-batch.
 inline void copy_input(const AnyView& to, const at::Tensor& from, std::size_t i, const std::string& place) {
   at::Tensor target = tensor_of(to);
   if (!from.defined() || from.is_complex() || from.sizes() != target.sizes() || from.is_floating_point() != target.is_floating_point()) {
@@ -137,7 +137,7 @@ public:
 
 private:
   [[nodiscard]] std::string place_of(std::uint64_t number) const {
-    return concat("on rank ", rank_, ", of micro-batch ", number);
+    return concat("on rank ", rank_, ", for micro-batch ", number);
   }
 
   /// Calls what the user has given: what it throws is told with the place.

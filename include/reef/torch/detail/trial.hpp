@@ -104,24 +104,26 @@ private:
     return made;
   }
 
+  /// An output, or the loss, that cannot be one.
+  template <class... Pieces>
+  [[nodiscard]] BoundaryError wrong(const Pieces&... pieces) const {
+    return BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': ", shared_.is_loss ? "the loss" : "an output",
+                         " of ", shared_.module->name(), pieces...);
+  }
+
   void require_numbers(const at::Tensor& output) const {
-    const std::string what = shared_.is_loss ? "the loss" : "an output";
     if (!output.defined()) {
-      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': ", what, " of ", shared_.module->name(),
-                       " is undefined.\n  why: what returns it has returned an at::Tensor that holds nothing.\n",
-                       "  fix: a tensor of floating-point numbers on every path.");
+      throw wrong(" is undefined.\n  why: what returns it has returned an at::Tensor that holds nothing.\n",
+                  "  fix: a tensor of floating-point numbers on every path.");
     }
     if (!output.is_floating_point()) {
-      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': ", what, " of ", shared_.module->name(),
-                          " is ", c10::toString(output.scalar_type()), ".\n  fix: outputs that are floating-point numbers.");
+      throw wrong(" is ", c10::toString(output.scalar_type()), ".\n  fix: outputs that are floating-point numbers.");
     }
     if (output.dim() > static_cast<std::int64_t>(Shape::max_rank)) {
-      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': ", what, " of ", shared_.module->name(),
-                          " has ", output.dim(), " axes.\n  fix: at most ", Shape::max_rank, ", by view().");
+      throw wrong(" has ", output.dim(), " axes.\n  fix: at most ", Shape::max_rank, ", by view().");
     }
     if (shared_.is_loss && output.dim() > 0) {
-      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': the loss of ", shared_.module->name(), " has ", output.numel(),
-                       " numbers.\n  why: a backward starts from one.\n  fix: their mean.");
+      throw wrong(" has ", output.numel(), " numbers.\n  why: a backward starts from one.\n  fix: their mean.");
     }
   }
 
@@ -135,11 +137,9 @@ private:
                        "  fix: random numbers of libtorch's default generator alone, and nothing kept between calls.");
     }
     if (shared_.is_loss && !outputs.front().requires_grad()) {
-      throw BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': the loss of ", shared_.module->name(),
-                       " does not depend on any parameter that is trained, so that nothing would be learnt.\n"
-                       "  why: it is a constant, was computed under NoGradGuard or from detach() or item(), or all parameters "
-                       "are frozen.\n"
-                       "  fix: a loss of the module's output; requires_grad(true) of what is to be trained.");
+      throw wrong(" does not depend on any parameter that is trained, so that nothing would be learnt.\n"
+                  "  why: it is a constant, was computed under NoGradGuard or from detach() or item(), or all parameters are frozen.\n"
+                  "  fix: a loss of the module's output; requires_grad(true) of what is to be trained.");
     }
   }
 
