@@ -3,6 +3,7 @@
 // Command  mpiexec -n 2 build/release/examples/own-policy
 // Output   equal losses: yes
 //          GPT-2 on 16 ranks, predicted: overlapped 0.71 s a step, after the backward 0.86 s
+// links: reef::compiled
 // ranks: 2
 // prints: equal losses: yes
 // prints: GPT-2 on 16 ranks, predicted: overlapped 0.71 s a step, after the backward 0.86 s

@@ -3,7 +3,7 @@
 // Output   step   1  loss 1.0
 //          step 200  loss 0.3
 //          31 of 32 are right
-// links: reef::reef reef::torch
+// links: reef::compiled reef::torch
 // ranks: 2
 // prints: step   1  loss 1.
 // prints: step 200  loss 0.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # sh tests/run.sh [--install-only] [--all] [--release-only] [--torch] [--jobs N]
 #
-# Installs what is missing, builds the release preset and runs every test; then builds core to comm,
-# schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
+# Installs what is missing, builds the release preset and runs every test; then those of core to comm, schedule
+# and run under ASan+UBSan, and of them what starts threads under TSan, each built while the tests before it run.
 #
 #   --install-only   stop after the installation
 #   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
@@ -73,7 +73,8 @@ build() {
   reef_say "$(elapsed): building build/$1"
   preset=$1
   shift
-  if ! cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
+  # shellcheck disable=SC2086
+  if ! $politely cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
     reef_say "build/$preset cannot be built."
     exit 1
   fi
@@ -92,6 +93,39 @@ run() {
   [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
 }
 
+# build_meanwhile PRESET FOLDERS: in the background, behind all else, so that tests leave no core idle
+build_meanwhile() {
+  {
+    politely='nice -n 19'
+    configure "$1"
+    if [ "$all" = yes ]; then
+      build "$1"
+    else
+      # shellcheck disable=SC2046,SC2086
+      build "$1" $(printf 'tests-%s ' $2)
+    fi
+  } >"$logs/$1.build.log" 2>&1 &
+  builder=$!
+}
+
+# wait_for PRESET: until it is built
+wait_for() {
+  reef_say "$(elapsed): waiting for build/$1"
+  wait "$builder" && return
+  tail -n 200 "$logs/$1.build.log"
+  exit 1
+}
+
+# run_folders PRESET FOLDERS
+run_folders() {
+  if [ "$all" = yes ]; then
+    run "$1"
+  else
+    run "$1" -L "^($(echo "$2" | tr ' ' '|'))\$"
+  fi
+}
+
+politely=
 has_torch=OFF
 if reef_has_torch; then has_torch=ON; else reef_say "no libtorch for this compiler: tests/torch is left out. --torch installs it."; fi
 if [ "$all" = yes ]; then
@@ -100,33 +134,18 @@ else
   configure release -DREEF_ENABLE_TORCH=$has_torch
 fi
 build release
+[ "$sanitizers" = no ] || build_meanwhile asan "$asan_folders"
 if [ "$all" = yes ]; then
   run release
 else
   run release -LE '^long$'
 fi
-
 if [ "$sanitizers" = yes ]; then
-  for preset in asan tsan; do
-    configure $preset
-    if [ "$all" = yes ]; then
-      build $preset
-      run $preset
-    else
-      targets=
-      labels=
-      folders=$asan_folders
-      [ $preset = asan ] || folders=$tsan_folders
-      for folder in $folders; do
-        [ -f "tests/$folder/CMakeLists.txt" ] || continue
-        targets="$targets tests-$folder"
-        labels="$labels${labels:+|}$folder"
-      done
-      # shellcheck disable=SC2086
-      build $preset $targets
-      run $preset -L "^($labels)\$"
-    fi
-  done
+  wait_for asan
+  build_meanwhile tsan "$tsan_folders"
+  run_folders asan "$asan_folders"
+  wait_for tsan
+  run_folders tsan "$tsan_folders"
 fi
 
 if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
