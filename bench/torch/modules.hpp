@@ -1,15 +1,16 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/torch.h>
+
+#include "../../tests/torch/gpt_block.hpp"
 
 /// The modules of the benchmark and their batches, as those of ddp_torch.py to the bit. Outside namespace reef, where
 /// `torch` is reef::torch.
@@ -17,32 +18,7 @@ namespace bench_modules {
 
 using Batch = std::vector<at::Tensor>;
 
-struct GptBlockImpl : torch::nn::Module {
-  GptBlockImpl(std::int64_t channels, std::int64_t of_heads) : heads(of_heads) {
-    namespace nn = torch::nn;
-    ln_1 = register_module("ln_1", nn::LayerNorm(nn::LayerNormOptions({channels})));
-    c_attn = register_module("c_attn", nn::Linear(channels, 3 * channels));
-    c_proj = register_module("c_proj", nn::Linear(channels, channels));
-    ln_2 = register_module("ln_2", nn::LayerNorm(nn::LayerNormOptions({channels})));
-    c_fc = register_module("c_fc", nn::Linear(channels, 4 * channels));
-    mlp_proj = register_module("mlp_proj", nn::Linear(4 * channels, channels));
-  }
-
-  at::Tensor forward(at::Tensor x) {
-    const auto B = x.size(0), T = x.size(1), C = x.size(2);
-    const auto parts = c_attn(ln_1(x)).view({B, T, 3, heads, C / heads}).permute({2, 0, 3, 1, 4});
-    const auto scores = parts[0].matmul(parts[1].transpose(-2, -1)) / std::sqrt(static_cast<double>(C / heads));
-    const auto later = torch::ones({T, T}, torch::kBool).triu(1);
-    const auto p = scores.masked_fill(later, -std::numeric_limits<double>::infinity()).softmax(-1);
-    x = x + c_proj(p.matmul(parts[2]).transpose(1, 2).reshape({B, T, C}));
-    return x + mlp_proj(torch::gelu(c_fc(ln_2(x)), "tanh"));
-  }
-
-  std::int64_t heads;
-  torch::nn::LayerNorm ln_1{nullptr}, ln_2{nullptr};
-  torch::nn::Linear c_attn{nullptr}, c_proj{nullptr}, c_fc{nullptr}, mlp_proj{nullptr};
-};
-TORCH_MODULE(GptBlock);
+using torch_modules::GptBlock;
 
 struct HeadImpl : torch::nn::Module {
   HeadImpl() {

@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <sstream>
@@ -154,15 +155,19 @@ TEST(DataParallel, takes_the_steps_of_libtorch) {
 
 TEST(DataParallel, calls_a_forward_once_a_micro_batch_where_its_graph_is_kept) {
   const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
-  for (const bool keeps : {true, false}) {
+  const auto calls = [&](const rt::ModuleOptions& options_of_module) {
     auto options = net_options<Ddp>(3);
-    options.module.keeps_graph = keeps;
+    options.module = options_of_module;
     const auto module = paired();
     auto training = rt::data_parallel(module, pair_loss, pair_of(0), options, &self);
     module->calls = 0;
     training.step(pair_of);
-    EXPECT_EQ(module->calls, keeps ? 3 : 6);
-  }
+    return module->calls;
+  };
+  EXPECT_EQ(calls({}), 3);
+  EXPECT_EQ(calls({.heap_bytes = 1_GiB}), 3);  // to say something else does not turn it off
+  EXPECT_EQ(calls({.keeps_graph = true}), 3);
+  EXPECT_EQ(calls({.keeps_graph = false}), 6);
 }
 
 TEST(DataParallel, evaluates_in_evaluation_mode_the_weights_that_the_module_is_given) {
@@ -201,14 +206,45 @@ TEST(DataParallel, goes_on_from_a_state_dict_and_from_what_torch_saves) {
   EXPECT_EQ(values_of(third.state_dict()), learnt.tensors);
 }
 
-template <class E, class F>
-void expect_error(const F& function, const std::string& text) {
-  try {
-    function();
-    ADD_FAILURE() << "no exception that says: " << text;
-  } catch (const E& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
+TEST(DataParallel, gives_a_state_dict_and_leaves_the_module_as_it_is) {
+  const comm::Communicator world;
+  const auto net = small_net();
+  const at::Tensor before = net->parameters()[0].detach().clone();
+  auto training = rt::data_parallel(net, loss_of, batch_of(0), net_options<Zero1>(), &world);
+  training.step(batch_of);
+  const rt::StateDict learnt = training.state_dict();
+  EXPECT_TRUE(at::equal(net->parameters()[0], before));
+  EXPECT_FALSE(at::equal(learnt["0.weight"], before));
+  training.module();
+  EXPECT_TRUE(at::equal(learnt["0.weight"], net->parameters()[0]));
+}
+
+/// One weight under two names.
+struct TiedNet : ::torch::nn::Module {
+  TiedNet() {
+    first = register_module("first", ::torch::nn::Linear(::torch::nn::LinearOptions(12, 12).bias(false)));
+    second = register_parameter("second", first->weight);
   }
+  at::Tensor forward(const at::Tensor& x) { return first(x).matmul(second).slice(1, 0, 5); }
+  ::torch::nn::Linear first{nullptr};
+  at::Tensor second;
+};
+
+TEST(DataParallel, takes_a_parameter_of_two_names_by_either_and_refuses_two_values) {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  auto training = rt::data_parallel(std::make_shared<TiedNet>(), loss_of, batch_of(0), net_options<Ddp>(), &self);
+  EXPECT_EQ(training.state_dict().size(), 2U);
+  const auto tensors = [](std::initializer_list<std::pair<const char*, double>> values) {
+    rt::StateDict result;
+    for (const auto& [name, value] : values) result.insert(name, at::full({12, 12}, value));
+    return result;
+  };
+  training.load_state_dict(tensors({{"second", 0.5}}));
+  EXPECT_TRUE(at::equal(training.state_dict()["first.weight"], at::full({12, 12}, 0.5)));
+  training.load_state_dict(tensors({{"first.weight", 0.25}, {"second", 0.25}}));
+  expect_error<OptionError>([&] { training.load_state_dict(tensors({{"first.weight", 1}, {"second", 2}})); },
+                            "'second' is the parameter 'first.weight' by another name, with other values");
+  EXPECT_TRUE(at::equal(training.state_dict()["second"], at::full({12, 12}, 0.25)));
 }
 
 TEST(DataParallel, refuses_tensors_that_are_not_the_modules) {
@@ -247,6 +283,7 @@ TEST(DataParallel, refuses_batches_that_are_not_as_the_example) {
   error_of({good[0].slice(0, 0, 4), good[1]}, "tensor 0 of a batch is Float[4, 12], that of the example was Float[6, 12]");
   error_of({good[0], good[1].to(at::kFloat)}, "tensor 1 of a batch is Float[6]");
   error_of({good[0], good[1] + (std::int64_t{1} << 40)}, "integers travel as int32");
+  error_of({good[0]}, "on rank 0, for micro-batch 0");
   expect_error<OptionError>([&] { rt::data_parallel(small_net(), loss_of, {}, net_options<Ddp>(), &self); }, "the example has no tensors");
   expect_error<OptionError>([&] { rt::data_parallel(std::shared_ptr<Net>(), loss_of, good, net_options<Ddp>(), &self); }, "there is no module");
 }

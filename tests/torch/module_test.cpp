@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -77,6 +78,23 @@ struct IntegersImpl : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return x.argmax(-1); }
 };
 TORCH_MODULE(Integers);
+
+/// Misbehaves in one of many ways.
+struct WrongImpl : torch::nn::Module {
+  enum class Way { undefined, five_axes, integer, error_of_reef };
+  explicit WrongImpl(Way how) : way(how) {}
+  torch::Tensor forward(const torch::Tensor& x) {
+    switch (way) {
+      case Way::undefined: return {};
+      case Way::five_axes: return x.view({3, 4, 1, 1, 1}) * 1;
+      case Way::integer: throw 42;
+      case Way::error_of_reef: throw reef::OptionError("a word of the module's own");
+    }
+    return x * 1;
+  }
+  Way way;
+};
+TORCH_MODULE(Wrong);
 
 struct SharedWeightImpl : torch::nn::Module {
   SharedWeightImpl() {
@@ -272,6 +290,14 @@ TEST(TorchModule, is_refused_with_its_reason) {
   EXPECT_THAT(shapes, HasSubstr("the node 'op' cannot be called with inputs of these shapes: torch::nn::LinearImpl: "));
   EXPECT_THAT(shapes, HasSubstr("mat1 and mat2 shapes cannot be multiplied"));
   EXPECT_THAT(shapes, testing::Not(HasSubstr("frame #")));
+  const auto wrong = [](torch_modules::WrongImpl::Way way) { return refusal(torch::Module(torch_modules::Wrong(way))); };
+  using Way = torch_modules::WrongImpl::Way;
+  EXPECT_THAT(wrong(Way::undefined), HasSubstr("the node 'op': an output of torch_modules::WrongImpl is undefined"));
+  EXPECT_THAT(wrong(Way::five_axes), HasSubstr("the node 'op': an output of torch_modules::WrongImpl has 5 axes"));
+  EXPECT_THAT(wrong(Way::integer), HasSubstr("the node 'op' cannot be called with inputs of these shapes: torch_modules::WrongImpl: "
+                                             "it has thrown what is no std::exception"));
+  EXPECT_THAT(wrong(Way::error_of_reef), HasSubstr("the node 'op' cannot be called with inputs of these shapes: "
+                                                   "torch_modules::WrongImpl: a word of the module's own"));
   graph::Graph<Host, float> g(1);
   const int x = g.input("x", {{3, 4}, Element::float32});
   EXPECT_THROW(g.add("op", torch::Module(nn_of_torch::Linear(4, 4)), {x, x}), ShapeError);
@@ -292,7 +318,13 @@ TEST(TorchModule, that_takes_more_memory_than_it_may_is_stopped) {
     run_once(runner, Point<float>::make(limited.dag(), 1));
   };
   EXPECT_NO_THROW(run(needed));
-  EXPECT_THROW(run(needed / 2), MemoryError);
+  try {
+    run(needed / 2);
+    ADD_FAILURE() << "no exception";
+  } catch (const graph::OperatorError& error) {
+    EXPECT_THROW(std::rethrow_exception(error.cause()), MemoryError);
+    EXPECT_THAT(error.what(), HasSubstr("took"));
+  }
 }
 
 /// A GPT block of native operators, with the names of torch_modules::GptBlock.

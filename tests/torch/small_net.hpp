@@ -2,8 +2,12 @@
 
 #include <reef/torch/data_parallel.hpp>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -65,6 +69,17 @@ NetOutcome outcome_after(DataParallel& training, int steps) {
   for (int i = 0; i < steps; ++i) outcome.losses.push_back(training.step(batch_of).loss);
   outcome.tensors = values_of(training.state_dict());
   return outcome;
+}
+
+/// Fails the test unless the function throws an E that says this.
+template <class E, class F>
+void expect_error(const F& function, const std::string& text) {
+  try {
+    function();
+    ADD_FAILURE() << "no exception that says: " << text;
+  } catch (const E& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(text));
+  }
 }
 
 }  // namespace reef::test

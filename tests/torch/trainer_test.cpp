@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,14 +22,20 @@
 
 namespace torch_modules {
 
+enum class Thrown { std_exception, of_reef, of_libtorch, integer };
+
 /// y = x, until its forward number `last`.
 struct FuseImpl : torch::nn::Module {
-  explicit FuseImpl(int forwards) : left(forwards) {}
+  FuseImpl(int forwards, Thrown thrown) : left(forwards), what(thrown) {}
   torch::Tensor forward(const torch::Tensor& x) {
-    if (left-- == 0) throw std::runtime_error("the fuse has blown");
-    return x * 1;
+    if (left-- != 0) return x * 1;
+    if (what == Thrown::of_reef) throw reef::DecodeError("the fuse has blown");
+    if (what == Thrown::integer) throw 42;
+    TORCH_CHECK(what != Thrown::of_libtorch, "the fuse has blown");
+    throw std::runtime_error("the fuse has blown");
   }
   int left;
+  Thrown what;
 };
 TORCH_MODULE(Fuse);
 
@@ -44,7 +51,7 @@ using Model = graph::Graph<device::Host, float>;
 
 /// A small GPT: its layers are torch, native with a tail of torch, and torch; a module that has two inputs and outputs joins
 /// the last ones. The embedding is the head too.
-Model mixed_model(std::uint64_t seed = 3, int forwards = -1) {
+Model mixed_model(std::uint64_t seed = 3, const torch_modules::Fuse& fuse = nullptr, const torch::ModuleOptions& options = {}) {
   const nn::GptConfig config = small_config();
   const std::int64_t C = config.channels;
   ::torch::manual_seed(seed);
@@ -53,15 +60,15 @@ Model mixed_model(std::uint64_t seed = 3, int forwards = -1) {
   const int targets = g.input("targets", {{config.batch, config.context}, Element::int32});
   const auto apply = [&](const char* name, auto op, std::vector<int> in) { return g.add(name, std::move(op), std::move(in))[0]; };
   int x = g.add("embedding", nn::Embedding{config.vocabulary, config.context, C}, {tokens}, {"wte", "wpe"})[0];
-  x = apply("block.0", torch::Module(torch_modules::GptBlock(C, config.heads, 0.1)), {x});
+  x = apply("block.0", torch::Module(torch_modules::GptBlock(C, config.heads, 0.1), options), {x});
   int y = apply("ln", nn::LayerNorm{}, {x});
   y = apply("fc", nn::Linear{.features = C}, {y});
   y = apply("drop", nn::Dropout{0.1F}, {y});
-  y = apply("act", torch::Module(::torch::nn::GELU()), {y});
+  y = apply("act", torch::Module(::torch::nn::GELU(), options), {y});
   x = apply("residual", nn::Add{}, {x, y});
-  if (forwards >= 0) x = apply("fuse", torch::Module(torch_modules::Fuse(forwards)), {x});
-  x = apply("block.1", torch::Module(torch_modules::GptBlock(C, config.heads, 0.2)), {x});
-  x = apply("ln_f", torch::Module(::torch::nn::LayerNorm(::torch::nn::LayerNormOptions({C}))), {x});
+  if (!fuse.is_empty()) x = apply("fuse", torch::Module(fuse), {x});
+  x = apply("block.1", torch::Module(torch_modules::GptBlock(C, config.heads, 0.2), options), {x});
+  x = apply("ln_f", torch::Module(::torch::nn::LayerNorm(::torch::nn::LayerNormOptions({C})), options), {x});
   const int logits = g.add("head", nn::Linear{config.vocabulary, false, nn::Transpose::yes}, {x}, {"wte"})[0];
   g.loss(g.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
   return g;
@@ -141,6 +148,21 @@ TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
   }
 }
 
+/// Of several micro-batches under way a module keeps the graph of the last alone: the others run again.
+TEST(TorchInATrainer, stages_whose_modules_keep_graphs_train_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  auto options = small_options<Whole>();
+  options.micro_batches = {3};
+  Whole alone = mixed_trainer<Whole>(options, self);
+  const auto wanted = outcome_of(alone, 2);
+  for (const char* const schedule : {"gpipe", "1f1b"}) {
+    SCOPED_TRACE(schedule);
+    Staged spread = mixed_trainer<Staged>(staged_options({2, 6}, world.size(), schedule), world, mixed_model(3, nullptr, {.keeps_graph = true}));
+    EXPECT_EQ(outcome_of(spread, 2), wanted);
+  }
+}
+
 TEST(TorchInATrainer, recomputed_activations_give_the_same_bits) {
   const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
   Whole kept = mixed_trainer<Whole>(small_options<Whole>(), self);
@@ -184,28 +206,40 @@ TEST(TorchInATrainer, ranks_whose_modules_begin_otherwise_are_refused) {
 
 TEST(TorchInATrainer, an_exception_of_a_module_names_it_the_rank_and_the_micro_batch_on_all_ranks) {
   if (world_size() < 2) GTEST_SKIP() << "there is nobody to be told";
+  using torch_modules::Thrown;
   const bool fails = world_rank() == 1;
   auto options = small_options<Whole>();
   options.micro_batches = {3};
   options.communication.abort_on_deadline = false;
-  // The node's addition takes two forwards, the first micro-batch two: the third is that of micro-batch 1.
-  Whole trainer = mixed_trainer<Whole>(options, comm::Communicator(), mixed_model(3, fails ? 4 : 1000));
-  MPI_Barrier(MPI_COMM_WORLD);  // else the failure may overtake the end of the constructor elsewhere
-  try {
-    trainer.step();
-    ADD_FAILURE() << "no exception";
-  } catch (const graph::OperatorError& error) {
-    EXPECT_TRUE(fails);
-    EXPECT_THAT(error.what(), HasSubstr("on rank 1, micro-batch 1, "));
-    EXPECT_THAT(error.what(), HasSubstr("forward of the node 'fuse' of kind TorchModule"));
-    EXPECT_THAT(error.what(), HasSubstr("torch_modules::FuseImpl: the fuse has blown"));
-  } catch (const comm::PeerError& error) {
-    EXPECT_FALSE(fails);
-    EXPECT_THAT(error.what(), HasSubstr("rank 1 reported: "));
-    EXPECT_THAT(error.what(), HasSubstr("micro-batch 1, "));
-    EXPECT_THAT(error.what(), HasSubstr("the fuse has blown"));
+  for (const Thrown thrown : {Thrown::std_exception, Thrown::of_reef, Thrown::of_libtorch, Thrown::integer}) {
+    const std::string words = thrown == Thrown::integer ? "it has thrown what is no std::exception" : "the fuse has blown";
+    SCOPED_TRACE(static_cast<int>(thrown));
+    // The node's addition takes two forwards, the first micro-batch two: the third is that of micro-batch 1.
+    Whole trainer = mixed_trainer<Whole>(options, comm::Communicator(), mixed_model(3, torch_modules::Fuse(fails ? 4 : 1000, thrown)));
+    MPI_Barrier(MPI_COMM_WORLD);  // else the failure may overtake the end of the constructor elsewhere
+    try {
+      trainer.step();
+      ADD_FAILURE() << "no exception";
+    } catch (const graph::OperatorError& error) {
+      EXPECT_TRUE(fails);
+      EXPECT_THAT(error.what(), HasSubstr("on rank 1, micro-batch 1, "));
+      EXPECT_THAT(error.what(), HasSubstr("forward of the node 'fuse' of kind TorchModule"));
+      EXPECT_THAT(error.what(), HasSubstr(concat("torch_modules::FuseImpl: ", words)));
+      const auto again = [&] { std::rethrow_exception(error.cause()); };
+      switch (thrown) {
+        case Thrown::std_exception: EXPECT_THROW(again(), std::runtime_error); break;
+        case Thrown::of_reef: EXPECT_THROW(again(), DecodeError); break;
+        case Thrown::of_libtorch: EXPECT_THROW(again(), c10::Error); break;
+        case Thrown::integer: EXPECT_THROW(again(), int); break;
+      }
+    } catch (const comm::PeerError& error) {
+      EXPECT_FALSE(fails);
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 reported: "));
+      EXPECT_THAT(error.what(), HasSubstr("micro-batch 1, "));
+      EXPECT_THAT(error.what(), HasSubstr(concat("torch_modules::FuseImpl: ", words)));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 }  // namespace

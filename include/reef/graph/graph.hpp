@@ -202,17 +202,19 @@ private:
   /// What is thrown is told with the node that it is of.
   template <class F>
   void run_node(int n, std::string_view what, const F& function) const {
-    const auto failed = [&](const char* said) {
+    const auto failed = [&](const std::exception_ptr& cause, const char* said) {
       const Node& node = dag_.node_at(n);
-      return OperatorError(std::current_exception(), "reef::graph: the ", what, " of the node '", node.name, "' of kind ",
+      return OperatorError(cause, "reef::graph: the ", what, " of the node '", node.name, "' of kind ",
                            node.kind, " has failed: ", said);
     };
     try {
       function(*operators_[static_cast<std::size_t>(n)]);
+    } catch (const OperatorError& error) {
+      throw failed(error.cause(), error.what());
     } catch (const std::exception& error) {
-      throw failed(error.what());
+      throw failed(std::current_exception(), error.what());
     } catch (...) {
-      throw failed("it has thrown what is no std::exception.");
+      throw failed(std::current_exception(), "it has thrown what is no std::exception.");
     }
   }
 

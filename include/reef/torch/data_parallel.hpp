@@ -27,8 +27,12 @@
 
 namespace reef::inline v0::torch {
 
-/// Gives a batch of the example's shapes: for this micro-batch of the job's, if it cares which. Called while a step runs, on
-/// another thread, one call after another.
+/// Gives a batch of the example's shapes: for this micro-batch of the job's, if it cares which.
+///
+/// | thread | another one, while a step runs; one call after another, and while no module is called. It calls no Trainer    |
+/// | random | libtorch's default generator begins each call with a number of seed and micro-batch: what it draws    |
+/// |        | changes no module's bits, nor is it changed by them                                                    |
+/// | errors | what it throws ends the step on all ranks, with the rank and the micro-batch                              |
 using NextBatch = std::function<Tensors(std::uint64_t micro_batch)>;
 
 /// Tensors by name.
@@ -37,7 +41,7 @@ using StateDict = ::torch::OrderedDict<std::string, at::Tensor>;
 /// Those of the Trainer, and how the module becomes nodes of its graph.
 template <class... Policies>
 struct DataParallelOptions : Trainer<Policies...>::Options {
-  ModuleOptions module{.keeps_graph = true};
+  ModuleOptions module{};  ///< its graph is kept unless keeps_graph is false
 
   /// The fewest bytes of parameters in a node, of a torch::nn::Sequential, whose gradients travel while those before it are
   /// computed; 0 chooses an eighth of the model, from 256 KiB to 16 MiB.
@@ -72,33 +76,27 @@ public:
   DataParallel(std::shared_ptr<M> module, const Loss& loss, const Tensors& example, const Options& options,
                const comm::Communicator* ranks)
       : module_(std::move(module)),
-        training_(std::make_shared<detail::Batches>(samples_of(example), options.weight)),
-        held_out_(std::make_shared<detail::Batches>(samples_of(example), options.weight)),
+        training_(std::make_shared<detail::Batches>("step", samples_of(example), options.seed, options.weight)),
+        held_out_(std::make_shared<detail::Batches>("evaluate", samples_of(example), options.seed, options.weight)),
         trainer_(make(loss, example, options, ranks)) {}
 
   /// One optimizer step of all ranks, each with a micro-batch of its own. Throws OptionError where the step asks for
   /// more than one.
   StepResult step(const Tensors& batch) {
-    return step([&batch, used = false](std::uint64_t /*micro_batch*/) mutable {
-      if (std::exchange(used, true)) {
-        throw OptionError("reef::torch::DataParallel::step: the step takes more than the one batch that it was given.\n",
-                          "  why: micro_batches is above 1, or rounds overlap, as those of Acco.\n",
-                          "  fix: step(next), with a function that gives one batch after another.");
-      }
-      return batch;
-    });
+    training_->begin(batch, trainer_->rank());
+    return trainer_->step();
   }
 
   /// The same with as many micro-batches as the options and the optimizer say.
   StepResult step(NextBatch next) {
-    training_->begin(std::move(next));
+    training_->begin(std::move(next), trainer_->rank());
     return trainer_->step();
   }
 
   /// The mean loss of the committed weights over `rounds` times this job's micro-batches, which are counted from 0. All
   /// ranks. The module is in evaluation mode.
   double evaluate(NextBatch next, std::int64_t rounds = 1) {
-    held_out_->begin(std::move(next));
+    held_out_->begin(std::move(next), trainer_->rank());
     const double loss = trainer_->evaluate(rounds);
     held_out_->forget();
     return loss;
@@ -109,46 +107,57 @@ public:
   const std::shared_ptr<M>& module() {
     const ::torch::NoGradGuard no_gradients;
     trainer_->gather_committed_weights();
-    for (const detail::Named& parameter : parameters_) {
-      const std::vector<Sum> values = trainer_->parameter(parameter.name);
-      at::Tensor(parameter.original).view(-1).copy_(at::from_blob(const_cast<Sum*>(values.data()), parameter.original.numel(), type));
-    }
+    for (const detail::Named& parameter : parameters_) at::Tensor(parameter.original).copy_(learnt(parameter));
     return module_;
   }
 
-  /// Copies of the module's parameters and buffers, by their names. All ranks.
+  /// The learnt parameters, and the buffers, by the module's names, of which a tensor may have several. All ranks. The module
+  /// keeps the values that it has.
   [[nodiscard]] StateDict state_dict() {
+    const ::torch::NoGradGuard no_gradients;
+    trainer_->gather_committed_weights();
     StateDict result;
-    for (const auto& entry : module()->named_parameters()) result.insert(entry.key(), entry.value().detach().clone());
-    for (const auto& entry : module_->named_buffers()) result.insert(entry.key(), entry.value().detach().clone());
+    for (const auto& entry : tensors_of_module()) {
+      const detail::Named* const parameter = parameter_of(entry.value());
+      result.insert(entry.key(), parameter != nullptr ? learnt(*parameter) : entry.value().detach().clone());
+    }
     return result;
   }
 
-  /// Sets the weights. All ranks, the same. Throws OptionError for a parameter that is not there or has another shape, and for
-  /// a tensor that the module has not, or has as a constant of other values; the weights are then as they were.
+  /// Sets the weights. All ranks, the same. Of a parameter with several names one is enough. Throws OptionError for a parameter
+  /// that is not there, has another shape, or other values under another name, and for a tensor that the module has not, or
+  /// has as a constant of other values; the weights are then as they were.
   void load_state_dict(const StateDict& tensors) {
     const ::torch::NoGradGuard no_gradients;
     const auto fail = [](const std::string& name, const std::string& text) {
-      throw OptionError("reef::torch::DataParallel::load_state_dict: '", name, "' ", text, "\n  fix: what state_dict() of such a module gave.");
+      throw OptionError("reef::torch::DataParallel::load_state_dict: '", name, "' ", text,
+                        "\n  fix: what state_dict() of such a module gave.");
     };
-    StateDict wanted = module_->named_parameters();
-    for (const auto& entry : module_->named_buffers()) wanted.insert(entry.key(), entry.value());
+    const StateDict wanted = tensors_of_module();
+    std::vector<const StateDict::Item*> found(parameters_.size());
     for (const auto& entry : tensors) {
       const at::Tensor* const own = wanted.find(entry.key());
       if (own == nullptr) fail(entry.key(), "is no tensor of the module.");
-      if (entry.value().sizes() != own->sizes()) {
+      if (!entry.value().defined() || entry.value().sizes() != own->sizes()) {
         fail(entry.key(), concat("is ", detail::text_of(entry.value()), ", the module's ", detail::text_of(*own), "."));
       }
-      if (!own->requires_grad() && !at::equal(entry.value().to(own->scalar_type()), *own)) {
-        fail(entry.key(), "is a constant of the module, with other values.");
+      const detail::Named* const parameter = parameter_of(*own);
+      if (parameter == nullptr) {
+        if (!at::equal(entry.value().to(own->scalar_type()), *own)) fail(entry.key(), "is a constant of the module, with other values.");
+        continue;
       }
+      const StateDict::Item*& known = found[static_cast<std::size_t>(parameter - parameters_.data())];
+      if (known != nullptr && !at::equal(known->value(), entry.value())) {
+        fail(entry.key(), concat("is the parameter '", known->key(), "' by another name, with other values."));
+      }
+      known = &entry;
     }
-    for (const detail::Named& parameter : parameters_) {
-      if (tensors.find(parameter.name) == nullptr) fail(parameter.name, "is missing.");
+    for (std::size_t p = 0; p < parameters_.size(); ++p) {
+      if (found[p] == nullptr) fail(parameters_[p].name, "is missing.");
     }
-    for (const detail::Named& parameter : parameters_) {
-      const at::Tensor values = tensors[parameter.name].to(at::kCPU, type).contiguous();
-      trainer_->set_parameter(parameter.name, {values.template data_ptr<Sum>(), static_cast<std::size_t>(values.numel())});
+    for (std::size_t p = 0; p < parameters_.size(); ++p) {
+      const at::Tensor values = found[p]->value().to(at::kCPU, type).contiguous();
+      trainer_->set_parameter(parameters_[p].name, {values.template data_ptr<Sum>(), static_cast<std::size_t>(values.numel())});
     }
   }
 
@@ -169,21 +178,41 @@ private:
   std::unique_ptr<TrainerType> make(const Loss& loss, const Tensors& example, const Options& options,
                                     const comm::Communicator* ranks) {
     if (module_ == nullptr) throw OptionError("reef::torch::data_parallel: there is no module.\n  fix: one that was made.");
-    typename TrainerType::Model graph(options.device.threads > 0 ? options.device.threads : device::available_cores());
-    std::vector<int> batch;
-    for (std::size_t i = 0; i < example.size(); ++i) {
-      batch.push_back(graph.input(concat("batch.", i), detail::spec_of_input(example[i], i, element_of<Sum>)));
-    }
     const Bytes eighth = std::clamp<Bytes>(detail::bytes_of_parameters(*module_) / 8, 256_KiB, 16_MiB);
-    detail::add_module(graph, module_, loss, batch, options.module, options.node_bytes > 0 ? options.node_bytes : eighth, parameters_);
+    ModuleOptions of_module = options.module;
+    of_module.keeps_graph = of_module.keeps_graph.value_or(true);
+    auto chain = detail::chain_of<typename TrainerType::Model>(
+        module_, loss, example, element_of<Sum>, options.device.threads > 0 ? options.device.threads : device::available_cores(),
+        of_module, options.node_bytes > 0 ? options.node_bytes : eighth);
+    parameters_ = std::move(chain.parameters);
     const auto source = [](const std::shared_ptr<detail::Batches>& batches) {
       return [batches](std::uint64_t first_sample, std::span<const AnyView> inputs) { return batches->fill(first_sample, inputs); };
     };
     const typename TrainerType::Options& of_trainer = options;
     if (ranks != nullptr) {
-      return std::make_unique<TrainerType>(std::move(graph), source(training_), of_trainer, source(held_out_), *ranks);
+      return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_), *ranks);
     }
-    return std::make_unique<TrainerType>(std::move(graph), source(training_), of_trainer, source(held_out_));
+    return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_));
+  }
+
+  /// Parameters and buffers.
+  [[nodiscard]] StateDict tensors_of_module() const {
+    StateDict all = module_->named_parameters();
+    for (const auto& entry : module_->named_buffers()) all.insert(entry.key(), entry.value());
+    return all;
+  }
+
+  /// Null where a tensor of the module is not trained.
+  [[nodiscard]] const detail::Named* parameter_of(const at::Tensor& tensor) const {
+    const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                    [&](const detail::Named& parameter) { return parameter.tensor.is_same(tensor); });
+    return found == parameters_.end() ? nullptr : &*found;
+  }
+
+  /// A copy of its committed values, in the module's type. Once they are gathered.
+  [[nodiscard]] at::Tensor learnt(const detail::Named& parameter) const {
+    std::vector<Sum> values = trainer_->parameter(parameter.name);
+    return at::from_blob(values.data(), parameter.original.sizes(), type).to(parameter.original.scalar_type(), false, true);
   }
 
   std::shared_ptr<M> module_;
@@ -196,8 +225,10 @@ private:
 /// Makes a libtorch module train on all ranks.
 ///
 /// | loss    | (module, batch), or (output, batch) where module.forward(batch[0]) is the output: one number       |
-/// | example | a batch of the shapes and types that all have; its numbers are not read                             |
-/// | nodes   | one; of a torch::nn::Sequential with the second form of loss several (node_bytes)                    |
+/// | example | a batch of the shapes and types that all have; its numbers are not read. Floating-point numbers arrive as the   |
+/// |         | Trainer's, bools as bools, bytes as bytes, other integers as int64, which travel as int32                   |
+/// | nodes   | one; of a torch::nn::Sequential with the second form of loss several (node_bytes). Two parts that     |
+/// |         | pass each other what no node may (a tuple, integers, 5 axes), or of which the second writes in place, are one |
 /// | ranks   | all, of MPI_COMM_WORLD or of the communicator given, which outlives the result                        |
 /// | errors  | those of Module and Trainer; ranks whose modules begin with other values are refused                |
 ///

@@ -9,7 +9,6 @@
 #include <optional>
 #include <span>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,9 +22,11 @@
 #include <reef/core/units.hpp>
 #include <reef/device/host.hpp>
 #include <reef/graph/operator.hpp>
+#include <reef/torch/detail/errors.hpp>
 #include <reef/torch/detail/forward.hpp>
 #include <reef/torch/detail/meter.hpp>
 #include <reef/torch/detail/shared_module.hpp>
+#include <reef/torch/detail/trial.hpp>
 
 namespace reef::inline v0::torch {
 
@@ -36,8 +37,8 @@ struct ModuleOptions {
 
   /// The autograd graph of the last forward is kept, with the tensors that it saves, until the backward of the same
   /// micro-batch, which then need not call the module again. The bits are the same. Of a module whose parameters are of the
-  /// type that is computed in: fp64 in an fp64 graph, else fp32.
-  bool keeps_graph = false;
+  /// type that is computed in: fp64 in an fp64 graph, else fp32. Unless it is said: under data_parallel alone.
+  std::optional<bool> keeps_graph{};
 };
 
 /// A libtorch module as an operator.
@@ -105,21 +106,26 @@ public:
   /// Calls the module twice, with autograd and without, with made-up inputs: normal numbers, and integers that are 0.
   template <real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
-    Trial trial;
+    std::optional<detail::Trial> trial;
     try {
-      named([&] { trial = attempt<T>(call); });
-    } catch (const std::runtime_error& error) {
-      if (dynamic_cast<const Error*>(&error) != nullptr) throw;
+      named([&] { trial.emplace(*shared_, call.node, call.inputs, computes_in<T>, std::is_same_v<T, Bfloat16>); });
+    } catch (const graph::OperatorError& error) {
       throw ShapeError("reef::torch: the node '", call.node, "' cannot be called with inputs of these shapes: ", error.what(),
-                       "\n  fix: inputs that the module takes.");
+                       "\n  fix: a module that takes made-up inputs of them: normal numbers, and integers that are 0.");
     }
     graph::Signature result;
     result.attributes = attributes();
-    for (const at::Tensor& output : trial.outputs) result.outputs.push_back(spec_of<T>(call, output));
-    for (const detail::Named& parameter : shared_->parameters) result.parameters.push_back(spec_of(parameter));
-    result.forward_flops = trial.flops;
-    result.backward_flops = 3 * trial.flops;
-    result.heap_bytes = trial.heap_bytes;
+    for (const at::Tensor& output : trial->outputs()) {
+      const Shape shape = detail::shape_of(output, concat("an output of the node '", call.node, "'"));
+      result.outputs.push_back(shape.rank() == 0 ? call.sums(shape) : call.tensor(shape));
+    }
+    for (const detail::Named& parameter : shared_->parameters) {
+      result.parameters.push_back(detail::spec_of_parameter(*shared_, parameter));
+    }
+    result.forward_flops = trial->flops();
+    result.backward_flops = 3 * trial->flops();
+    shared_->kept_bytes = keeps_graph<T>() ? trial->kept_bytes() : 0;
+    result.heap_bytes = shared_->kept_before + trial->heap_bytes();
     return result;
   }
 
@@ -137,14 +143,10 @@ public:
   [[nodiscard]] const std::shared_ptr<::torch::nn::Module>& module() const { return shared_->module; }
   /// Those that have a gradient, in the order of the node's parameters. Between calls the module holds its own values.
   [[nodiscard]] std::span<const detail::Named> parameters() const { return shared_->parameters; }
+  /// What copies of this operator share.
+  [[nodiscard]] detail::SharedModule& shared() const { return *shared_; }
 
 private:
-  struct Trial {
-    Tensors outputs;
-    double flops = 0;
-    Bytes heap_bytes = 0;  ///< the most of a forward and a backward
-  };
-
   template <real T>
   static constexpr at::ScalarType computes_in = std::is_same_v<sum_t<T>, double> ? at::kDouble : at::kFloat;
 
@@ -193,134 +195,10 @@ private:
     return concat(text, ", constants ", constants.value(), ", threads ", options_.threads);
   }
 
-  template <real T>
-  graph::TensorSpec spec_of(const graph::SignatureCall<device::Host, T>& call, const at::Tensor& output) const {
-    if (!output.defined() || !output.is_floating_point()) {
-      throw ShapeError("reef::torch: the node '", call.node, "': an output of ", name(), " is ",
-                       output.defined() ? c10::toString(output.scalar_type()) : "undefined",
-                       ".\n  fix: outputs that are floating-point numbers.");
-    }
-    const Shape shape = detail::shape_of(output, concat("an output of the node '", call.node, "'"));
-    return shape.rank() == 0 ? call.sums(shape) : call.tensor(shape);
-  }
-
-  graph::ParameterSpec spec_of(const detail::Named& parameter) const {
-    const at::Tensor values = parameter.original.dtype() == at::kDouble ? parameter.original : parameter.original.to(at::kFloat);
-    const auto value = [values](std::int64_t i) {
-      return values.dtype() == at::kDouble ? values.template data_ptr<double>()[i]
-                                           : static_cast<double>(values.template data_ptr<float>()[i]);
-    };
-    // What has more axes than a Shape has rows of all but the first.
-    const Shape shape = values.dim() <= static_cast<std::int64_t>(Shape::max_rank)
-                            ? detail::shape_of(values, parameter.name)
-                            : Shape{values.size(0), values.numel() / values.size(0)};
-    return {parameter.name, shape, graph::Init::given(value), values.dim() >= 2, is_linear(parameter)};
-  }
-
-  [[nodiscard]] bool is_linear(const detail::Named& parameter) const {
-    for (const auto& child : shared_->module->modules()) {
-      const auto* const linear = dynamic_cast<const ::torch::nn::LinearImpl*>(child.get());
-      if (linear != nullptr && linear->weight.is_same(parameter.tensor)) return true;
-    }
-    return false;
-  }
-
   static at::Tensor input_of(const AnyView& view, at::ScalarType type) {
     const at::Tensor tensor = detail::tensor_of(view);
     if (view.element() == Element::int32) return tensor.to(at::kLong);
     return view.element() == Element::uint8 ? tensor : tensor.to(type);
-  }
-
-  template <real T>
-  Trial attempt(const graph::SignatureCall<device::Host, T>& call) const {
-    const auto type = computes_in<T>;
-    const detail::KeptThreads threads;  // this thread is the user's
-    const auto inputs = [&](bool differentiable) {
-      Tensors made;
-      for (const graph::TensorSpec& spec : call.inputs) {
-        const auto sizes = detail::sizes_of(spec.shape);
-        if (!is_real(spec.element)) {
-          made.push_back(at::zeros(sizes, spec.element == Element::int32 ? at::kLong : at::kByte));
-        } else {
-          made.push_back(at::randn(sizes, at::TensorOptions(type)).set_requires_grad(differentiable));
-        }
-      }
-      return made;
-    };
-    Trial trial;
-    {
-      const detail::HeapMeter heap;
-      const detail::Call module(*shared_, true, {}, type);
-      const ::torch::NoGradGuard no_gradients;
-      const Tensors given = inputs(false);
-      const std::vector<std::uint64_t> constants = hashes_of_constants();
-      {
-        const detail::FlopMeter flops;
-        trial.outputs = module(given);
-        trial.flops = flops.flops();
-      }
-      trial.heap_bytes = heap.peak();
-      require_constants(constants, call.node);
-    }
-    {
-      const detail::HeapMeter heap;
-      const detail::Call module(*shared_, true, {}, type);
-      const Tensors given = inputs(true);
-      const Tensors outputs = module(given);
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (detail::same_bits(outputs[i], trial.outputs[i])) continue;
-        throw ShapeError("reef::torch: the node '", call.node, "': the module ", name(),
-                         " gives other bits at a second call with the same inputs and random numbers.\n"
-                         "  why: the backward calls it again, and it is to compute the same there.\n"
-                         "  fix: random numbers of libtorch's default generator alone, and nothing kept between calls.");
-      }
-      Tensors wanted;
-      for (const at::Tensor& input : given) {
-        if (input.requires_grad()) wanted.push_back(input);
-      }
-      for (const detail::Named& parameter : shared_->parameters) wanted.push_back(parameter.tensor);
-      Tensors seeds;
-      for (const at::Tensor& output : outputs) seeds.push_back(at::ones_like(output));
-      gradients(outputs, wanted, seeds);
-      trial.heap_bytes = std::max(trial.heap_bytes, heap.peak());
-      if constexpr (std::is_same_v<T, Bfloat16>) {  // weights are widened, which were wide here
-        for (const detail::Named& parameter : shared_->parameters) {
-          trial.heap_bytes += sizeof(float) * static_cast<Bytes>(parameter.original.numel());
-        }
-      }
-    }
-    return trial;
-  }
-
-  /// Those that the module sees now.
-  [[nodiscard]] std::vector<std::uint64_t> hashes_of_constants() const {
-    std::vector<std::uint64_t> hashes;
-    for (const detail::Named& constant : shared_->constants) hashes.push_back(detail::hash_of(constant.tensor));
-    return hashes;
-  }
-
-  void require_constants(const std::vector<std::uint64_t>& before, std::string_view node) const {
-    const std::vector<std::uint64_t> now = hashes_of_constants();
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      if (now[i] == before[i]) continue;
-      throw ShapeError("reef::torch: the node '", node, "': the module ", name(), " changes its buffer '", shared_->constants[i].name,
-                       "' in a forward.\n"
-                       "  why: a backward calls the forward again, and ranks and micro-batches would differ.\n"
-                       "  fix: track_running_stats(false) of a batch norm, or another norm (torch::nn::GroupNorm).");
-    }
-  }
-
-  /// Of those that nothing depends on: undefined.
-  static Tensors gradients(const Tensors& outputs, const Tensors& wanted, const Tensors& seeds) {
-    Tensors from;
-    Tensors with;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (!outputs[i].requires_grad() || !seeds[i].defined()) continue;
-      from.push_back(outputs[i]);
-      with.push_back(seeds[i]);
-    }
-    if (from.empty() || wanted.empty()) return Tensors(wanted.size());
-    return ::torch::autograd::grad(from, wanted, with, c10::nullopt, false, true);
   }
 
   static void write(const AnyView& to, const at::Tensor& gradient, bool accumulate) {
@@ -333,25 +211,29 @@ private:
     }
   }
 
-  /// What the module throws that is no Error is told with its name; libtorch's own without the stack.
+  /// What is thrown, by a module or for it, is told with its name.
   template <class F>
   void named(const F& function) const {
     try {
       function();
-    } catch (const Error&) {
-      throw;
-    } catch (const c10::Error& error) {
-      throw std::runtime_error(concat(name(), ": ", error.what_without_backtrace()));
-    } catch (const std::exception& error) {
-      throw std::runtime_error(concat(name(), ": ", error.what()));
+    } catch (const Error& error) {
+      if (std::string_view(error.what()).find(name()) != std::string_view::npos) throw;
+      throw failed();
+    } catch (...) {
+      throw failed();
     }
+  }
+
+  /// Of the exception that is being handled, which it keeps.
+  [[nodiscard]] graph::OperatorError failed() const {
+    return graph::OperatorError(std::current_exception(), name(), ": ", detail::words_of(std::current_exception()));
   }
 
   template <real T>
   void run_forward(const graph::ForwardCall<device::Host, T>& call) const {
     const Meter heap = meter();
     const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
-    const bool keeps = options_.keeps_graph && call.training && computes_as_made<T>();
+    const bool keeps = call.training && keeps_graph<T>();
     shared_->kept.reset();
     const Bytes before = heap == nullptr ? 0 : heap->now();
     Tensors inputs;
@@ -392,7 +274,7 @@ private:
     for (const AnyView& view : call.output_gradients) {
       seeds.push_back(view ? detail::tensor_of(view).to(computes_in<T>) : at::Tensor());
     }
-    const Tensors results = gradients(outputs, wanted, seeds);
+    const Tensors results = detail::gradients(outputs, wanted, seeds);
     const ::torch::NoGradGuard no_gradients;
     std::size_t k = 0;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -404,16 +286,19 @@ private:
 
   /// Parameters that change their type for a call are other leaves to autograd in the next one.
   template <real T>
-  [[nodiscard]] bool computes_as_made() const {
+  [[nodiscard]] bool keeps_graph() const {
+    if (!options_.keeps_graph.value_or(false)) return false;
     const auto same = [](const detail::Named& parameter) { return parameter.original.scalar_type() == computes_in<T>; };
     return std::all_of(shared_->parameters.begin(), shared_->parameters.end(), same);
   }
 
   void require_outputs(const Tensors& outputs, std::span<const AnyView> views) const {
     bool same = outputs.size() == views.size();
-    for (std::size_t i = 0; same && i < outputs.size(); ++i) same = outputs[i].sizes() == at::IntArrayRef(detail::sizes_of(views[i].shape()));
+    for (std::size_t i = 0; same && i < outputs.size(); ++i) {
+      same = outputs[i].defined() && outputs[i].sizes() == at::IntArrayRef(detail::sizes_of(views[i].shape()));
+    }
     if (same) return;
-    throw ShapeError("reef::torch: the module ", name(), " gives outputs of other shapes than when its node was added.\n",
+    throw ShapeError("reef::torch: the module ", name(), " gives undefined outputs, or of other shapes than when its node was added.\n",
                      "  fix: shapes that depend on those of the inputs alone.");
   }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +19,9 @@
 #include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/core/units.hpp>
+#include <reef/torch/detail/errors.hpp>
 #include <reef/torch/detail/forward.hpp>
+#include <reef/torch/detail/generator.hpp>
 
 namespace reef::inline v0::torch::detail {
 
@@ -110,6 +111,11 @@ struct SharedModule {
   std::vector<Named> constants;   ///< buffers, and parameters without a gradient
   std::vector<Mode> modes;        ///< as the module was given; what holds others comes before these
   std::optional<KeptGraph> kept;  ///< of the last forward
+
+  // Of one in a chain that data_parallel makes.
+  bool is_loss = false;     ///< its output is
+  Bytes kept_before = 0;    ///< what the graphs of those before it hold during a call
+  Bytes kept_bytes = 0;     ///< what its own graph holds until its backward; known once it is a node
 };
 
 /// Of libtorch in this thread. To change the number costs threads that end and begin.
@@ -144,10 +150,7 @@ class Call {
 public:
   Call(const SharedModule& shared, bool training, const DrawKey& key, at::ScalarType type,
        std::span<const AnyView> views = {})
-      : lock_(mutex()),
-        shared_(shared),
-        generator_(at::detail::getDefaultCPUGenerator()),
-        state_(generator_.get_state()) {
+      : random_(Hash().add(key.seed).add(key.sample).add(key.draw).add(key.op).value()), shared_(shared) {
     const ::torch::NoGradGuard no_gradients;
     try {
       use_threads(shared.threads);
@@ -161,7 +164,6 @@ public:
       for (const Named& constant : shared.constants) {
         if (constant.original.is_floating_point()) hold(constant, constant.original.to(type));
       }
-      generator_.set_current_seed(Hash().add(key.seed).add(key.sample).add(key.draw).add(key.op).value());
     } catch (...) {
       leave();
       throw;
@@ -179,22 +181,20 @@ public:
     for (const Named& parameter : shared_.parameters) before.push_back(versions(parameter.tensor));
     Tensors outputs = shared_.forward(inputs);
     std::size_t i = 0;
-    const auto require_same = [&](const at::Tensor& tensor, const std::string& what) {
-      if (versions(tensor) == before[i++]) return;
-      throw ShapeError("reef::torch: the module ", shared_.module->name(), " writes to its ", what,
-                       ", which others read.\n  fix: an operation that is not in place.");
+    const auto text = [&](const std::string& what) {
+      return concat("reef::torch: the module ", shared_.module->name(), " writes to its ", what,
+                    ", which others read.\n  fix: an operation that is not in place.");
     };
-    for (std::size_t k = 0; k < inputs.size(); ++k) require_same(inputs[k], concat("input ", k));
-    for (const Named& parameter : shared_.parameters) require_same(parameter.tensor, concat("parameter '", parameter.name, "'"));
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      if (versions(inputs[k]) != before[i++]) throw BoundaryError(BoundaryError::Side::input, text(concat("input ", k)));
+    }
+    for (const Named& parameter : shared_.parameters) {
+      if (versions(parameter.tensor) != before[i++]) throw ShapeError(text(concat("parameter '", parameter.name, "'")));
+    }
     return outputs;
   }
 
 private:
-  static std::mutex& mutex() {
-    static std::mutex one;  // the default generator is one of the process
-    return one;
-  }
-
   static std::uint32_t versions(const at::Tensor& tensor) { return static_cast<std::uint32_t>(tensor._version()); }
 
   void hold(const Named& named, const at::Tensor& value) {
@@ -204,13 +204,10 @@ private:
   void leave() noexcept {
     for (const Named& parameter : shared_.parameters) hold(parameter, parameter.original);
     for (const Named& constant : shared_.constants) hold(constant, constant.original);
-    generator_.set_state(state_);
   }
 
-  std::scoped_lock<std::mutex> lock_;
+  DefaultGenerator random_;
   const SharedModule& shared_;
-  at::Generator generator_;
-  at::Tensor state_;
 };
 
 }  // namespace reef::inline v0::torch::detail

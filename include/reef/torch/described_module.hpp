@@ -1,0 +1,90 @@
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/attribute.hpp>
+#include <reef/graph/operator.hpp>
+#include <reef/torch/detail/errors.hpp>
+#include <reef/torch/module.hpp>
+
+namespace reef::inline v0::torch {
+
+/// A kind of module, by its name in files, its attributes there, and how one is made of them: an object that Module can be made
+/// of, or a Module.
+template <class Description>
+concept module_description =
+    graph::described_operator<Description> && std::copyable<Description> && requires(const Description& description) {
+      { Description::kind } -> std::convertible_to<std::string_view>;
+      Module(description.module());
+    };
+
+/// A module as an operator that files can name, with attributes: graph::Registry::add takes it.
+///
+/// | parameters | begin with the values that the module is made with, when its node is added: from libtorch's default |
+/// |            | generator, so a file after torch::manual_seed begins as C++ does that adds the same nodes      |
+/// | errors     | those of Module; ShapeError with the node for attributes that no module can be made of            |
+/// | all else   | as of Module                                                                                   |
+///
+/// \code
+/// #include <reef/graph/registry.hpp>
+/// // given: graph::Registry<device::Host, float>& registry
+/// struct Hidden {
+///   static constexpr std::string_view kind = "Hidden";
+///   std::int64_t features = 64;
+///   static constexpr auto attributes() {
+///     return std::tuple(graph::required_attribute("features", &Hidden::features, "of input and output"));
+///   }
+///   auto module() const { return ::torch::nn::Sequential(::torch::nn::Linear(features, features), ::torch::nn::ReLU()); }
+/// };
+/// registry.add<reef::torch::DescribedModule<Hidden>>();  // a file: {"kind": "Hidden", "attributes": {"features": 64}}
+/// \endcode
+template <module_description Description>
+class DescribedModule : public Description {
+public:
+  static constexpr std::string_view kind = Description::kind;
+
+  explicit DescribedModule(Description description = {}) : Description(std::move(description)) {}
+
+  template <real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
+    if (!module_) module_.emplace(made(call.node));
+    graph::Signature result = module_->signature(call);
+    // Modules of other attributes may print alike.
+    std::apply([&](const auto&... each) { ((result.attributes += text_of(each)), ...); }, Description::attributes());
+    return result;
+  }
+
+  void forward(const auto& call) const { module_->forward(call); }
+  void backward(const auto& call) const { module_->backward(call); }
+
+private:
+  [[nodiscard]] Module made(std::string_view node) const {
+    try {
+      return Module(this->module());
+    } catch (...) {
+      throw ShapeError("reef::torch: the node '", node, "': no module of kind ", kind, " can be made of its attributes: ",
+                       detail::words_of(std::current_exception()), "\n  fix: attributes that it takes.");
+    }
+  }
+
+  [[nodiscard]] std::string text_of(const auto& attribute) const {
+    return concat(", ", attribute.name, " ", graph::detail::attribute_json(this->*attribute.member).dump());
+  }
+
+  mutable std::optional<Module> module_;  ///< made when its node is added
+};
+
+}  // namespace reef::inline v0::torch
