@@ -158,7 +158,7 @@ int main(int argc, char** argv) try {
   app.option_defaults()->always_capture_default();
   app.add_option("--compress", settings.compress, "dense, uniform (one ratio for all links) or adaptive (AdaTopK)")
       ->check(CLI::IsMember({"dense", "uniform", "adaptive"}));
-  app.add_option("--ratio", settings.ratio, "how many times fewer bytes the slow link carries")->check(number_from<double>(1, 1e4));
+  app.add_option("--ratio", settings.ratio, "how many times fewer bytes the slow link is planned to carry")->check(number_from<double>(1, 1e4));
   app.add_option("--fast", settings.fast, "Mbit/s of all links but one")->check(number_from<double>(1e-3, 1e6));
   app.add_option("--slow", settings.slow, "Mbit/s of the link between ranks 1 and 2")->check(number_from<double>(1e-3, 1e6));
   app.add_option("--gflops", settings.gflops, "emulates devices of so many GFLOP/s; 0: as fast as the cores are")

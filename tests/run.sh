@@ -2,7 +2,7 @@
 # sh tests/run.sh [--install-only] [--all] [--release-only] [--torch] [--jobs N]
 #
 # Installs what is missing, builds the release preset and runs every test; then those of core to comm, schedule
-# and run under ASan+UBSan, and of them what starts threads under TSan, each built while the tests before it run.
+# and run under ASan+UBSan, and of them what starts threads under TSan, built while the others run.
 #
 #   --install-only   stop after the installation
 #   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
@@ -47,7 +47,7 @@ reef_install tests
 
 logs=build/logs
 mkdir -p "$logs"
-rm -f "$logs"/*.log
+rm -f "$logs"/*.log "$logs"/*.status
 status=0
 
 # Warnings are errors with the compilers that the project is developed with; a newer one may know
@@ -80,48 +80,35 @@ build() {
   fi
 }
 
-# run PRESET [CTEST OPTION...]: leaves the output in a log, remembers a failure and goes on.
+# run PRESET JOBS [CTEST OPTION...]: leaves the output and the exit status in files, and goes on after a failure.
 run() {
   reef_say "$(elapsed): testing build/$1"
   preset=$1
-  shift
+  at_once=$2
+  shift 2
   {
-    # More than compilers: tests wait for clocks and messages half of their time.
-    ctest --test-dir "build/$preset" -j "$((2 * jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
+    ctest --test-dir "build/$preset" -j "$at_once" --output-on-failure --no-tests=error "$@" 2>&1
     echo $? >"$logs/$preset.status"
   } | tee "$logs/$preset.log"
-  [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
 }
 
-# build_meanwhile PRESET FOLDERS: in the background, behind all else, so that tests leave no core idle
-build_meanwhile() {
-  {
-    politely='nice -n 19'
-    configure "$1"
-    if [ "$all" = yes ]; then
-      build "$1"
-    else
-      # shellcheck disable=SC2046,SC2086
-      build "$1" $(printf 'tests-%s ' $2)
-    fi
-  } >"$logs/$1.build.log" 2>&1 &
-  builder=$!
-}
-
-# wait_for PRESET: until it is built
-wait_for() {
-  reef_say "$(elapsed): waiting for build/$1"
-  wait "$builder" && return
-  tail -n 200 "$logs/$1.build.log"
-  exit 1
+# build_folders PRESET FOLDERS
+build_folders() {
+  configure "$1"
+  if [ "$all" = yes ]; then
+    build "$1"
+  else
+    # shellcheck disable=SC2046,SC2086
+    build "$1" $(printf 'tests-%s ' $2)
+  fi
 }
 
 # run_folders PRESET FOLDERS
 run_folders() {
   if [ "$all" = yes ]; then
-    run "$1"
+    run "$1" $((jobs + 1))
   else
-    run "$1" -L "^($(echo "$2" | tr ' ' '|'))\$"
+    run "$1" $((jobs + 1)) -L "^($(echo "$2" | tr ' ' '|'))\$"
   fi
 }
 
@@ -134,19 +121,32 @@ else
   configure release -DREEF_ENABLE_TORCH=$has_torch
 fi
 build release
-[ "$sanitizers" = no ] || build_meanwhile asan "$asan_folders"
+if [ "$sanitizers" = yes ]; then
+  # In the background, behind all else: tests wait for clocks and messages half of their time, and leave cores idle.
+  {
+    politely='nice -n 19'
+    build_folders asan "$asan_folders"
+    build_folders tsan "$tsan_folders"
+  } >"$logs/sanitizers.build.log" 2>&1 &
+  builder=$!
+fi
+at_once=$((2 * jobs + 1))
 if [ "$all" = yes ]; then
-  run release
+  run release $at_once
 else
-  run release -LE '^long$'
+  run release $at_once -LE '^long$'
 fi
 if [ "$sanitizers" = yes ]; then
-  wait_for asan
-  build_meanwhile tsan "$tsan_folders"
-  run_folders asan "$asan_folders"
-  wait_for tsan
+  reef_say "$(elapsed): waiting for build/asan and build/tsan"
+  if ! wait "$builder"; then
+    tail -n 200 "$logs/sanitizers.build.log"
+    exit 1
+  fi
+  run_folders asan "$asan_folders" &
   run_folders tsan "$tsan_folders"
+  wait
 fi
+for file in "$logs"/*.status; do [ "$(cat "$file")" = 0 ] || status=1; done
 
 if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
   reef_say "$(elapsed): building all through clang++ in build/clang"

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,11 @@ class ReefPlan:
             raise SystemExit(f"reef-plan {command}: {done.stderr}")
         answer = json.loads(done.stdout)
         return answer if answer.get("feasible", True) else None
+
+
+def machine():
+    models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return f"{os.cpu_count()} cores of {models[0] if models else platform.machine()}"
 
 
 def parser_of(explanation, name):

@@ -33,7 +33,7 @@ TEST(LinkProbe, finds_links_no_faster_than_they_are_and_all_ranks_find_the_same)
   options.network = comm::NetworkShape(ranks, std::vector<Seconds>(cells, 0.002), bandwidth);
   comm::Progress progress(world, options);
   const auto links = links_of(ranks);
-  const auto found = comm::probe_links(progress, links, {.bytes = 200'000, .repeats = 2});
+  const auto found = comm::probe_links(progress, links, {.bytes = 200'000, .repeats = 5});
   ASSERT_EQ(found.size(), links.size());
   std::vector<double> all;
   for (std::size_t l = 0; l < links.size(); ++l) {

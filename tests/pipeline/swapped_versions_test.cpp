@@ -140,7 +140,7 @@ TEST(SwappedVersions, run_in_memory_that_would_not_hold_them) {
   try {
     Stays(model(2 * stages), small_source(), stays, {}, world);
     ADD_FAILURE() << "the rank has room";
-  } catch (const ScheduleError& error) {
+  } catch (const Error& error) {  // a rank may hear it from another before it finds out
     EXPECT_THAT(error.what(), testing::HasSubstr("device memory")) << "on every rank";
   }
   Swapped trainer(model(2 * stages), small_source(), options, small_source(), world);

@@ -5,13 +5,17 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <reef/comm/communicator.hpp>
 
@@ -79,7 +83,7 @@ TEST(DataParallelBatches, draw_by_seed_and_micro_batch_whatever_modules_and_rank
     return *batches.first;
   };
   const auto wanted = drawn(self, world.size(), 11, false);
-  ASSERT_EQ(wanted.size(), static_cast<std::size_t>(world.size()));
+  EXPECT_EQ(wanted.size(), static_cast<std::size_t>(world.size()));
   const auto mine = drawn(world, 1, 11, false);
   ASSERT_EQ(mine.size(), 1U);
   EXPECT_EQ(mine.begin()->second, wanted.at(mine.begin()->first));
@@ -97,6 +101,7 @@ void expect_to_be_told(Throws thrown, bool evaluates) {
   auto options = net_options<OneByOne>(2);
   options.communication.abort_on_deadline = false;
   auto training = rt::data_parallel(small_net(), loss_of, batch_of(0), options, &world);
+  MPI_Barrier(MPI_COMM_WORLD);  // else the failure may overtake the end of the constructor elsewhere
   const int last = world.size() - 1;
   const auto number = static_cast<std::uint64_t>(2 * last + 1);  // of the last one's second micro-batch
   const auto next = [&](std::uint64_t micro_batch) {
@@ -114,7 +119,12 @@ void expect_to_be_told(Throws thrown, bool evaluates) {
   } catch (const std::exception& error) {
     EXPECT_THAT(error.what(), HasSubstr(words));
     EXPECT_THAT(error.what(), testing::Not(HasSubstr("frame #")));
-    EXPECT_EQ(dynamic_cast<const comm::PeerError*>(&error) == nullptr, world.rank() == last);
+    const auto* const own = dynamic_cast<const rt::BatchError*>(&error);
+    EXPECT_EQ(own != nullptr, world.rank() == last);
+    EXPECT_EQ(dynamic_cast<const comm::PeerError*>(&error) != nullptr, world.rank() != last);
+    if (own != nullptr && thrown == Throws::integer) {
+      EXPECT_THROW(std::rethrow_exception(own->cause()), int);
+    }
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -132,7 +142,36 @@ TEST(DataParallelBatches, whose_weight_throws_are_told_too) {
   options.communication.abort_on_deadline = false;
   options.weight = [](const rt::Tensors& /*batch*/) -> double { throw std::runtime_error("no weight"); };
   auto training = rt::data_parallel(small_net(), loss_of, batch_of(0), options, &self);
-  expect_error<Error>([&] { training.step(batch_of(0)); }, "the weight of a batch has failed on rank 0, for micro-batch 0: no weight");
+  expect_error<rt::BatchError>([&] { training.step(batch_of(0)); }, "the weight of a batch has failed on rank 0, for micro-batch 0: no weight");
+}
+
+TEST(DataParallelBatches, are_held_one_at_a_time_in_an_evaluation) {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  auto training = rt::data_parallel(small_net(), loss_of, batch_of(0), net_options<OneByOne>(2), &self);
+  std::vector<c10::weak_intrusive_ptr<at::TensorImpl, at::UndefinedTensorImpl>> given;
+  std::ptrdiff_t most = 0;
+  training.evaluate(
+      [&](std::uint64_t micro_batch) {
+        most = std::max(most, std::ranges::count_if(given, [](const auto& batch) { return !batch.expired(); }));
+        const rt::Tensors batch = batch_of(micro_batch);
+        given.emplace_back(batch[0].getIntrusivePtr());
+        return batch;
+      },
+      3);
+  EXPECT_EQ(given.size(), 6U);
+  EXPECT_LE(most, 1);
+}
+
+TEST(DataParallelBatches, are_made_with_the_modules_threads_and_gradients) {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  auto options = net_options<OneByOne>();
+  options.module.threads = 3;
+  auto training = rt::data_parallel(small_net(), loss_of, batch_of(0), options, &self);
+  training.step([](std::uint64_t micro_batch) {
+    EXPECT_EQ(at::get_num_threads(), 3);
+    EXPECT_TRUE(at::GradMode::is_enabled());
+    return batch_of(micro_batch);
+  });
 }
 
 /// Rows whose mask is true, and how often each counts.

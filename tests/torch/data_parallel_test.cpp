@@ -180,6 +180,7 @@ TEST(DataParallel, evaluates_in_evaluation_mode_the_weights_that_the_module_is_g
 
   const double again = training.evaluate(batch_of, 2);
   const auto net = training.module();
+  for (const auto& part : net->modules()) EXPECT_TRUE(part->is_training()) << part->name();
   net->eval();
   const ::torch::NoGradGuard no_gradients;
   double sum = 0;

@@ -8,7 +8,9 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
+#include <reef/core/units.hpp>
 #include <reef/device/host.hpp>
 
 #include "../laws/graph_runner.hpp"
@@ -33,9 +35,11 @@ struct Counted {
     torch_modules::GptBlock block(8, 2, 0.2);
     if (as_made && std::is_same_v<T, double>) block->to(at::kDouble);
     graph::Graph<Host, T> g(1);
-    const auto function = [calls = calls](torch_modules::GptBlockImpl& module, const torch::Tensors& in) {
+    const auto function = [calls = calls, more = more](torch_modules::GptBlockImpl& module, const torch::Tensors& in) {
       ++*calls;
-      return torch::Tensors{module.forward(in[0])};
+      const torch::Tensors outputs{module.forward(in[0])};
+      if (*more) static_cast<void>(at::empty({4096}));
+      return outputs;
     };
     g.add("op", torch::Module(block.ptr(), function, options), {g.input("x", {{2, 3, 8}, element_of<T>}, true)});
     *calls = 0;
@@ -45,6 +49,7 @@ struct Counted {
   bool as_made;
   torch::ModuleOptions options;
   std::shared_ptr<int> calls = std::make_shared<int>(0);
+  std::shared_ptr<bool> more = std::make_shared<bool>(false);  ///< a call takes 16 KiB beside
 };
 
 constexpr DrawKey first{.seed = 1, .sample = 2};
@@ -123,9 +128,10 @@ TEST(KeptGraph, serves_one_backward) {
 }
 
 /// What is said of a micro-batch under a limit: nothing where it keeps it.
-std::string refusal_under(Bytes limit) {
+std::string refusal_under(Bytes limit, bool more = false) {
   Counted counted(true, limit);
   const auto g = counted.graph<float>();
+  *counted.more = more;
   Host host({.threads = 1});
   GraphRunner<Host, float> runner(host, g);
   try {
@@ -137,19 +143,54 @@ std::string refusal_under(Bytes limit) {
   return "";
 }
 
+/// The least limit that a forward keeps.
+Bytes least_of_forward(bool more = false) {
+  Bytes too_low = 1;
+  Bytes enough = 1_MiB;
+  while (enough - too_low > 1) {
+    const Bytes limit = (too_low + enough) / 2;
+    (refusal_under(limit, more).find("the tensors of a forward of") != std::string::npos ? too_low : enough) = limit;
+  }
+  return enough;
+}
+
 /// The backward of a graph that is kept allocates less than its forward has: it passes any limit of that, unless what is kept
 /// counts too.
 TEST(KeptGraph, counts_towards_the_limit_of_a_backward) {
   const Bytes needed = Counted(true).graph<float>().dag().node_at(0).signature.heap_bytes;
   EXPECT_EQ(refusal_under(needed), "");
-  Bytes too_low = 1;
-  Bytes of_forward = needed;  // at last the least limit that the forward keeps
-  while (of_forward - too_low > 1) {
-    const Bytes limit = (too_low + of_forward) / 2;
-    (refusal_under(limit).find("the tensors of a forward of") != std::string::npos ? too_low : of_forward) = limit;
-  }
-  EXPECT_THAT(refusal_under(too_low), testing::HasSubstr("the tensors of a forward of torch_modules::GptBlockImpl took"));
+  const Bytes of_forward = least_of_forward();
+  EXPECT_THAT(refusal_under(of_forward - 1), testing::HasSubstr("the tensors of a forward of torch_modules::GptBlockImpl took"));
   EXPECT_THAT(refusal_under(of_forward), testing::HasSubstr("the tensors of a backward of torch_modules::GptBlockImpl took"));
+}
+
+TEST(KeptGraph, makes_no_room_under_the_limit_of_the_call_that_drops_it) {
+  const Bytes limit = least_of_forward(true) - 1;
+  ASSERT_GT(limit, least_of_forward());
+  Counted counted(true, limit);
+  const auto g = counted.graph<float>();
+  Host host({.threads = 1});
+  GraphRunner<Host, float> runner(host, g);
+  Point<float>::make(g.dag(), 1).apply(runner);
+  runner.forward(first);
+  *counted.more = true;
+  EXPECT_THROW(runner.forward(second), graph::OperatorError);
+}
+
+/// A graph may save the copies in fp32 that a call makes of its weights.
+TEST(KeptGraph, is_stated_with_the_weights_that_a_call_converts) {
+  const auto kept = []<real T>(T /*of*/) {
+    torch_modules::GptBlock block(8, 2, 0.2);
+    const torch::Module module(block.ptr(), torch::ModuleOptions{.keeps_graph = true});
+    graph::Graph<Host, T> g(1);
+    g.add("op", module, {g.input("x", {{2, 3, 8}, element_of<T>}, true)});
+    Bytes weights = 0;
+    for (const auto& parameter : module.parameters()) weights += parameter.original.nbytes();
+    return std::pair(module.shared().kept_bytes, weights);
+  };
+  const auto [of_fp32, weights] = kept(float{});
+  EXPECT_GT(of_fp32, 0U);
+  EXPECT_EQ(kept(Bfloat16{}).first, of_fp32 + weights);
 }
 
 }  // namespace

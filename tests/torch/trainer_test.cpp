@@ -211,11 +211,12 @@ TEST(TorchInATrainer, an_exception_of_a_module_names_it_the_rank_and_the_micro_b
   auto options = small_options<Whole>();
   options.micro_batches = {3};
   options.communication.abort_on_deadline = false;
+  const comm::Communicator world;
   for (const Thrown thrown : {Thrown::std_exception, Thrown::of_reef, Thrown::of_libtorch, Thrown::integer}) {
     const std::string words = thrown == Thrown::integer ? "it has thrown what is no std::exception" : "the fuse has blown";
     SCOPED_TRACE(static_cast<int>(thrown));
     // The node's addition takes two forwards, the first micro-batch two: the third is that of micro-batch 1.
-    Whole trainer = mixed_trainer<Whole>(options, comm::Communicator(), mixed_model(3, torch_modules::Fuse(fails ? 4 : 1000, thrown)));
+    Whole trainer = mixed_trainer<Whole>(options, world, mixed_model(3, torch_modules::Fuse(fails ? 4 : 1000, thrown)));
     MPI_Barrier(MPI_COMM_WORLD);  // else the failure may overtake the end of the constructor elsewhere
     try {
       trainer.step();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -296,7 +298,7 @@ TEST(Chrome, an_empty_recording_is_a_valid_document) {
 }
 
 TEST(Chrome, writes_a_file_that_parses) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "reef_chrome_test.json";
+  const auto path = std::filesystem::path(testing::TempDir()) / ("reef_chrome_" + std::to_string(::getpid()) + ".json");
   const std::vector<trace::Recording> ranks{two_lanes(0)};
   trace::write_chrome(path, ranks);
   std::ifstream file(path);

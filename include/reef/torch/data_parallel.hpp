@@ -29,10 +29,11 @@ namespace reef::inline v0::torch {
 
 /// Gives a batch of the example's shapes: for this micro-batch of the job's, if it cares which.
 ///
-/// | thread | another one, while a step runs; one call after another, and while no module is called. It calls no Trainer    |
+/// | thread | another one, while a step runs; one call after another, and while no module is called: what takes long, as  |
+/// |        | reading files, is better done ahead by threads of its own. It calls no Trainer                         |
 /// | random | libtorch's default generator begins each call with a number of seed and micro-batch: what it draws    |
 /// |        | changes no module's bits, nor is it changed by them                                                    |
-/// | errors | what it throws ends the step on all ranks, with the rank and the micro-batch                              |
+/// | errors | what it throws ends the step on all ranks, with the rank and the micro-batch: BatchError                  |
 using NextBatch = std::function<Tensors(std::uint64_t micro_batch)>;
 
 /// Tensors by name.
@@ -57,7 +58,8 @@ struct DataParallelOptions : Trainer<Policies...>::Options {
 /// | loss    | the mean over a batch; the step's gradient is the mean over all batches of all ranks, by weight     |
 /// | weights | Reef's. The module has those that it began with, until module() brings it what was learnt           |
 /// | bits    | Trainer's laws; of the same batches, a rank of each, those of one process with virtual_ranks = P     |
-/// | memory  | beside the Trainer's: the tensors that autograd keeps of a micro-batch, and the module's own weights |
+/// | memory  | beside the Trainer's: the tensors that autograd keeps of a micro-batch, the module's own weights, and |
+/// |         | the batches of two steps                                                                             |
 template <class M, class... Policies>
 class DataParallel {
 public:
@@ -76,8 +78,8 @@ public:
   DataParallel(std::shared_ptr<M> module, const Loss& loss, const Tensors& example, const Options& options,
                const comm::Communicator* ranks)
       : module_(std::move(module)),
-        training_(std::make_shared<detail::Batches>("step", samples_of(example), options.seed, options.weight)),
-        held_out_(std::make_shared<detail::Batches>("evaluate", samples_of(example), options.seed, options.weight)),
+        training_(batches(detail::Batches::Use::training, example, options)),
+        held_out_(batches(detail::Batches::Use::evaluation, example, options)),
         trainer_(make(loss, example, options, ranks)) {}
 
   /// One optimizer step of all ranks, each with a micro-batch of its own. Throws OptionError where the step asks for
@@ -174,6 +176,10 @@ private:
     return example[0].defined() && example[0].dim() > 0 ? static_cast<std::uint64_t>(example[0].size(0)) : 1;
   }
 
+  static std::shared_ptr<detail::Batches> batches(detail::Batches::Use use, const Tensors& example, const Options& options) {
+    return std::make_shared<detail::Batches>(use, samples_of(example), options.seed, options.module.threads, options.weight);
+  }
+
   template <class Loss>
   std::unique_ptr<TrainerType> make(const Loss& loss, const Tensors& example, const Options& options,
                                     const comm::Communicator* ranks) {
@@ -225,8 +231,8 @@ private:
 /// Makes a libtorch module train on all ranks.
 ///
 /// | loss    | (module, batch), or (output, batch) where module.forward(batch[0]) is the output: one number       |
-/// | example | a batch of the shapes and types that all have; its numbers are not read. Floating-point numbers arrive as the   |
-/// |         | Trainer's, bools as bools, bytes as bytes, other integers as int64, which travel as int32                   |
+/// | example | a batch of the shapes and types that all have; its numbers are not read. Floating-point numbers arrive as      |
+/// |         | fp32, or fp64 of a Trainer in fp64, bools as bools, bytes as bytes, other integers as int64, which travel as int32                   |
 /// | nodes   | one; of a torch::nn::Sequential with the second form of loss several (node_bytes). Two parts that     |
 /// |         | pass each other what no node may (a tuple, integers, 5 axes), or of which the second writes in place, are one |
 /// | ranks   | all, of MPI_COMM_WORLD or of the communicator given, which outlives the result                        |

@@ -151,7 +151,7 @@ private:
   static constexpr at::ScalarType computes_in = std::is_same_v<sum_t<T>, double> ? at::kDouble : at::kFloat;
 
   void collect() {
-    for (const auto& part : shared_->module->modules()) shared_->modes.push_back({part, part->is_training()});
+    shared_->modes = detail::modes_of(*shared_->module);
     std::vector<const void*> seen;
     const auto is_new = [&](const at::Tensor& tensor) {
       if (std::find(seen.begin(), seen.end(), tensor.unsafeGetTensorImpl()) != seen.end()) return false;
@@ -234,7 +234,7 @@ private:
     const Meter heap = meter();
     const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
     const bool keeps = call.training && keeps_graph<T>();
-    shared_->kept.reset();
+    drop(shared_->kept, heap);
     const Bytes before = heap == nullptr ? 0 : heap->now();
     Tensors inputs;
     Tensors outputs;
@@ -260,7 +260,7 @@ private:
     const ::torch::AutoGradMode with_gradients(true);
     // What lies elsewhere than at the forward may have been moved since, and be overwritten where it was.
     std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
-    if (kept && (kept->key != call.key || kept->places != detail::places_of(call.inputs, call.parameters))) kept.reset();
+    if (kept && (kept->key != call.key || kept->places != detail::places_of(call.inputs, call.parameters))) drop(kept, heap);
     const Bytes before = kept ? kept->bytes : 0;
     Tensors inputs = kept ? std::move(kept->inputs) : Tensors();
     Tensors wanted;
@@ -306,6 +306,12 @@ private:
   using Meter = std::unique_ptr<detail::HeapMeter>;
   [[nodiscard]] Meter meter() const {
     return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();
+  }
+
+  /// Of a call that the meter is not of.
+  static void drop(std::optional<detail::KeptGraph>& kept, const Meter& heap) {
+    if (heap == nullptr) return kept.reset();
+    heap->without([&] { kept.reset(); });
   }
 
   /// `before`: what was there when the call began.

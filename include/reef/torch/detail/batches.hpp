@@ -97,15 +97,18 @@ inline void copy_input(const AnyView& to, const at::Tensor& from, std::size_t i,
 
 /// A run::Source out of a function that gives one batch after another, or out of one batch.
 ///
-/// A micro-batch may be asked for again in the same step or the next one: its batch is kept until then.
+/// Of training a micro-batch may be asked for again in the same step or the next one: its batch is kept until then.
 class Batches {
 public:
   using Next = std::function<Tensors(std::uint64_t)>;
   using Weight = std::function<double(const Tensors&)>;
 
-  /// `call`: whose batches these are, for errors. The function draws random numbers of seed, call and micro-batch.
-  Batches(std::string_view call, std::uint64_t samples, std::uint64_t seed, Weight weight)
-      : call_(call), samples_(samples), seed_(Hash().add(seed).add(call).value()), weight_(std::move(weight)) {}
+  enum class Use : std::uint8_t { training, evaluation };
+
+  /// The functions draw random numbers of seed, use and micro-batch, and have so many threads of libtorch.
+  Batches(Use use, std::uint64_t samples, std::uint64_t seed, int threads, Weight weight)
+      : use_(use), call_(use == Use::training ? "step" : "evaluate"), samples_(samples),
+        seed_(Hash().add(seed).add(call_).value()), threads_(threads), weight_(std::move(weight)) {}
 
   /// Of the step to come, on this rank.
   void begin(Next next, int rank) {
@@ -124,14 +127,17 @@ public:
   }
 
   double fill(std::uint64_t first_sample, std::span<const AnyView> inputs) {
-    const ::torch::NoGradGuard no_gradients;
+    use_threads(threads_);
     const std::uint64_t number = first_sample / samples_;
     const Tensors& batch = of(number);
     if (batch.size() != inputs.size()) {
       throw ShapeError("reef::torch::data_parallel: a batch of ", batch.size(), " tensors, where the example has ", inputs.size(), ", ",
                        place_of(number), ".\n  fix: as many as the example.");
     }
-    for (std::size_t i = 0; i < inputs.size(); ++i) copy_input(inputs[i], batch[i], i, place_of(number));
+    {
+      const ::torch::NoGradGuard no_gradients;
+      for (std::size_t i = 0; i < inputs.size(); ++i) copy_input(inputs[i], batch[i], i, place_of(number));
+    }
     return weight_ ? told("weight of a batch", number, [&] { return weight_(batch); }) : 1.0;
   }
 
@@ -146,8 +152,8 @@ private:
     try {
       return function();
     } catch (...) {
-      throw Error("reef::torch::DataParallel::", call_, ": the ", what, " has failed ", place_of(number), ": ",
-                  words_of(std::current_exception()));
+      throw BatchError(std::current_exception(), "reef::torch::DataParallel::", call_, ": the ", what, " has failed ",
+                       place_of(number), ": ", words_of(std::current_exception()));
     }
   }
 
@@ -165,12 +171,15 @@ private:
       const DefaultGenerator random(Hash().add(seed_).add(number).value());
       return next_(number);
     });
+    if (use_ == Use::evaluation) now_.clear();  // nobody asks again
     return now_.emplace(number, std::move(batch)).first->second;
   }
 
-  std::string call_;
+  Use use_;
+  std::string_view call_;
   std::uint64_t samples_;
   std::uint64_t seed_;
+  int threads_;
   Weight weight_;
   Next next_;
   std::optional<Tensors> one_;

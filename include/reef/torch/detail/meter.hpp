@@ -24,6 +24,14 @@ public:
   [[nodiscard]] Bytes peak() const { return static_cast<Bytes>(counts_->peak); }
   [[nodiscard]] Bytes now() const { return static_cast<Bytes>(std::max<std::int64_t>(counts_->now, 0)); }
 
+  /// Runs what frees tensors that were made before the meter was: they were not counted.
+  template <class F>
+  void without(const F& function) const {
+    const std::int64_t now = counts_->now;
+    function();
+    counts_->now = now;
+  }
+
 private:
   struct Counts final : c10::MemoryReportingInfoBase {
     std::int64_t now = 0;

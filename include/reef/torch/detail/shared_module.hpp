@@ -123,12 +123,18 @@ inline void use_threads(int threads) {
   if (at::get_num_threads() != threads) at::set_num_threads(threads);
 }
 
-/// What was in evaluation mode when it was given stays in it.
-inline void set_mode(const SharedModule& shared, bool training) {
-  for (const Mode& mode : shared.modes) {
-    const bool wanted = training && mode.training;
-    if (mode.part->is_training() != wanted) mode.part->train(wanted);
+/// Puts each part in a mode. Whoever holds others comes before these, which its own mode sets too.
+inline void set_modes(const std::vector<Mode>& modes) {
+  for (const Mode& mode : modes) {
+    if (mode.part->is_training() != mode.training) mode.part->train(mode.training);
   }
+}
+
+/// In which mode the parts of a module are now.
+inline std::vector<Mode> modes_of(::torch::nn::Module& module) {
+  std::vector<Mode> modes;
+  for (const auto& part : module.modules()) modes.push_back({part, part->is_training()});
+  return modes;
 }
 
 /// When it goes, this thread has the number of threads that it had.
@@ -144,17 +150,20 @@ private:
 };
 
 /// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, and
-/// parameters that lie in `views`, or are what they were, all of type `type`. Then all is as before, but for the mode, and
-/// the number of threads, which stays that of the module: a lane has a thread of its own.
+/// parameters that lie in `views`, or are what they were, all of type `type`. What was in evaluation mode when the module was
+/// given stays in it. Then all is as before, but for the number of threads, which stays that of the module: a lane has a
+/// thread of its own.
 class Call {
 public:
   Call(const SharedModule& shared, bool training, const DrawKey& key, at::ScalarType type,
        std::span<const AnyView> views = {})
-      : random_(Hash().add(key.seed).add(key.sample).add(key.draw).add(key.op).value()), shared_(shared) {
+      : random_(Hash().add(key.seed).add(key.sample).add(key.draw).add(key.op).value()), shared_(shared), modes_(modes_of(*shared.module)) {
     const ::torch::NoGradGuard no_gradients;
     try {
       use_threads(shared.threads);
-      set_mode(shared, training);
+      std::vector<Mode> modes = shared.modes;
+      for (Mode& mode : modes) mode.training = mode.training && training;
+      set_modes(modes);
       for (std::size_t i = 0; i < shared.parameters.size(); ++i) {
         const Named& parameter = shared.parameters[i];
         const at::Tensor value =
@@ -202,12 +211,14 @@ private:
   }
 
   void leave() noexcept {
+    set_modes(modes_);
     for (const Named& parameter : shared_.parameters) hold(parameter, parameter.original);
     for (const Named& constant : shared_.constants) hold(constant, constant.original);
   }
 
   DefaultGenerator random_;
   const SharedModule& shared_;
+  std::vector<Mode> modes_;  ///< before it
 };
 
 }  // namespace reef::inline v0::torch::detail

@@ -48,7 +48,11 @@ public:
     call_without_gradients();
     call_with_gradients();
     if (!widened) return;
-    for (const Named& parameter : shared.parameters) heap_bytes_ += sizeof(float) * static_cast<Bytes>(parameter.original.numel());
+    for (const Named& parameter : shared.parameters) {
+      const Bytes copy = sizeof(float) * static_cast<Bytes>(parameter.original.numel());
+      heap_bytes_ += copy;
+      kept_bytes_ += copy;  // a graph may save it
+    }
   }
 
   [[nodiscard]] const Tensors& outputs() const { return outputs_; }
