@@ -1,8 +1,8 @@
 #!/bin/sh
 # sh tests/run.sh [--install-only] [--all] [--release-only] [--torch] [--jobs N]
 #
-# Installs what is missing, builds the release preset and runs every test; then those of core to comm, schedule
-# and run under ASan+UBSan, and of them what starts threads under TSan, built while the others run.
+# Installs what is missing, builds the release preset and runs every test; then builds core to comm,
+# schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
 #   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
@@ -47,7 +47,7 @@ reef_install tests
 
 logs=build/logs
 mkdir -p "$logs"
-rm -f "$logs"/*.log "$logs"/*.status
+rm -f "$logs"/*.log
 status=0
 
 # Warnings are errors with the compilers that the project is developed with; a newer one may know
@@ -73,46 +73,25 @@ build() {
   reef_say "$(elapsed): building build/$1"
   preset=$1
   shift
-  # shellcheck disable=SC2086
-  if ! $politely cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
+  if ! cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
     reef_say "build/$preset cannot be built."
     exit 1
   fi
 }
 
-# run PRESET JOBS [CTEST OPTION...]: leaves the output and the exit status in files, and goes on after a failure.
+# run PRESET [CTEST OPTION...]: leaves the output in a log, remembers a failure and goes on.
 run() {
   reef_say "$(elapsed): testing build/$1"
   preset=$1
-  at_once=$2
-  shift 2
+  shift
   {
-    ctest --test-dir "build/$preset" -j "$at_once" --output-on-failure --no-tests=error "$@" 2>&1
+    # More than compilers: tests wait for clocks and messages half of their time.
+    ctest --test-dir "build/$preset" -j "$((2 * jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
     echo $? >"$logs/$preset.status"
   } | tee "$logs/$preset.log"
+  [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
 }
 
-# build_folders PRESET FOLDERS
-build_folders() {
-  configure "$1"
-  if [ "$all" = yes ]; then
-    build "$1"
-  else
-    # shellcheck disable=SC2046,SC2086
-    build "$1" $(printf 'tests-%s ' $2)
-  fi
-}
-
-# run_folders PRESET FOLDERS
-run_folders() {
-  if [ "$all" = yes ]; then
-    run "$1" $((jobs + 1))
-  else
-    run "$1" $((jobs + 1)) -L "^($(echo "$2" | tr ' ' '|'))\$"
-  fi
-}
-
-politely=
 has_torch=OFF
 if reef_has_torch; then has_torch=ON; else reef_say "no libtorch for this compiler: tests/torch is left out. --torch installs it."; fi
 if [ "$all" = yes ]; then
@@ -121,32 +100,34 @@ else
   configure release -DREEF_ENABLE_TORCH=$has_torch
 fi
 build release
-if [ "$sanitizers" = yes ]; then
-  # In the background, behind all else: tests wait for clocks and messages half of their time, and leave cores idle.
-  {
-    politely='nice -n 19'
-    build_folders asan "$asan_folders"
-    build_folders tsan "$tsan_folders"
-  } >"$logs/sanitizers.build.log" 2>&1 &
-  builder=$!
-fi
-at_once=$((2 * jobs + 1))
 if [ "$all" = yes ]; then
-  run release $at_once
+  run release
 else
-  run release $at_once -LE '^long$'
+  run release -LE '^long$'
 fi
+
 if [ "$sanitizers" = yes ]; then
-  reef_say "$(elapsed): waiting for build/asan and build/tsan"
-  if ! wait "$builder"; then
-    tail -n 200 "$logs/sanitizers.build.log"
-    exit 1
-  fi
-  run_folders asan "$asan_folders" &
-  run_folders tsan "$tsan_folders"
-  wait
+  for preset in asan tsan; do
+    configure $preset
+    if [ "$all" = yes ]; then
+      build $preset
+      run $preset
+    else
+      targets=
+      labels=
+      folders=$asan_folders
+      [ $preset = asan ] || folders=$tsan_folders
+      for folder in $folders; do
+        [ -f "tests/$folder/CMakeLists.txt" ] || continue
+        targets="$targets tests-$folder"
+        labels="$labels${labels:+|}$folder"
+      done
+      # shellcheck disable=SC2086
+      build $preset $targets
+      run $preset -L "^($labels)\$"
+    fi
+  done
 fi
-for file in "$logs"/*.status; do [ "$(cat "$file")" = 0 ] || status=1; done
 
 if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
   reef_say "$(elapsed): building all through clang++ in build/clang"
