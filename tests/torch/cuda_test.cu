@@ -206,6 +206,15 @@ TEST_F(TorchOnCuda, constants_are_copied_to_the_gpu_and_stay_in_the_module) {
   EXPECT_TRUE(here->weight.is_cpu());
 }
 
+TEST_F(TorchOnCuda, data_parallel_learns) {
+  const std::shared_ptr<Net> net = small_net();
+  net->to(gpu());
+  auto training = rt::data_parallel(net, loss_of, batch_of(0), net_options<Cuda, Zero1>());
+  const double first = training.step(batch_of(1)).loss;
+  for (int step = 0; step < 8; ++step) training.step(batch_of(1));
+  EXPECT_LT(training.step(batch_of(1)).loss, 0.8 * first);
+}
+
 TEST_F(TorchOnCuda, generators_and_settings_are_as_before_after_a_step) {
   at::Generator generator = at::globalContext().defaultGenerator(gpu());
   const std::shared_ptr<Net> net = small_net(0.5);
