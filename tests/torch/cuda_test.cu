@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -66,6 +67,8 @@ at::Device gpu() { return c10::cuda::getDefaultCUDAStream().device(); }
 
 class TorchOnCuda : public testing::Test {
 protected:
+  static void SetUpTestSuite() { setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0); }
+
   void SetUp() override {
     std::string why;
     if (!device::cuda_available(&why)) GTEST_SKIP() << why;
