@@ -124,8 +124,8 @@ public:
     }
     result.forward_flops = trial->flops();
     result.backward_flops = 3 * trial->flops();
-    shared_->kept_bytes = keeps_graph<T>() ? trial->kept_bytes() : 0;
-    result.heap_bytes = shared_->kept_before + trial->heap_bytes();
+    result.heap_bytes = trial->heap_bytes();
+    result.kept_heap_bytes = keeps_graph<T>() ? trial->kept_bytes() : 0;
     return result;
   }
 
