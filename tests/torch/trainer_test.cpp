@@ -16,6 +16,7 @@
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../support/small_gpt.hpp"
+#include "counting_allocator.hpp"
 #include "mixed_model.hpp"
 
 // Models of native operators and of libtorch modules, trained on several ranks.
@@ -95,7 +96,7 @@ TEST(TorchInATrainer, what_modules_take_in_a_call_is_estimated_beside_what_is_pl
   const std::int64_t hidden = config.batch * config.context * 4 * config.channels;
   EXPECT_GT(most, static_cast<Bytes>(4 * (scores + hidden)));
   EXPECT_LT(most, static_cast<Bytes>(4 * 20 * (scores + hidden)));
-  EXPECT_THAT(step.text(), HasSubstr(concat("beside these, of operators in a call ", format_bytes(most))));
+  EXPECT_THAT(step.text(), HasSubstr(concat("beside these, of operators ", format_bytes(most))));
 }
 
 /// Three micro-batches over the stages, cut at these nodes.
@@ -141,6 +142,28 @@ TEST(TorchInATrainer, stages_whose_modules_keep_graphs_train_to_the_bits_of_one_
     SCOPED_TRACE(schedule);
     Staged spread = mixed_trainer<Staged>(staged_options({2, 6}, world.size(), schedule), world, mixed_model(3, nullptr, {.keeps_graph = true}));
     EXPECT_EQ(outcome_of(spread, 2), wanted);
+  }
+}
+
+/// The graphs of all nodes of a rank add up, and the estimate knows.
+TEST(TorchInATrainer, modules_that_keep_graphs_take_no_more_memory_than_is_stated_for_all_of_them) {
+  const comm::Communicator world;
+  const auto expect_stated = [](auto& trainer, Bytes stated, bool adds_up) {
+    trainer.step();
+    const Bytes taken = torch_memory_of([&] { trainer.step(); });
+    EXPECT_LE(taken, stated);
+    EXPECT_GT(2 * taken, stated);
+    if (!adds_up) return;
+    for (const graph::Node& node : trainer.model().dag().nodes) EXPECT_GT(taken, node.signature.heap_bytes) << node.name;
+  };
+  const auto model = [] { return mixed_model(3, nullptr, {.keeps_graph = true}); };
+  Whole whole = mixed_trainer<Whole>(small_options<Whole>(), world, model());
+  expect_stated(whole, Whole::estimate(model(), small_options<Whole>(), world.size()).heap_bytes, true);
+  for (const char* const schedule : {"gpipe", "1f1b"}) {
+    SCOPED_TRACE(schedule);
+    const auto options = staged_options({2, 6}, world.size(), schedule);
+    Staged staged = mixed_trainer<Staged>(options, world, model());
+    expect_stated(staged, Staged::estimate(model(), options, world.size(), world.rank()).heap_bytes, world.size() == 1);
   }
 }
 

@@ -19,7 +19,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
-#include <reef/device/host.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/torch/detail/batches.hpp>
 #include <reef/torch/detail/parts.hpp>
 #include <reef/torch/detail/place.hpp>
@@ -182,14 +182,6 @@ private:
     return std::make_shared<detail::Batches>(use, samples_of(example), options.seed, options.module.threads, options.weight);
   }
 
-  static int threads_of(const Options& options) {
-    if constexpr (requires { options.device.threads; }) {
-      return options.device.threads > 0 ? options.device.threads : device::available_cores();
-    } else {
-      return 1;
-    }
-  }
-
   template <class Loss>
   std::unique_ptr<TrainerType> make(const Loss& loss, const Tensors& example, const Options& options,
                                     const comm::Communicator* ranks) {
@@ -198,7 +190,7 @@ private:
     ModuleOptions of_module = options.module;
     of_module.keeps_graph = of_module.keeps_graph.value_or(true);
     auto chain = detail::chain_of<typename TrainerType::Model>(
-        module_, loss, example, element_of<Sum>, threads_of(options), of_module, options.node_bytes > 0 ? options.node_bytes : eighth);
+        module_, loss, example, element_of<Sum>, device::threads_of(options.device), of_module, options.node_bytes > 0 ? options.node_bytes : eighth);
     parameters_ = std::move(chain.parameters);
     const auto source = [](const std::shared_ptr<detail::Batches>& batches) {
       return [batches](std::uint64_t first_sample, std::span<const AnyView> inputs) { return batches->fill(first_sample, inputs); };

@@ -133,8 +133,9 @@ public:
     }
     result.forward_flops = trial->flops();
     result.backward_flops = 3 * trial->flops();
-    shared_->kept_bytes = shared_->device.type() == detail::Place<Device>::type && keeps_graph<T>(shared_->device) ? trial->kept_bytes() : 0;
-    result.heap_bytes = shared_->kept_before + trial->heap_bytes();
+    result.heap_bytes = trial->heap_bytes();
+    const bool kept = shared_->device.type() == detail::Place<Device>::type && keeps_graph<T>(shared_->device);
+    result.kept_heap_bytes = kept ? trial->kept_bytes() : 0;
     return result;
   }
 

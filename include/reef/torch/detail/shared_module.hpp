@@ -116,11 +116,7 @@ struct SharedModule {
   std::vector<Named> constants;   ///< buffers, and parameters without a gradient
   std::vector<Mode> modes;        ///< as the module was given; what holds others comes before these
   std::optional<KeptGraph> kept;  ///< of the last forward
-
-  // Of one in a chain that data_parallel makes.
-  bool is_loss = false;     ///< its output is
-  Bytes kept_before = 0;    ///< what the graphs of those before it hold during a call
-  Bytes kept_bytes = 0;     ///< what its own graph holds until its backward; known once it is a node
+  bool is_loss = false;           ///< its output is: of the last in a chain that data_parallel makes
 };
 
 /// Of libtorch in this thread. To change the number costs threads that end and begin.
