@@ -109,13 +109,18 @@ Staged::Options staged_options(std::vector<int> cuts, int stages, const char* sc
   return options;
 }
 
-TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
-  const comm::Communicator world;
-  const comm::Communicator self = world.split(world.rank(), 0, "self");
+/// What one process leaves behind that does as these stages for two steps.
+auto wanted_of_stages() {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
   auto options = small_options<Whole>();
   options.micro_batches = {3};
   Whole alone = mixed_trainer<Whole>(options, self);
-  const auto wanted = outcome_of(alone, 2);
+  return outcome_of(alone, 2);
+}
+
+TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const auto wanted = wanted_of_stages();
   const int nodes = mixed_model().dag().node_count();
   std::vector<int> everywhere;
   for (int cut = 1; cut < nodes; ++cut) everywhere.push_back(cut);
@@ -133,11 +138,7 @@ TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
 /// Of several micro-batches under way a module keeps the graph of the last alone: the others run again.
 TEST(TorchInATrainer, stages_whose_modules_keep_graphs_train_to_the_bits_of_one_process) {
   const comm::Communicator world;
-  const comm::Communicator self = world.split(world.rank(), 0, "self");
-  auto options = small_options<Whole>();
-  options.micro_batches = {3};
-  Whole alone = mixed_trainer<Whole>(options, self);
-  const auto wanted = outcome_of(alone, 2);
+  const auto wanted = wanted_of_stages();
   for (const char* const schedule : {"gpipe", "1f1b"}) {
     SCOPED_TRACE(schedule);
     Staged spread = mixed_trainer<Staged>(staged_options({2, 6}, world.size(), schedule), world, mixed_model(3, nullptr, {.keeps_graph = true}));

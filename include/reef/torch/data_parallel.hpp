@@ -24,18 +24,10 @@
 #include <reef/torch/detail/parts.hpp>
 #include <reef/torch/detail/place.hpp>
 #include <reef/torch/module.hpp>
+#include <reef/torch/next_batch.hpp>
 #include <reef/trainer/trainer.hpp>
 
 namespace reef::inline v0::torch {
-
-/// Gives a batch of the example's shapes: for this micro-batch of the job's, if it cares which.
-///
-/// | thread | another one, while a step runs; one call after another, and while no module is called: what takes long, as  |
-/// |        | reading files, is better done ahead by threads of its own. It calls no Trainer                         |
-/// | random | libtorch's default generator begins each call with a number of seed and micro-batch: what it draws    |
-/// |        | changes no module's bits, nor is it changed by them                                                    |
-/// | errors | what it throws ends the step on all ranks, with the rank and the micro-batch: BatchError                  |
-using NextBatch = std::function<Tensors(std::uint64_t micro_batch)>;
 
 /// Tensors by name.
 using StateDict = ::torch::OrderedDict<std::string, at::Tensor>;
