@@ -40,11 +40,13 @@ struct CountedImpl : torch::nn::Module {
   }
   torch::Tensor forward(const torch::Tensor& x) {
     ++calls;
+    was_deterministic = at::globalContext().deterministicAlgorithms();
     if (calls == fails_at) throw std::runtime_error("the fuse has blown");
     return weight * x * frozen * scale / count;
   }
   int calls = 0;
   int fails_at = -1;
+  bool was_deterministic = false;
   torch::Tensor weight, frozen, scale, count;
 };
 TORCH_MODULE(Counted);
@@ -59,6 +61,7 @@ using testing::HasSubstr;
 using Zero1 = optim::Zero1<optim::AdamW>;
 using Whole = Trainer<Cuda, Zero1>;
 using HostWhole = Trainer<Zero1>;
+using Bf16 = Trainer<Cuda, Zero1, precision::Bf16>;
 using Staged = Trainer<Cuda, pipeline::Ordered, Zero1>;
 using Swapped = Trainer<Cuda, swap::Atom<>, Zero1>;
 
@@ -128,6 +131,14 @@ TEST_F(TorchOnCuda, a_mixed_model_resumes_with_the_bits_of_the_undisturbed_run) 
   EXPECT_EQ(outcome_of(second, 2), outcome_of(first, 2));
 }
 
+TEST_F(TorchOnCuda, a_mixed_model_in_bf16_has_about_the_losses_of_fp32) {
+  auto options = small_options<Bf16>();
+  Bf16 trainer(MixedModel<Cuda, Bfloat16>{.dropout = 0}(), small_source(), options, small_source(), world_);
+  const auto narrow = outcome_of(trainer, 3);
+  const auto wide = trained<Whole>(small_options<Whole>(), world_, {.dropout = 0});
+  for (std::size_t i = 0; i < wide.losses.size(); ++i) EXPECT_NEAR(narrow.losses[i], wide.losses[i], 0.02 * wide.losses[i]) << "step " << i;
+}
+
 /// The module and its batches, wherever they lie.
 template <class Tested>
 NetOutcome outcome_of_net(at::Device module, at::Device batches, double dropout = 0) {
@@ -146,8 +157,10 @@ NetOutcome outcome_of_net(at::Device module, at::Device batches, double dropout 
     }
   }();
   NetOutcome outcome;
-  for (int i = 0; i < 3; ++i) outcome.losses.push_back(training.step(moved).loss);
-  outcome.losses.push_back(training.evaluate(moved));
+  for (int i = 0; i < 3; ++i) {
+    outcome.losses.push_back(training.step(moved).loss);
+    outcome.losses.push_back(training.evaluate(moved));
+  }
   rt::StateDict tensors;
   for (const auto& entry : training.state_dict()) {
     EXPECT_EQ(entry.value().device(), module) << entry.key();
@@ -204,6 +217,9 @@ TEST_F(TorchOnCuda, constants_are_copied_to_the_gpu_and_stay_in_the_module) {
   auto on_gpu = counted_training(there);
   auto on_host = counted_training(here);
   for (int step = 0; step < 2; ++step) EXPECT_EQ(on_host.step(batch_of).loss, on_gpu.step(batch_of).loss);
+  // The copies are made once, whatever lanes come.
+  auto again = counted_training(here);
+  EXPECT_EQ(again.step(batch_of).loss, counted_training(there).step(batch_of).loss);
   EXPECT_TRUE(here->scale.is_cpu());
   EXPECT_EQ(here->count.item<std::int64_t>(), 2);
   EXPECT_TRUE(here->weight.is_cpu());
@@ -225,10 +241,26 @@ TEST_F(TorchOnCuda, generators_and_settings_are_as_before_after_a_step) {
   const at::Tensor before = generator.get_state();
   const double first = training.step(batch_of).loss;
   EXPECT_TRUE(at::equal(generator.get_state(), before));
-  EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
   static_cast<void>(at::rand({3}, gpu()));
   auto again = rt::data_parallel(small_net(0.5), loss_of, batch_of(0), net_options<Cuda, Zero1>());
   EXPECT_EQ(again.step(batch_of).loss, first);
+}
+
+TEST_F(TorchOnCuda, libtorch_is_told_to_be_deterministic_for_the_time_of_a_call) {
+  for (const bool wanted : {true, false}) {
+    torch_modules::Counted counted;
+    counted_training(counted, {.deterministic = wanted}).step(batch_of);
+    EXPECT_EQ(counted->was_deterministic, wanted && !gpu().is_cpu());
+    EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
+  }
+}
+
+TEST_F(TorchOnCuda, without_the_workspaces_that_libtorch_wants_a_node_is_refused) {
+  unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  torch_modules::Counted counted;
+  expect_error<OptionError>([&] { counted_training(counted); }, "before the process first uses CUDA; or ModuleOptions::deterministic = false");
+  EXPECT_NO_THROW(counted_training(counted, {.deterministic = false}));
+  SetUpTestSuite();
 }
 
 TEST_F(TorchOnCuda, an_exception_of_a_module_names_it_and_ends_the_step_on_all_ranks) {

@@ -15,9 +15,9 @@ namespace reef::test {
 
 /// Its layers are torch, native with a tail of torch, and torch. The embedding is the head too. `changed` gives what comes
 /// before the last layers, of what is there.
-template <class Device>
+template <class Device, real T = float>
 struct MixedModel {
-  using Graph = graph::Graph<Device, float>;
+  using Graph = graph::Graph<Device, T>;
 
   std::uint64_t seed = 3;
   float dropout = 0.1F;

@@ -4,12 +4,24 @@
 /// libtorch modules on a GPU: Module and data_parallel on device::Cuda. It needs a libtorch that was built with CUDA, and is
 /// not part of reef/torch.hpp.
 
+#if !__has_include(<c10/cuda/CUDAStream.h>)
+#error "reef/torch/cuda.hpp: this libtorch was built without CUDA. fix: one with it, or modules on device::Host (reef/torch.hpp)."
+#endif
+
+#include <cstdlib>
+#include <string_view>
+
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/core/Device.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/torch/detail/place.hpp>
+#include <reef/torch/module.hpp>
 
 namespace reef::inline v0::torch::detail {
 
@@ -20,11 +32,38 @@ struct Place<device::Cuda> {
 
   template <class F>
   static void run(device::Cuda::Lane& lane, const F& function) {
-    const auto ordinal = static_cast<c10::DeviceIndex>(lane.device().ordinal());
-    const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromExternal(lane.stream(), ordinal);
+    const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromExternal(lane.stream(), device(lane.device().options()).index());
     const c10::cuda::CUDAStreamGuard guard(stream);
+    at::cuda::getCurrentCUDABlasHandle();  // its workspace is none of a call's tensors
     function(stream.device());
+  }
+
+  static at::Device device(const device::Cuda::Options& options) {
+    return {type, static_cast<c10::DeviceIndex>(options.ordinal)};
+  }
+
+  /// Of a trial: libtorch's cache is by stream, and Reef's own cudaMalloc cannot have it.
+  static void release() {
+    at::cuda::clearCublasWorkspaces();
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+
+  static void require_settings() {
+    const char* const text = std::getenv("CUBLAS_WORKSPACE_CONFIG");
+    const std::string_view set = text == nullptr ? "" : text;
+    if (set == ":4096:8" || set == ":16:8") return;
+    throw OptionError("reef::torch: the environment variable CUBLAS_WORKSPACE_CONFIG is '", set, "'.\n",
+                      "  why: libtorch refuses products on a GPU whose bits might differ at a second call.\n",
+                      "  fix: :4096:8, before the process first uses CUDA; or ModuleOptions::deterministic = false.");
   }
 };
 
 }  // namespace reef::inline v0::torch::detail
+
+namespace reef::inline v0::torch {
+
+static_assert(graph::operator_for<Module, device::Cuda, float>);
+static_assert(graph::operator_for<Module, device::Cuda, double>);
+static_assert(graph::operator_for<Module, device::Cuda, Bfloat16>);
+
+}  // namespace reef::inline v0::torch

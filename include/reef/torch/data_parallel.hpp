@@ -171,13 +171,15 @@ private:
   }
 
   static std::shared_ptr<detail::Batches> batches(detail::Batches::Use use, const Tensors& example, const Options& options) {
-    return std::make_shared<detail::Batches>(use, samples_of(example), options.seed, options.module.threads, options.weight);
+    return std::make_shared<detail::Batches>(use, samples_of(example), options.seed, options.module.threads,
+                                             detail::Place<typename TrainerType::Device>::device(options.device), options.weight);
   }
 
   template <class Loss>
   std::unique_ptr<TrainerType> make(const Loss& loss, const Tensors& example, const Options& options,
                                     const comm::Communicator* ranks) {
     if (module_ == nullptr) throw OptionError("reef::torch::data_parallel: there is no module.\n  fix: one that was made.");
+    require_own_gpu(detail::Place<typename TrainerType::Device>::device(options.device));
     const Bytes eighth = std::clamp<Bytes>(detail::bytes_of_parameters(*module_) / 8, 256_KiB, 16_MiB);
     ModuleOptions of_module = options.module;
     of_module.keeps_graph = of_module.keeps_graph.value_or(true);
@@ -192,6 +194,16 @@ private:
       return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_), *ranks);
     }
     return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_));
+  }
+
+  /// A module on another GPU than this would be called, but keep no graph, and hold memory there.
+  void require_own_gpu(at::Device device) const {
+    for (const auto& entry : module_->named_parameters()) {
+      const at::Device where = entry.value().device();
+      if (where.is_cpu() || where.type() != device.type() || where == device) continue;
+      throw OptionError("reef::torch::data_parallel: the parameter '", entry.key(), "' lies on ", where.str(), ", the Trainer computes on ",
+                        device.str(), ".\n  fix: module->to(\"", device.str(), "\"), or options.device.ordinal = ", int{where.index()}, ".");
+    }
   }
 
   /// Parameters and buffers.

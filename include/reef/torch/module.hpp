@@ -63,7 +63,7 @@ struct ModuleOptions {
 /// | threads    | ModuleOptions::threads, whatever the device has                                         |
 /// | memory     | saves its inputs alone. The tensors of a call are outside the exact peak: Signature::heap_bytes has     |
 /// |            | what they took when the node was added, StepEstimate too. The values that parameters begin with stay |
-/// |            | in the module                                                                           |
+/// |            | in the module; of one on a GPU, or of another type than fp32 and fp64, a copy is in host memory too    |
 /// | once       | one call of a module at a time in a process                                             |
 /// | errors     | ShapeError, when the node is added, for a module that writes to inputs, parameters or buffers (running |
 /// |            | statistics), or gives other bits at a second call; MemoryError for a call above heap_bytes       |
@@ -115,10 +115,15 @@ public:
     requires detail::has_place<Device>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     require_reachable<Device>();
+    if (options_.deterministic) detail::Place<Device>::require_settings();
     std::optional<detail::Trial> trial;
     try {
       named([&] { trial.emplace(*shared_, call.node, call.inputs, computes_in<T>, std::is_same_v<T, Bfloat16>); });
+      if (!shared_->device.is_cpu()) detail::Place<Device>::release();
     } catch (const graph::OperatorError& error) {
+      if (detail::is_of_memory(error.cause())) {
+        throw MemoryError("reef::torch: the node '", call.node, "' cannot be tried: ", error.what(), "\n  fix: a smaller micro-batch.");
+      }
       throw ShapeError("reef::torch: the node '", call.node, "' cannot be called with inputs of these shapes: ", error.what(),
                        "\n  fix: a module that takes made-up inputs of them: normal numbers, and integers that are 0.");
     }
@@ -134,8 +139,7 @@ public:
     result.forward_flops = trial->flops();
     result.backward_flops = 3 * trial->flops();
     result.heap_bytes = trial->heap_bytes();
-    const bool kept = shared_->device.type() == detail::Place<Device>::type && keeps_graph<T>(shared_->device);
-    result.kept_heap_bytes = kept ? trial->kept_bytes() : 0;
+    result.kept_heap_bytes = keeps_graph<T>(at::Device(detail::Place<Device>::type, shared_->device.index())) ? trial->kept_bytes() : 0;
     return result;
   }
 
@@ -251,7 +255,10 @@ private:
 
   /// Of the exception that is being handled, which it keeps.
   [[nodiscard]] graph::OperatorError failed() const {
-    return graph::OperatorError(std::current_exception(), name(), ": ", detail::words_of(std::current_exception()));
+    const std::string words = detail::words_of(std::current_exception());
+    const bool differs = words.find("deterministic") != std::string::npos;
+    return graph::OperatorError(std::current_exception(), name(), ": ", words,
+                                differs ? "\n  fix: another operation, or ModuleOptions::deterministic = false." : "");
   }
 
   template <class Device, real T>
@@ -312,7 +319,8 @@ private:
   /// Parameters that change their type or their device for a call are other leaves to autograd in the next one.
   template <real T>
   [[nodiscard]] bool keeps_graph(at::Device device) const {
-    if (!options_.keeps_graph.value_or(false) || shared_->device != device) return false;
+    if (!options_.keeps_graph.value_or(false)) return false;
+    if (shared_->device != device && !(shared_->parameters.empty() && shared_->constants.empty())) return false;
     const auto same = [](const detail::Named& parameter) { return parameter.original.scalar_type() == computes_in<T>; };
     return std::all_of(shared_->parameters.begin(), shared_->parameters.end(), same);
   }

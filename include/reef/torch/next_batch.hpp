@@ -25,7 +25,7 @@ public:
 /// A function that gives a batch, of the example's shapes, in one of two forms. `micro_batch`: its number in the job.
 ///
 /// | (micro_batch)            | draws random numbers from libtorch's default generator, and so runs while no module is called      |
-/// | (micro_batch, generator) | draws from the generator that it is given, an at::Generator&, and runs beside modules: what takes  |
+/// | (micro_batch, generator) | draws from the generator that it is given, an at::Generator& of the host, and runs beside modules: what takes  |
 /// |                          | long, as reading files, overlaps computing. It calls nothing that draws from the default generator, |
 /// |                          | as dropout does, and reads no tensor of the module that is trained                           |
 /// | thread                   | another one, while a step runs; one call after another, with as many threads of libtorch as calls of |
@@ -47,21 +47,23 @@ public:
     requires(!std::same_as<F, NextBatch> && (std::is_invocable_r_v<Tensors, F&, std::uint64_t> ||
                                              std::is_invocable_r_v<Tensors, F&, std::uint64_t, at::Generator&>))
   NextBatch(F function)  // NOLINT(google-explicit-constructor): step(function)
-      : call_([function = std::move(function)](std::uint64_t micro_batch, std::uint64_t seed) mutable -> Tensors {
+      : call_([function = std::move(function)](std::uint64_t micro_batch, std::uint64_t seed, at::Device device) mutable -> Tensors {
           if constexpr (std::is_invocable_r_v<Tensors, F&, std::uint64_t, at::Generator&>) {
             at::Generator random = at::make_generator<at::CPUGeneratorImpl>(seed);
             return function(micro_batch, random);
           } else {
-            const detail::DefaultGenerator random(seed);
+            const detail::DefaultGenerator random(seed, device);
             return function(micro_batch);
           }
         }) {}
 
-  /// Calls it, with random numbers of this seed.
-  [[nodiscard]] Tensors operator()(std::uint64_t micro_batch, std::uint64_t seed) const { return call_(micro_batch, seed); }
+  /// Calls it, with random numbers of this seed; the default generators are that of the host and that of this device.
+  [[nodiscard]] Tensors operator()(std::uint64_t micro_batch, std::uint64_t seed, at::Device device) const {
+    return call_(micro_batch, seed, device);
+  }
 
 private:
-  std::function<Tensors(std::uint64_t, std::uint64_t)> call_;
+  std::function<Tensors(std::uint64_t, std::uint64_t, at::Device)> call_;
 };
 
 }  // namespace reef::inline v0::torch

@@ -105,9 +105,9 @@ public:
   enum class Use : std::uint8_t { training, evaluation };
 
   /// The functions draw random numbers of seed, use and micro-batch, and have so many threads of libtorch.
-  Batches(Use use, std::uint64_t samples, std::uint64_t seed, int threads, Weight weight)
+  Batches(Use use, std::uint64_t samples, std::uint64_t seed, int threads, at::Device device, Weight weight)
       : use_(use), call_(use == Use::training ? "step" : "evaluate"), samples_(samples),
-        seed_(Hash().add(seed).add(call_).value()), threads_(threads), weight_(std::move(weight)) {}
+        seed_(Hash().add(seed).add(call_).value()), threads_(threads), device_(device), weight_(std::move(weight)) {}
 
   /// Of the step to come, on this rank.
   void begin(NextBatch next, int rank) {
@@ -116,7 +116,9 @@ public:
   }
   void begin(const Tensors& batch, int rank) {
     begin(rank);
-    one_ = batch;
+    one_.emplace();
+    // What lies on a GPU is brought by this thread, whose stream it is of.
+    for (const at::Tensor& tensor : batch) one_->push_back(tensor.defined() ? tensor.cpu() : tensor);
   }
   void forget() {
     before_.clear();
@@ -172,7 +174,7 @@ private:
                         "  fix: step(next), with a function that gives one batch after another.");
     }
     Tensors batch = told("function that gives batches", number, [&] {
-      return (*next_)(number, Hash().add(seed_).add(number).value());
+      return (*next_)(number, Hash().add(seed_).add(number).value(), device_);
     });
     if (use_ == Use::evaluation) now_.clear();  // nobody asks again
     return now_.emplace(number, std::move(batch)).first->second;
@@ -183,6 +185,7 @@ private:
   std::uint64_t samples_;
   std::uint64_t seed_;
   int threads_;
+  at::Device device_;
   Weight weight_;
   std::optional<NextBatch> next_;
   std::optional<Tensors> one_;

@@ -22,6 +22,17 @@ inline std::string words_of(const std::exception_ptr& thrown) {
   }
 }
 
+/// A GPU has no room left.
+inline bool is_of_memory(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const c10::OutOfMemoryError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 /// A module that cannot be a node because of what crosses into it, or out of it. Together with the module before it, or
 /// behind it, it may be one.
 class BoundaryError : public ShapeError {

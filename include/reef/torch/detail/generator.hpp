@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <mutex>
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include <torch/torch.h>
 
@@ -10,38 +12,46 @@
 
 namespace reef::inline v0::torch::detail {
 
-/// While it lives, this thread alone draws from libtorch's default generators, of the host and of this device, which begin
+/// While it lives, one thread at a time draws from libtorch's default generators, of the host and of this device, which begin
 /// with this seed. Then they are as before. Who holds one waits for no other thread that may want one.
 class DefaultGenerator {
 public:
-  explicit DefaultGenerator(std::uint64_t seed, at::Device device = at::kCPU) : lock_(mutex()) {
-    begin(at::globalContext().defaultGenerator(at::kCPU), seed);
-    if (device.type() != at::kCPU) begin(at::globalContext().defaultGenerator(device), seed);
+  explicit DefaultGenerator(std::uint64_t seed, at::Device device = at::kCPU)
+      : lock_(mutex()), host_(at::globalContext().defaultGenerator(at::kCPU), seed) {
+    if (!device.is_cpu()) device_.emplace(at::globalContext().defaultGenerator(device), seed);
   }
   DefaultGenerator(const DefaultGenerator&) = delete;
   DefaultGenerator& operator=(const DefaultGenerator&) = delete;
-  ~DefaultGenerator() {
-    for (Generator& each : generators_) each.generator.set_state(each.state);
-  }
 
 private:
-  struct Generator {
-    at::Generator generator;
-    at::Tensor state;  ///< before
+  class Begun {
+  public:
+    Begun(at::Generator generator, std::uint64_t seed) : generator_(std::move(generator)), state_(generator_.get_state()) {
+      generator_.set_current_seed(seed);
+    }
+    Begun(const Begun&) = delete;
+    Begun& operator=(const Begun&) = delete;
+    ~Begun() {
+      try {
+        generator_.set_state(state_);
+      } catch (const std::exception&) {
+        // A kernel has failed, and so does all else on that GPU: what told it is under way.
+      }
+    }
+
+  private:
+    at::Generator generator_;
+    at::Tensor state_;  ///< before
   };
 
-  void begin(at::Generator generator, std::uint64_t seed) {
-    generators_.push_back({generator, generator.get_state()});
-    generator.set_current_seed(seed);
-  }
-
   static std::mutex& mutex() {
-    static std::mutex one;  // the default generator is one of the process
+    static std::mutex one;  // the default generators are the process's
     return one;
   }
 
   std::scoped_lock<std::mutex> lock_;
-  std::vector<Generator> generators_;
+  Begun host_;
+  std::optional<Begun> device_;
 };
 
 }  // namespace reef::inline v0::torch::detail

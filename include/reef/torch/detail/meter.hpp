@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,18 +19,19 @@
 
 namespace reef::inline v0::torch::detail {
 
-/// The most bytes that tensors which libtorch has made on this thread since then have held at once.
+/// The most bytes that tensors which libtorch has made since then have held at once: on this thread, and on those that autograd
+/// has for it.
 class HeapMeter {
 public:
   HeapMeter() : counts_(std::make_shared<Counts>()), guard_(c10::DebugInfoKind::PROFILER_STATE, counts_) {}
 
-  [[nodiscard]] Bytes peak() const { return static_cast<Bytes>(counts_->peak); }
-  [[nodiscard]] Bytes now() const { return static_cast<Bytes>(std::max<std::int64_t>(counts_->now, 0)); }
+  [[nodiscard]] Bytes peak() const { return static_cast<Bytes>(counts_->peak.load()); }
+  [[nodiscard]] Bytes now() const { return static_cast<Bytes>(std::max<std::int64_t>(counts_->now.load(), 0)); }
 
   /// Runs what frees tensors that were made before the meter was: they were not counted.
   template <class F>
   void without(const F& function) const {
-    const std::int64_t now = counts_->now;
+    const std::int64_t now = counts_->now.load();
     function();
     counts_->now = now;
   }
@@ -42,13 +44,15 @@ private:
 #endif
 
   struct Counts final : c10::MemoryReportingInfoBase {
-    std::int64_t now = 0;
-    std::int64_t peak = 0;
+    // Autograd works for a GPU on a thread of its own, for the host on the caller's.
+    std::atomic<std::int64_t> now = 0;
+    std::atomic<std::int64_t> peak = 0;
 
     void reportMemoryUsage(void* /*address*/, std::int64_t bytes, Total /*allocated*/, Total /*reserved*/,
                            c10::Device /*device*/) override {
-      now += bytes;
-      peak = std::max(peak, now);
+      const std::int64_t after = now += bytes;
+      std::int64_t most = peak;
+      while (most < after && !peak.compare_exchange_weak(most, after)) {}
     }
     [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
   };

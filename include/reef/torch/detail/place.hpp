@@ -12,6 +12,9 @@ namespace reef::inline v0::torch::detail {
 ///
 /// | type                | of libtorch's tensors                                                              |
 /// | run(lane, function) | calls function(at::Device) on the lane's thread; what it enqueues keeps the lane's order |
+/// | device(options)     | of libtorch, for a device of Reef's with these options                                |
+/// | release()           | gives back memory that libtorch keeps for later and no lane would use                |
+/// | require_settings()  | throws OptionError where operations that give equal bits are not to be had             |
 template <class Device>
 struct Place;
 
@@ -23,6 +26,9 @@ struct Place<device::Host> {
   static void run(device::Host::Lane& lane, const F& function) {
     lane.parallel(1, [&](std::int64_t /*part*/) { function(at::Device(type)); });
   }
+  static at::Device device(const device::Host::Options& /*options*/) { return type; }
+  static void release() {}
+  static void require_settings() {}
 };
 
 /// A device of Reef's that libtorch computes on.
@@ -33,27 +39,48 @@ concept has_place = requires { Place<Device>::type; };
 class Deterministic {
 public:
   explicit Deterministic(bool wanted) : wanted_(wanted) {
-    if (wanted_) set(true, false, true, false);
+    if (wanted_) set({true, false, true, false, false});
   }
   Deterministic(const Deterministic&) = delete;
   Deterministic& operator=(const Deterministic&) = delete;
   ~Deterministic() {
-    if (wanted_) set(algorithms_, warns_, convolutions_, tries_);
+    if (wanted_) set(before_);
   }
 
 private:
-  static void set(bool algorithms, bool warns, bool convolutions, bool tries) {
-    at::globalContext().setDeterministicAlgorithms(algorithms, warns);
-    at::globalContext().setDeterministicCuDNN(convolutions);
-    at::globalContext().setBenchmarkCuDNN(tries);
+  struct Settings {
+    bool algorithms;
+    bool warns;         ///< rather than refuses
+    bool convolutions;  ///< are deterministic
+    bool tries;         ///< which convolution is the fastest
+    bool fills;         ///< memory that is not initialised, by a kernel more
+  };
+
+  static Settings now() {
+    const at::Context& context = at::globalContext();
+    return {context.deterministicAlgorithms(), context.deterministicAlgorithmsWarnOnly(), context.deterministicCuDNN(),
+            context.benchmarkCuDNN(), fills(context)};
+  }
+
+  static void set(const Settings& settings) {
+    at::Context& context = at::globalContext();
+    context.setDeterministicAlgorithms(settings.algorithms, settings.warns);
+    context.setDeterministicCuDNN(settings.convolutions);
+    context.setBenchmarkCuDNN(settings.tries);
+    fill(context, settings.fills);
+  }
+
+  // libtorch 2.2 and later.
+  static bool fills(const auto& context) {
+    if constexpr (requires { context.deterministicFillUninitializedMemory(); }) return context.deterministicFillUninitializedMemory();
+    return false;
+  }
+  static void fill(auto& context, bool fills) {
+    if constexpr (requires { context.setDeterministicFillUninitializedMemory(fills); }) context.setDeterministicFillUninitializedMemory(fills);
   }
 
   bool wanted_;
-  // As they were before.
-  bool algorithms_ = at::globalContext().deterministicAlgorithms();
-  bool warns_ = at::globalContext().deterministicAlgorithmsWarnOnly();
-  bool convolutions_ = at::globalContext().deterministicCuDNN();
-  bool tries_ = at::globalContext().benchmarkCuDNN();
+  Settings before_ = now();
 };
 
 }  // namespace reef::inline v0::torch::detail
