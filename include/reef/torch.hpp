@@ -5,3 +5,4 @@
 #include <reef/torch/data_parallel.hpp>
 #include <reef/torch/described_module.hpp>
 #include <reef/torch/module.hpp>
+#include <reef/torch/next_batch.hpp>

@@ -7,17 +7,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/trainer/checkpoint.hpp>
 
 #include "small_net.hpp"
 
@@ -34,6 +39,36 @@ struct SlowNoiseImpl : torch::nn::Module {
     return linear(x + drawn * torch::rand_like(x));
   }
   torch::nn::Linear linear{nullptr};
+};
+
+/// Two threads that wait for each other, until a deadline.
+class Meeting {
+public:
+  /// Whether the other has come.
+  bool arrive() {
+    std::unique_lock lock(mutex_);
+    ++here_;
+    changed_.notify_all();
+    return changed_.wait_until(lock, deadline_, [&] { return here_ == 2; });
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int here_ = 0;
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+};
+
+/// Goes to a meeting in its next forward.
+struct MeetingNetImpl : torch::nn::Module {
+  MeetingNetImpl() { linear = register_module("linear", torch::nn::Linear(12, 5)); }
+  at::Tensor forward(const at::Tensor& x) {
+    if (meeting != nullptr) has_met = std::exchange(meeting, nullptr)->arrive();
+    return linear(x);
+  }
+  torch::nn::Linear linear{nullptr};
+  Meeting* meeting = nullptr;
+  bool has_met = false;
 };
 
 }  // namespace torch_modules
@@ -93,6 +128,64 @@ TEST(DataParallelBatches, draw_by_seed_and_micro_batch_whatever_modules_and_rank
     EXPECT_NE(wanted.at(1), wanted.at(0));
   }
 }
+
+rt::Tensors with_noise(const rt::Tensors& batch, const at::Tensor& noise) { return {batch[0] + 0.1 * noise, batch[1]}; }
+
+rt::Tensors noisy_by_default(std::uint64_t micro_batch) { return with_noise(batch_of(micro_batch), at::randn({6, 12})); }
+
+rt::Tensors noisy_by_generator(std::uint64_t micro_batch, at::Generator& random) {
+  return with_noise(batch_of(micro_batch), at::randn({6, 12}, random));
+}
+
+TEST(DataParallelBatches, that_take_a_generator_draw_the_numbers_of_those_that_do_not) {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  const auto outcome = [&](const rt::NextBatch& next) {
+    auto training = rt::data_parallel(small_net(0.1), loss_of, batch_of(0), net_options<OneByOne>(2), &self);
+    const NetOutcome of_steps = outcome_after(training, 2, next);
+    return std::pair(of_steps, training.evaluate(next, 2));
+  };
+  const auto wanted = outcome(noisy_by_default);
+  EXPECT_EQ(outcome(noisy_by_generator), wanted);
+  EXPECT_NE(outcome(batch_of), wanted);
+}
+
+TEST(DataParallelBatches, that_take_a_generator_give_the_same_run_on_any_ranks_and_after_a_resume) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const SharedFolder folder("data_parallel_batches");
+  auto options = net_options<OneByOne>(2);
+  const auto training = [&](const comm::Communicator& ranks) {
+    return rt::data_parallel(small_net(0.1), loss_of, batch_of(0), options, &ranks);
+  };
+  auto spread = training(world);
+  auto resumed = training(world);
+  options.virtual_ranks = world.size();
+  auto alone = training(self);
+  EXPECT_EQ(outcome_after(spread, 2, noisy_by_generator), outcome_after(alone, 2, noisy_by_generator));
+  checkpoint::save(spread.trainer(), folder.path());
+  EXPECT_TRUE(checkpoint::resume(resumed.trainer(), folder.path()).has_value());
+  EXPECT_EQ(outcome_after(resumed, 2, noisy_by_generator), outcome_after(alone, 2, noisy_by_generator));
+}
+
+TEST(DataParallelBatches, that_take_a_generator_are_made_while_a_module_is_called) {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
+  const auto net = std::make_shared<torch_modules::MeetingNetImpl>();
+  auto training = rt::data_parallel(net, loss_of, batch_of(0), net_options<OneByOne>(2), &self);
+  torch_modules::Meeting meeting;
+  net->meeting = &meeting;
+  bool has_met = false;
+  training.step([&](std::uint64_t micro_batch, at::Generator& /*random*/) {
+    if (micro_batch == 1) has_met = meeting.arrive();
+    return batch_of(micro_batch);
+  });
+  EXPECT_TRUE(has_met) << "in 30 s no forward began while the function gave the second batch";
+  EXPECT_TRUE(net->has_met) << "in 30 s the function did not give the second batch while the forward of the first went on";
+}
+
+static_assert(std::is_convertible_v<decltype(&noisy_by_default), rt::NextBatch>);
+static_assert(std::is_convertible_v<decltype(&noisy_by_generator), rt::NextBatch>);
+static_assert(!std::is_convertible_v<rt::Tensors, rt::NextBatch>);
+static_assert(!std::is_convertible_v<rt::Tensors (*)(std::uint64_t, int&), rt::NextBatch>);
 
 enum class Throws { std_exception, of_libtorch, integer };
 

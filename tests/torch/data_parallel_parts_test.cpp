@@ -3,22 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
-#include <new>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include <c10/core/CPUAllocator.h>
-
 #include <reef/comm/communicator.hpp>
 
+#include "counting_allocator.hpp"
 #include "small_net.hpp"
 
 // How a module and its loss become nodes: which parts of a Sequential are one, what their graphs take, and what is refused.
@@ -142,56 +136,12 @@ TEST(DataParallelParts, with_a_loss_that_cannot_be_trained_are_refused_with_the_
   refused([](const at::Tensor&, const rt::Tensors&) -> at::Tensor { throw 42; }, "torch::nn::SequentialImpl: it has thrown what is no std::exception");
 }
 
-/// Counts what libtorch holds in all threads.
-class CountingAllocator final : public c10::Allocator {
-public:
-  static CountingAllocator& only() {
-    static CountingAllocator one;  // blocks may outlive a test
-    return one;
-  }
-
-  c10::DataPtr allocate(std::size_t bytes) const override {
-    auto* const block = static_cast<std::size_t*>(std::aligned_alloc(room, (bytes + 2 * room - 1) / room * room));
-    if (block == nullptr) throw std::bad_alloc();
-    *block = bytes;
-    const std::int64_t now = now_ += static_cast<std::int64_t>(bytes);
-    for (std::int64_t peak = peak_; now > peak && !peak_.compare_exchange_weak(peak, now);) {}
-    void* const data = reinterpret_cast<std::byte*>(block) + room;
-    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
-  }
-  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &release; }
-
-  void begin() { peak_ = before_ = now_.load(); }
-  /// Since then.
-  [[nodiscard]] Bytes peak() const { return static_cast<Bytes>(peak_ - before_); }
-
-private:
-  static constexpr std::size_t room = 64;  // before each block, for its size
-
-  static void release(void* data) {
-    if (data == nullptr) return;
-    auto* const block = reinterpret_cast<std::size_t*>(static_cast<std::byte*>(data) - room);
-    only().now_ -= static_cast<std::int64_t>(*block);
-    std::free(block);
-  }
-
-  mutable std::atomic<std::int64_t> now_ = 0;
-  mutable std::atomic<std::int64_t> peak_ = 0;
-  std::int64_t before_ = 0;
-};
-
 /// What libtorch holds at most in a step.
 template <class Training>
 Bytes measured(Training& training) {
   training.step(batch_of(0));
   const rt::Tensors batch = batch_of(1);
-  c10::Allocator* const before = c10::GetCPUAllocator();
-  CountingAllocator& counting = CountingAllocator::only();
-  counting.begin();
-  c10::SetCPUAllocator(&counting, 255);
-  training.step(batch);
-  c10::SetCPUAllocator(before, 255);
-  return counting.peak();
+  return torch_memory_of([&] { training.step(batch); });
 }
 
 /// A chain keeps the graph of each node until its backward: they add up, and the estimate knows.

@@ -186,7 +186,7 @@ TEST(KeptGraph, is_stated_with_the_weights_that_a_call_converts) {
     g.add("op", module, {g.input("x", {{2, 3, 8}, element_of<T>}, true)});
     Bytes weights = 0;
     for (const auto& parameter : module.parameters()) weights += parameter.original.nbytes();
-    return std::pair(module.shared().kept_bytes, weights);
+    return std::pair(g.dag().node_at(0).signature.kept_heap_bytes, weights);
   };
   const auto [of_fp32, weights] = kept(float{});
   EXPECT_GT(of_fp32, 0U);

@@ -64,9 +64,9 @@ inline std::vector<std::vector<float>> values_of(const rt::StateDict& tensors) {
 }
 
 template <class DataParallel>
-NetOutcome outcome_after(DataParallel& training, int steps) {
+NetOutcome outcome_after(DataParallel& training, int steps, const rt::NextBatch& next = batch_of) {
   NetOutcome outcome;
-  for (int i = 0; i < steps; ++i) outcome.losses.push_back(training.step(batch_of).loss);
+  for (int i = 0; i < steps; ++i) outcome.losses.push_back(training.step(next).loss);
   outcome.tensors = values_of(training.state_dict());
   return outcome;
 }

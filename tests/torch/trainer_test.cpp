@@ -16,7 +16,8 @@
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../support/small_gpt.hpp"
-#include "gpt_block.hpp"
+#include "counting_allocator.hpp"
+#include "mixed_model.hpp"
 
 // Models of native operators and of libtorch modules, trained on several ranks.
 
@@ -49,29 +50,10 @@ using Whole = Trainer<optim::Ddp<optim::AdamW>>;
 using Staged = Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>;
 using Model = graph::Graph<device::Host, float>;
 
-/// A small GPT: its layers are torch, native with a tail of torch, and torch; a module that has two inputs and outputs joins
-/// the last ones. The embedding is the head too.
 Model mixed_model(std::uint64_t seed = 3, const torch_modules::Fuse& fuse = nullptr, const torch::ModuleOptions& options = {}) {
-  const nn::GptConfig config = small_config();
-  const std::int64_t C = config.channels;
-  ::torch::manual_seed(seed);
-  Model g(1);
-  const int tokens = g.input("tokens", {{config.batch, config.context}, Element::int32});
-  const int targets = g.input("targets", {{config.batch, config.context}, Element::int32});
-  const auto apply = [&](const char* name, auto op, std::vector<int> in) { return g.add(name, std::move(op), std::move(in))[0]; };
-  int x = g.add("embedding", nn::Embedding{config.vocabulary, config.context, C}, {tokens}, {"wte", "wpe"})[0];
-  x = apply("block.0", torch::Module(torch_modules::GptBlock(C, config.heads, 0.1), options), {x});
-  int y = apply("ln", nn::LayerNorm{}, {x});
-  y = apply("fc", nn::Linear{.features = C}, {y});
-  y = apply("drop", nn::Dropout{0.1F}, {y});
-  y = apply("act", torch::Module(::torch::nn::GELU(), options), {y});
-  x = apply("residual", nn::Add{}, {x, y});
-  if (!fuse.is_empty()) x = apply("fuse", torch::Module(fuse), {x});
-  x = apply("block.1", torch::Module(torch_modules::GptBlock(C, config.heads, 0.2), options), {x});
-  x = apply("ln_f", torch::Module(::torch::nn::LayerNorm(::torch::nn::LayerNormOptions({C})), options), {x});
-  const int logits = g.add("head", nn::Linear{config.vocabulary, false, nn::Transpose::yes}, {x}, {"wte"})[0];
-  g.loss(g.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
-  return g;
+  return MixedModel<device::Host>{.seed = seed, .options = options}([&](Model& g, int x) {
+    return fuse.is_empty() ? x : g.add("fuse", torch::Module(fuse), {x})[0];
+  });
 }
 
 template <class TrainerType>
@@ -114,7 +96,7 @@ TEST(TorchInATrainer, what_modules_take_in_a_call_is_estimated_beside_what_is_pl
   const std::int64_t hidden = config.batch * config.context * 4 * config.channels;
   EXPECT_GT(most, static_cast<Bytes>(4 * (scores + hidden)));
   EXPECT_LT(most, static_cast<Bytes>(4 * 20 * (scores + hidden)));
-  EXPECT_THAT(step.text(), HasSubstr(concat("beside these, of operators in a call ", format_bytes(most))));
+  EXPECT_THAT(step.text(), HasSubstr(concat("beside these, of operators ", format_bytes(most))));
 }
 
 /// Three micro-batches over the stages, cut at these nodes.
@@ -127,13 +109,18 @@ Staged::Options staged_options(std::vector<int> cuts, int stages, const char* sc
   return options;
 }
 
-TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
-  const comm::Communicator world;
-  const comm::Communicator self = world.split(world.rank(), 0, "self");
+/// What one process leaves behind that does as these stages for two steps.
+auto wanted_of_stages() {
+  const comm::Communicator self = comm::Communicator().split(world_rank(), 0, "self");
   auto options = small_options<Whole>();
   options.micro_batches = {3};
   Whole alone = mixed_trainer<Whole>(options, self);
-  const auto wanted = outcome_of(alone, 2);
+  return outcome_of(alone, 2);
+}
+
+TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const auto wanted = wanted_of_stages();
   const int nodes = mixed_model().dag().node_count();
   std::vector<int> everywhere;
   for (int cut = 1; cut < nodes; ++cut) everywhere.push_back(cut);
@@ -151,15 +138,33 @@ TEST(TorchInATrainer, stages_of_any_cut_train_to_the_bits_of_one_process) {
 /// Of several micro-batches under way a module keeps the graph of the last alone: the others run again.
 TEST(TorchInATrainer, stages_whose_modules_keep_graphs_train_to_the_bits_of_one_process) {
   const comm::Communicator world;
-  const comm::Communicator self = world.split(world.rank(), 0, "self");
-  auto options = small_options<Whole>();
-  options.micro_batches = {3};
-  Whole alone = mixed_trainer<Whole>(options, self);
-  const auto wanted = outcome_of(alone, 2);
+  const auto wanted = wanted_of_stages();
   for (const char* const schedule : {"gpipe", "1f1b"}) {
     SCOPED_TRACE(schedule);
     Staged spread = mixed_trainer<Staged>(staged_options({2, 6}, world.size(), schedule), world, mixed_model(3, nullptr, {.keeps_graph = true}));
     EXPECT_EQ(outcome_of(spread, 2), wanted);
+  }
+}
+
+/// The graphs of all nodes of a rank add up, and the estimate knows.
+TEST(TorchInATrainer, modules_that_keep_graphs_take_no_more_memory_than_is_stated_for_all_of_them) {
+  const comm::Communicator world;
+  const auto expect_stated = [](auto& trainer, Bytes stated, bool adds_up) {
+    trainer.step();
+    const Bytes taken = torch_memory_of([&] { trainer.step(); });
+    EXPECT_LE(taken, stated);
+    EXPECT_GT(2 * taken, stated);
+    if (!adds_up) return;
+    for (const graph::Node& node : trainer.model().dag().nodes) EXPECT_GT(taken, node.signature.heap_bytes) << node.name;
+  };
+  const auto model = [] { return mixed_model(3, nullptr, {.keeps_graph = true}); };
+  Whole whole = mixed_trainer<Whole>(small_options<Whole>(), world, model());
+  expect_stated(whole, Whole::estimate(model(), small_options<Whole>(), world.size()).heap_bytes, true);
+  for (const char* const schedule : {"gpipe", "1f1b"}) {
+    SCOPED_TRACE(schedule);
+    const auto options = staged_options({2, 6}, world.size(), schedule);
+    Staged staged = mixed_trainer<Staged>(options, world, model());
+    expect_stated(staged, Staged::estimate(model(), options, world.size(), world.rank()).heap_bytes, world.size() == 1);
   }
 }
 

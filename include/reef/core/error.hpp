@@ -1,8 +1,10 @@
 #pragma once
 
 #include <concepts>
+#include <exception>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <reef/core/text.hpp>
 
@@ -31,6 +33,19 @@ public:
     requires(sizeof...(Pieces) > 0 && (std::constructible_from<TextPiece, const Pieces&> && ...))
   explicit Error(const Pieces&... pieces)
       : std::runtime_error(detail::without_zeros(concat(pieces...))) {}
+};
+
+/// What other code has thrown, an operator or a function that was given, of any type: the text says where, and what it said.
+class CausedError : public Error {
+public:
+  template <class... Pieces>
+  explicit CausedError(std::exception_ptr cause, const Pieces&... pieces) : Error(pieces...), cause_(std::move(cause)) {}
+
+  /// What was thrown itself, for those who act by its type: `std::rethrow_exception(error.cause())`.
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+
+private:
+  std::exception_ptr cause_;
 };
 
 /// An option, argument or environment variable that cannot be used. Nothing was changed.

@@ -2,11 +2,9 @@
 
 #include <concepts>
 #include <cstdint>
-#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
@@ -18,16 +16,9 @@ namespace reef::inline v0::graph {
 
 /// What an operator has thrown: the node, and its words; of one that a Trainer runs, also the rank, the micro-batch and its
 /// samples. What it was to write is unspecified.
-class OperatorError : public Error {
+class OperatorError : public CausedError {
 public:
-  template <class... Pieces>
-  explicit OperatorError(std::exception_ptr cause, const Pieces&... pieces) : Error(pieces...), cause_(std::move(cause)) {}
-
-  /// What the operator threw itself, for those who act by its type: `std::rethrow_exception(error.cause())`.
-  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
-
-private:
-  std::exception_ptr cause_;
+  using CausedError::CausedError;
 };
 
 /// What an operator knows when it states its signature: its inputs, not their values.

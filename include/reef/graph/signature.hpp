@@ -73,7 +73,8 @@ struct Share {
 /// | outputs                | the tensors that forward writes                                        |
 /// | saved                  | what forward keeps for backward beside its inputs and outputs          |
 /// | *_workspace            | bytes of scratch memory that one call needs, 64-byte aligned           |
-/// | heap_bytes             | memory of its own that a call takes and gives back: not in what is planned |
+/// | heap_bytes             | memory of its own that a call takes at most, what it keeps included: not in what is planned |
+/// | kept_heap_bytes        | of that what stays from a forward to its backward: of the last forward alone |
 /// | backward_reads_*       | whether backward reads the values of the inputs, of the outputs        |
 /// | forward_shares         | output may lie where input lies: forward then runs in place            |
 /// | gradient_shares        | the input's gradient may lie where the output's lies: backward in place |
@@ -91,6 +92,7 @@ struct Signature {
   Bytes forward_workspace = 0;
   Bytes backward_workspace = 0;
   Bytes heap_bytes = 0;
+  Bytes kept_heap_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
   bool backward_reads_inputs = true;

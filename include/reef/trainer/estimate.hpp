@@ -24,8 +24,9 @@ namespace reef::inline v0 {
 /// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device,    |
 /// |                 | and of a model that is swapped weights, gradients, optimizer state and     |
 /// |                 | stashes                                                                    |
-/// | heap_bytes      | what the operator that takes the most of the host's memory in a call takes there, beside   |
-/// |                 | all that is planned: of libtorch modules                                   |
+/// | heap_bytes      | memory of the device that operators take beside all that is planned: what all of    |
+/// |                 | this rank keep to their backwards, whatever the order of those, and the    |
+/// |                 | most that a call takes beside what it keeps. Of libtorch modules           |
 /// | flops           | forward, recomputation and backward of this rank's micro-batches, as the   |
 /// |                 | operators count; of a rule that takes whole matrices its products too      |
 /// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node     |
@@ -66,7 +67,7 @@ struct StepEstimate {
                   "\nworkspaces ", format_bytes(workspaces), "\nrest ", format_bytes(rest),
                   "\ndevice memory in all ", format_bytes(device_bytes), "\npinned host memory ",
                   format_bytes(host_bytes),
-                  heap_bytes > 0 ? concat("\nbeside these, of operators in a call ", format_bytes(heap_bytes)) : "",
+                  heap_bytes > 0 ? concat("\nbeside these, of operators ", format_bytes(heap_bytes)) : "",
                   "\nfloating-point operations ", flops, "\nsent ",
                   format_bytes(sent), " in ", messages, " messages",
                   steps > 1 ? concat(", both in ", steps, " steps") : "", "\n");
@@ -139,12 +140,17 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     const schedule::Storage& storage = program.storages[id];
     if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
   }
+  Bytes kept = 0;
+  Bytes called = 0;  // by the one that is called
   for (const int s : builder.segments()) {
     const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
     for (int n = segment.first; n < segment.last; ++n) {
-      result.heap_bytes = std::max(result.heap_bytes, builder.plan.dag->node_at(n).signature.heap_bytes);
+      const graph::Signature& of_node = builder.plan.dag->node_at(n).signature;
+      kept += of_node.kept_heap_bytes;
+      called = std::max(called, of_node.heap_bytes - std::min(of_node.heap_bytes, of_node.kept_heap_bytes));
     }
   }
+  result.heap_bytes = kept + called;
   add_arenas(result, training.placement);
   return result;
 }

@@ -25,8 +25,8 @@
 #include <reef/graph/signature.hpp>
 #include <reef/torch/detail/errors.hpp>
 #include <reef/torch/detail/forward.hpp>
-#include <reef/torch/detail/generator.hpp>
 #include <reef/torch/detail/shared_module.hpp>
+#include <reef/torch/next_batch.hpp>
 
 namespace reef::inline v0::torch::detail {
 
@@ -100,7 +100,6 @@ inline void copy_input(const AnyView& to, const at::Tensor& from, std::size_t i,
 /// Of training a micro-batch may be asked for again in the same step or the next one: its batch is kept until then.
 class Batches {
 public:
-  using Next = std::function<Tensors(std::uint64_t)>;
   using Weight = std::function<double(const Tensors&)>;
 
   enum class Use : std::uint8_t { training, evaluation };
@@ -111,14 +110,12 @@ public:
         seed_(Hash().add(seed).add(call_).value()), threads_(threads), weight_(std::move(weight)) {}
 
   /// Of the step to come, on this rank.
-  void begin(Next next, int rank) {
+  void begin(NextBatch next, int rank) {
+    begin(rank);
     next_ = std::move(next);
-    one_.reset();
-    rank_ = rank;
-    before_ = std::exchange(now_, {});
   }
   void begin(const Tensors& batch, int rank) {
-    begin(Next(), rank);
+    begin(rank);
     one_ = batch;
   }
   void forget() {
@@ -142,6 +139,13 @@ public:
   }
 
 private:
+  void begin(int rank) {
+    next_.reset();
+    one_.reset();
+    rank_ = rank;
+    before_ = std::exchange(now_, {});
+  }
+
   [[nodiscard]] std::string place_of(std::uint64_t number) const {
     return concat("on rank ", rank_, ", for micro-batch ", number);
   }
@@ -168,8 +172,7 @@ private:
                         "  fix: step(next), with a function that gives one batch after another.");
     }
     Tensors batch = told("function that gives batches", number, [&] {
-      const DefaultGenerator random(Hash().add(seed_).add(number).value());
-      return next_(number);
+      return (*next_)(number, Hash().add(seed_).add(number).value());
     });
     if (use_ == Use::evaluation) now_.clear();  // nobody asks again
     return now_.emplace(number, std::move(batch)).first->second;
@@ -181,7 +184,7 @@ private:
   std::uint64_t seed_;
   int threads_;
   Weight weight_;
-  Next next_;
+  std::optional<NextBatch> next_;
   std::optional<Tensors> one_;
   int rank_ = 0;
   std::map<std::uint64_t, Tensors> now_;

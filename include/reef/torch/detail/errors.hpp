@@ -2,29 +2,12 @@
 
 #include <exception>
 #include <string>
-#include <utility>
 
 #include <c10/util/Exception.h>
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::torch {
-
-/// What the function that gives batches, or that of their weights, has thrown: the rank, the micro-batch, and its words. Of the
-/// step nothing is known.
-class BatchError : public Error {
-public:
-  template <class... Pieces>
-  explicit BatchError(std::exception_ptr cause, const Pieces&... pieces) : Error(pieces...), cause_(std::move(cause)) {}
-
-  /// What the function threw itself: `std::rethrow_exception(error.cause())`.
-  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
-
-private:
-  std::exception_ptr cause_;
-};
-
-namespace detail {
+namespace reef::inline v0::torch::detail {
 
 /// What an exception of any type says; one of libtorch without the stack.
 inline std::string words_of(const std::exception_ptr& thrown) {
@@ -54,5 +37,4 @@ private:
   Side side_;
 };
 
-}  // namespace detail
-}  // namespace reef::inline v0::torch
+}  // namespace reef::inline v0::torch::detail

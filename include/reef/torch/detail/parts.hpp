@@ -112,10 +112,7 @@ struct Chain {
       names.push_back(known != parameters.end() ? known->name : parameter.name);
       if (known == parameters.end()) parameters.push_back(parameter);
     }
-    op.shared().kept_before = kept;
-    const int output = graph.add(std::move(name), op, std::move(inputs), std::move(names)).front();
-    kept += op.shared().kept_bytes;
-    return output;
+    return graph.add(std::move(name), op, std::move(inputs), std::move(names)).front();
   }
 
   /// Adds a part that is not the last.
@@ -144,7 +141,6 @@ struct Chain {
   Model graph;
   std::vector<int> batch;
   std::vector<Named> parameters;  ///< each once
-  Bytes kept = 0;                 ///< by the graphs of all modules so far
 };
 
 /// The chain of a Sequential's parts; where two parts can only be a node together, they are joined. Nothing, where one part is
