@@ -170,6 +170,10 @@ void train(const Settings& settings) {
   const int judged = settings.rounds * micro_batches * images;
   Progress progress;
   Standing standing{.steps = settings.steps};
+  const auto say_round = [&](std::int64_t done) {
+    if (speaks) progress.show(reef::concat("evaluates: ", done, " of ", settings.rounds, " rounds"));
+    return true;
+  };
   reef::run::LinkTable last;
   for (int step = 1; step <= settings.steps; ++step) {
     const reef::run::LinkTable before = trainer.links();
@@ -179,7 +183,7 @@ void train(const Settings& settings) {
     standing.seconds += result.seconds;
     if (step == 1) standing.first = result.seconds;
     if (step == 1 || step == settings.steps || step % settings.every == 0) {
-      const double loss = trainer.evaluate(settings.rounds), percent = percent_right(trainer.progress(), *right, judged);
+      const double loss = trainer.evaluate(settings.rounds, say_round), percent = percent_right(trainer.progress(), *right, judged);
       if (speaks) {
         std::printf("step %3d  loss %.4f  held out %.4f  %5.1f %% right  after %.2f s\n", step, result.loss, loss, percent,
                     standing.seconds);

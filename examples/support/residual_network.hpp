@@ -53,7 +53,7 @@ TORCH_MODULE(ResidualBlock);
 /// Cross-entropy that also counts, in evaluations alone, the images whose largest logit is that of their label.
 struct CountingCrossEntropy {
   static constexpr std::string_view kind = "CountingCrossEntropy";
-  std::shared_ptr<std::atomic<int>> right;  // of this process: rank 2 evaluates
+  std::shared_ptr<std::atomic<int>> right;  // in this process: of stages the last one counts
 
   reef::graph::Signature signature(const auto& call) const { return reef::nn::CrossEntropy{}.signature(call); }
   void forward(const auto& call) const {
@@ -68,6 +68,7 @@ struct CountingCrossEntropy {
   void backward(const auto& call) const { reef::nn::CrossEntropy{}.backward(call); }
 };
 
+/// The network, where to cut it, and how many images evaluations of this process got right.
 struct ResidualNetwork {
   reef::graph::Graph<reef::device::Host, float> graph{1};
   std::vector<int> cuts{};  // where the parts of ranks 1 and 2 begin
