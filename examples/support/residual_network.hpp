@@ -1,9 +1,14 @@
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numbers>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,8 +28,6 @@
 namespace reef_examples {
 
 constexpr int images = 8, classes = 10;  // images of a micro-batch
-
-using ResidualNetwork = reef::graph::Graph<reef::device::Host, float>;
 
 /// A convolution, and a batch norm by the mean and variance of the micro-batch: (B, in, H, W) to (B, out, H / stride, W / stride).
 inline torch::nn::Sequential convolution(int in, int out, int stride = 1, int size = 3) {
@@ -47,13 +50,39 @@ struct ResidualBlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(ResidualBlock);
 
-/// (B, 3, 32, 32) to (B, 10). `cuts`: where the parts of ranks 1 and 2 begin.
-inline ResidualNetwork residual_network(std::uint64_t seed, std::vector<int>& cuts) {
+/// Cross-entropy that also counts, in evaluations alone, the images whose largest logit is that of their label.
+struct CountingCrossEntropy {
+  static constexpr std::string_view kind = "CountingCrossEntropy";
+  std::shared_ptr<std::atomic<int>> right;  // in this process: of stages the last one counts
+
+  reef::graph::Signature signature(const auto& call) const { return reef::nn::CrossEntropy{}.signature(call); }
+  void forward(const auto& call) const {
+    reef::nn::CrossEntropy{}.forward(call);
+    if (call.training) return;
+    const auto logits = call.input(0).span();  // (B, classes)
+    for (int i = 0; i < images; ++i) {
+      const auto row = logits.subspan(static_cast<std::size_t>(i * classes), classes);
+      *right += std::max_element(row.begin(), row.end()) - row.begin() == call.integers(1).data()[i] ? 1 : 0;
+    }
+  }
+  void backward(const auto& call) const { reef::nn::CrossEntropy{}.backward(call); }
+};
+
+/// The network, where to cut it, and how many images evaluations of this process got right.
+struct ResidualNetwork {
+  reef::graph::Graph<reef::device::Host, float> graph{1};
+  std::vector<int> cuts{};  // where the parts of ranks 1 and 2 begin
+  std::shared_ptr<std::atomic<int>> right = std::make_shared<std::atomic<int>>(0);
+};
+
+/// (B, 3, 32, 32) to (B, 10).
+inline ResidualNetwork residual_network(std::uint64_t seed) {
   torch::manual_seed(seed);  // the same on all ranks
-  ResidualNetwork g(1);
+  ResidualNetwork network;
+  auto& [g, cuts, right] = network;
   const int x = g.input("images", {{images, 3, 32, 32}, reef::Element::float32});
   const int labels = g.input("labels", {{images}, reef::Element::int32});
-  const auto apply = [&g](const char* name, auto op, int in) { return g.add(name, std::move(op), {in})[0]; };
+  const auto apply = [&g = g](const char* name, auto op, int in) { return g.add(name, std::move(op), {in})[0]; };
   torch::nn::Sequential stem = convolution(3, 16);
   stem->push_back(torch::nn::ReLU());
   int y = apply("stem", reef::torch::Module(stem), x);
@@ -68,8 +97,8 @@ inline ResidualNetwork residual_network(std::uint64_t seed, std::vector<int>& cu
   y = apply("hidden", reef::nn::Linear{.features = 64}, y);
   y = apply("gelu", reef::nn::Gelu{}, y);
   y = apply("head", reef::nn::Linear{.features = classes}, y);
-  g.loss(g.add("loss", reef::nn::CrossEntropy{}, {y, labels})[0]);
-  return g;
+  g.loss(g.add("loss", CountingCrossEntropy{right}, {y, labels})[0]);
+  return network;
 }
 
 /// Stripes at the angle of the image's class, of a random colour and beginning anywhere, under noise. An image and its negative are
