@@ -154,20 +154,11 @@ must() {
 
 write_reports() { "$python" bench/gpu_report.py --build "$build" --results "$results" || true; }
 
-# The folder of this python's PyTorch, if it was built with CUDA: its libtorch compiles what stands on one. Programs that were
-# carried were built where there was none.
-torch_folder() {
-  [ ! -d "$carry/programs" ] || return 0
-  "$python" -c 'import os, torch; print(os.path.dirname(torch.__file__) if torch.version.cuda else "")' 2>/dev/null || true
-}
-
 configure() {  # what else cmake is told
-  torch=$(torch_folder)
-  [ -z "$torch" ] || set -- -DREEF_ENABLE_TORCH=ON "-DREEF_TORCH_INCLUDE_DIR=$torch/include" "$@"
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
     -DCMAKE_CUDA_FLAGS_RELEASE="-Xcompiler=-O2 -DNDEBUG" -DREEF_ENABLE_CUDA=ON -DREEF_BUILD_TESTS=ON \
     -DREEF_BUILD_BENCH=ON -DREEF_BUILD_EXAMPLES=OFF -DREEF_CHECK_HEADERS=OFF -DREEF_ALL_CUDA_TESTS=ON \
-    -DCMAKE_PREFIX_PATH="$carry/usr" -DCMAKE_LIBRARY_PATH="$libraries${torch:+;$torch/lib}" \
+    -DCMAKE_PREFIX_PATH="$carry/usr" -DCMAKE_LIBRARY_PATH="$libraries" \
     -DGTest_DIR="$libraries/cmake/GTest" -Dbenchmark_DIR="$libraries/cmake/benchmark" \
     -DBOOST_ROOT="$carry/usr" -DBoost_NO_BOOST_CMAKE=ON -DBoost_INCLUDE_DIR="$carry/usr/include" \
     -DREEF_MPICC_OPENMPI="$carry/usr/bin/mpicc.openmpi" -DMPIEXEC_EXECUTABLE="$carry/usr/bin/mpiexec.openmpi" \
@@ -243,6 +234,38 @@ has() {
   case " $benches " in *" $1 "*) return 0 ;; *) return 1 ;; esac
 }
 
+# The folder of this python's libtorch with CUDA, or why there is none that can be used.
+torch_folder() {
+  [ ! -d "$carry/programs" ] || { echo "no: what was carried has no headers ('prepare' alone leaves them)"; return; }
+  "$python" -c '
+import os
+try:
+    import torch
+    print("no: PyTorch has no CUDA" if not torch.version.cuda else "no: PyTorch has the C++ ABI of before 2015"
+          if not torch.compiled_with_cxx11_abi() else os.path.dirname(torch.__file__))
+except ImportError as error:
+    print("no:", error)'
+}
+
+# Modules of libtorch on a GPU, in a build folder of their own: what is wrong with PyTorch is wrong here alone.
+run_torch() {
+  torch=$(torch_folder)
+  case $torch in no:*) say "modules on a GPU are left out: ${torch#no: }."; return ;; esac
+  own=$build/torch
+  # Its cuBLAS is that of its own packages, which the toolkit's must not come before.
+  for folder in "$torch"/../nvidia/*/lib "$torch/lib"; do
+    [ ! -d "$folder" ] || LD_LIBRARY_PATH=$folder:$LD_LIBRARY_PATH
+  done
+  step torch_configure 60 sh "$0" --configure-torch "$torch"
+  [ "$(cat "$build/done/torch_configure")" = 0 ] || return 0
+  step torch_build 150 cmake --build "$own" -j "$jobs" --target torch_cuda_test torch_cuda_data_parallel_bench
+  [ "$(cat "$build/done/torch_build")" = 0 ] || return 0
+  for ranks in 1 2; do
+    step "test_torch.cuda.p$ranks" 60 ctest --test-dir "$own" -V --timeout 240 -R "^torch[.]cuda[.]p$ranks\$"
+  done
+  step torch_bench 120 sh -c "'$own/bench/torch_cuda_data_parallel_bench' >'$build/torch.json'"
+}
+
 run_all() {
   mkdir -p "$build/done" "$results"
   until=$(($(date +%s) + seconds))
@@ -256,10 +279,6 @@ run_all() {
   command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
   use_carried
   export card
-  if [ -n "$(torch_folder)" ]; then
-    tests="$tests${TESTS-" torch.cuda"}"
-    benches="$benches${BENCHES-" torch_cuda_data_parallel"}"
-  fi
   jobs=$(getconf _NPROCESSORS_ONLN)
   programs=$build/bench
   if [ -d "$carry/programs" ]; then
@@ -286,9 +305,6 @@ run_all() {
     step compress_cuda_top_k 60 "$python" bench/compress/cuda_top_k.py --ours "$build/compress_cuda_codecs.json" \
       --out "$build/compress_cuda_top_k.json"
   fi
-  if has torch_cuda_data_parallel; then
-    step bench_torch 120 sh -c "'$programs/torch_cuda_data_parallel_bench' >'$build/torch.json'"
-  fi
   for model in b256 b50k gpt2; do
     for precision in fp32 bf16; do
       has peers_gpt_reef_cuda || continue
@@ -302,6 +318,7 @@ run_all() {
     step swap 300 "$python" bench/swap/measured.py --cuda --program "$programs/swap_cuda_step_bench" \
       --models 12x12x768,50257,1024,4 --share 0.5 --links 0:checked --counts 1 4 --rounds 5 --seconds 60 --out "$build/gpu_swap.md"
   fi
+  if [ -z "${TESTS:-}${BENCHES:-}" ]; then run_torch; fi
   write_reports
   failed=0
   for done in "$build"/done/*; do [ "$(cat "$done")" = 0 ] || { say "failed: $(basename "$done")"; failed=1; }; done
@@ -360,6 +377,7 @@ while [ $# -gt 0 ]; do
       architecture=${1:?build needs an architecture, as 90} ;;
     --entry) shift; command=entry; entry=${1:?--entry needs a name} ;;
     --configure) command=configure ;;
+    --configure-torch) shift; command=configure-torch; torch=${1:?--configure-torch needs the folder of a libtorch} ;;
     --command) shift; hidden_command=${1:?--command needs a command} ;;
     --seconds) shift; seconds=${1:?--seconds needs a number} ;;
     --results) shift; results=${1:?--results needs a folder} ;;
@@ -379,6 +397,10 @@ case $command in
     REEF_GPU_HIDDEN=yes exec unshare --mount --propagation private sh "$0" rehearse --seconds "$seconds" \
       --results "$results" ${hidden_command:+--command "$hidden_command"} ;;
   configure) use_carried; configure ;;
+  configure-torch)
+    use_carried
+    build=$build/torch
+    configure -DREEF_ENABLE_TORCH=ON "-DREEF_TORCH_LIBRARY=$torch/lib/libtorch.so" ;;
   build) build ;;
   entry) run_entry "$entry" ;;
   run) run_all ;;

@@ -106,18 +106,20 @@ endmacro()
 macro(reef_find_torch)
   if(NOT TARGET reef::libtorch)
     find_library(REEF_TORCH_LIBRARY torch)
-    find_library(REEF_TORCH_CPU_LIBRARY torch_cpu)
-    find_library(REEF_C10_LIBRARY c10)
-    find_library(REEF_TORCH_CUDA_LIBRARY torch_cuda)
-    find_library(REEF_C10_CUDA_LIBRARY c10_cuda)
-    find_path(REEF_TORCH_INCLUDE_DIR torch/csrc/api/include/torch/version.h)
+    # The rest of it lies beside: parts of two would not go together.
+    get_filename_component(reef_torch_folder "${REEF_TORCH_LIBRARY}" DIRECTORY)
+    find_library(REEF_TORCH_CPU_LIBRARY torch_cpu PATHS "${reef_torch_folder}" NO_DEFAULT_PATH)
+    find_library(REEF_C10_LIBRARY c10 PATHS "${reef_torch_folder}" NO_DEFAULT_PATH)
+    find_library(REEF_TORCH_CUDA_LIBRARY torch_cuda PATHS "${reef_torch_folder}" NO_DEFAULT_PATH)
+    find_library(REEF_C10_CUDA_LIBRARY c10_cuda PATHS "${reef_torch_folder}" NO_DEFAULT_PATH)
+    find_path(REEF_TORCH_INCLUDE_DIR torch/csrc/api/include/torch/version.h HINTS "${reef_torch_folder}/../include")
     mark_as_advanced(REEF_TORCH_LIBRARY REEF_TORCH_CPU_LIBRARY REEF_C10_LIBRARY REEF_TORCH_INCLUDE_DIR
                      REEF_TORCH_CUDA_LIBRARY REEF_C10_CUDA_LIBRARY)
     if(REEF_TORCH_LIBRARY AND REEF_TORCH_CPU_LIBRARY AND REEF_C10_LIBRARY AND REEF_TORCH_INCLUDE_DIR)
       file(STRINGS "${REEF_TORCH_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h" REEF_TORCH_VERSION
         REGEX "define TORCH_VERSION_MAJOR ")
       string(REGEX MATCH "[0-9]+" REEF_TORCH_VERSION "${REEF_TORCH_VERSION}")
-      if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR REEF_TORCH_VERSION GREATER_EQUAL 2)
+      if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR NOT REEF_TORCH_VERSION EQUAL 1)  # newer ones say it elsewhere
         add_library(reef::libtorch INTERFACE IMPORTED GLOBAL)
         target_link_libraries(reef::libtorch INTERFACE
           "${REEF_TORCH_LIBRARY}" "${REEF_TORCH_CPU_LIBRARY}" "${REEF_C10_LIBRARY}")
