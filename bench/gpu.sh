@@ -154,11 +154,20 @@ must() {
 
 write_reports() { "$python" bench/gpu_report.py --build "$build" --results "$results" || true; }
 
+# The folder of this python's PyTorch, if it was built with CUDA: its libtorch compiles what stands on one. Programs that were
+# carried were built where there was none.
+torch_folder() {
+  [ ! -d "$carry/programs" ] || return 0
+  "$python" -c 'import os, torch; print(os.path.dirname(torch.__file__) if torch.version.cuda else "")' 2>/dev/null || true
+}
+
 configure() {  # what else cmake is told
+  torch=$(torch_folder)
+  [ -z "$torch" ] || set -- -DREEF_ENABLE_TORCH=ON "-DREEF_TORCH_INCLUDE_DIR=$torch/include" "$@"
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
     -DCMAKE_CUDA_FLAGS_RELEASE="-Xcompiler=-O2 -DNDEBUG" -DREEF_ENABLE_CUDA=ON -DREEF_BUILD_TESTS=ON \
     -DREEF_BUILD_BENCH=ON -DREEF_BUILD_EXAMPLES=OFF -DREEF_CHECK_HEADERS=OFF -DREEF_ALL_CUDA_TESTS=ON \
-    -DCMAKE_PREFIX_PATH="$carry/usr" -DCMAKE_LIBRARY_PATH="$libraries" \
+    -DCMAKE_PREFIX_PATH="$carry/usr" -DCMAKE_LIBRARY_PATH="$libraries${torch:+;$torch/lib}" \
     -DGTest_DIR="$libraries/cmake/GTest" -Dbenchmark_DIR="$libraries/cmake/benchmark" \
     -DBOOST_ROOT="$carry/usr" -DBoost_NO_BOOST_CMAKE=ON -DBoost_INCLUDE_DIR="$carry/usr/include" \
     -DREEF_MPICC_OPENMPI="$carry/usr/bin/mpicc.openmpi" -DMPIEXEC_EXECUTABLE="$carry/usr/bin/mpiexec.openmpi" \
@@ -247,6 +256,10 @@ run_all() {
   command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
   use_carried
   export card
+  if [ -n "$(torch_folder)" ]; then
+    tests="$tests${TESTS-" torch.cuda"}"
+    benches="$benches${BENCHES-" torch_cuda_data_parallel"}"
+  fi
   jobs=$(getconf _NPROCESSORS_ONLN)
   programs=$build/bench
   if [ -d "$carry/programs" ]; then
@@ -272,6 +285,9 @@ run_all() {
   if has compress_cuda_codecs && [ -s "$build/compress_cuda_codecs.json" ]; then
     step compress_cuda_top_k 60 "$python" bench/compress/cuda_top_k.py --ours "$build/compress_cuda_codecs.json" \
       --out "$build/compress_cuda_top_k.json"
+  fi
+  if has torch_cuda_data_parallel; then
+    step bench_torch 120 sh -c "'$programs/torch_cuda_data_parallel_bench' >'$build/torch.json'"
   fi
   for model in b256 b50k gpt2; do
     for precision in fp32 bf16; do

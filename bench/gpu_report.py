@@ -74,6 +74,23 @@ def peers(build):
     return [*lines, "", f"PyTorch {version}."]
 
 
+def torch(build):
+    path = build / "torch.json"
+    rows = [line for line in path.read_text().splitlines() if line] if path.exists() else []
+    if not rows:
+        return []
+    lines = head("libtorch modules on a GPU", build) + [
+        "reef::torch::data_parallel under Zero1 on one rank, beside the loop of libtorch's own with torch::optim::AdamW, in one process,",
+        "in turns; medians.", ""]
+    if rows[0].startswith("skipped"):
+        return lines + [rows[0]]
+    lines += ["| module | Reef, ms a step | libtorch, ms a step | libtorch's time over ours | losses after the last step |", "|---|--:|--:|--:|---|"]
+    for row in map(json.loads, rows):
+        lines.append(f"| {row['module']} | {1e3 * row['reef_s']:.2f} | {1e3 * row['libtorch_s']:.2f} | "
+                     f"**{row['libtorch_s'] / row['reef_s']:.2f}** | {row['reef_loss']:.4f}, {row['libtorch_loss']:.4f} |")
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, required=True)
@@ -93,6 +110,7 @@ def main():
         "gpu_top_k": google(build, "compress_cuda_top_k", "Top-k on a GPU beside PyTorch",
                             "Bytes of the numbers. One process after the other: both end with what was selected on the host."),
         "gpu_peers": peers(build),
+        "gpu_torch": torch(build),
     }
     options.results.mkdir(parents=True, exist_ok=True)
     for name, lines in tables.items():

@@ -108,8 +108,11 @@ macro(reef_find_torch)
     find_library(REEF_TORCH_LIBRARY torch)
     find_library(REEF_TORCH_CPU_LIBRARY torch_cpu)
     find_library(REEF_C10_LIBRARY c10)
+    find_library(REEF_TORCH_CUDA_LIBRARY torch_cuda)
+    find_library(REEF_C10_CUDA_LIBRARY c10_cuda)
     find_path(REEF_TORCH_INCLUDE_DIR torch/csrc/api/include/torch/version.h)
-    mark_as_advanced(REEF_TORCH_LIBRARY REEF_TORCH_CPU_LIBRARY REEF_C10_LIBRARY REEF_TORCH_INCLUDE_DIR)
+    mark_as_advanced(REEF_TORCH_LIBRARY REEF_TORCH_CPU_LIBRARY REEF_C10_LIBRARY REEF_TORCH_INCLUDE_DIR
+                     REEF_TORCH_CUDA_LIBRARY REEF_C10_CUDA_LIBRARY)
     if(REEF_TORCH_LIBRARY AND REEF_TORCH_CPU_LIBRARY AND REEF_C10_LIBRARY AND REEF_TORCH_INCLUDE_DIR)
       file(STRINGS "${REEF_TORCH_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h" REEF_TORCH_VERSION
         REGEX "define TORCH_VERSION_MAJOR ")
@@ -120,6 +123,11 @@ macro(reef_find_torch)
           "${REEF_TORCH_LIBRARY}" "${REEF_TORCH_CPU_LIBRARY}" "${REEF_C10_LIBRARY}")
         target_include_directories(reef::libtorch SYSTEM INTERFACE
           "${REEF_TORCH_INCLUDE_DIR}" "${REEF_TORCH_INCLUDE_DIR}/torch/csrc/api/include")
+        if(REEF_TORCH_CUDA_LIBRARY AND REEF_C10_CUDA_LIBRARY)
+          # No name of it is used: it makes itself known when it is loaded.
+          target_link_libraries(reef::libtorch INTERFACE "${REEF_C10_CUDA_LIBRARY}"
+            "-Wl,--push-state,--no-as-needed,${REEF_TORCH_CUDA_LIBRARY},--pop-state")
+        endif()
       endif()
     endif()
   endif()

@@ -32,7 +32,7 @@ struct GptBlockImpl : torch::nn::Module {
     const auto parts = c_attn(in).view({B, T, 3, heads, C / heads}).permute({2, 0, 3, 1, 4});  // (3, B, H, T, C/H)
     const auto q = parts[0], k = parts[1], v = parts[2];
     const auto scores = q.matmul(k.transpose(-2, -1)) / std::sqrt(static_cast<double>(C / heads));
-    const auto later = torch::ones({T, T}, torch::kBool).triu(1);
+    const auto later = torch::ones({T, T}, in.options().dtype(torch::kBool)).triu(1);
     const auto p = torch::softmax(scores.masked_fill(later, -std::numeric_limits<double>::infinity()), -1);
     return p.matmul(v).transpose(1, 2).reshape({B, T, C});
   }

@@ -17,7 +17,7 @@
 
 #include "../support/small_gpt.hpp"
 #include "counting_allocator.hpp"
-#include "gpt_block.hpp"
+#include "mixed_model.hpp"
 
 // Models of native operators and of libtorch modules, trained on several ranks.
 
@@ -50,29 +50,10 @@ using Whole = Trainer<optim::Ddp<optim::AdamW>>;
 using Staged = Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>;
 using Model = graph::Graph<device::Host, float>;
 
-/// A small GPT: its layers are torch, native with a tail of torch, and torch; a module that has two inputs and outputs joins
-/// the last ones. The embedding is the head too.
 Model mixed_model(std::uint64_t seed = 3, const torch_modules::Fuse& fuse = nullptr, const torch::ModuleOptions& options = {}) {
-  const nn::GptConfig config = small_config();
-  const std::int64_t C = config.channels;
-  ::torch::manual_seed(seed);
-  Model g(1);
-  const int tokens = g.input("tokens", {{config.batch, config.context}, Element::int32});
-  const int targets = g.input("targets", {{config.batch, config.context}, Element::int32});
-  const auto apply = [&](const char* name, auto op, std::vector<int> in) { return g.add(name, std::move(op), std::move(in))[0]; };
-  int x = g.add("embedding", nn::Embedding{config.vocabulary, config.context, C}, {tokens}, {"wte", "wpe"})[0];
-  x = apply("block.0", torch::Module(torch_modules::GptBlock(C, config.heads, 0.1), options), {x});
-  int y = apply("ln", nn::LayerNorm{}, {x});
-  y = apply("fc", nn::Linear{.features = C}, {y});
-  y = apply("drop", nn::Dropout{0.1F}, {y});
-  y = apply("act", torch::Module(::torch::nn::GELU(), options), {y});
-  x = apply("residual", nn::Add{}, {x, y});
-  if (!fuse.is_empty()) x = apply("fuse", torch::Module(fuse), {x});
-  x = apply("block.1", torch::Module(torch_modules::GptBlock(C, config.heads, 0.2), options), {x});
-  x = apply("ln_f", torch::Module(::torch::nn::LayerNorm(::torch::nn::LayerNormOptions({C})), options), {x});
-  const int logits = g.add("head", nn::Linear{config.vocabulary, false, nn::Transpose::yes}, {x}, {"wte"})[0];
-  g.loss(g.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
-  return g;
+  return MixedModel<device::Host>{.seed = seed, .options = options}([&](Model& g, int x) {
+    return fuse.is_empty() ? x : g.add("fuse", torch::Module(fuse), {x})[0];
+  });
 }
 
 template <class TrainerType>

@@ -178,9 +178,10 @@ protected:
       const bool planned = is_replanned(options, traffic, own);
       replans = replans || planned;
       form.bytes = [own, ratios = form.ratios, ramp, planned, least = detail::least_ratio(plan)](int index, std::int64_t n) {
+        const auto at = static_cast<std::size_t>(index);
+        const bool undecided = planned && (at >= ratios.size() || ratios[at] == 0);
         if constexpr (codec::has_ratio<Own>) {
-          const auto at = static_cast<std::size_t>(index);
-          if (planned && (at >= ratios.size() || ratios[at] == 0)) return detail::most_bytes_at_any_ratio(ramp, own, least, n);
+          if (undecided) return detail::most_bytes_at_any_ratio(ramp, own, least, n);
         }
         return ramp.most_bytes(with_ratio_of(own, ratios, index), n);
       };

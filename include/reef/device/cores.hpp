@@ -21,6 +21,16 @@ CoreSet own_cores();
 /// \endcode
 inline int available_cores() { return static_cast<int>(own_cores().count()); }
 
+/// The threads that kernels of a device with these options use: 1 where they are the device's own.
+template <class Options>
+int threads_of(const Options& options) {
+  if constexpr (requires { options.threads; }) {
+    return options.threads > 0 ? options.threads : available_cores();
+  } else {
+    return 1;
+  }
+}
+
 /// What is wrong when `threads` threads are asked of a process that was bound to fewer cores, in one
 /// line; "" when nothing is, or when the machine itself has no more cores.
 std::string binding_complaint(int threads);

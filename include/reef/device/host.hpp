@@ -101,7 +101,7 @@ public:
   explicit Host(Options options)
       : options_(checked(options)),
         ledger_("the host device", options.memory_bytes),
-        pool_(options.threads > 0 ? options.threads : available_cores()) {
+        pool_(threads_of(options)) {
     warn_of_binding(options.threads);
   }
   Host(const Host&) = delete;

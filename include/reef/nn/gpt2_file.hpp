@@ -248,12 +248,12 @@ private:
                "write it again as F32, F16, BF16 or F64");
       }
       if (!detail::fits_gpt2(stored, parameter, wanted)) {
+        const std::span<const std::int64_t> expected = io::detail::extents_of(wanted, extents);
         refuse(found->file->path(),
                concat("tensor '", stored.name, "' is ", stored.dtype, " ",
                       io::detail::shape_text(stored.shape), ", the model's is ",
                       name_of(parameter.spec.element), " ", wanted.text()),
-               std::ranges::equal(stored.shape | std::views::reverse,
-                                  io::detail::extents_of(wanted, extents))
+               std::equal(stored.shape.rbegin(), stored.shape.rend(), expected.begin(), expected.end())
                    ? "transpose it: a GPT-2's projections are (in, out)"
                    : "give the model the file's channels, vocabulary and context");
       }

@@ -19,9 +19,10 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
-#include <reef/device/host.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/torch/detail/batches.hpp>
 #include <reef/torch/detail/parts.hpp>
+#include <reef/torch/detail/place.hpp>
 #include <reef/torch/module.hpp>
 #include <reef/torch/next_batch.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -60,8 +61,9 @@ public:
   using T = typename TrainerType::T;
   using Sum = typename TrainerType::Sum;
 
-  static_assert(std::is_same_v<typename TrainerType::Device, device::Host>,
-                "reef::torch::data_parallel: a libtorch module runs in host memory.\n  fix: no policy of another device.");
+  static_assert(detail::has_place<typename TrainerType::Device>,
+                "reef::torch::data_parallel: libtorch does not know this device.\n"
+                "  fix: device::Host, or device::Cuda with reef/torch/cuda.hpp.");
   static_assert(std::is_same_v<typename TrainerType::Pipeline, pipeline::Single>,
                 "reef::torch::data_parallel: every rank has the whole module.\n"
                 "  fix: no pipeline policy, or a Trainer of a graph of reef::torch::Module.");
@@ -137,11 +139,11 @@ public:
       }
       const detail::Named* const parameter = parameter_of(*own);
       if (parameter == nullptr) {
-        if (!at::equal(entry.value().to(own->scalar_type()), *own)) fail(entry.key(), "is a constant of the module, with other values.");
+        if (!at::equal(entry.value().to(own->options()), *own)) fail(entry.key(), "is a constant of the module, with other values.");
         continue;
       }
       const StateDict::Item*& known = found[static_cast<std::size_t>(parameter - parameters_.data())];
-      if (known != nullptr && !at::equal(known->value(), entry.value())) {
+      if (known != nullptr && !at::equal(known->value(), entry.value().to(known->value().device()))) {
         fail(entry.key(), concat("is the parameter '", known->key(), "' by another name, with other values."));
       }
       known = &entry;
@@ -180,8 +182,7 @@ private:
     ModuleOptions of_module = options.module;
     of_module.keeps_graph = of_module.keeps_graph.value_or(true);
     auto chain = detail::chain_of<typename TrainerType::Model>(
-        module_, loss, example, element_of<Sum>, options.device.threads > 0 ? options.device.threads : device::available_cores(),
-        of_module, options.node_bytes > 0 ? options.node_bytes : eighth);
+        module_, loss, example, element_of<Sum>, device::threads_of(options.device), of_module, options.node_bytes > 0 ? options.node_bytes : eighth);
     parameters_ = std::move(chain.parameters);
     const auto source = [](const std::shared_ptr<detail::Batches>& batches) {
       return [batches](std::uint64_t first_sample, std::span<const AnyView> inputs) { return batches->fill(first_sample, inputs); };
@@ -210,7 +211,7 @@ private:
   /// A copy of its committed values, in the module's type. Once they are gathered.
   [[nodiscard]] at::Tensor learnt(const detail::Named& parameter) const {
     std::vector<Sum> values = trainer_->parameter(parameter.name);
-    return at::from_blob(values.data(), parameter.original.sizes(), type).to(parameter.original.scalar_type(), false, true);
+    return at::from_blob(values.data(), parameter.original.sizes(), type).to(parameter.original.options(), false, true);
   }
 
   std::shared_ptr<M> module_;

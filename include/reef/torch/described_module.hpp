@@ -14,10 +14,10 @@
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
-#include <reef/device/host.hpp>
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/torch/detail/errors.hpp>
+#include <reef/torch/detail/place.hpp>
 #include <reef/torch/module.hpp>
 
 namespace reef::inline v0::torch {
@@ -58,8 +58,9 @@ public:
 
   explicit DescribedModule(Description description = {}) : Description(std::move(description)) {}
 
-  template <real T>
-  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
+  template <class Device, real T>
+    requires detail::has_place<Device>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     if (!module_) module_.emplace(made(call.node));
     graph::Signature result = module_->signature(call);
     // Modules of other attributes may print alike.

@@ -25,6 +25,7 @@
 #include <reef/torch/detail/errors.hpp>
 #include <reef/torch/detail/forward.hpp>
 #include <reef/torch/detail/meter.hpp>
+#include <reef/torch/detail/place.hpp>
 #include <reef/torch/detail/shared_module.hpp>
 #include <reef/torch/detail/trial.hpp>
 
@@ -37,8 +38,12 @@ struct ModuleOptions {
 
   /// The autograd graph of the last forward is kept, with the tensors that it saves, until the backward of the same
   /// micro-batch, which then need not call the module again. The bits are the same. Of a module whose parameters are of the
-  /// type that is computed in: fp64 in an fp64 graph, else fp32. Unless it is said: under data_parallel alone.
+  /// type that is computed in, fp64 in an fp64 graph, else fp32, and on its device. Unless it is said: under data_parallel alone.
   std::optional<bool> keeps_graph{};
+
+  /// On a GPU: libtorch refuses operations that may give other bits at a second call. Its products want the environment
+  /// variable CUBLAS_WORKSPACE_CONFIG to be :4096:8. Without, the laws of bits do not hold.
+  bool deterministic = true;
 };
 
 /// A libtorch module as an operator.
@@ -53,6 +58,7 @@ struct ModuleOptions {
 /// | modes      | training as each submodule was given: one in eval() stays so; evaluations are in eval() |
 /// | decay      | of parameters with two axes or more                                                     |
 /// | bf16       | weights and inputs are widened: the module computes in fp32                             |
+/// | device     | the graph's: device::Host, or device::Cuda where reef/torch/cuda.hpp is included. It is tried where its tensors lie |
 /// | random     | libtorch's default generator begins each call with a number of the key: seed, sample, node; backward draws as forward did |
 /// | threads    | ModuleOptions::threads, whatever the device has                                         |
 /// | memory     | saves its inputs alone. The tensors of a call are outside the exact peak: Signature::heap_bytes has     |
@@ -100,12 +106,15 @@ public:
     };
     shared_->module = std::move(module);
     shared_->threads = options.threads;
+    shared_->deterministic = options.deterministic;
     collect();
   }
 
   /// Calls the module twice, with autograd and without, with made-up inputs: normal numbers, and integers that are 0.
-  template <real T>
-  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
+  template <class Device, real T>
+    requires detail::has_place<Device>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    require_reachable<Device>();
     std::optional<detail::Trial> trial;
     try {
       named([&] { trial.emplace(*shared_, call.node, call.inputs, computes_in<T>, std::is_same_v<T, Bfloat16>); });
@@ -125,18 +134,21 @@ public:
     result.forward_flops = trial->flops();
     result.backward_flops = 3 * trial->flops();
     result.heap_bytes = trial->heap_bytes();
-    result.kept_heap_bytes = keeps_graph<T>() ? trial->kept_bytes() : 0;
+    const bool kept = shared_->device.type() == detail::Place<Device>::type && keeps_graph<T>(shared_->device);
+    result.kept_heap_bytes = kept ? trial->kept_bytes() : 0;
     return result;
   }
 
-  template <real T>
-  void forward(const graph::ForwardCall<device::Host, T>& call) const {
-    named([&] { call.lane.parallel(1, [&](std::int64_t /*part*/) { run_forward(call); }); });
+  template <class Device, real T>
+    requires detail::has_place<Device>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    named([&] { detail::Place<Device>::run(call.lane, [&](at::Device device) { run_forward(call, device); }); });
   }
 
-  template <real T>
-  void backward(const graph::BackwardCall<device::Host, T>& call) const {
-    named([&] { call.lane.parallel(1, [&](std::int64_t /*part*/) { run_backward(call); }); });
+  template <class Device, real T>
+    requires detail::has_place<Device>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    named([&] { detail::Place<Device>::run(call.lane, [&](at::Device device) { run_backward(call, device); }); });
   }
 
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
@@ -161,7 +173,7 @@ private:
     for (const auto& entry : shared_->module->named_parameters()) {
       const at::Tensor& tensor = entry.value();
       if (!tensor.defined() || !is_new(tensor)) continue;
-      require_on_host(entry.key(), tensor);
+      require_with_others(entry.key(), tensor, seen.size() == 1);
       if (!tensor.is_contiguous()) {
         throw ShapeError("reef::torch: the parameter '", entry.key(), "' of ", name(), " is not contiguous.\n  fix: contiguous().");
       }
@@ -171,15 +183,28 @@ private:
     for (const auto& entry : shared_->module->named_buffers()) {
       const at::Tensor& tensor = entry.value();
       if (!tensor.defined() || !is_new(tensor)) continue;
-      require_on_host(entry.key(), tensor);
+      require_with_others(entry.key(), tensor, seen.size() == 1);
       shared_->constants.push_back({entry.key(), tensor, tensor.variable_data()});
     }
   }
 
-  void require_on_host(const std::string& which, const at::Tensor& tensor) const {
-    if (tensor.device().is_cpu() && tensor.layout() == at::kStrided) return;
-    throw ShapeError("reef::torch: the tensor '", which, "' of ", name(), " is not a dense tensor in host memory.\n",
-                     "  fix: module->to(torch::kCPU); Reef's own operators run on a GPU.");
+  /// All lie on the device of the first.
+  void require_with_others(const std::string& which, const at::Tensor& tensor, bool first) const {
+    if (tensor.layout() != at::kStrided) {
+      throw ShapeError("reef::torch: the tensor '", which, "' of ", name(), " is not dense.\n  fix: to_dense().");
+    }
+    if (first) shared_->device = tensor.device();
+    if (tensor.device() == shared_->device) return;
+    throw ShapeError("reef::torch: the tensor '", which, "' of ", name(), " lies on ", tensor.device().str(), ", the first on ",
+                     shared_->device.str(), ".\n  fix: one device, by module->to().");
+  }
+
+  /// The module is tried where its tensors lie: in host memory, or on a device that a graph's lanes compute on.
+  template <class Device>
+  void require_reachable() const {
+    if (shared_->device.is_cpu() || shared_->device.type() == detail::Place<Device>::type) return;
+    throw ShapeError("reef::torch: the tensors of ", name(), " lie on ", shared_->device.str(), ", and the graph computes on a ", Device::name,
+                     ".\n  fix: module->to(torch::kCPU), or a graph of that device.");
   }
 
   /// What decides the results beside inputs and parameters: how the module prints itself, its constants, and threads.
@@ -192,17 +217,17 @@ private:
     for (const detail::Named& constant : shared_->constants) {
       constants.add(constant.name).add(detail::hash_of(constant.original));
     }
-    return concat(text, ", constants ", constants.value(), ", threads ", options_.threads);
+    return concat(text, ", constants ", constants.value(), ", threads ", options_.threads, options_.deterministic ? "" : ", not deterministic");
   }
 
-  static at::Tensor input_of(const AnyView& view, at::ScalarType type) {
-    const at::Tensor tensor = detail::tensor_of(view);
+  static at::Tensor input_of(const AnyView& view, at::Device device, at::ScalarType type) {
+    const at::Tensor tensor = detail::tensor_of(view, device);
     if (view.element() == Element::int32) return tensor.to(at::kLong);
     return view.element() == Element::uint8 ? tensor : tensor.to(type);
   }
 
-  static void write(const AnyView& to, const at::Tensor& gradient, bool accumulate) {
-    at::Tensor target = detail::tensor_of(to);
+  static void write(const AnyView& to, at::Device device, const at::Tensor& gradient, bool accumulate) {
+    at::Tensor target = detail::tensor_of(to, device);
     if (gradient.defined()) {
       const at::Tensor shaped = gradient.reshape(target.sizes());
       accumulate ? target.add_(shaped) : target.copy_(shaped);
@@ -229,11 +254,11 @@ private:
     return graph::OperatorError(std::current_exception(), name(), ": ", detail::words_of(std::current_exception()));
   }
 
-  template <real T>
-  void run_forward(const graph::ForwardCall<device::Host, T>& call) const {
+  template <class Device, real T>
+  void run_forward(const graph::ForwardCall<Device, T>& call, at::Device device) const {
     const Meter heap = meter();
-    const detail::Call module(*shared_, call.training, call.key, computes_in<T>, call.parameters);
-    const bool keeps = call.training && keeps_graph<T>();
+    const detail::Call module(*shared_, {call.training, call.key, computes_in<T>, device}, call.parameters);
+    const bool keeps = call.training && keeps_graph<T>(device);
     drop(shared_->kept, heap);
     const Bytes before = heap == nullptr ? 0 : heap->now();
     Tensors inputs;
@@ -241,22 +266,22 @@ private:
     {
       const ::torch::AutoGradMode gradients(keeps);
       for (const AnyView& view : call.inputs) {
-        inputs.push_back(input_of(view, computes_in<T>));
+        inputs.push_back(input_of(view, device, computes_in<T>));
         if (keeps && inputs.back().is_floating_point()) inputs.back().set_requires_grad(true);
       }
       outputs = module(inputs);
     }
     require_outputs(outputs, call.outputs);
     const ::torch::NoGradGuard no_gradients;
-    for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], outputs[i].detach(), false);
+    for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], device, outputs[i].detach(), false);
     require_within(heap, "forward");
     if (keeps) shared_->kept = {call.key, detail::places_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now() - before};
   }
 
-  template <real T>
-  void run_backward(const graph::BackwardCall<device::Host, T>& call) const {
+  template <class Device, real T>
+  void run_backward(const graph::BackwardCall<Device, T>& call, at::Device device) const {
     const Meter heap = meter();
-    const detail::Call module(*shared_, true, call.key, computes_in<T>, call.parameters);
+    const detail::Call module(*shared_, {true, call.key, computes_in<T>, device}, call.parameters);
     const ::torch::AutoGradMode with_gradients(true);
     // What lies elsewhere than at the forward may have been moved since, and be overwritten where it was.
     std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
@@ -265,29 +290,29 @@ private:
     Tensors inputs = kept ? std::move(kept->inputs) : Tensors();
     Tensors wanted;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-      if (!kept) inputs.push_back(input_of(call.inputs[i], computes_in<T>).set_requires_grad(call.wants(i)));
+      if (!kept) inputs.push_back(input_of(call.inputs[i], device, computes_in<T>).set_requires_grad(call.wants(i)));
       if (call.wants(i)) wanted.push_back(inputs[i]);
     }
     for (const detail::Named& parameter : shared_->parameters) wanted.push_back(parameter.tensor);
     const Tensors outputs = kept ? std::move(kept->outputs) : module(inputs);
     Tensors seeds;
     for (const AnyView& view : call.output_gradients) {
-      seeds.push_back(view ? detail::tensor_of(view).to(computes_in<T>) : at::Tensor());
+      seeds.push_back(view ? detail::tensor_of(view, device).to(computes_in<T>) : at::Tensor());
     }
     const Tensors results = detail::gradients(outputs, wanted, seeds);
     const ::torch::NoGradGuard no_gradients;
     std::size_t k = 0;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-      if (call.wants(i)) write(call.input_gradients[i], results[k++], call.accumulates(i));
+      if (call.wants(i)) write(call.input_gradients[i], device, results[k++], call.accumulates(i));
     }
-    for (const AnyView& view : call.parameter_gradients) write(view, results[k++], call.accumulate_parameters);
+    for (const AnyView& view : call.parameter_gradients) write(view, device, results[k++], call.accumulate_parameters);
     require_within(heap, "backward", before);
   }
 
-  /// Parameters that change their type for a call are other leaves to autograd in the next one.
+  /// Parameters that change their type or their device for a call are other leaves to autograd in the next one.
   template <real T>
-  [[nodiscard]] bool keeps_graph() const {
-    if (!options_.keeps_graph.value_or(false)) return false;
+  [[nodiscard]] bool keeps_graph(at::Device device) const {
+    if (!options_.keeps_graph.value_or(false) || shared_->device != device) return false;
     const auto same = [](const detail::Named& parameter) { return parameter.original.scalar_type() == computes_in<T>; };
     return std::all_of(shared_->parameters.begin(), shared_->parameters.end(), same);
   }

@@ -24,7 +24,7 @@ namespace reef::inline v0 {
 /// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device,    |
 /// |                 | and of a model that is swapped weights, gradients, optimizer state and     |
 /// |                 | stashes                                                                    |
-/// | heap_bytes      | host memory that operators take beside all that is planned: what all of    |
+/// | heap_bytes      | memory of the device that operators take beside all that is planned: what all of    |
 /// |                 | this rank keep to their backwards, whatever the order of those, and the    |
 /// |                 | most that a call takes beside what it keeps. Of libtorch modules           |
 /// | flops           | forward, recomputation and backward of this rank's micro-batches, as the   |

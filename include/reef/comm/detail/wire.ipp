@@ -229,7 +229,7 @@ REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status
   const bool longer = kind == MPI_ERR_TRUNCATE;  // some MPIs then keep the header to themselves
   int count = 0;
   MPI_Get_elements(&status, MPI_BYTE, &count);
-  const auto received = static_cast<Bytes>(longer ? header_bytes : std::max(count, 0));
+  const auto received = longer ? header_bytes : static_cast<Bytes>(std::max(count, 0));
   const auto head = bytes_at(slot.header, std::min(received, header_bytes));
   const auto payload = bytes_at(slot.payload, received - head.size());
   const Fault fault =

@@ -22,7 +22,7 @@ REEF_INLINE std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
   std::set<std::vector<int>> all;
   Bytes parameters = 0;
   for (const graph::Parameter& parameter : dag.parameters) parameters += parameter.spec.bytes();
-  for (const Bytes parts : {2, 4, 8, 16}) {
+  for (const Bytes parts : {Bytes{2}, Bytes{4}, Bytes{8}, Bytes{16}}) {
     all.insert(run::choose_cuts(dag, parameters / parts + 1));
   }
   all.insert(run::choose_cuts(dag, 1));  // one where parameters are first used

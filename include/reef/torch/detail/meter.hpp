@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <ATen/record_function.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/version.h>
 #include <torch/csrc/profiler/util.h>
 
 #include <reef/core/units.hpp>
@@ -33,11 +35,17 @@ public:
   }
 
 private:
+#if TORCH_VERSION_MAJOR >= 2
+  using Total = std::size_t;
+#else
+  using Total = std::int64_t;
+#endif
+
   struct Counts final : c10::MemoryReportingInfoBase {
     std::int64_t now = 0;
     std::int64_t peak = 0;
 
-    void reportMemoryUsage(void* /*address*/, std::int64_t bytes, std::int64_t /*allocated*/, std::int64_t /*reserved*/,
+    void reportMemoryUsage(void* /*address*/, std::int64_t bytes, Total /*allocated*/, Total /*reserved*/,
                            c10::Device /*device*/) override {
       now += bytes;
       peak = std::max(peak, now);

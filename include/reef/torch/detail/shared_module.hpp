@@ -22,13 +22,15 @@
 #include <reef/torch/detail/errors.hpp>
 #include <reef/torch/detail/forward.hpp>
 #include <reef/torch/detail/generator.hpp>
+#include <reef/torch/detail/place.hpp>
 
 namespace reef::inline v0::torch::detail {
 
 struct Named {
   std::string name;
-  at::Tensor tensor;    ///< the module's
-  at::Tensor original;  ///< what it held when the module was given
+  at::Tensor tensor;                ///< the module's
+  at::Tensor original;              ///< what it held when the module was given
+  std::vector<at::Tensor> moved{};  ///< of a constant: a copy on each other device that calls run on
 };
 
 inline at::ScalarType type_of(Element element) {
@@ -62,13 +64,14 @@ inline Shape shape_of(const at::Tensor& tensor, const std::string& what) {
   }
 }
 
-/// A tensor that lies where the view lies.
-inline at::Tensor tensor_of(const AnyView& view) {
-  return at::from_blob(view.data(), sizes_of(view.shape()), at::TensorOptions(type_of(view.element())));
+/// A tensor that lies where the view lies, in the memory of this device.
+inline at::Tensor tensor_of(const AnyView& view, at::Device device = at::kCPU) {
+  const auto sizes = sizes_of(view.shape());
+  return at::for_blob(view.data(), sizes).options(at::TensorOptions(type_of(view.element())).device(device)).target_device(device).make_tensor();
 }
 
 inline std::uint64_t hash_of(const at::Tensor& tensor) {
-  const at::Tensor rows = tensor.detach().contiguous();
+  const at::Tensor rows = tensor.detach().cpu().contiguous();
   Hash hash;
   hash.add(std::string_view(static_cast<const char*>(rows.data_ptr()), rows.nbytes()));
   return hash.value();
@@ -76,7 +79,7 @@ inline std::uint64_t hash_of(const at::Tensor& tensor) {
 
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
-  return std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
+  return std::memcmp(a.cpu().contiguous().data_ptr(), b.cpu().contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
 /// Where a call's inputs and parameters lie.
@@ -106,7 +109,9 @@ struct Mode {
 struct SharedModule {
   std::shared_ptr<::torch::nn::Module> module;
   Forward forward;
+  at::Device device = at::kCPU;   ///< where its tensors lie
   int threads = 1;
+  bool deterministic = true;
   std::vector<Named> parameters;  ///< those that have a gradient, each once
   std::vector<Named> constants;   ///< buffers, and parameters without a gradient
   std::vector<Mode> modes;        ///< as the module was given; what holds others comes before these
@@ -145,29 +150,40 @@ private:
   int before_ = at::get_num_threads();
 };
 
+/// How and where a module is called.
+struct CallOptions {
+  bool training = true;
+  DrawKey key{};
+  at::ScalarType type = at::kFloat;  ///< of parameters and constants that are floating-point numbers
+  at::Device device = at::kCPU;
+};
+
 /// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, and
-/// parameters that lie in `views`, or are what they were, all of type `type`. What was in evaluation mode when the module was
+/// parameters that lie in `views`, or are what they were. What was in evaluation mode when the module was
 /// given stays in it. Then all is as before, but for the number of threads, which stays that of the module: a lane has a
 /// thread of its own.
 class Call {
 public:
-  Call(const SharedModule& shared, bool training, const DrawKey& key, at::ScalarType type,
-       std::span<const AnyView> views = {})
-      : random_(Hash().add(key.seed).add(key.sample).add(key.draw).add(key.op).value()), shared_(shared), modes_(modes_of(*shared.module)) {
+  explicit Call(SharedModule& shared, const CallOptions& options, std::span<const AnyView> views = {})
+      : random_(seed_of(options.key), options.device),
+        deterministic_(shared.deterministic && options.device.type() != at::kCPU),
+        shared_(shared),
+        modes_(modes_of(*shared.module)) {
     const ::torch::NoGradGuard no_gradients;
     try {
       use_threads(shared.threads);
       std::vector<Mode> modes = shared.modes;
-      for (Mode& mode : modes) mode.training = mode.training && training;
+      for (Mode& mode : modes) mode.training = mode.training && options.training;
       set_modes(modes);
       for (std::size_t i = 0; i < shared.parameters.size(); ++i) {
         const Named& parameter = shared.parameters[i];
         const at::Tensor value =
-            views.empty() ? parameter.original : tensor_of(views[i]).view(parameter.original.sizes());
-        hold(parameter, value.to(type));
+            views.empty() ? parameter.original : tensor_of(views[i], options.device).view(parameter.original.sizes());
+        hold(parameter, value.to(options.type));
       }
-      for (const Named& constant : shared.constants) {
-        if (constant.original.is_floating_point()) hold(constant, constant.original.to(type));
+      for (Named& constant : shared.constants) {
+        const at::Tensor& value = on(options.device, constant);
+        hold(constant, value.is_floating_point() ? value.to(options.type) : value);
       }
     } catch (...) {
       leave();
@@ -200,6 +216,19 @@ public:
   }
 
 private:
+  static std::uint64_t seed_of(const DrawKey& key) {
+    return Hash().add(key.seed).add(key.sample).add(key.draw).add(key.op).value();
+  }
+
+  /// Copied there once. Whatever stream reads it later, the copy has ended.
+  static const at::Tensor& on(at::Device device, Named& constant) {
+    if (constant.original.device() == device) return constant.original;
+    for (const at::Tensor& copy : constant.moved) {
+      if (copy.device() == device) return copy;
+    }
+    return constant.moved.emplace_back(constant.original.cpu().to(device));
+  }
+
   static std::uint32_t versions(const at::Tensor& tensor) { return static_cast<std::uint32_t>(tensor._version()); }
 
   void hold(const Named& named, const at::Tensor& value) {
@@ -213,6 +242,7 @@ private:
   }
 
   DefaultGenerator random_;
+  Deterministic deterministic_;
   const SharedModule& shared_;
   std::vector<Mode> modes_;  ///< before it
 };

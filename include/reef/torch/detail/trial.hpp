@@ -37,12 +37,12 @@ inline Tensors gradients(const Tensors& outputs, const Tensors& wanted, const Te
   return ::torch::autograd::grad(from, wanted, with, c10::nullopt, false, true);
 }
 
-/// A module that is called as a node would call it, forward and backward, with made-up inputs: normal numbers, and integers
-/// that are 0. It refuses what breaks the laws of operators.
+/// A module that is called as a node would call it, forward and backward, where its tensors lie, with made-up inputs: normal
+/// numbers, and integers that are 0. It refuses what breaks the laws of operators.
 class Trial {
 public:
   /// `type`: what the module computes in; `widened`: its weights are converted for a call.
-  Trial(const SharedModule& shared, std::string_view node, std::span<const graph::TensorSpec> inputs, at::ScalarType type, bool widened)
+  Trial(SharedModule& shared, std::string_view node, std::span<const graph::TensorSpec> inputs, at::ScalarType type, bool widened)
       : shared_(shared), node_(node), inputs_(inputs), type_(type) {
     const KeptThreads threads;  // this thread is the user's
     call_without_gradients();
@@ -63,7 +63,7 @@ public:
 private:
   void call_without_gradients() {
     const HeapMeter heap;
-    const Call module(shared_, true, {}, type_);
+    const Call module(shared_, {.type = type_, .device = shared_.device});
     const ::torch::NoGradGuard no_gradients;
     const Tensors given = made_up(false);
     const std::vector<std::uint64_t> constants = hashes_of_constants();
@@ -79,7 +79,7 @@ private:
 
   void call_with_gradients() {
     const HeapMeter heap;
-    const Call module(shared_, true, {}, type_);
+    const Call module(shared_, {.type = type_, .device = shared_.device});
     const Bytes of_call = heap.now();  // the state of the default generator
     const Tensors given = made_up(true);
     const Tensors outputs = module(given);
@@ -101,9 +101,9 @@ private:
     for (const graph::TensorSpec& spec : inputs_) {
       const auto sizes = sizes_of(spec.shape);
       if (is_real(spec.element)) {
-        made.push_back(at::randn(sizes, at::TensorOptions(type_)).set_requires_grad(differentiable));
+        made.push_back(at::randn(sizes, at::TensorOptions(type_).device(shared_.device)).set_requires_grad(differentiable));
       } else {
-        made.push_back(at::zeros(sizes, spec.element == Element::int32 ? at::kLong : at::kByte));
+        made.push_back(at::zeros(sizes, at::TensorOptions(spec.element == Element::int32 ? at::kLong : at::kByte).device(shared_.device)));
       }
     }
     return made;
@@ -167,7 +167,7 @@ private:
     }
   }
 
-  const SharedModule& shared_;
+  SharedModule& shared_;
   std::string_view node_;
   std::span<const graph::TensorSpec> inputs_;
   at::ScalarType type_;
@@ -187,7 +187,8 @@ inline bool is_linear(const SharedModule& shared, const Named& parameter) {
 }
 
 inline graph::ParameterSpec spec_of_parameter(const SharedModule& shared, const Named& parameter) {
-  const at::Tensor values = parameter.original.dtype() == at::kDouble ? parameter.original : parameter.original.to(at::kFloat);
+  const at::Tensor here = parameter.original.cpu();
+  const at::Tensor values = here.dtype() == at::kDouble ? here : here.to(at::kFloat);
   const auto value = [values](std::int64_t i) {
     return values.dtype() == at::kDouble ? values.template data_ptr<double>()[i]
                                          : static_cast<double>(values.template data_ptr<float>()[i]);

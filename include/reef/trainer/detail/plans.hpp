@@ -216,11 +216,7 @@ run::StepPlan Trainer<Policies...>::filled_in(run::StepPlan plan, const Options&
     plan.adapts = options.accumulation.adapts;
     plan.max_micro_batches = options.accumulation.max_micro_batches;
   }
-  int threads = 1;
-  if constexpr (requires { options.device.threads; }) {
-    threads = options.device.threads > 0 ? options.device.threads : device::available_cores();
-  }
-  optim::plan_whole_matrices<Device, Sum>(plan, options.rule, threads);
+  optim::plan_whole_matrices<Device, Sum>(plan, options.rule, device::threads_of(options.device));
   detail::hooks::plan<Optim>(plan, options.optim);
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
