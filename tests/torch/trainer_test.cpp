@@ -152,7 +152,7 @@ TEST(TorchInATrainer, stages_that_update_within_a_step_have_the_same_bits_where_
   for (const char* const schedule : {"pipedream", "2bw"}) {
     SCOPED_TRACE(schedule);
     auto options = staged_options({2, 6}, world.size(), schedule);
-    options.micro_batches = {4};
+    options.micro_batches = {2 * world.size()};  // two updates of 2bw
     options.clip_norm = 0;
     options.non_finite = optim::NonFinite::ignore;
     const auto outcome = [&](bool keeps) {
