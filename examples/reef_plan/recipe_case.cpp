@@ -157,6 +157,19 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
   to.uplinks = comm::read_uplinks(network, to.ranks, file);
 }
 
+/// Refuses speeds of uneven devices, which would be read as those of even ones.
+void refuse_uneven(const io::Json& test, const io::Json& device, const std::string& file) {
+  const char* const fix =
+      "\"device\": {\"flops\": that of the slowest}; what uneven devices are worth reef-plan op-fence plans, and "
+      "reef-train --recipe dtfm --layout op-fence --network";
+  for (const char* const key : {"device_flops", "model_flops", "device_memory_gbps"}) {
+    if (test.contains(key))
+      refuse(file, concat("'", key, "' has speeds of each device, and here all devices are alike"), fix);
+  }
+  if (device.contains("flops") && device["flops"].is_array())
+    refuse(file, "'device.flops' must be a number, not one for each device: here all devices are alike", fix);
+}
+
 /// The operations per second that runs in a warm-up have shown.
 double speed_of_warm_up(const io::Json& test, const std::string& file) {
   std::vector<profile::TimedOperations> runs;
@@ -308,6 +321,8 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   constexpr std::array<std::string_view, 19> of_recipe{
       "model",   "graph", "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
       "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
+  const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
+  refuse_uneven(test, device, file);
   if (use == CaseOf::plan) {
     io::require_known_keys(test, of_plan, file);
   } else {
@@ -321,7 +336,6 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   }
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
   result.links.assign(1, {});
-  const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
   if (!device.is_object())
     refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
   constexpr std::array<std::string_view, 5> device_keys{"memory_bytes", "link_gbps", "flops",

@@ -44,10 +44,12 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
                       "  fix: build it where CMake finds an MPI and a BLAS.");
 #endif
   }
-  constexpr std::array<std::string_view, 9> keys{
-      "variant", "C", "cuts", "opts", "chain", "recipe", "micro_batches", "device", "network"};
+  // Of a chain, model and recompute say what it is a chain of.
+  constexpr std::array<std::string_view, 12> keys{"variant", "C",         "cuts",          "opts",
+                                                  "chain",   "model",     "recompute",     "recipe",
+                                                  "graph",   "micro_batches", "device", "network"};
   // Where it is neither, a key of either kind of case may be what was meant.
-  io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 5 : 9), read.file);
+  io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 7 : keys.size()), read.file);
   if (!test.contains("chain")) {
     throw DecodeError("reef::plan: ", read.file, ": there is neither 'recipe' nor 'chain'.\n",
                       "  fix: a recipe of reef-train, or a chain; reef-plan simulate --help says "

@@ -12,10 +12,12 @@
 
 namespace reef::inline v0::comm {
 
-/// The keys of a network's case: its links, and what planners read of the same file.
-inline constexpr std::array<std::string_view, 9> network_keys{
-    "latency_ms", "bandwidth_gbps", "uplink_gbps", "downlink_gbps", "devices",
-    "D_PP",       "D_DP",           "c_pp_bytes",  "c_dp_bytes"};
+/// The keys of a network: its links, what reef-measure writes beside them, and what planners read of the same case.
+inline constexpr std::array<std::string_view, 16> network_keys{
+    "latency_ms",      "bandwidth_gbps", "uplink_gbps",        "downlink_gbps", "devices",
+    "reciprocal_gbps", "device_flops",   "device_memory_gbps", "model_flops",   "D_PP",
+    "D_DP",            "c_pp_bytes",     "c_dp_bytes",         "seed",          "regions",
+    "workload_note"};
 
 /// One number for all devices, or a list with one for each, of 10^9 bits per second: in bytes per
 /// second, of the first `ranks`. Nothing where there is no such key. Throws DecodeError, with what was
