@@ -4,10 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
-#include <variant>
+#include <utility>
 
 #include <reef/codec/chosen.hpp>
 #include <reef/comm/network_file.hpp>
@@ -19,7 +20,6 @@
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/pipeline_order.hpp>
 #include <reef/profile/fitted_speed.hpp>
-#include <reef/profile/network_json.hpp>
 #include <reef/run/costs.hpp>
 
 #include "../support/model_shape.hpp"
@@ -101,60 +101,18 @@ void read_graph(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.model.vocabulary = 0;
 }
 
-/// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
-/// matrices, whose diagonals are never read; uplink_gbps and downlink_gbps, numbers for all ranks or lists.
+/// The network, as reef-train --network reads it, but that it says how many ranks there are.
 void read_network(RecipeCase& to, const io::Json& test, const std::string& file) {
-  const io::Json& network = test["network"];
-  if (!network.is_object())
+  if (!test["network"].is_object())
     refuse(file, "'network' is no object", "{ranks, latency_ms, bandwidth_gbps}");
-  std::vector<std::string_view> keys(comm::network_keys.begin(), comm::network_keys.end());
-  keys.emplace_back("ranks");
-  io::require_known_keys(network, keys, file, "network");
-  for (const char* const key : {"latency_ms", "bandwidth_gbps"}) {
-    if (network.contains("ranks") || !network.contains(key)) continue;
-    if (!network[key].is_array())
-      refuse(file, concat("'network.ranks' is missing, and network.", key, " is no matrix"),
-             "say how many ranks there are");
-    to.ranks = static_cast<int>(network[key].size());
-    break;
-  }
-  if (!network.contains("ranks") && !network.contains("latency_ms") &&
-      !network.contains("bandwidth_gbps"))
-    refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
-  to.ranks = io::value_or<int>(test, "network.ranks", to.ranks, file);
-  if (to.ranks < 1 || to.ranks > 256)
-    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
-  const auto ranks = static_cast<std::size_t>(to.ranks);
-  to.links.assign(ranks * ranks, {});
-
-  const auto read = [&](const std::string& key, double unit, double least, double most,
-                        double schedule::Link::*member) {
-    const std::string place = concat("network.", key);
-    using Rows = std::vector<std::vector<double>>;
-    const auto given = io::require<std::variant<double, Rows>>(test, place, file);
-    if (const double* const all = std::get_if<double>(&given)) {
-      if (!within(*all, least, most)) {
-        refuse(file, concat(place, " is ", *all),
-               concat("a link that can be, from ", least, " to ", most));
-      }
-      for (schedule::Link& link : to.links) link.*member = *all * unit;
-      return;
-    }
-    const std::vector<double> values =
-        profile::square_from_json(test, place.c_str(), file, unit, least, most);
-    if (values.size() != to.links.size()) {
-      refuse(file, concat(place, " has ", network[key].size(), " rows for ", ranks, " ranks"),
-             "a row for each rank");
-    }
-    for (std::size_t link = 0; link < values.size(); ++link) {
-      if (link % (ranks + 1) != 0) to.links[link].*member = values[link];
-    }
-  };
-  if (network.contains("latency_ms")) read("latency_ms", 1e-3, 0, 1e9, &schedule::Link::latency);
-  // Without either a message would take no time.
-  if (network.contains("bandwidth_gbps") || (ranks > 1 && !network.contains("uplink_gbps")))
-    read("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9, &schedule::Link::bytes_per_second);
-  to.uplinks = comm::read_uplinks(network, to.ranks, file);
+  const std::optional<int> ranks = comm::ranks_of_network(test, "network", file);
+  if (!ranks) refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
+  if (*ranks < 1 || *ranks > 256) refuse(file, concat("network has ", *ranks, " ranks"), "1 to 256");
+  to.ranks = *ranks;
+  comm::NetworkLinks read = comm::links_from_json(test, "network", file, to.ranks);
+  to.links.clear();
+  for (std::size_t link = 0; link < read.rates.size(); ++link) to.links.push_back({read.latencies[link], read.rates[link]});
+  to.uplinks = std::move(read.uplinks);
 }
 
 /// Refuses speeds of uneven devices, which would be read as those of even ones.

@@ -215,6 +215,21 @@ TEST_F(ReefPlan, speeds_of_uneven_devices_are_refused_where_all_are_alike) {
   }
 }
 
+TEST_F(ReefPlan, a_network_may_be_what_reef_measure_has_written) {
+  io::Json test{{"recipe", "ddp"},
+                {"model", "2x2x16"},
+                {"device", {{"flops", 1e11}}},
+                {"network", {{"ranks", 2}, {"latency_ms", 5}, {"bandwidth_gbps", 1}}}};
+  const io::Json numbers = answer("simulate", test);
+  test["network"] = io::parse_json(R"({"note": "2 ranks", "devices": ["a", "b"], "latency_ms": [[0, 5], [5, 0]],
+      "bandwidth_gbps": [[0, 1], [1, 0]], "reciprocal_gbps": [[0, 1], [1, 0]], "device_flops": [1e9, 1e9],
+      "device_memory_gbps": [1, 1], "model_flops": [1e9, 1e9]})", "measured");
+  EXPECT_EQ(answer("simulate", test), numbers);
+  EXPECT_EQ(answer("estimate", test), answer("estimate", with(test, "/network/ranks", 2)));
+  test.erase("recipe");
+  EXPECT_EQ(answer("plan", test).at("feasible"), true);
+}
+
 TEST_F(ReefPlan, null_is_refused_by_name_wherever_a_case_holds_it) {
   const io::Json recipe{
       {"recipe", "ddp"},
