@@ -23,6 +23,7 @@
 #include <reef/run/costs.hpp>
 
 #include "../support/model_shape.hpp"
+#include "foreseen.hpp"
 
 namespace reef_examples {
 
@@ -77,7 +78,7 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   }
   if (!shape.empty()) {
     const auto found = parse_model_shape(shape);
-    if (!found) refuse(file, "the model is '" + shape + "'", "LAYERSxHEADSxCHANNELS");
+    if (!found) refuse(file, "the model is " + in_quotes(shape), "LAYERSxHEADSxCHANNELS");
     config.layers = found->layers;
     config.heads = found->heads;
     config.channels = found->channels;
@@ -150,7 +151,7 @@ void read_accumulation(RecipeCase& to, const std::string& text, const std::strin
   to.adapts = true;
   if (text == "adaptive") return;
   to.most = text.starts_with("cap:") ? parse_number<int>(std::string_view(text).substr(4)).value_or(0) : 0;
-  if (to.most < 1 || to.most > 65536) refuse(file, "accumulate is '" + text + "'", "fixed, adaptive or cap:M, with M from 1 to 65536");
+  if (to.most < 1 || to.most > 65536) refuse(file, "accumulate is " + in_quotes(text), "fixed, adaptive or cap:M, with M from 1 to 65536");
 }
 
 /// As --pipeline of reef-train.
@@ -161,12 +162,13 @@ void check_pipeline(const std::string& name, const std::string& file) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   std::string known;
   for (const std::string_view one : names) known += concat(known.empty() ? "" : ", ", one);
-  refuse(file, "pipeline is '" + name + "'", "one of " + known);
+  refuse(file, "pipeline is " + in_quotes(name), "one of " + known);
 }
 
 /// What reef-train would be told by options of those names.
 void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.recipe = io::require<std::string>(test, "recipe", file);
+  static_cast<void>(recipe_named(to.recipe, file));
   const auto only_of = [&](std::initializer_list<const char*> keys, std::initializer_list<const char*> recipes) {
     for (const char* const key : keys) {
       if (!test.contains(key) || std::find(recipes.begin(), recipes.end(), to.recipe) != recipes.end()) continue;
@@ -179,12 +181,12 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   read_accumulation(to, io::value_or<std::string>(test, "accumulate", "fixed", file), file);
   to.stages = io::value_or<int>(test, "stages", is_spread(to.recipe) ? to.ranks : 1, file);
   if (to.stages < 1 || to.ranks % to.stages != 0) {
-    refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
+    refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, to.ranks == 1 ? " rank" : " ranks"), "a divisor of the ranks");
   }
   to.pipeline = io::value_or<std::string>(test, "pipeline", to.pipeline, file);
   check_pipeline(to.pipeline, file);
   to.layout = io::value_or<std::string>(test, "layout", to.recipe == "fusion" ? "op-fence" : to.layout, file);
-  if (to.layout != "balanced" && to.layout != "op-fence") refuse(file, "layout is '" + to.layout + "'", "balanced or op-fence");
+  if (to.layout != "balanced" && to.layout != "op-fence") refuse(file, "layout is " + in_quotes(to.layout), "balanced or op-fence");
   to.unit = io::value_or<int>(test, "unit", to.unit, file);
   if (to.unit < 0 || to.unit > 65536) refuse(file, concat("unit is ", to.unit), "micro-batches, 0 for all of a step, to 65536");
   to.rank_at = io::value_or<std::vector<int>>(test, "rank_at", {}, file);
@@ -203,12 +205,12 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
            to.recipe == "sparse" ? "leave it out: it has a codec of its own" : "recipe ddp, zero1, acco, dtfm, fusion or reef");
   }
   for (const auto& [channel, codec] : codecs.items()) {
-    if (!codec.is_string()) refuse(file, concat("compress.", channel, " is no text"), "a codec, as top-k:10");
-    to.compress[channel] = codec.get<std::string>();
     constexpr std::array<std::string_view, 4> channels{"activations", "activation-gradients", "gradients", "parameters"};
     if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
-      refuse(file, concat("compress has the channel '", channel, "'"), "activations, activation-gradients, gradients or parameters");
+      refuse(file, concat("compress has the channel ", in_quotes(channel)), "activations, activation-gradients, gradients or parameters");
     }
+    if (!codec.is_string()) refuse(file, concat("compress.", channel, " is no text"), "a codec, as top-k:10");
+    to.compress[channel] = codec.get<std::string>();
     if (channel.starts_with("activation") && !is_spread(to.recipe)) {
       refuse(file, concat("compress has ", channel, ", which are between stages"), "recipe dtfm, fusion or reef");
     }
@@ -237,7 +239,7 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   }
   to.overlap = io::value_or<std::string>(test, "overlap", to.overlap, file);
   if (to.overlap != "none" && to.overlap != "mix" && to.overlap != "eager") {
-    refuse(file, concat("overlap is '", to.overlap, "'"), "none, mix or eager");
+    refuse(file, concat("overlap is ", in_quotes(to.overlap)), "none, mix or eager");
   }
 }
 
@@ -324,7 +326,7 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   if (use == CaseOf::plan ? result.is_too_large(result.micro_batches) : result.is_too_large()) {
     const std::string size = result.has_graph() ? concat(result.graph->at("nodes").size(), " nodes") : concat(result.model.layers, " layers");
     refuse(file,
-           concat(size, ", ", result.micro_batches, " micro-batches and ", result.ranks, " ranks are too many together"),
+           concat(size, ", ", result.micro_batches, " micro-batches and ", result.ranks, result.ranks == 1 ? " rank" : " ranks", " are too many together"),
            concat(result.has_graph() ? "(nodes / 10 + 2)" : "(layers + 2)", " x micro_batches x replicas of at most ", largest));
   }
   return result;

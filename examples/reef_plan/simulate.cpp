@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/chain_json.hpp>
@@ -60,8 +61,8 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
   const auto name = io::require<std::string>(test, "variant", read.file);
   const auto lanes = plan::swap_lanes_of(name);
   if (!lanes) {
-    throw DecodeError("reef::plan: ", read.file, ": 'variant' is '", name,
-                      "'.\n  fix: atom2, atom3, zero or zero_sync.");
+    throw DecodeError("reef::plan: ", read.file, ": 'variant' is ", in_quotes(name),
+                      ".\n  fix: atom2, atom3, zero or zero_sync.");
   }
   plan::SwapSchedule schedule;
   schedule.lanes = *lanes;

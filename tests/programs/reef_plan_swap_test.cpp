@@ -215,6 +215,27 @@ TEST_F(ReefPlan, speeds_of_uneven_devices_are_refused_where_all_are_alike) {
   }
 }
 
+TEST_F(ReefPlan, of_a_long_text_an_error_shows_the_beginning) {
+  const std::string text(100'000, 'x');
+  const io::Json recipe{{"recipe", "dtfm"}, {"model", "2x2x16"}, {"device", {{"flops", 1e11}}}};
+  const auto shown = [&](const std::string& command, const io::Json& test) {
+    const Ending ending = plan(command, test.dump());
+    expect_refusal(ending, "'" + std::string(60, 'x') + "'...");
+    EXPECT_LT(ending.output.size(), 1000U);
+  };
+  for (const char* key : {"/model", "/recipe", "/pipeline", "/layout", "/compress/gradients"}) {
+    shown("simulate", with(recipe, key, text));
+    shown("estimate", with(recipe, key, text));
+  }
+  shown("simulate", with(recipe, "/compress", {{text, "bf16"}}));
+  shown("simulate", with(with(recipe, "/recipe", "acco"), "/accumulate", text));
+  shown("simulate", with(with(recipe, "/recipe", "diloco"), "/overlap", text));
+  shown("simulate", with(case_of("swap_schedule.json", 0), "/variant", text));
+  shown("plan", {{"model", "2x2x16"}, {"device", {{"flops", 1e11}}}, {"allow", {text}}});
+  shown("encode", {{"codec", text}});
+  shown("blocks", {{"op", text}});
+}
+
 TEST_F(ReefPlan, a_network_may_be_what_reef_measure_has_written) {
   io::Json test{{"recipe", "ddp"},
                 {"model", "2x2x16"},
