@@ -144,8 +144,9 @@ void measure(const Options& o, const std::optional<ModelShape>& model) {
   const bool tells = progress.rank() == 0;
   Progress bar;
 
+  const std::string ranks_text = concat(ranks.size(), ranks.size() == 1 ? " rank" : " ranks");
   MeasuredCase measured;
-  measured.note = concat(ranks.size(), " ranks, messages of ", o.sizes.front(), " to ",
+  measured.note = concat(ranks_text, ", messages of ", o.sizes.front(), " to ",
                          o.sizes.back(), " bytes", o.network.empty() ? "" : ", emulated network");
   measured.names = unique_names(comm::gather_texts(progress, "host", host_name()));
   Speed own;
@@ -175,6 +176,8 @@ void measure(const Options& o, const std::optional<ModelShape>& model) {
     measured.lists.push_back({"model_flops", comm::gather_numbers(progress, "model", own.model)});
   }
   if (!tells) return;
+  if (ranks.size() == 1)
+    bar.say("one rank alone has no links, and none was measured: mpiexec -n P starts P of them, one a machine");
   const std::string text = case_text(measured);
   if (o.output.empty()) {
     bar.finish();
@@ -183,7 +186,7 @@ void measure(const Options& o, const std::optional<ModelShape>& model) {
   }
   const std::string aside =
       write_in_place(o.output, [&] { reef::io::write_atomically(o.output, text); });
-  bar.say(concat("the network of ", ranks.size(), " ranks is in ", o.output, aside));
+  bar.say(concat("the network of ", ranks_text, " is in ", o.output, aside));
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ Json blocks(const PlanCase& test) {
     }
     names += reef::concat(names.empty() ? "" : ", ", known.name);
   }
-  throw reef::DecodeError("reef::plan: ", test.file, ": 'op' is ", Json(op).dump(),
+  throw reef::DecodeError("reef::plan: ", test.file, ": 'op' is ", reef::in_quotes(op),
                           ".\n  fix: ", names, ".");
 }
 

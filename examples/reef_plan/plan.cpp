@@ -36,7 +36,7 @@ Allowed allowed_by(const io::Json& test, const std::string& file) {
     } else if (what == "adaptive") {
       allowed.adaptive = true;
     } else {
-      refuse(file, "allow has '" + what + "'", "late, local, lossy, adaptive");
+      refuse(file, "allow has " + in_quotes(what), "late, local, lossy, adaptive");
     }
   }
   if (allowed.adaptive && !allowed.late) {

@@ -4,10 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
-#include <variant>
+#include <utility>
 
 #include <reef/codec/chosen.hpp>
 #include <reef/comm/network_file.hpp>
@@ -19,10 +20,10 @@
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/pipeline_order.hpp>
 #include <reef/profile/fitted_speed.hpp>
-#include <reef/profile/network_json.hpp>
 #include <reef/run/costs.hpp>
 
 #include "../support/model_shape.hpp"
+#include "foreseen.hpp"
 
 namespace reef_examples {
 
@@ -77,7 +78,7 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   }
   if (!shape.empty()) {
     const auto found = parse_model_shape(shape);
-    if (!found) refuse(file, "the model is '" + shape + "'", "LAYERSxHEADSxCHANNELS");
+    if (!found) refuse(file, "the model is " + in_quotes(shape), "LAYERSxHEADSxCHANNELS");
     config.layers = found->layers;
     config.heads = found->heads;
     config.channels = found->channels;
@@ -101,60 +102,31 @@ void read_graph(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.model.vocabulary = 0;
 }
 
-/// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
-/// matrices, whose diagonals are never read; uplink_gbps and downlink_gbps, numbers for all ranks or lists.
+/// The network, as reef-train --network reads it, but that it says how many ranks there are.
 void read_network(RecipeCase& to, const io::Json& test, const std::string& file) {
-  const io::Json& network = test["network"];
-  if (!network.is_object())
+  if (!test["network"].is_object())
     refuse(file, "'network' is no object", "{ranks, latency_ms, bandwidth_gbps}");
-  std::vector<std::string_view> keys(comm::network_keys.begin(), comm::network_keys.end());
-  keys.emplace_back("ranks");
-  io::require_known_keys(network, keys, file, "network");
-  for (const char* const key : {"latency_ms", "bandwidth_gbps"}) {
-    if (network.contains("ranks") || !network.contains(key)) continue;
-    if (!network[key].is_array())
-      refuse(file, concat("'network.ranks' is missing, and network.", key, " is no matrix"),
-             "say how many ranks there are");
-    to.ranks = static_cast<int>(network[key].size());
-    break;
-  }
-  if (!network.contains("ranks") && !network.contains("latency_ms") &&
-      !network.contains("bandwidth_gbps"))
-    refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
-  to.ranks = io::value_or<int>(test, "network.ranks", to.ranks, file);
-  if (to.ranks < 1 || to.ranks > 256)
-    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
-  const auto ranks = static_cast<std::size_t>(to.ranks);
-  to.links.assign(ranks * ranks, {});
+  const std::optional<int> ranks = comm::ranks_of_network(test, "network", file);
+  if (!ranks) refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
+  if (*ranks < 1 || *ranks > 256) refuse(file, concat("network has ", *ranks, " ranks"), "1 to 256");
+  to.ranks = *ranks;
+  comm::NetworkLinks read = comm::links_from_json(test, "network", file, to.ranks);
+  to.links.clear();
+  for (std::size_t link = 0; link < read.rates.size(); ++link) to.links.push_back({read.latencies[link], read.rates[link]});
+  to.uplinks = std::move(read.uplinks);
+}
 
-  const auto read = [&](const std::string& key, double unit, double least, double most,
-                        double schedule::Link::*member) {
-    const std::string place = concat("network.", key);
-    using Rows = std::vector<std::vector<double>>;
-    const auto given = io::require<std::variant<double, Rows>>(test, place, file);
-    if (const double* const all = std::get_if<double>(&given)) {
-      if (!within(*all, least, most)) {
-        refuse(file, concat(place, " is ", *all),
-               concat("a link that can be, from ", least, " to ", most));
-      }
-      for (schedule::Link& link : to.links) link.*member = *all * unit;
-      return;
-    }
-    const std::vector<double> values =
-        profile::square_from_json(test, place.c_str(), file, unit, least, most);
-    if (values.size() != to.links.size()) {
-      refuse(file, concat(place, " has ", network[key].size(), " rows for ", ranks, " ranks"),
-             "a row for each rank");
-    }
-    for (std::size_t link = 0; link < values.size(); ++link) {
-      if (link % (ranks + 1) != 0) to.links[link].*member = values[link];
-    }
-  };
-  if (network.contains("latency_ms")) read("latency_ms", 1e-3, 0, 1e9, &schedule::Link::latency);
-  // Without either a message would take no time.
-  if (network.contains("bandwidth_gbps") || (ranks > 1 && !network.contains("uplink_gbps")))
-    read("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9, &schedule::Link::bytes_per_second);
-  to.uplinks = comm::read_uplinks(network, to.ranks, file);
+/// Refuses speeds of uneven devices, which would be read as those of even ones.
+void refuse_uneven(const io::Json& test, const io::Json& device, const std::string& file) {
+  const char* const fix =
+      "\"device\": {\"flops\": that of the slowest}; what uneven devices are worth reef-plan op-fence plans, and "
+      "reef-train --recipe dtfm --layout op-fence --network";
+  for (const char* const key : {"device_flops", "model_flops", "device_memory_gbps"}) {
+    if (test.contains(key))
+      refuse(file, concat("'", key, "' has speeds of each device, and here all devices are alike"), fix);
+  }
+  if (device.contains("flops") && device["flops"].is_array())
+    refuse(file, "'device.flops' must be a number, not one for each device: here all devices are alike", fix);
 }
 
 /// The operations per second that runs in a warm-up have shown.
@@ -179,7 +151,7 @@ void read_accumulation(RecipeCase& to, const std::string& text, const std::strin
   to.adapts = true;
   if (text == "adaptive") return;
   to.most = text.starts_with("cap:") ? parse_number<int>(std::string_view(text).substr(4)).value_or(0) : 0;
-  if (to.most < 1 || to.most > 65536) refuse(file, "accumulate is '" + text + "'", "fixed, adaptive or cap:M, with M from 1 to 65536");
+  if (to.most < 1 || to.most > 65536) refuse(file, "accumulate is " + in_quotes(text), "fixed, adaptive or cap:M, with M from 1 to 65536");
 }
 
 /// As --pipeline of reef-train.
@@ -190,12 +162,13 @@ void check_pipeline(const std::string& name, const std::string& file) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   std::string known;
   for (const std::string_view one : names) known += concat(known.empty() ? "" : ", ", one);
-  refuse(file, "pipeline is '" + name + "'", "one of " + known);
+  refuse(file, "pipeline is " + in_quotes(name), "one of " + known);
 }
 
 /// What reef-train would be told by options of those names.
 void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.recipe = io::require<std::string>(test, "recipe", file);
+  static_cast<void>(recipe_named(to.recipe, file));
   const auto only_of = [&](std::initializer_list<const char*> keys, std::initializer_list<const char*> recipes) {
     for (const char* const key : keys) {
       if (!test.contains(key) || std::find(recipes.begin(), recipes.end(), to.recipe) != recipes.end()) continue;
@@ -208,12 +181,12 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   read_accumulation(to, io::value_or<std::string>(test, "accumulate", "fixed", file), file);
   to.stages = io::value_or<int>(test, "stages", is_spread(to.recipe) ? to.ranks : 1, file);
   if (to.stages < 1 || to.ranks % to.stages != 0) {
-    refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
+    refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, to.ranks == 1 ? " rank" : " ranks"), "a divisor of the ranks");
   }
   to.pipeline = io::value_or<std::string>(test, "pipeline", to.pipeline, file);
   check_pipeline(to.pipeline, file);
   to.layout = io::value_or<std::string>(test, "layout", to.recipe == "fusion" ? "op-fence" : to.layout, file);
-  if (to.layout != "balanced" && to.layout != "op-fence") refuse(file, "layout is '" + to.layout + "'", "balanced or op-fence");
+  if (to.layout != "balanced" && to.layout != "op-fence") refuse(file, "layout is " + in_quotes(to.layout), "balanced or op-fence");
   to.unit = io::value_or<int>(test, "unit", to.unit, file);
   if (to.unit < 0 || to.unit > 65536) refuse(file, concat("unit is ", to.unit), "micro-batches, 0 for all of a step, to 65536");
   to.rank_at = io::value_or<std::vector<int>>(test, "rank_at", {}, file);
@@ -232,12 +205,12 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
            to.recipe == "sparse" ? "leave it out: it has a codec of its own" : "recipe ddp, zero1, acco, dtfm, fusion or reef");
   }
   for (const auto& [channel, codec] : codecs.items()) {
-    if (!codec.is_string()) refuse(file, concat("compress.", channel, " is no text"), "a codec, as top-k:10");
-    to.compress[channel] = codec.get<std::string>();
     constexpr std::array<std::string_view, 4> channels{"activations", "activation-gradients", "gradients", "parameters"};
     if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
-      refuse(file, concat("compress has the channel '", channel, "'"), "activations, activation-gradients, gradients or parameters");
+      refuse(file, concat("compress has the channel ", in_quotes(channel)), "activations, activation-gradients, gradients or parameters");
     }
+    if (!codec.is_string()) refuse(file, concat("compress.", channel, " is no text"), "a codec, as top-k:10");
+    to.compress[channel] = codec.get<std::string>();
     if (channel.starts_with("activation") && !is_spread(to.recipe)) {
       refuse(file, concat("compress has ", channel, ", which are between stages"), "recipe dtfm, fusion or reef");
     }
@@ -266,7 +239,7 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   }
   to.overlap = io::value_or<std::string>(test, "overlap", to.overlap, file);
   if (to.overlap != "none" && to.overlap != "mix" && to.overlap != "eager") {
-    refuse(file, concat("overlap is '", to.overlap, "'"), "none, mix or eager");
+    refuse(file, concat("overlap is ", in_quotes(to.overlap)), "none, mix or eager");
   }
 }
 
@@ -308,6 +281,8 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   constexpr std::array<std::string_view, 19> of_recipe{
       "model",   "graph", "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
       "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
+  const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
+  refuse_uneven(test, device, file);
   if (use == CaseOf::plan) {
     io::require_known_keys(test, of_plan, file);
   } else {
@@ -321,7 +296,6 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   }
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
   result.links.assign(1, {});
-  const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
   if (!device.is_object())
     refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
   constexpr std::array<std::string_view, 5> device_keys{"memory_bytes", "link_gbps", "flops",
@@ -352,7 +326,7 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   if (use == CaseOf::plan ? result.is_too_large(result.micro_batches) : result.is_too_large()) {
     const std::string size = result.has_graph() ? concat(result.graph->at("nodes").size(), " nodes") : concat(result.model.layers, " layers");
     refuse(file,
-           concat(size, ", ", result.micro_batches, " micro-batches and ", result.ranks, " ranks are too many together"),
+           concat(size, ", ", result.micro_batches, " micro-batches and ", result.ranks, result.ranks == 1 ? " rank" : " ranks", " are too many together"),
            concat(result.has_graph() ? "(nodes / 10 + 2)" : "(layers + 2)", " x micro_batches x replicas of at most ", largest));
   }
   return result;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/chain_json.hpp>
@@ -44,10 +45,12 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
                       "  fix: build it where CMake finds an MPI and a BLAS.");
 #endif
   }
-  constexpr std::array<std::string_view, 9> keys{
-      "variant", "C", "cuts", "opts", "chain", "recipe", "micro_batches", "device", "network"};
+  // Of a chain, model and recompute say what it is a chain of.
+  constexpr std::array<std::string_view, 12> keys{"variant", "C",         "cuts",          "opts",
+                                                  "chain",   "model",     "recompute",     "recipe",
+                                                  "graph",   "micro_batches", "device", "network"};
   // Where it is neither, a key of either kind of case may be what was meant.
-  io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 5 : 9), read.file);
+  io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 7 : keys.size()), read.file);
   if (!test.contains("chain")) {
     throw DecodeError("reef::plan: ", read.file, ": there is neither 'recipe' nor 'chain'.\n",
                       "  fix: a recipe of reef-train, or a chain; reef-plan simulate --help says "
@@ -58,8 +61,8 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
   const auto name = io::require<std::string>(test, "variant", read.file);
   const auto lanes = plan::swap_lanes_of(name);
   if (!lanes) {
-    throw DecodeError("reef::plan: ", read.file, ": 'variant' is '", name,
-                      "'.\n  fix: atom2, atom3, zero or zero_sync.");
+    throw DecodeError("reef::plan: ", read.file, ": 'variant' is ", in_quotes(name),
+                      ".\n  fix: atom2, atom3, zero or zero_sync.");
   }
   plan::SwapSchedule schedule;
   schedule.lanes = *lanes;
@@ -99,7 +102,8 @@ void add_simulate(Commands& commands) {
       "link_gbps (GB/s), flops, memory_gbps (GB/s; 0: updates and what else memory bounds take no "
       "time)}, network {ranks, latency_ms, bandwidth_gbps (Gbit/s), uplink_gbps and downlink_gbps "
       "(of "
-      "all links of a rank together; may be left out)}; of dtfm, fusion and reef stages, pipeline, layout, unit, rank_at (by replica "
+      "all links of a rank together; may be left out), as reef-train --network, and as reef-measure writes it, whose speeds are "
+      "not heeded: all devices are alike}; of dtfm, fusion and reef stages, pipeline, layout, unit, rank_at (by replica "
       "and stage), one_mask, adapt_ratios; of diloco and sparse sync_every, fragments, overlap; of acco, acco-wp, dpu and reef accumulate (fixed, the default of all four, where reef-train's of acco is adaptive; "
       "adaptive: micro_batches or more, for as long as a phase communicates; or cap:M, but at most M of a replica in a phase; the answer has those of all replicas); compress {CHANNEL: CODEC} of ddp, "
       "zero1, acco, dtfm, fusion, reef. micro_batches are of a replica in a step: acco and reef have half of them in each "

@@ -93,7 +93,7 @@ const Recipe& recipe_named(const std::string& name, const std::string& file) {
       {"acco", &recipe_acco},     {"atom", &recipe_atom},     {"diloco", &recipe_diloco}, {"sparse", &recipe_sparse},
       {"dtfm", &recipe_dtfm},     {"fusion", &recipe_dtfm},   {"reef", &recipe_reef}};
   const auto found = recipes.find(name);
-  if (found == recipes.end()) refuse(file, "the recipe is '" + name + "'", recipe_names);
+  if (found == recipes.end()) refuse(file, "the recipe is " + in_quotes(name), recipe_names);
   return *found->second;
 }
 

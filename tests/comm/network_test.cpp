@@ -88,7 +88,41 @@ TEST(NetworkFile, what_is_no_network_is_refused) {
   write(R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]], "name": "x",
             "devices": ["a", "b"], "workload_note": "y", "all_partitions": [], "D_PP": 2})");
   EXPECT_EQ(message(), "read");
+  for (const auto& [text, why] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"ranks": 1, "latency_ms": 1, "bandwidth_gbps": 1})", "has 1 devices, but there are 2 ranks"},
+           {R"({"ranks": 3, "latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": 1})", "latency_ms has 2 rows for 3 ranks"},
+           {R"({"ranks": 2, "devices": 3, "bandwidth_gbps": 1})", "devices says 3, and the network has 2"},
+           {R"({"ranks": 2, "latency_ms": -1, "bandwidth_gbps": 1})", "latency_ms is -1"},
+           {R"({"ranks": 2, "latency_ms": 1})", "'bandwidth_gbps' is missing"},
+           {R"({"ranks": "2", "bandwidth_gbps": 1})", "'ranks' must be an integer"}}) {
+    write(text);
+    EXPECT_NE(message().find(why), std::string::npos) << message();
+  }
   std::remove(path.c_str());
+}
+
+/// What reef-train --network and the network of a case of reef-plan have in common.
+TEST(NetworkFile, a_number_is_of_all_links_and_a_matrix_of_each_in_a_file_and_inside_of_one) {
+  const char* const text = R"({"ranks": 3, "latency_ms": 5, "devices": ["a", "b", "c"],
+      "bandwidth_gbps": [[0, 1, 2], [3, 0, 4], [5, 6, 0]], "reciprocal_gbps": [], "device_flops": [1, 2, 3],
+      "device_memory_gbps": [1, 2, 3], "model_flops": [1, 2, 3]})";
+  const std::string path = std::filesystem::temp_directory_path().string() + "/reef-numbers-" +
+                           std::to_string(getpid()) + ".json";
+  std::ofstream(path) << text;
+  const NetworkShape shape = read_network(path, 2);
+  EXPECT_EQ(shape.ranks(), 2);
+  EXPECT_DOUBLE_EQ(shape.latency(1, 0), 0.005);
+  EXPECT_DOUBLE_EQ(shape.bandwidth(0, 1), 1e9 / 8);
+  EXPECT_DOUBLE_EQ(shape.bandwidth(1, 0), 3e9 / 8);
+  std::ofstream(path) << R"({"latency_ms": 1, "uplink_gbps": 2})";
+  EXPECT_DOUBLE_EQ(read_network(path, 4).latency(3, 0), 0.001) << "of as many ranks as there are";
+  EXPECT_DOUBLE_EQ(read_network(path, 4).uplink(3), 2e9 / 8);
+  std::remove(path.c_str());
+  const io::Json whole{{"network", io::parse_json(text, "text")}};
+  EXPECT_EQ(ranks_of_network(whole, "network", "text"), 3);
+  const NetworkLinks links = links_from_json(whole, "network", "text", 3);
+  EXPECT_DOUBLE_EQ(links.latencies[1], 0.005);
+  EXPECT_DOUBLE_EQ(links.rates[7], 6e9 / 8);
 }
 
 TEST(NetworkFile, uplinks_are_a_number_for_all_devices_or_one_for_each) {

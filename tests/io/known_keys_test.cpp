@@ -40,10 +40,17 @@ TEST(KnownKeys, known_ones_and_remarks_may_be_there) {
   EXPECT_EQ(message("[1, 2]"), "none") << "what is no object has no keys";
 }
 
+TEST(KnownKeys, what_another_command_reads_is_no_remark) {
+  for (const char* key : {"seed", "unit", "ratios", "model", "recompute", "device_flops",
+                          "device_memory_gbps", "model_flops", "reciprocal_gbps"}) {
+    EXPECT_NE(message(concat("{\"", key, "\": 1}").c_str()).find(concat("the key '", key, "'")),
+              std::string::npos)
+        << key;
+  }
+}
+
 TEST(KnownKeys, what_a_case_expects_stands_at_its_top_and_in_no_object_inside) {
-  for (const char* key : {"seed",
-                          "unit",
-                          "workload_note",
+  for (const char* key : {"workload_note",
                           "regions",
                           "planted",
                           "optimum",
@@ -52,9 +59,6 @@ TEST(KnownKeys, what_a_case_expects_stands_at_its_top_and_in_no_object_inside) {
                           "i32",
                           "i64",
                           "T_star",
-                          "ratios",
-                          "model",
-                          "recompute",
                           "join_order",
                           "lp_upper_bound",
                           "best_assignment_found",

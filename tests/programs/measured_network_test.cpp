@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
 #include <reef/io/json.hpp>
@@ -102,7 +103,8 @@ TEST(MeasuredCase, is_a_network_to_planners_and_known_again_by_its_beginning) {
   measured.names = {"one", "two \\"};
   measured.matrices = {{"latency_ms", {0, 0.0123456, 0.001, 0}, 1e-3},
                        {"bandwidth_gbps", {0, 125e6, 1e6 / 3, 0}, 1e9 / 8}};
-  measured.lists = {{"device_flops", {1e9, 2.5e12}}};
+  measured.matrices.push_back({"reciprocal_gbps", measured.matrices[1].values, 1e9 / 8});
+  measured.lists = {{"device_flops", {1e9, 2.5e12}}, {"device_memory_gbps", {1e9, 2e9}, 1e9}, {"model_flops", {1e9, 2e9}}};
   const std::string text = case_text(measured);
   const reef::io::Json json = reef::io::parse_json(text, "case");
   const auto network = reef::profile::network_from_json(json, "case");
@@ -110,6 +112,9 @@ TEST(MeasuredCase, is_a_network_to_planners_and_known_again_by_its_beginning) {
   EXPECT_NEAR(network.latency(0, 1), 0.0123456, 1e-12);
   EXPECT_NEAR(network.rate(1, 0), 1e6 / 3, 1);
   EXPECT_EQ(json["device_flops"][1], 2.5e12);
+  const auto links = reef::comm::links_from_json({{"network", json}}, "network", "case", 2);
+  EXPECT_NEAR(links.latencies[1], 0.0123456, 1e-12);
+  EXPECT_NEAR(links.rates[2], 1e6 / 3, 1);
 
   const auto with = [&](const char* more) {
     reef::io::Json test = json;

@@ -125,6 +125,11 @@ TEST_F(ReefMeasure, writes_to_standard_output_and_has_little_to_say_of_one_rank)
   ASSERT_EQ(ending.status, 0) << ending.output;
   const io::Json found = io::parse_json(ending.output.substr(ending.output.find("{\n")), "output");
   EXPECT_EQ(found.at("latency_ms"), io::Json::array({io::Json::array({0})}));
+  EXPECT_THAT(found.at("note").get<std::string>(), HasSubstr("1 rank, "));
+  const Ending alone = run_command(concat(REEF_MEASURE, " --links-only --output ", path("alone.json")));
+  EXPECT_EQ(alone.status, 0) << alone.output;
+  EXPECT_THAT(alone.output, HasSubstr("none was measured: mpiexec -n P starts P of them"));
+  EXPECT_THAT(alone.output, HasSubstr("the network of 1 rank is in "));
 }
 
 TEST_F(ReefMeasure, refuses_what_cannot_be_and_files_that_hold_something_else) {

@@ -190,6 +190,8 @@ TEST_F(ReefPlan, refuses_a_key_that_nothing_reads_and_names_what_may_have_been_m
   const io::Json schedule = case_of("swap_schedule.json", 0);
   refused("simulate", with(schedule, "/opts", {{"slot", 2}}), "did you mean 'opts.slots'?");
   refused("simulate", with(schedule, "/cap", 5), "nothing reads the key 'cap'");
+  for (const char* key : {"seed", "ratios", "recompute", "reciprocal_gbps"})
+    refused("simulate", with(recipe, std::string("/") + key, 1), std::string("nothing reads the key '") + key);
   const io::Json cut = case_of("atom_partition.json", 0);
   refused("swap", with(cut, "/Cap", 5), "did you mean 'cap'?");
   refused("swap", with(cut, "/chain/workspace", 5), "nothing reads the key 'chain.workspace'");
@@ -197,6 +199,56 @@ TEST_F(ReefPlan, refuses_a_key_that_nothing_reads_and_names_what_may_have_been_m
   for (const char* remark :
        {"/note", "/expected_ms", "/best_known", "/old_iter_us", "/network/name"})
     EXPECT_EQ(answer("simulate", with(recipe, remark, "text")).at("feasible"), true) << remark;
+}
+
+TEST_F(ReefPlan, speeds_of_uneven_devices_are_refused_where_all_are_alike) {
+  io::Json test{{"model", "2x2x16"},
+                {"device", {{"flops", 1e11}}},
+                {"network", {{"ranks", 3}, {"latency_ms", 5}, {"bandwidth_gbps", 1}}}};
+  for (const char* command : {"plan", "simulate", "estimate"}) {
+    if (command != std::string("plan")) test["recipe"] = "ddp";
+    for (const char* key : {"device_flops", "model_flops", "device_memory_gbps"})
+      refused(command, with(test, std::string("/") + key, {1e11, 1e10, 1e9}),
+              std::string("'") + key + "' has speeds of each device, and here all devices are alike. fix: \"device\"");
+    refused(command, with(test, "/device/flops", {1e11, 1e10, 1e9}),
+            "'device.flops' must be a number, not one for each device: here all devices are alike. fix: \"device\"");
+  }
+}
+
+TEST_F(ReefPlan, of_a_long_text_an_error_shows_the_beginning) {
+  const std::string text(100'000, 'x');
+  const io::Json recipe{{"recipe", "dtfm"}, {"model", "2x2x16"}, {"device", {{"flops", 1e11}}}};
+  const auto shown = [&](const std::string& command, const io::Json& test) {
+    const Ending ending = plan(command, test.dump());
+    expect_refusal(ending, "'" + std::string(60, 'x') + "'...");
+    EXPECT_LT(ending.output.size(), 1000U);
+  };
+  for (const char* key : {"/model", "/recipe", "/pipeline", "/layout", "/compress/gradients"}) {
+    shown("simulate", with(recipe, key, text));
+    shown("estimate", with(recipe, key, text));
+  }
+  shown("simulate", with(recipe, "/compress", {{text, "bf16"}}));
+  shown("simulate", with(with(recipe, "/recipe", "acco"), "/accumulate", text));
+  shown("simulate", with(with(recipe, "/recipe", "diloco"), "/overlap", text));
+  shown("simulate", with(case_of("swap_schedule.json", 0), "/variant", text));
+  shown("plan", {{"model", "2x2x16"}, {"device", {{"flops", 1e11}}}, {"allow", {text}}});
+  shown("encode", {{"codec", text}});
+  shown("blocks", {{"op", text}});
+}
+
+TEST_F(ReefPlan, a_network_may_be_what_reef_measure_has_written) {
+  io::Json test{{"recipe", "ddp"},
+                {"model", "2x2x16"},
+                {"device", {{"flops", 1e11}}},
+                {"network", {{"ranks", 2}, {"latency_ms", 5}, {"bandwidth_gbps", 1}}}};
+  const io::Json numbers = answer("simulate", test);
+  test["network"] = io::parse_json(R"({"note": "2 ranks", "devices": ["a", "b"], "latency_ms": [[0, 5], [5, 0]],
+      "bandwidth_gbps": [[0, 1], [1, 0]], "reciprocal_gbps": [[0, 1], [1, 0]], "device_flops": [1e9, 1e9],
+      "device_memory_gbps": [1, 1], "model_flops": [1e9, 1e9]})", "measured");
+  EXPECT_EQ(answer("simulate", test), numbers);
+  EXPECT_EQ(answer("estimate", test), answer("estimate", with(test, "/network/ranks", 2)));
+  test.erase("recipe");
+  EXPECT_EQ(answer("plan", test).at("feasible"), true);
 }
 
 TEST_F(ReefPlan, null_is_refused_by_name_wherever_a_case_holds_it) {
@@ -208,6 +260,8 @@ TEST_F(ReefPlan, null_is_refused_by_name_wherever_a_case_holds_it) {
       {"network", {{"ranks", 2}, {"latency_ms", 1}, {"bandwidth_gbps", 1}, {"uplink_gbps", 1}}}};
   io::Json schedule = case_of("swap_schedule.json", 1);
   schedule["opts"] = {{"slots", 0}, {"turn", false}};
+  schedule.erase("model");  // of a chain a remark
+  schedule.erase("recompute");
   io::Json named = schedule;
   named["chain"]["name"] = std::vector<std::string>(schedule["chain"]["tf"].size());
   for (const io::Json& test : {recipe, schedule, named}) {

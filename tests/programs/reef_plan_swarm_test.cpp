@@ -73,7 +73,7 @@ TEST_F(ReefPlan, route_says_the_way_and_what_is_missing) {
 
 TEST_F(ReefPlan, blocks_and_route_name_the_field_that_cannot_be) {
   const io::Json start = case_of("petals_block_selection.json", 0);
-  refused("blocks", with(start, "/op", "fly"), "'op' is \"fly\"");
+  refused("blocks", with(start, "/op", "fly"), "'op' is 'fly'");
   refused("blocks", with(start, "/K", 8), "'K' is 8");
   refused("blocks", with(start, "/t/2", -1), "t[2] is -1");
   refused("blocks", with(start, "/t", "many"), "'t' must be an array");

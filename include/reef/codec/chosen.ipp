@@ -46,7 +46,7 @@ inline std::vector<CodecText> codec_texts(std::string_view text) {
 }
 
 [[noreturn]] inline void refuse_codec(std::string_view whole, std::string_view why) {
-  throw OptionError("reef::codec: '", whole, "' is no codec: ", why,
+  throw OptionError("reef::codec: ", in_quotes(whole), " is no codec: ", why,
                     ".\n  fix: [ef[:DECAY]+ | ef21+] top-k:RATIO, random-k:RATIO or chunk-top-k:KEEP/CHUNK, each also "
                     "with +CODEC of what is selected; dense, bf16, fp8[:BLOCK], blockwise8[:BLOCK], uniform8, nf4[:BLOCK], two-bit, "
                     "sign[:BLOCK]; or none.");
@@ -55,7 +55,7 @@ inline std::vector<CodecText> codec_texts(std::string_view text) {
 template <class T>
 T number_in(std::string_view whole, std::string_view text) {
   const auto number = parse_number<T>(text);
-  if (!number) refuse_codec(whole, concat("'", text, "' is no number"));
+  if (!number) refuse_codec(whole, concat(in_quotes(text), " is no number"));
   return *number;
 }
 
@@ -145,13 +145,13 @@ REEF_INLINE Chosen Chosen::of(std::string_view text) {
   if (parts.size() == 2) {
     known = detail::with_selecting(parts[0], [&](const auto& selection) {
       const bool codes = detail::with_coding(parts[1], [&](const auto& numbers) { choose(Chain{selection, numbers}); });
-      if (!codes) refuse_codec(text, concat("'", parts[1].whole, "' does not code what another selects"));
+      if (!codes) refuse_codec(text, concat(in_quotes(parts[1].whole), " does not code what another selects"));
     });
-    if (!known) refuse_codec(text, concat("'", parts[0].whole, "' selects nothing"));
+    if (!known) refuse_codec(text, concat(in_quotes(parts[0].whole), " selects nothing"));
   } else {
     known = detail::with_selecting(parts[0], choose) || detail::with_coding(parts[0], choose);
   }
-  if (!known) refuse_codec(text, concat("there is no '", parts[0].name, "'"));
+  if (!known) refuse_codec(text, concat("there is no ", in_quotes(parts[0].name)));
   return chosen;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,14 +9,16 @@
 
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
 #include <reef/io/json.hpp>
 
 namespace reef::inline v0::comm {
 
-/// The keys of a network's case: its links, and what planners read of the same file.
-inline constexpr std::array<std::string_view, 9> network_keys{
-    "latency_ms", "bandwidth_gbps", "uplink_gbps", "downlink_gbps", "devices",
-    "D_PP",       "D_DP",           "c_pp_bytes",  "c_dp_bytes"};
+/// The keys of a network: its links, what reef-measure writes beside them, and what planners read of the same case.
+inline constexpr std::array<std::string_view, 17> network_keys{
+    "ranks",           "latency_ms",   "bandwidth_gbps",     "uplink_gbps", "downlink_gbps", "devices",
+    "reciprocal_gbps", "device_flops", "device_memory_gbps", "model_flops", "D_PP",          "D_DP",
+    "c_pp_bytes",      "c_dp_bytes",   "seed",               "regions",     "workload_note"};
 
 /// One number for all devices, or a list with one for each, of 10^9 bits per second: in bytes per
 /// second, of the first `ranks`. Nothing where there is no such key. Throws DecodeError, with what was
@@ -27,16 +30,32 @@ std::vector<double> read_uplinks(const io::Json& network, const char* key, int r
 std::pair<std::vector<double>, std::vector<double>> read_uplinks(const io::Json& network, int ranks,
                                                                  const std::string& file);
 
-/// Reads the links between the first `ranks` devices of a case: rank r is device r.
+/// The links of a network, and what all links of a rank share.
+struct NetworkLinks {
+  std::vector<Seconds> latencies;  ///< (P, P) row-major, [from * P + to]; the diagonal is never read
+  std::vector<double> rates;       ///< the same, bytes per second; 0 where the network has no bandwidth_gbps
+  std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
+};
+
+/// How many ranks a network is of: `ranks`, or as many as its matrices have rows or it has devices; nothing where
+/// it has links between any. `at` is the dotted path of the network in `root`, empty where that is the network.
+std::optional<int> ranks_of_network(const io::Json& root, const std::string& at, const std::string& file);
+
+/// Reads the links between the first `ranks` devices of a network; `at` as in ranks_of_network.
 ///
-/// | latency_ms     | square matrix, milliseconds one way                                |
-/// | bandwidth_gbps | square matrix of the same size, 10^9 bits per second               |
+/// | ranks          | how many there are; may be left out where matrices say it, or any will do |
+/// | latency_ms     | milliseconds one way: one number for all links, or a square matrix, from a |
+/// |                | row's rank to a column's; 0 where it is not there                  |
+/// | bandwidth_gbps | the same in 10^9 bits per second; may be left out where uplink_gbps is there |
 /// | uplink_gbps    | may be there: what all links of a device carry together, sending; a number |
 /// |                | for all devices, or a list with one for each                       |
 /// | downlink_gbps  | the same, receiving; as much as uplink_gbps where it is not there  |
-/// | errors         | FileError if it cannot be read; DecodeError, with the file, if it is no such case, |
-/// |                | has a key that nothing reads, a link that cannot be, or fewer      |
-/// |                | devices than there are ranks                                       |
+/// | devices        | names, or how many there are; may be left out                      |
+/// | errors         | DecodeError, with the file, if it is no such network, has a key that nothing |
+/// |                | reads, a link that cannot be, or fewer devices than there are ranks |
+NetworkLinks links_from_json(const io::Json& root, const std::string& at, const std::string& file, int ranks);
+
+/// Reads a network that is a file of its own, as links_from_json does: rank r is device r. FileError if it cannot be read.
 ///
 /// \code
 /// // given: const comm::Communicator& world

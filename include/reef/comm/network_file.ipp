@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <variant>
 
 #include <reef/comm/network_file.hpp>
 #include <reef/core/finite.hpp>
@@ -54,18 +56,93 @@ REEF_INLINE std::pair<std::vector<double>, std::vector<double>> read_uplinks(
   return {std::move(up), std::move(down)};
 }
 
-REEF_INLINE NetworkShape read_network(const std::string& path, int ranks) {
-  const io::Json root = io::read_json(path);
-  io::require_known_keys(root, network_keys, path);
-  const profile::Network all = profile::network_from_json(root, path);
-  if (all.devices < ranks) {
-    throw DecodeError("reef::comm::read_network: ", path, ": latency_ms has ", all.devices,
-                      " devices, but there are ", ranks,
-                      " ranks.\n  fix: fewer ranks, or a case with more devices.");
+namespace detail {
+
+/// "network.ranks"
+inline std::string key_at(const std::string& at, std::string_view key) {
+  return concat(at, at.empty() ? "" : ".", key);
+}
+
+[[noreturn]] inline void refuse_network(const std::string& file, const std::string& why, const std::string& fix) {
+  throw DecodeError("reef::comm::read_network: ", file, ": ", why, ".\n  fix: ", fix, ".");
+}
+
+/// Of the first `ranks` devices what `key` says of each link, times `unit`: of a number, or of a matrix with a row
+/// for each of the network's devices.
+inline std::vector<double> values_of_links(const io::Json& root, const std::string& key, const std::string& file,
+                                           std::optional<int> devices, int ranks, double unit, double least,
+                                           double most) {
+  const auto n = static_cast<std::size_t>(ranks);
+  using Rows = std::vector<std::vector<double>>;
+  const auto given = io::require<std::variant<double, Rows>>(root, key, file);
+  if (const double* const all = std::get_if<double>(&given)) {
+    if (!within(*all, least, most))
+      refuse_network(file, concat(key, " is ", *all), concat("a link that can be, from ", least, " to ", most));
+    return std::vector<double>(n * n, *all * unit);
   }
-  profile::Network links = all.first(ranks);
+  const std::vector<double> square = profile::square_from_json(root, key.c_str(), file, unit, least, most);
+  const std::size_t rows = std::get<Rows>(given).size();
+  if (rows != static_cast<std::size_t>(devices.value_or(0)))
+    refuse_network(file, concat(key, " has ", rows, " rows for ", devices.value_or(0), " ranks"), "a row for each rank");
+  std::vector<double> values;
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t to = 0; to < n; ++to) values.push_back(from == to ? 0 : square[from * rows + to]);
+  }
+  return values;
+}
+
+}  // namespace detail
+
+REEF_INLINE std::optional<int> ranks_of_network(const io::Json& root, const std::string& at, const std::string& file) {
+  const io::Json& network = at.empty() ? root : root.at(at);
+  if (network.contains("ranks")) return io::require<int>(root, detail::key_at(at, "ranks"), file);
+  for (const char* const key : {"latency_ms", "bandwidth_gbps"}) {
+    if (network.contains(key) && network[key].is_array()) return static_cast<int>(network[key].size());
+  }
+  if (!network.contains("devices")) return {};
+  const auto devices =
+      io::require<std::variant<int, std::vector<std::string>>>(root, detail::key_at(at, "devices"), file);
+  return devices.index() == 0 ? std::get<0>(devices) : static_cast<int>(std::get<1>(devices).size());
+}
+
+REEF_INLINE NetworkLinks links_from_json(const io::Json& root, const std::string& at, const std::string& file,
+                                         int ranks) {
+  io::require_object(root, at, file);
+  io::require_known_keys(at.empty() ? root : root.at(at), network_keys, file, at);
+  const io::Json& network = at.empty() ? root : root.at(at);
+  const std::optional<int> devices = ranks_of_network(root, at, file);
+  if (devices && *devices < ranks) {
+    detail::refuse_network(file, concat("the network has ", *devices, " devices, but there are ", ranks, " ranks"),
+                           "fewer ranks, or a case with more devices");
+  }
+  if (network.contains("devices")) {
+    const std::string key = detail::key_at(at, "devices");
+    const auto given = io::require<std::variant<int, std::vector<std::string>>>(root, key, file);
+    const auto named = given.index() == 0 ? std::get<0>(given) : static_cast<int>(std::get<1>(given).size());
+    if (named != devices)
+      detail::refuse_network(file, concat(key, " says ", named, ", and the network has ", *devices), "as many");
+  }
+  NetworkLinks links;
+  links.uplinks = read_uplinks(network, ranks, file);
+  const auto values = [&](const char* key, double unit, double least, double most) {
+    return detail::values_of_links(root, detail::key_at(at, key), file, devices, ranks, unit, least, most);
+  };
+  const std::size_t cells = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
+  links.latencies.assign(cells, 0);
+  links.rates.assign(cells, 0);
+  if (network.contains("latency_ms")) links.latencies = values("latency_ms", 1e-3, 0, 1e9);
+  // Without either a message would take no time.
+  if (network.contains("bandwidth_gbps") || (ranks > 1 && links.uplinks.first.empty()))
+    links.rates = values("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9);
+  return links;
+}
+
+REEF_INLINE NetworkShape read_network(const std::string& path, int ranks) {
+  NetworkLinks links = links_from_json(io::read_json(path), "", path, ranks);
+  constexpr double endless = 1e18;
+  std::replace(links.rates.begin(), links.rates.end(), 0.0, endless);
   const NetworkShape shape(ranks, std::move(links.latencies), std::move(links.rates));
-  const auto [up, down] = read_uplinks(root, ranks, path);
+  const auto& [up, down] = links.uplinks;
   return up.empty() ? shape : shape.with_uplinks(up, down);
 }
 

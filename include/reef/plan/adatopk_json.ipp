@@ -15,8 +15,9 @@
 namespace reef::inline v0::plan {
 
 REEF_INLINE AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view source) {
-  constexpr std::array<std::string_view, 8> known{
-      "link_times", "user_ratio", "alpha", "beta", "bytes", "r", "index_bytes", "compute_s"};
+  // The ratios that are expected may stand beside them.
+  constexpr std::array<std::string_view, 9> known{
+      "link_times", "user_ratio", "alpha", "beta", "bytes", "r", "index_bytes", "compute_s", "ratios"};
   io::require_known_keys(json, known, source);
   const auto refuse = [&](const std::string& what, const std::string& fix) {
     throw DecodeError("reef::plan: ", source, ": ", what, ".\n  fix: ", fix, ".");

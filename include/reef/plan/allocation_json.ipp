@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <string_view>
 #include <vector>
 
 #include <reef/core/inline.hpp>
@@ -11,9 +11,10 @@
 namespace reef::inline v0::plan {
 
 REEF_INLINE AllocationProblem allocation_from_json(const io::Json& json, std::string_view source) {
-  constexpr std::array<std::string_view, 11> known{
-      "devices",    "latency_ms", "bandwidth_gbps", "D_PP", "D_DP",       "c_pp_bytes",
-      "c_dp_bytes", "speed",      "stage_flops",    "cap",  "stage_bytes"};
+  std::vector<std::string_view> known{"devices",    "latency_ms", "bandwidth_gbps", "D_PP",
+                                      "D_DP",       "c_pp_bytes", "c_dp_bytes",     "speed",
+                                      "stage_flops", "cap",       "stage_bytes",    "seed"};
+  known.insert(known.end(), profile::measured_keys.begin(), profile::measured_keys.end());
   io::require_known_keys(json, known, source);
   AllocationProblem problem;
   problem.stages = io::require<int>(json, "D_PP", source);

@@ -14,10 +14,11 @@ namespace reef::inline v0::plan {
 REEF_INLINE ClusterCase clusters_from_json(const io::Json& json, std::string_view source) {
   using Keys = std::vector<std::string_view>;
   const bool is_network = json.contains("latency_ms") || json.contains("bandwidth_gbps");
-  io::require_known_keys(
-      json,
-      is_network ? Keys{"n", "latency_ms", "bandwidth_gbps", "devices"} : Keys{"n", "bandwidth"},
-      source);
+  Keys known = is_network ? Keys{"n", "latency_ms", "bandwidth_gbps", "devices"}
+                          : Keys{"n", "bandwidth", "unit"};
+  if (is_network)
+    known.insert(known.end(), profile::measured_keys.begin(), profile::measured_keys.end());
+  io::require_known_keys(json, known, source);
   ClusterCase result;
   if (is_network) {
     result.bandwidths = profile::network_from_json(json, source).rates;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,9 +18,10 @@ namespace reef::inline v0::plan {
 
 REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
                                                        std::string_view source) {
-  constexpr std::array<std::string_view, 13> known{
-      "flops", "mem",  "cut", "outputs", "edges",      "speed",         "cap",
-      "alpha", "beta", "n_b", "devices", "latency_ms", "bandwidth_gbps"};
+  std::vector<std::string_view> known{"flops", "mem",     "cut",        "outputs",        "edges",
+                                      "speed", "cap",     "alpha",      "beta",           "n_b",
+                                      "devices", "latency_ms", "bandwidth_gbps", "seed"};
+  known.insert(known.end(), profile::measured_keys.begin(), profile::measured_keys.end());
   io::require_known_keys(json, known, source);
   constexpr double most_bytes = 1e18;
   const auto numbers = [&](const char* key, double least, double most) {

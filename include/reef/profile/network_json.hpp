@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +9,11 @@
 #include <reef/profile/network.hpp>
 
 namespace reef::inline v0::profile {
+
+/// What reef-measure writes beside the links: of a pair while as much goes the other way, and of each device. A
+/// network may have them whether or not who reads it heeds them.
+inline constexpr std::array<std::string_view, 4> measured_keys{"reciprocal_gbps", "device_flops",
+                                                               "device_memory_gbps", "model_flops"};
 
 /// Reads a square matrix of numbers, row-major, each times `unit`. Throws DecodeError, naming the entry, for
 /// another shape, and for a number outside the diagonal that is not from `least` to `most`.
