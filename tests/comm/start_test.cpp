@@ -101,6 +101,11 @@ TEST(Launch, what_is_meant_to_be_one_rank_may_say_so) {
   EXPECT_FALSE(strayed_of_open_mpi(hydra + meant));
   EXPECT_FALSE(strayed_of_mpich(open_mpi + meant));
   EXPECT_TRUE(strayed_of_open_mpi(hydra + Variables{{"REEF_SINGLE_RANK", "0"}}));
+  for (const char* other : {"foo", "", "11"}) {
+    const auto why = strayed_of_open_mpi({{"REEF_SINGLE_RANK", other}});
+    ASSERT_TRUE(why) << other;
+    EXPECT_THAT(*why, HasSubstr("REEF_SINGLE_RANK is '" + std::string(other) + "'.\n  fix: 0 or 1"));
+  }
 }
 
 TEST(Launch, a_variable_that_is_no_number_of_ranks_says_nothing) {

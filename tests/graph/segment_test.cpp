@@ -170,4 +170,15 @@ TEST(Placement, never_lets_two_that_live_together_overlap_and_stays_near_the_pea
   }
 }
 
+// If each tensor is compared with all others, this is minutes, and the test's time is over.
+TEST(Segment, plans_a_chain_of_two_hundred_thousand_nodes_at_once) {
+  Dag dag;
+  Signature signature;
+  signature.outputs = {{{16}, Element::float32}};
+  int x = dag.add_input("x", {{16}, Element::float32}, true);
+  for (int n = 0; n < 200'000; ++n) x = dag.node_at(dag.add_node(concat("n", n), "Scale", {x}, signature)).outputs[0];
+  const graph::Segment segment = graph::plan_segment(dag, 0, dag.node_count());
+  EXPECT_EQ(segment.inference_workspace_bytes, 128U);  // one that is read and one that is written
+}
+
 }  // namespace

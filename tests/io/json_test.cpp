@@ -139,6 +139,8 @@ TEST(Require, says_what_is_missing_or_there_instead) {
   EXPECT_EQ(
       error_of([&] { io::require<bool>(root, "c", written); }),
       "reef::io: p.json: 'c' is missing; it must be true or false.\n  fix: measure it again.");
+  EXPECT_EQ(error_of([&] { io::require<Json>(root, "c", written); }),
+            "reef::io: p.json: 'c' is missing.\n  fix: measure it again.");
   EXPECT_NE(error_of([&] { io::require<unsigned>(root, "n"); }), "no error");
   EXPECT_NE(error_of([&] { io::require<int>(root, "f"); }), "no error");
   EXPECT_NE(error_of([&] { io::require<bool>(root, "n"); }), "no error");

@@ -87,7 +87,9 @@ TEST_F(SafetensorsFiles, that_their_index_does_not_describe_are_refused) {
   EXPECT_THAT(read("{}"), HasSubstr("is no object of tensors and files"));
   EXPECT_THAT(read("[1]"), HasSubstr("is no object of tensors and files"));
   write_file(folder_ / "model.safetensors.index.json", "{}");
-  EXPECT_THAT(read_place(folder_.path()), HasSubstr("'weight_map' is missing"));
+  EXPECT_THAT(read_place(folder_.path()), HasSubstr("is no index of safetensors files: it has no 'weight_map'"));
+  write_file(folder_ / "case.json", "[1]");
+  EXPECT_THAT(read_place(folder_ / "case.json"), HasSubstr("is no index of safetensors files"));
 }
 
 }  // namespace

@@ -228,6 +228,16 @@ TEST(Gpt, refuses_a_configuration_that_cannot_be) {
   refuses([](nn::GptConfig& c) { c.sequence = 6; });
   refuses([](nn::GptConfig& c) { c.padded_vocabulary = 3; });
   refuses([](nn::GptConfig& c) { c.dropout = 1; });
+  nn::GptConfig deep = tiny_config();
+  deep.layers = nn::GptConfig::most_layers;
+  EXPECT_NO_THROW(deep.check());
+  ++deep.layers;
+  try {
+    deep.check();
+    ADD_FAILURE() << "10001 layers are not refused";
+  } catch (const OptionError& error) {
+    EXPECT_STREQ(error.what(), "reef::nn::GptConfig: layers is 10001.\n  fix: 1 to 10000.");
+  }
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t none : {std::int64_t{0}, std::int64_t{-1}, least, most}) {

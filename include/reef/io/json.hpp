@@ -202,9 +202,8 @@ template <class T>
 T require(const Json& root, std::string_view path, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path, source);
   if (found == nullptr) {
-    throw DecodeError("reef::io: ", source.name, ": '", path, "' is missing; it must be ",
-                      detail::expectation<T>(),
-                      ".\n  fix: ", source.fix_or("add it, or give a file that has it."));
+    const std::string wanted = std::is_same_v<T, Json> ? "" : concat("; it must be ", detail::expectation<T>());
+    throw DecodeError("reef::io: ", source.name, ": '", path, "' is missing", wanted, ".\n  fix: ", source.fix_or("add it, or give a file that has it."));
   }
   return detail::convert_or_throw<T>(*found, path, source);
 }

@@ -55,8 +55,12 @@ REEF_INLINE void SafetensorsFiles::add(const std::filesystem::path& file) {
 REEF_INLINE SafetensorsFiles::Index SafetensorsFiles::read_index(
     const std::filesystem::path& path) {
   const Json index = read_json(path);
-  const std::string source = concat("'", path.string(), "'");
-  const auto map = require<Json>(index, "weight_map", JsonSource(source));
+  if (!index.is_object() || !index.contains("weight_map")) {
+    throw DecodeError("reef::io: '", path.string(),
+                      "' is no index of safetensors files: it has no 'weight_map'.\n"
+                      "  fix: name a safetensors file, or such an index, or the folder of one.");
+  }
+  const Json& map = index.at("weight_map");
   if (!map.is_object() || map.empty())
     refuse(path, "its weight_map is no object of tensors and files");
   Index wanted;

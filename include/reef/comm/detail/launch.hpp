@@ -56,12 +56,16 @@ int ranks_in(const Variables& variables, const char* name) {
 /// `library` names the MPI.
 ///
 /// | by right | the launcher of its own MPI started one rank, whoever started that; no launcher did;   |
-/// |          | REEF_SINGLE_RANK=1, for a program of one rank that a rank starts                        |
+/// |          | REEF_SINGLE_RANK=1, for a program of one rank that a rank starts; other than 0 or 1 is |
+/// |          | refused                                                                                 |
 template <class Variables>
 std::optional<std::string> strayed(const Variables& variables, const char* own_size,
                                    std::string_view library) {
   const char* const meant = variables("REEF_SINGLE_RANK");
   if (meant != nullptr && std::string_view(meant) == "1") return {};
+  if (meant != nullptr && std::string_view(meant) != "0") {
+    return concat("reef::comm: REEF_SINGLE_RANK is '", meant, "'.\n  fix: 0 or 1, or leave it out.");
+  }
   if (ranks_in(variables, own_size) == 1) return {};
   for (const Launcher& launcher : launchers) {
     if (variables(launcher.marker) == nullptr) continue;

@@ -32,19 +32,22 @@ inline Bytes place(std::vector<Interval>& intervals) {
     return intervals[a].bytes > intervals[b].bytes;
   });
   Bytes total = 0;
-  std::vector<std::size_t> placed;
+  int longest = 0;
+  std::vector<Interval> placed;  // by their first steps: those that meet an interval stand near each other
   for (const std::size_t i : order) {
     Interval& interval = intervals[i];
     if (interval.bytes == 0) continue;
     std::vector<ByteRange> taken;
-    for (const std::size_t j : placed) {
-      const Interval& other = intervals[j];
-      if (other.last < interval.first || interval.last < other.first) continue;
-      taken.push_back({other.offset, other.offset + other.bytes});
+    const auto after = std::ranges::upper_bound(placed, interval.last, {}, &Interval::first);
+    for (auto other = after; other != placed.begin();) {
+      --other;
+      if (interval.first - other->first > longest) break;  // this one and all before it end earlier
+      if (other->last >= interval.first) taken.push_back({other->offset, other->offset + other->bytes});
     }
     interval.offset = first_fit(std::move(taken), interval.bytes);
     total = std::max(total, round_up(interval.offset + interval.bytes, arena_alignment));
-    placed.push_back(i);
+    longest = std::max(longest, interval.last - interval.first);
+    placed.insert(std::ranges::upper_bound(placed, interval.first, {}, &Interval::first), interval);
   }
   return total;
 }
