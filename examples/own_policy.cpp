@@ -7,12 +7,12 @@
 // ranks: 2
 // prints: equal losses: yes
 // prints: GPT-2 on 16 ranks, predicted: overlapped 0.71 s a step, after the backward 0.86 s
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <vector>
 
 #include <reef/comm/environment.hpp>
-#include <reef/data/corpus.hpp>
 #include <reef/data/sampler.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/optim/adamw.hpp>
@@ -43,8 +43,9 @@ template <class Optim>
 double trained_loss() {
   const nn::GptConfig config{
       .layers = 2, .heads = 2, .channels = 32, .vocabulary = 256, .context = 32, .batch = 4};
-  const data::Corpus text({__FILE__});
-  const data::Sampler sampler(text.training(), config.context, 1);
+  std::vector<std::uint8_t> text;  // of tokens: squares
+  for (int i = 0; i < 5000; ++i) text.push_back(static_cast<std::uint8_t>(i * i % 251));
+  const data::Sampler sampler(text, config.context, 1);
   Trainer<Optim> trainer(nn::gpt<device::Host, float>(config),
                          [&](std::uint64_t first, auto inputs) {
                            sampler.fill(first, inputs);

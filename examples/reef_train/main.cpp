@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
       "(of diloco and sparse the next with an outer step), write the checkpoint, weights, trace, report and "
       "metrics "
       "that were asked for, and end with status 75. A second signal ends at once.\n"
-      "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be.");
+      "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be, told before the ranks meet.");
   try {
     reef_examples::add_options(app, options);
     reef_examples::parse(app, options, argc, argv);

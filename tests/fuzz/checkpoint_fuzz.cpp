@@ -35,11 +35,9 @@ public:
   using Sum = float;
 
   Trainer() {
-    model_.dag_.parameters.resize(2);
-    model_.dag_.parameters[0].name = "w";
-    model_.dag_.parameters[0].spec.shape = Shape{2, 3};
-    model_.dag_.parameters[1].name = "b";
-    model_.dag_.parameters[1].spec.shape = Shape{4};
+    reef::graph::Signature node;
+    node.parameters = {{"w", {2, 3}, {}, false}, {"b", {4}, {}, false}};
+    model_.dag_.add_node("node", "Node", {}, std::move(node), {"w", "b"});
     const auto add = [&](const char* name, std::int64_t begin, std::int64_t elements, Element of) {
       StateRange range;
       range.storage = static_cast<reef::run::StorageId>(ranges_.size());

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <reef/core/text.hpp>
+
 namespace {
 
 using namespace reef;
@@ -117,6 +119,8 @@ TEST(Dag, refuses_what_does_not_fit_and_says_what) {
       },
       {"'v'", "(4)", "(5)"});
   expect([](Dag& d) { (void)d.tensor("nothing"); }, {"tensor 'nothing'"});
+  expect([](Dag& d) { d.rename_node(1, "b"); }, {"the node 1", "the graph has 1"});
+  expect([](Dag& d) { d.rename_node(-1, "b"); }, {"the node -1"});
   expect([](Dag& d) { d.set_loss(0); }, {"'x'", "(3, 4)", "one element"});
 }
 
@@ -177,6 +181,39 @@ TEST(Dag, renames_tensors_to_new_names_only) {
   dag.rename(x, "x");
   dag.rename(x, "logits");
   EXPECT_EQ(dag.tensor("logits"), x);
+}
+
+TEST(Dag, finds_nodes_and_tensors_by_their_last_names_alone) {
+  Dag dag;
+  const int x = dag.add_input("x", three_rows);
+  const int a = dag.add_node("a", "Scale", {x}, with_weight({4}));
+  const int b = dag.add_node("b", "Scale", {x}, with_weight({4}));
+  EXPECT_NE(refusal(dag, [&](Dag& d) { d.rename_node(a, "b"); }).find("a node 'b' exists"), std::string::npos);
+  dag.rename_node(a, "a");
+  dag.rename_node(a, "first");
+  dag.rename(x, "input");
+  EXPECT_EQ(dag.node("first"), a);
+  EXPECT_EQ(dag.node_at(a).name, "first");
+  EXPECT_EQ(dag.tensor("a"), 1);
+  EXPECT_EQ(dag.parameter("a.weight"), 0);
+  EXPECT_THROW((void)dag.node("a"), ShapeError);
+  EXPECT_THROW((void)dag.tensor("x"), ShapeError);
+  EXPECT_EQ(dag.add_input("x", three_rows), 3);
+  const Dag copy = dag;
+  dag.rename_node(b, "a");
+  EXPECT_EQ(dag.node("a"), b);
+  EXPECT_EQ(copy.node("b"), b);
+}
+
+// In quadratic time this is minutes, and the test's time is over.
+TEST(Dag, takes_a_hundred_thousand_nodes_at_once) {
+  Dag dag;
+  int x = dag.add_input("x", three_rows);
+  const Signature signature = with_weight({4});
+  for (int n = 0; n < 100'000; ++n) x = dag.node_at(dag.add_node(concat("n", n), "Scale", {x}, signature)).outputs[0];
+  EXPECT_EQ(dag.node("n99999"), 99'999);
+  EXPECT_EQ(dag.tensor("n99999"), x);
+  EXPECT_EQ(dag.parameter_count(), 400'000);
 }
 
 }  // namespace

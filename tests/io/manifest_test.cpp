@@ -2,6 +2,7 @@
 #include <reef/io/manifest.hpp>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -140,6 +141,33 @@ TEST_F(Manifest, a_shard_that_was_cut_off_or_swapped_is_noticed) {
   std::filesystem::remove(folder_ / "a");
   EXPECT_THROW(io::CheckedShard(folder_.path(), shard), FileError);
   EXPECT_NE(shard.tensors, other.tensors);
+}
+
+TEST_F(Manifest, a_shard_that_is_missing_cut_off_or_no_file_is_mended_with_its_checkpoint) {
+  const io::Shard shard = write("a");
+  const std::filesystem::path path = folder_ / "a";
+  const std::string whole = io::read_file(path, 4096);
+  const auto expect_refused = [&](const std::string& why) {
+    try {
+      const io::CheckedShard checked(folder_.path(), shard);
+      ADD_FAILURE() << "not refused: " << why;
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(why), std::string::npos) << text;
+      EXPECT_NE(text.find(concat("\n  fix: ", io::checkpoint_fix)), std::string::npos) << text;
+    }
+  };
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{20}, whole.size() - 1}) {
+    reef::test::write_file(path, whole.substr(0, bytes));
+    expect_refused(bytes == 0 ? "too short" : bytes == 20 ? "ends inside its header" : "outside the file");
+  }
+  std::filesystem::remove(path);
+  expect_refused("No such file");
+  std::filesystem::create_directory(path);
+  expect_refused("Is a directory");
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  expect_refused("Invalid argument");
 }
 
 TEST_F(Manifest, a_shard_whose_metadata_alone_changed_is_noticed) {

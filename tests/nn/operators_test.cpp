@@ -96,7 +96,11 @@ TEST(Operators, refuse_numbers_of_their_own_below_one_and_sizes_that_no_memory_h
   refuses(nn::Embedding{9, 0, 8}, tokens, "its positions is 0");
   refuses(nn::Embedding{9, 5, 0}, tokens, "its channels is 0");
   refuses(nn::Embedding{huge, 5, 8}, tokens, "more elements than any memory holds");
-  refuses(nn::CausalAttention{0}, rows, "heads");
+  refuses(nn::LayerNorm{-1}, rows, "LayerNorm: its epsilon is -1.\n  fix: 0 or more");
+  refuses(nn::LayerNorm{std::numeric_limits<double>::quiet_NaN()}, rows, "its epsilon is nan");
+  refuses(nn::LayerNorm{std::numeric_limits<double>::infinity()}, rows, "its epsilon is inf");
+  refuses(nn::CausalAttention{0}, rows, "CausalAttention: its heads is 0.\n  fix: 1 or more");
+  refuses(nn::CausalAttention{-2}, rows, "its heads is -2");
   refuses(nn::CausalAttention{huge}, rows, "heads");
 }
 

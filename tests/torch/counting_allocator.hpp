@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include <c10/core/CPUAllocator.h>
+#include <torch/version.h>
 
 #include <reef/core/units.hpp>
 
@@ -22,15 +24,12 @@ public:
     return one;
   }
 
-  c10::DataPtr allocate(std::size_t bytes) const override {
-    auto* const block = static_cast<std::size_t*>(std::aligned_alloc(room, (bytes + 2 * room - 1) / room * room));
-    if (block == nullptr) throw std::bad_alloc();
-    *block = bytes;
-    const std::int64_t now = now_ += static_cast<std::int64_t>(bytes);
-    for (std::int64_t peak = peak_; now > peak && !peak_.compare_exchange_weak(peak, now);) {}
-    void* const data = reinterpret_cast<std::byte*>(block) + room;
-    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
-  }
+#if TORCH_VERSION_MAJOR >= 2
+  c10::DataPtr allocate(std::size_t bytes) override { return counted(bytes); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+#else
+  c10::DataPtr allocate(std::size_t bytes) const override { return counted(bytes); }
+#endif
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &release; }
 
   void begin() { peak_ = before_ = now_.load(); }
@@ -39,6 +38,16 @@ public:
 
 private:
   static constexpr std::size_t room = 64;  // before each block, for its size
+
+  c10::DataPtr counted(std::size_t bytes) const {
+    auto* const block = static_cast<std::size_t*>(std::aligned_alloc(room, (bytes + 2 * room - 1) / room * room));
+    if (block == nullptr) throw std::bad_alloc();
+    *block = bytes;
+    const std::int64_t now = now_ += static_cast<std::int64_t>(bytes);
+    for (std::int64_t peak = peak_; now > peak && !peak_.compare_exchange_weak(peak, now);) {}
+    void* const data = reinterpret_cast<std::byte*>(block) + room;
+    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
+  }
 
   static void release(void* data) {
     if (data == nullptr) return;

@@ -260,11 +260,13 @@ TEST(DataParallelBatches, are_made_with_the_modules_threads_and_gradients) {
   auto options = net_options<OneByOne>();
   options.module.threads = 3;
   auto training = rt::data_parallel(small_net(), loss_of, batch_of(0), options, &self);
-  training.step([](std::uint64_t micro_batch) {
+  const auto checked = [](std::uint64_t micro_batch) {
     EXPECT_EQ(at::get_num_threads(), 3);
     EXPECT_TRUE(at::GradMode::is_enabled());
     return batch_of(micro_batch);
-  });
+  };
+  training.step(checked);
+  training.step([&](std::uint64_t micro_batch, const at::Generator& /*random*/) { return checked(micro_batch); });
 }
 
 /// Rows whose mask is true, and how often each counts.

@@ -146,6 +146,23 @@ TEST(TorchInATrainer, stages_whose_modules_keep_graphs_train_to_the_bits_of_one_
   }
 }
 
+/// A backward has the weights of its forward, whatever has been updated since.
+TEST(TorchInATrainer, stages_that_update_within_a_step_have_the_same_bits_where_graphs_are_kept) {
+  const comm::Communicator world;
+  for (const char* const schedule : {"pipedream", "2bw"}) {
+    SCOPED_TRACE(schedule);
+    auto options = staged_options({2, 6}, world.size(), schedule);
+    options.micro_batches = {2 * world.size()};  // two updates of 2bw
+    options.clip_norm = 0;
+    options.non_finite = optim::NonFinite::ignore;
+    const auto outcome = [&](bool keeps) {
+      Staged staged = mixed_trainer<Staged>(options, world, mixed_model(3, nullptr, {.keeps_graph = keeps}));
+      return outcome_of(staged, 3);
+    };
+    EXPECT_EQ(outcome(true), outcome(false));
+  }
+}
+
 /// The graphs of all nodes of a rank add up, and the estimate knows.
 TEST(TorchInATrainer, modules_that_keep_graphs_take_no_more_memory_than_is_stated_for_all_of_them) {
   const comm::Communicator world;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +52,8 @@ struct Node {
 ///
 /// | order  | nodes are in topological order: a node reads only what stands before it; no cycle exists   |
 /// | ids    | positions in `nodes`, `tensors`, `parameters`, `uses`; they never change                   |
+/// | names  | come and change by the functions alone, which keep an index of them                        |
+/// | cost   | O(log n) string comparisons for a name that is looked up, added or changed                 |
 /// | device | none: planners and simulators read it, and any rank can build it                          |
 /// | errors | ShapeError naming node, tensor, what was expected and what was given, also where one has   |
 /// |        | no elements; the Dag is unchanged                                                          |
@@ -69,10 +73,10 @@ struct Dag {
   int loss = -1;            ///< tensor id, or -1: then every tensor that nobody reads is a result
 
   /// The id of a tensor, node or parameter by its name. Throws ShapeError when there is none.
-  [[nodiscard]] int tensor(std::string_view name) const { return find(tensors, "tensor", name); }
-  [[nodiscard]] int node(std::string_view name) const { return find(nodes, "node", name); }
+  [[nodiscard]] int tensor(std::string_view name) const { return find(tensor_ids_, "tensor", name); }
+  [[nodiscard]] int node(std::string_view name) const { return find(node_ids_, "node", name); }
   [[nodiscard]] int parameter(std::string_view name) const {
-    return find(parameters, "parameter", name);
+    return find(parameter_ids_, "parameter", name);
   }
 
   [[nodiscard]] const Tensor& tensor_at(int id) const { return tensors[index(id)]; }
@@ -87,7 +91,7 @@ struct Dag {
   }
 
   /// The elements of all parameters, each tied one counted once.
-  [[nodiscard]] std::int64_t parameter_count() const;
+  [[nodiscard]] std::int64_t parameter_count() const { return elements_; }
 
   /// A tensor that is given from outside. Its gradient is computed only if it is `differentiable`.
   int add_input(std::string name, TensorSpec spec, bool differentiable = false);
@@ -106,6 +110,9 @@ struct Dag {
   /// Gives a tensor another name ("logits").
   void rename(int id, std::string name);
 
+  /// Gives a node another name; its outputs and parameters keep theirs.
+  void rename_node(int id, std::string name);
+
   /// Lets a parameter begin otherwise than its first use says. Throws OptionError for a deviation below 0 or not
   /// finite, or given values that are not there.
   void initialise(std::string_view name, Init init);
@@ -119,27 +126,19 @@ private:
 
   static std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
-  template <class Entry>
-  static int find(const std::vector<Entry>& entries, const char* what, std::string_view name) {
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].name == name) return static_cast<int>(i);
-    }
-    throw ShapeError("reef::graph: there is no ", what, " '", name, "' among the graph's ",
-                     entries.size(), ".\n  fix: give a name that the graph has.");
-  }
+  /// The ids of entries of one sort by their names.
+  using Ids = std::map<std::string, int, std::less<>>;
 
-  template <class Entry>
-  static void check_new(const std::vector<Entry>& entries, const char* what,
-                        std::string_view name) {
-    for (const Entry& entry : entries) {
-      if (entry.name == name) {
-        throw ShapeError("reef::graph: a ", what, " '", name,
-                         "' exists already.\n  fix: give each a name of its own.");
-      }
-    }
-  }
+  static int find(const Ids& ids, const char* what, std::string_view name);
+
+  static void check_new(const Ids& ids, const char* what, std::string_view name);
 
   void check_tensor(std::string_view who, int id) const;
+
+  Ids tensor_ids_;
+  Ids node_ids_;
+  Ids parameter_ids_;
+  std::int64_t elements_ = 0;  // of all parameters
 };
 
 }  // namespace reef::inline v0::graph

@@ -9,14 +9,20 @@
 
 namespace reef::inline v0::graph {
 
-REEF_INLINE std::int64_t Dag::parameter_count() const {
-  std::int64_t count = 0;
-  for (const Parameter& parameter : parameters) count += parameter.spec.shape.size();
-  return count;
+REEF_INLINE int Dag::find(const Ids& ids, const char* what, std::string_view name) {
+  const auto found = ids.find(name);
+  if (found != ids.end()) return found->second;
+  throw ShapeError("reef::graph: there is no ", what, " '", name, "' among the graph's ", ids.size(),
+                   ".\n  fix: give a name that the graph has.");
+}
+
+REEF_INLINE void Dag::check_new(const Ids& ids, const char* what, std::string_view name) {
+  if (ids.find(name) == ids.end()) return;
+  throw ShapeError("reef::graph: a ", what, " '", name, "' exists already.\n  fix: give each a name of its own.");
 }
 
 REEF_INLINE int Dag::add_input(std::string name, TensorSpec spec, bool differentiable) {
-  check_new(tensors, "tensor", name);
+  check_new(tensor_ids_, "tensor", name);
   if (spec.shape.size() == 0) {
     throw ShapeError("reef::graph: the input '", name, "' is ", spec.text(), nothing_to_do);
   }
@@ -24,9 +30,11 @@ REEF_INLINE int Dag::add_input(std::string name, TensorSpec spec, bool different
     throw ShapeError("reef::graph: the input '", name, "' holds ", name_of(spec.element),
                      ", which has no gradient.\n  fix: fp32, fp64 or bf16, or do not ask for one.");
   }
+  const int id = static_cast<int>(tensors.size());
+  tensor_ids_.emplace(name, id);
   tensors.push_back({std::move(name), spec, -1, {}, differentiable});
-  inputs.push_back(static_cast<int>(tensors.size()) - 1);
-  return inputs.back();
+  inputs.push_back(id);
+  return id;
 }
 
 REEF_INLINE void Dag::set_loss(int id) {
@@ -46,8 +54,22 @@ REEF_INLINE void Dag::set_loss(int id) {
 REEF_INLINE void Dag::rename(int id, std::string name) {
   check_tensor("rename", id);
   if (tensor_at(id).name == name) return;
-  check_new(tensors, "tensor", name);
+  check_new(tensor_ids_, "tensor", name);
+  tensor_ids_.erase(tensor_at(id).name);
+  tensor_ids_.emplace(name, id);
   tensors[index(id)].name = std::move(name);
+}
+
+REEF_INLINE void Dag::rename_node(int id, std::string name) {
+  if (id < 0 || id >= node_count()) {
+    throw ShapeError("reef::graph: 'rename_node' names the node ", id, ", but the graph has ", node_count(),
+                     ".\n  fix: an id that this graph gave.");
+  }
+  if (node_at(id).name == name) return;
+  check_new(node_ids_, "node", name);
+  node_ids_.erase(node_at(id).name);
+  node_ids_.emplace(name, id);
+  nodes[index(id)].name = std::move(name);
 }
 
 REEF_INLINE void Dag::initialise(std::string_view name, Init init) {
@@ -73,7 +95,7 @@ REEF_INLINE void Dag::check_tensor(std::string_view who, int id) const {
 REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<int> node_inputs,
                               Signature signature, std::vector<std::string> parameter_names) {
   // All checks stand before the first change.
-  check_new(nodes, "node", name);
+  check_new(node_ids_, "node", name);
   bool differentiable = !signature.parameters.empty();
   for (const int input : node_inputs) {
     check_tensor(name, input);
@@ -91,7 +113,7 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
   std::vector<std::string> output_names;
   for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
     output_names.push_back(signature.outputs.size() == 1 ? name : concat(name, ".", i));
-    check_new(tensors, "tensor", output_names.back());
+    check_new(tensor_ids_, "tensor", output_names.back());
     check_elements("output", output_names.back(), signature.outputs[i].shape);
   }
   if (!parameter_names.empty() && parameter_names.size() != signature.parameters.size()) {
@@ -117,35 +139,40 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
                        spec.shape.text(), ", but it is ", shape.text(),
                        ".\n  fix: tie parameters of one shape, or give this one another name.");
     };
-    for (const Parameter& other : parameters) check_shared(other.name, other.spec.shape);
+    if (const auto other = parameter_ids_.find(parameter_names[slot]); other != parameter_ids_.end()) {
+      check_shared(other->first, parameter_at(other->second).spec.shape);
+    }
     for (std::size_t i = 0; i < slot; ++i) {
       check_shared(parameter_names[i], signature.parameters[i].shape);
     }
   }
 
   const int id = node_count();
+  node_ids_.emplace(name, id);
   Node node{std::move(name), std::move(kind), std::move(node_inputs), {}, {}, std::move(signature)};
   for (const int input : node.inputs) tensors[index(input)].consumers.push_back(id);
   for (std::size_t i = 0; i < node.signature.outputs.size(); ++i) {
     const TensorSpec& spec = node.signature.outputs[i];
-    node.outputs.push_back(static_cast<int>(tensors.size()));
+    const int output = static_cast<int>(tensors.size());
+    node.outputs.push_back(output);
+    tensor_ids_.emplace(output_names[i], output);
     tensors.push_back(
         {std::move(output_names[i]), spec, id, {}, differentiable && is_real(spec.element)});
   }
   for (std::size_t slot = 0; slot < node.signature.parameters.size(); ++slot) {
     const ParameterSpec& spec = node.signature.parameters[slot];
-    std::size_t parameter = 0;
-    while (parameter < parameters.size() && parameters[parameter].name != parameter_names[slot]) {
-      ++parameter;
-    }
-    if (parameter == parameters.size()) {
+    const auto [known, is_new] =
+        parameter_ids_.emplace(parameter_names[slot], static_cast<int>(parameters.size()));
+    if (is_new) {
+      elements_ += spec.shape.size();
       parameters.push_back(
           {parameter_names[slot], {spec.shape, element}, spec.init, spec.decay, {}, spec.linear});
     }
-    parameters[parameter].linear = parameters[parameter].linear && spec.linear;
+    Parameter& parameter = parameters[index(known->second)];
+    parameter.linear = parameter.linear && spec.linear;
     const int use = static_cast<int>(uses.size());
-    uses.push_back({static_cast<int>(parameter), id, static_cast<int>(slot)});
-    parameters[parameter].uses.push_back(use);
+    uses.push_back({known->second, id, static_cast<int>(slot)});
+    parameter.uses.push_back(use);
     node.uses.push_back(use);
   }
   nodes.push_back(std::move(node));

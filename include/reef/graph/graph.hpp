@@ -114,7 +114,7 @@ public:
                        std::vector<std::string> parameter_names = {}) {
     Signature signature = this->signature(name, op, inputs);
     auto stored = std::make_shared<detail::StoredOperator<Op, Device, T>>(std::move(op));
-    operators_.reserve(operators_.size() + 1);
+    if (operators_.size() == operators_.capacity()) operators_.reserve(2 * operators_.size() + 1);
     const int node = dag_.add_node(std::move(name), std::string(Op::kind), std::move(inputs),
                                    std::move(signature), std::move(parameter_names));
     operators_.push_back(std::move(stored));

@@ -2,11 +2,13 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/random.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/graph/segment.hpp>
@@ -61,6 +63,13 @@ struct SignatureCall {
   void expect_positive(std::string_view name, std::int64_t value) const {
     if (value >= 1) return;
     throw ShapeError(place(), ": its ", name, " is ", value, ".\n  fix: 1 or more.");
+  }
+
+  /// Throws ShapeError unless a number of the operator's own is at least 0, and finite also as sum_t<T>.
+  void expect_not_negative(std::string_view name, double value) const {
+    if (within(value, 0, std::numeric_limits<sum_t<T>>::max())) return;
+    throw ShapeError(place(), ": its ", name, " is ", value, ".\n  fix: 0 or more, and finite as ",
+                     name_of(element_of<sum_t<T>>), ".");
   }
 
   /// Throws ShapeError unless input i has at least one axis and the graph's element type.

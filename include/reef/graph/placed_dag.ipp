@@ -168,7 +168,7 @@ private:
     Dag& dag = model_.dag;
     const int id = dag.add_node(std::string(longest_name_ + 1, '?'), "node", std::move(inputs),
                                 std::move(signature), std::move(parameters));
-    dag.nodes.back().name = std::move(name);
+    dag.rename_node(id, std::move(name));
     for (std::size_t o = 0; o < output_names.size(); ++o) {
       const int output = dag.node_at(id).outputs[o];
       dag.rename(output, output_names[o]);

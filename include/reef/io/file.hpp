@@ -16,8 +16,10 @@ namespace reef::inline v0::io {
 
 namespace detail {
 
-/// A regular file, open for reading, and its size. Throws FileError for anything else.
-std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std::string_view verb);
+/// A regular file, open for reading, and its size. Throws FileError for anything else, with
+/// `fix`, if one is given, where there is no such file.
+std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std::string_view verb,
+                                          std::string_view fix = {});
 
 }  // namespace detail
 
@@ -36,8 +38,9 @@ std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std
 /// \endcode
 class File {
 public:
-  explicit File(std::filesystem::path path) : path_(std::move(path)) {
-    std::tie(file_, size_) = detail::open_regular(path_, "read");
+  /// `fix`: what errors recommend for one that is missing, no file or cut off, where it is mended with all that it is a part of.
+  explicit File(std::filesystem::path path, std::string_view fix = {}) : path_(std::move(path)), fix_(fix) {
+    std::tie(file_, size_) = detail::open_regular(path_, "read", fix_);
   }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -48,6 +51,7 @@ public:
 
 private:
   std::filesystem::path path_;
+  std::string fix_;
   detail::Descriptor file_;
   Bytes size_ = 0;
 };

@@ -13,23 +13,26 @@ namespace reef::inline v0::io {
 
 namespace detail {
 
-[[noreturn]] inline void throw_open_error(const std::filesystem::path& path, int code) {
+/// The fix that is given, or else that of the error.
+inline std::string_view fix_or(std::string_view fix, std::string_view own) { return fix.empty() ? own : fix; }
+
+[[noreturn]] inline void throw_open_error(const std::filesystem::path& path, int code, std::string_view fix) {
   throw_file_error("open", path, code,
-                   code == ENOENT ? "check the path; relative ones start at the working directory."
+                   code == ENOENT ? fix_or(fix, "check the path; relative ones start at the working directory.")
                                   : "make it readable for this user.");
 }
 
 REEF_INLINE std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path,
-                                                      std::string_view verb) {
+                                                      std::string_view verb, std::string_view fix) {
   // Nonblocking, or a pipe of that name would be waited for before it can be refused.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) throw_open_error(path, errno);
+  if (!file) throw_open_error(path, errno, fix);
   struct ::stat status {};
   if (::fstat(file.get(), &status) != 0) {
     throw_file_error("look at", path, errno, "check the file system.");
   }
   if (!S_ISREG(status.st_mode)) {
-    throw_file_error(verb, path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL, "name a regular file.");
+    throw_file_error(verb, path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL, fix_or(fix, "name a regular file."));
   }
   return {std::move(file), static_cast<Bytes>(status.st_size)};
 }
@@ -47,8 +50,8 @@ REEF_INLINE void File::read(Bytes offset, std::span<std::byte> to) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) detail::throw_file_error("read", path_, errno, "check the disk.");
     if (got == 0) {
-      throw FileError("reef::io: '", path_.string(), "' ends at byte ", offset, ", ", to.size(),
-                      " bytes early.\n  fix: it was cut off; copy it again.");
+      throw FileError("reef::io: '", path_.string(), "' ends at byte ", offset, ", ", to.size(), " bytes early.\n  fix: ",
+                      detail::fix_or(fix_, "it was cut off; copy it again."));
     }
     offset += static_cast<Bytes>(got);
     to = to.subspan(static_cast<std::size_t>(got));
@@ -57,7 +60,7 @@ REEF_INLINE void File::read(Bytes offset, std::span<std::byte> to) const {
 
 REEF_INLINE std::string read_file(const std::filesystem::path& path, Bytes limit) {
   const detail::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) detail::throw_open_error(path, errno);
+  if (!file) detail::throw_open_error(path, errno, {});
   std::string bytes;
   std::size_t size = 0;
   for (;;) {

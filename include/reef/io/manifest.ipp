@@ -53,9 +53,11 @@ REEF_INLINE std::uint32_t crc32c_of_manifest(Json manifest) {
 
 REEF_INLINE Manifest manifest_from_json(const Json& json, const std::string& source) {
   const JsonSource written(source, checkpoint_fix);
-  if (value_or<std::string>(json, "format", "", written) != "reef.checkpoint" ||
-      require<int>(json, "version", written) != Manifest::version) {
-    throw DecodeError("reef::io: ", source, " is no manifest of version ", Manifest::version,
+  if (value_or<std::string>(json, "format", "", written) != "reef.checkpoint") {
+    throw DecodeError("reef::io: ", source, " is no manifest.\n  fix: ", checkpoint_fix);
+  }
+  if (const int version = require<int>(json, "version", written); version != Manifest::version) {
+    throw DecodeError("reef::io: ", source, " is a manifest of version ", version, ", not ", Manifest::version,
                       ".\n  fix: read it with the Reef that wrote it.");
   }
   Manifest manifest;
@@ -149,7 +151,7 @@ REEF_INLINE Manifest read_manifest(const std::filesystem::path& folder) {
 }
 
 REEF_INLINE CheckedShard::CheckedShard(const std::filesystem::path& folder, Shard expected)
-    : file_(folder / expected.file), expected_(std::move(expected)) {
+    : file_(folder / expected.file, checkpoint_fix), expected_(std::move(expected)) {
   if (file_.size() != expected_.bytes) {
     refuse(concat("it has ", file_.size(), " bytes, the manifest says ", expected_.bytes));
   }

@@ -41,7 +41,8 @@ class SafetensorsFile {
 public:
   static constexpr Bytes max_header_bytes = 100'000'000;
 
-  explicit SafetensorsFile(const std::filesystem::path& path);
+  /// `fix`: what errors recommend for one that is missing or damaged, where it is mended with all that it is a part of.
+  explicit SafetensorsFile(const std::filesystem::path& path, std::string_view fix = {});
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
   [[nodiscard]] Bytes size() const { return file_.size(); }
@@ -71,15 +72,13 @@ public:
   void read(std::string_view name, const AnyView& to) const;
 
 private:
-  static constexpr std::string_view other_file =
-      "check that it is the safetensors file you meant, and copy it again.";
-
   [[noreturn]] void refuse(const std::string& why) const;
 
   void read_header(const Json& header, JsonSource source);
 
   StoredTensor read_entry(const std::string& name, const Json& entry, JsonSource source);
 
+  std::string fix_;
   File file_;
   Bytes data_ = 0;  // where the header ends
   std::uint32_t header_crc32c_ = 0;

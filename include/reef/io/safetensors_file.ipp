@@ -11,7 +11,9 @@
 
 namespace reef::inline v0::io {
 
-REEF_INLINE SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) {
+REEF_INLINE SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, std::string_view fix)
+    : fix_(fix.empty() ? "check that it is the safetensors file you meant, and copy it again." : fix),
+      file_(path, fix) {
   std::uint64_t length = 0;
   if (file_.size() < sizeof(length)) refuse("it is too short for a header");
   file_.read(0, std::as_writable_bytes(std::span(&length, 1)));
@@ -28,7 +30,7 @@ REEF_INLINE SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) 
       crc32c(std::as_bytes(std::span(header)), crc32c(std::as_bytes(std::span(&length, 1))));
   if (!header.starts_with('{')) refuse("its header does not begin with '{'");
   const std::string source = concat("the header of '", path.string(), "'");
-  const JsonSource written(source, other_file);
+  const JsonSource written(source, fix_);
   read_header(parse_json(header, written, {.bytes = max_header_bytes, .depth = 8}), written);
 }
 
@@ -82,7 +84,7 @@ REEF_INLINE void SafetensorsFile::read(std::string_view name, const AnyView& to)
 
 REEF_INLINE void SafetensorsFile::refuse(const std::string& why) const {
   throw DecodeError("reef::io: cannot read '", file_.path().string(), "': ", why,
-                    ".\n  fix: ", other_file);
+                    ".\n  fix: ", fix_);
 }
 
 REEF_INLINE void SafetensorsFile::read_header(const Json& header, JsonSource source) {

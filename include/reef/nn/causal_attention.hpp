@@ -44,9 +44,10 @@ struct CausalAttention {
     check_dropout_rate(dropout);
     call.expect_inputs(1);
     call.expect_rows(0);
+    call.expect_positive("heads", heads);
     const Shape& qkv = call.inputs[0].shape;
     call.expect(
-        0, heads >= 1 && heads <= qkv.last() && qkv.rank() == 3 && qkv.last() % (3 * heads) == 0,
+        0, heads <= qkv.last() && qkv.rank() == 3 && qkv.last() % (3 * heads) == 0,
         concat("(B, T, 3C) with C a multiple of the ", heads, " heads"));
     const Extents e(qkv);
     graph::Signature result;

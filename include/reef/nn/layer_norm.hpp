@@ -18,6 +18,7 @@ namespace reef::inline v0::nn {
 /// | shape      | in, out: (..., C); weight, bias: (C); saved: mean, rstd, one for each row     |
 /// | parameters | weight: ones; bias: zeros; neither decays                                     |
 /// | memory     | the input's gradient lies where the output's gradient lies, unless it is a sum |
+/// | errors     | ShapeError for an epsilon below 0 or not finite                               |
 ///
 /// Source: Ba, Kiros and Hinton, Layer normalization, arXiv 1607.06450.
 ///
@@ -31,13 +32,14 @@ struct LayerNorm {
   double epsilon = 1e-5;
 
   static constexpr auto attributes() {
-    return std::tuple(graph::optional_attribute("epsilon", &LayerNorm::epsilon, "what is added to the variance"));
+    return std::tuple(graph::optional_attribute("epsilon", &LayerNorm::epsilon, "what is added to the variance, 0 or more"));
   }
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     call.expect_inputs(1);
     call.expect_rows(0);
+    call.expect_not_negative("epsilon", epsilon);
     const Shape& in = call.inputs[0].shape;
     graph::Signature result;
     result.attributes = concat("epsilon ", epsilon);

@@ -16,6 +16,13 @@
 
 namespace reef::inline v0::rules {
 
+/// P5. A policy has what the concept of its axis asks for.
+#define REEF_P5_IS_WHOLE                                                                          \
+  "reef P5: a type says that it is a policy of this axis, and lacks what one has.\n"               \
+  "  why: the Trainer reads each member; what is said of rules below follows from one that is missing.\n" \
+  "  fix: the member that the compiler names with this; and a static_assert of the axis's concept beside the type.\n" \
+  "  see: docs/rules.md#p5"
+
 /// R1. The optimizer's reduction can combine what the compressor sends, in each form that it has.
 ///
 /// Two sparse messages name different entries of g, so a reduction that adds buffers element by

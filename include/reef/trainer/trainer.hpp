@@ -123,6 +123,12 @@ public:
   using Compress = typename Composition::Compress;
   using Optim = typename Composition::Optim;
   using Device = typename Composition::Device;
+
+  static_assert(swap::swap_policy<Swap>, REEF_P5_IS_WHOLE);
+  static_assert(pipeline::pipeline_policy<Pipeline>, REEF_P5_IS_WHOLE);
+  static_assert(compress::compressor_policy<Compress>, REEF_P5_IS_WHOLE);
+  static_assert(optim::optimizer_policy<Optim>, REEF_P5_IS_WHOLE);
+
   using T = typename Composition::Precision::type;  ///< of parameters
   using Sum = sum_t<T>;  ///< of what is computed from them, of losses, of the optimizer's state
   using Gradient = precision::gradient_t<typename Composition::Precision>;  ///< as kept and sent
@@ -130,10 +136,6 @@ public:
   using Model = graph::Graph<Device, T>;
   using Options = TrainerOptions<Device, Optim, Swap, Pipeline, Compress>;
 
-  static_assert(swap::swap_policy<Swap>);
-  static_assert(pipeline::pipeline_policy<Pipeline>);
-  static_assert(compress::compressor_policy<Compress>);
-  static_assert(optim::optimizer_policy<Optim>);
   static_assert(detail::composition_has_code<Composition>, REEF_P3_BRINGS_CODE);
   static_assert(rules::payload_travels<Compress, Optim>, REEF_R1_PAYLOAD_TRAVELS);
   static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
