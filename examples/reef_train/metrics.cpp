@@ -402,7 +402,7 @@ std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
   if (options.report.empty()) return written;
   reef::trace::Report report;
   report.title = "reef-train " + options.recipe;
-  report.subtitle = reef::concat(ranks_, " ranks, ", last_.step, " steps");
+  report.subtitle = reef::concat(ranks_, ranks_ == 1 ? " rank, " : " ranks, ", last_.step, last_.step == 1 ? " step" : " steps");
   if (recordings.size() < static_cast<std::size_t>(ranks_)) report.subtitle += "; of rank 0 alone";
   report.steps = steps_;
   report.validation_loss = validation_loss;

@@ -180,7 +180,7 @@ private:
 
   std::vector<std::filesystem::path> files() {
     say(reef::concat("reef-train ", reef::version, ": ", options_.recipe, " on ", ranks_.size(),
-                     " ranks"));
+                     ranks_.size() == 1 ? " rank" : " ranks"));
     return files_of(options_, says());
   }
 

@@ -278,8 +278,10 @@ TEST_F(ReefTrain, atom_is_planned_by_a_profile_for_a_device_that_is_too_small) {
   EXPECT_THAT(early.output, HasSubstr("would measure beside each other"));
   const Ending first = train(1, small + path("first") + " --report " + path("report"));
   ASSERT_EQ(first.status, 0) << first.output;
+  EXPECT_THAT(first.output, HasSubstr("atom on 1 rank\n"));
   EXPECT_THAT(first.output, HasSubstr("swapped: "));
   EXPECT_THAT(first.output, HasSubstr("profile: wrote "));
+  EXPECT_THAT(io::read_file(path("report"), 64_MiB), HasSubstr("1 rank, 3 steps"));
   EXPECT_THAT(io::read_file(path("report"), 64_MiB), HasSubstr("segment 1 is on the device"));
   const Ending again = train(1, small + path("again"));
   EXPECT_THAT(again.output, testing::Not(HasSubstr("profile: wrote ")));

@@ -65,6 +65,11 @@ TEST(Topology, segments_are_shared_out_evenly_where_nobody_says_how) {
   EXPECT_THAT(looped.stages_of(4), ElementsAre(0, 1, 0, 1));
 }
 
+TEST(Topology, says_how_many_there_are_of_each) {
+  EXPECT_EQ(Topology(1, 3).text(), "1 replica of 3 stages");
+  EXPECT_EQ(Topology(2, 1).text(), "2 replicas of 1 stage");
+}
+
 TEST(Topology, refuses_what_is_no_topology_by_name) {
   EXPECT_THAT(refusal_of([] { Topology(0, 2).validate(4); }), HasSubstr("0 replicas of 2 stages"));
   EXPECT_THAT(refusal_of([] { Topology(1, 5).validate(4); }),

@@ -107,9 +107,8 @@ run::Topology Trainer<Policies...>::topology_of(const Options& options, int rank
     }
   }
   if (given.ranks() != ranks) {
-    throw OptionError("reef::Trainer: the topology has ", given.replicas, " replicas of ",
-                      given.stages, " stages, but there are ", ranks,
-                      " ranks.\n  fix: replicas x stages = ranks, or as many ranks.");
+    throw OptionError("reef::Trainer: the topology has ", given.text(), ", but there ",
+                      ranks == 1 ? "is 1 rank" : concat("are ", ranks, " ranks"), ".\n  fix: replicas x stages = ranks, or as many ranks.");
   }
   bool spans_stages = false;
   if constexpr (requires { Pipeline::spans_stages; }) spans_stages = Pipeline::spans_stages;
