@@ -154,11 +154,8 @@ public:
     config.channels = tokens[1];
     config.context = matrix("transformer.wpe.weight")[0];
     config.heads = config.channels % 64 == 0 ? config.channels / 64 : 1;
-    config.bias = find("transformer.h.0.attn.c_attn.bias") != nullptr;
-    config.layers = 0;
-    while (find(concat("transformer.h.", config.layers, ".ln_1.weight")) != nullptr) {
-      ++config.layers;
-    }
+    config.bias = has_biases();
+    config.layers = layers();
     return config;
   }
 
@@ -199,6 +196,12 @@ private:
     const auto found = by_name_.find(without_prefix(parameter));
     return found == by_name_.end() ? nullptr : &found->second;
   }
+  [[nodiscard]] std::int64_t layers() const {
+    std::int64_t count = 0;
+    while (find(concat("transformer.h.", count, ".ln_1.weight")) != nullptr) ++count;
+    return count;
+  }
+  [[nodiscard]] bool has_biases() const { return find("transformer.h.0.attn.c_attn.bias") != nullptr; }
   [[nodiscard]] const StoredShape& matrix(std::string_view parameter) const {
     const io::TensorInFile* const stored = find(parameter);
     if (stored == nullptr || stored->tensor->shape.size() != 2) {
@@ -230,13 +233,20 @@ private:
         "a file of weights from before they were lost");
   }
 
+  /// Of a model that has other parameters than the file.
+  [[nodiscard]] std::string fix_of_layers() const {
+    const std::int64_t count = layers();
+    return concat("give the model the file's layers and biases: it has ", count,
+                  count == 1 ? " layer, with" : " layers, with", has_biases() ? "" : "out", " biases");
+  }
+
   void check(const graph::Dag& model, std::int64_t vocabulary) const {
     std::set<const io::StoredTensor*> parameters;
     for (const graph::Parameter& parameter : model.parameters) {
       const io::TensorInFile* const found = find(parameter.name);
       if (found == nullptr) {
         refuse(concat("it has no tensor for the model's '", parameter.name, "'"),
-               "give the model the file's layers and biases");
+               fix_of_layers());
       }
       const io::StoredTensor& stored = *found->tensor;
       const Shape wanted = detail::gpt2_shape(parameter, vocabulary);
@@ -265,7 +275,7 @@ private:
       } else if (!parameters.contains(found.tensor) && !detail::is_gpt2_mask(name)) {
         refuse(found.file->path(),
                concat("the model has no parameter for its tensor '", found.tensor->name, "'"),
-               "give the model the file's layers and biases");
+               fix_of_layers());
       }
     }
   }
