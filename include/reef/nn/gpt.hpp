@@ -25,7 +25,7 @@ namespace reef::inline v0::nn {
 /// training from scratch sinks them. Weights that were trained without padding are to be read without:
 /// their logits may lie far below the zeros of a padded row.
 struct GptConfig {
-  /// Deep ones start within seconds: a Trainer of 10000 layers of one channel in 4 s on 2 cores that do nothing else.
+  /// Deep ones start within seconds: a Trainer of 10000 layers of one channel in some 4 to 14 s on 2 cores.
   static constexpr std::int64_t most_layers = 10'000;
 
   std::int64_t layers = 12;            ///< L
