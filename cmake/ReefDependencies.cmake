@@ -126,7 +126,7 @@ macro(reef_find_torch)
         target_include_directories(reef::libtorch SYSTEM INTERFACE
           "${REEF_TORCH_INCLUDE_DIR}" "${REEF_TORCH_INCLUDE_DIR}/torch/csrc/api/include")
         if(REEF_TORCH_CUDA_LIBRARY AND REEF_C10_CUDA_LIBRARY)
-          # No name of it is used: it makes itself known when it is loaded.
+          # Programs that use no name of it need it too: it makes itself known when it is loaded.
           target_link_libraries(reef::libtorch INTERFACE "${REEF_C10_CUDA_LIBRARY}"
             "-Wl,--push-state,--no-as-needed,${REEF_TORCH_CUDA_LIBRARY},--pop-state")
         endif()

@@ -119,6 +119,14 @@ TEST(NetworkFile, a_number_is_of_all_links_and_a_matrix_of_each_in_a_file_and_in
   EXPECT_DOUBLE_EQ(read_network(path, 4).uplink(3), 2e9 / 8);
   std::remove(path.c_str());
   const io::Json whole{{"network", io::parse_json(text, "text")}};
+  for (const auto& [wrong, why] : {std::pair{R"({"network": 5})", "'network' must be an object"}, {R"({})", "'network' is missing"}}) {
+    try {
+      links_from_json(io::parse_json(wrong, "text"), "network", "text", 2);
+      ADD_FAILURE() << wrong;
+    } catch (const DecodeError& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
   EXPECT_EQ(ranks_of_network(whole, "network", "text"), 3);
   const NetworkLinks links = links_from_json(whole, "network", "text", 3);
   EXPECT_DOUBLE_EQ(links.latencies[1], 0.005);

@@ -1,6 +1,7 @@
 #include <reef/nn/causal_attention.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>

@@ -190,7 +190,7 @@ TEST_F(ReefPlan, refuses_a_key_that_nothing_reads_and_names_what_may_have_been_m
   const io::Json schedule = case_of("swap_schedule.json", 0);
   refused("simulate", with(schedule, "/opts", {{"slot", 2}}), "did you mean 'opts.slots'?");
   refused("simulate", with(schedule, "/cap", 5), "nothing reads the key 'cap'");
-  for (const char* key : {"seed", "ratios", "recompute", "reciprocal_gbps"})
+  for (const char* key : {"ratios", "recompute", "reciprocal_gbps"})
     refused("simulate", with(recipe, std::string("/") + key, 1), std::string("nothing reads the key '") + key);
   const io::Json cut = case_of("atom_partition.json", 0);
   refused("swap", with(cut, "/Cap", 5), "did you mean 'cap'?");

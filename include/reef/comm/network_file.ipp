@@ -58,6 +58,13 @@ REEF_INLINE std::pair<std::vector<double>, std::vector<double>> read_uplinks(
 
 namespace detail {
 
+/// The network, an object. Throws DecodeError where there is none.
+inline io::Json network_at(const io::Json& root, const std::string& at, const std::string& file) {
+  io::Json network = at.empty() ? root : io::require<io::Json>(root, at, file);
+  io::require_object(network, at, file);
+  return network;
+}
+
 /// "network.ranks"
 inline std::string key_at(const std::string& at, std::string_view key) {
   return concat(at, at.empty() ? "" : ".", key);
@@ -94,7 +101,7 @@ inline std::vector<double> values_of_links(const io::Json& root, const std::stri
 }  // namespace detail
 
 REEF_INLINE std::optional<int> ranks_of_network(const io::Json& root, const std::string& at, const std::string& file) {
-  const io::Json& network = at.empty() ? root : root.at(at);
+  const io::Json network = detail::network_at(root, at, file);
   if (network.contains("ranks")) return io::require<int>(root, detail::key_at(at, "ranks"), file);
   for (const char* const key : {"latency_ms", "bandwidth_gbps"}) {
     if (network.contains(key) && network[key].is_array()) return static_cast<int>(network[key].size());
@@ -107,9 +114,8 @@ REEF_INLINE std::optional<int> ranks_of_network(const io::Json& root, const std:
 
 REEF_INLINE NetworkLinks links_from_json(const io::Json& root, const std::string& at, const std::string& file,
                                          int ranks) {
-  io::require_object(root, at, file);
-  io::require_known_keys(at.empty() ? root : root.at(at), network_keys, file, at);
-  const io::Json& network = at.empty() ? root : root.at(at);
+  const io::Json network = detail::network_at(root, at, file);
+  io::require_known_keys(network, network_keys, file, at);
   const std::optional<int> devices = ranks_of_network(root, at, file);
   if (devices && *devices < ranks) {
     detail::refuse_network(file, concat("the network has ", *devices, " devices, but there are ", ranks, " ranks"),

@@ -55,8 +55,8 @@ REEF_INLINE void Dag::rename(int id, std::string name) {
   check_tensor("rename", id);
   if (tensor_at(id).name == name) return;
   check_new(tensor_ids_, "tensor", name);
-  tensor_ids_.erase(tensor_at(id).name);
   tensor_ids_.emplace(name, id);
+  tensor_ids_.erase(tensor_at(id).name);
   tensors[index(id)].name = std::move(name);
 }
 
@@ -67,8 +67,8 @@ REEF_INLINE void Dag::rename_node(int id, std::string name) {
   }
   if (node_at(id).name == name) return;
   check_new(node_ids_, "node", name);
-  node_ids_.erase(node_at(id).name);
   node_ids_.emplace(name, id);
+  node_ids_.erase(node_at(id).name);
   nodes[index(id)].name = std::move(name);
 }
 

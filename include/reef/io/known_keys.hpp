@@ -23,8 +23,8 @@ constexpr bool is_remark(std::string_view key) {
   return std::ranges::find(remarks, key) != remarks.end();
 }
 
-/// Whether a case may have that key though its command does not read it: remarks, of how it was made too, and the
-/// answers that it expects. What another command reads is neither.
+/// Whether a case may have that key though its command does not read it: remarks, a seed and a unit among them, and
+/// the answers that it expects. What else another command reads is neither.
 constexpr bool is_remark_of_case(std::string_view key) {
   constexpr std::array<std::string_view, 13> whole{"seed", "unit", "workload_note", "regions", "planted", "optimum",
                                                    "raw", "log", "i32", "i64", "T_star",

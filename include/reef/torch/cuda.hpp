@@ -43,10 +43,7 @@ struct Place<device::Cuda> {
   }
 
   /// Of a trial: libtorch's cache is by stream, and Reef's own cudaMalloc cannot have it.
-  static void release() {
-    at::cuda::clearCublasWorkspaces();
-    c10::cuda::CUDACachingAllocator::emptyCache();
-  }
+  static void release() { c10::cuda::CUDACachingAllocator::emptyCache(); }
 
   static void require_settings() {
     const char* const text = std::getenv("CUBLAS_WORKSPACE_CONFIG");

@@ -34,7 +34,9 @@ namespace reef::inline v0::torch {
 /// How a module is called.
 struct ModuleOptions {
   int threads = 1;       ///< of libtorch in each call, whatever the device has: the bits may depend on it
-  Bytes heap_bytes = 0;  ///< the most that tensors of a call may take; 0: no limit
+  /// The most that tensors of a call may take; 0: no limit. On a GPU a lane's first calls take libtorch's workspaces too,
+  /// some 32 MiB, and copies of the constants of a module in host memory.
+  Bytes heap_bytes = 0;
 
   /// The autograd graph of the last forward is kept, with the tensors that it saves, until the backward of the same
   /// micro-batch, which then need not call the module again. The bits are the same. Of a module whose parameters are of the
@@ -116,10 +118,10 @@ public:
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     require_reachable<Device>();
     if (options_.deterministic) detail::Place<Device>::require_settings();
+    const detail::Released<Device> when_tried(shared_->device);
     std::optional<detail::Trial> trial;
     try {
       named([&] { trial.emplace(*shared_, call.node, call.inputs, computes_in<T>, std::is_same_v<T, Bfloat16>); });
-      if (!shared_->device.is_cpu()) detail::Place<Device>::release();
     } catch (const graph::OperatorError& error) {
       if (detail::is_of_memory(error.cause())) {
         throw MemoryError("reef::torch: the node '", call.node, "' cannot be tried: ", error.what(), "\n  fix: a smaller micro-batch.");
@@ -256,7 +258,7 @@ private:
   /// Of the exception that is being handled, which it keeps.
   [[nodiscard]] graph::OperatorError failed() const {
     const std::string words = detail::words_of(std::current_exception());
-    const bool differs = words.find("deterministic") != std::string::npos;
+    const bool differs = options_.deterministic && words.find("use_deterministic_algorithms") != std::string::npos;
     return graph::OperatorError(std::current_exception(), name(), ": ", words,
                                 differs ? "\n  fix: another operation, or ModuleOptions::deterministic = false." : "");
   }

@@ -44,7 +44,7 @@ public:
 class NextBatch {
 public:
   template <class F>
-    requires(!std::same_as<F, NextBatch> && (std::is_invocable_r_v<Tensors, F&, std::uint64_t> ||
+    requires(!std::same_as<F, NextBatch> && std::copy_constructible<F> && (std::is_invocable_r_v<Tensors, F&, std::uint64_t> ||
                                              std::is_invocable_r_v<Tensors, F&, std::uint64_t, at::Generator&>))
   NextBatch(F function)  // NOLINT(google-explicit-constructor): step(function)
       : call_([function = std::move(function)](std::uint64_t micro_batch, std::uint64_t seed, at::Device device) mutable -> Tensors {

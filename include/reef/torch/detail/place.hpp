@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 
 #include <torch/torch.h>
 
@@ -34,6 +35,26 @@ struct Place<device::Host> {
 /// A device of Reef's that libtorch computes on.
 template <class Device>
 concept has_place = requires { Place<Device>::type; };
+
+/// When it goes, memory that libtorch has taken on this device and keeps for later is given back, unless that is the host.
+template <class Device>
+class Released {
+public:
+  explicit Released(at::Device where) : where_(where) {}
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+  ~Released() {
+    if (where_.is_cpu()) return;
+    try {
+      Place<Device>::release();
+    } catch (const std::exception&) {
+      // The GPU has failed, and whoever uses it next is told.
+    }
+  }
+
+private:
+  at::Device where_;
+};
 
 /// While it lives, libtorch refuses operations of a GPU that may give other bits at a second call. Of the whole process.
 class Deterministic {
