@@ -65,6 +65,12 @@ inline io::Json network_at(const io::Json& root, const std::string& at, const st
   return network;
 }
 
+/// How many `devices` says there are: a number, or their names.
+inline int devices_at(const io::Json& root, const std::string& key, const std::string& file) {
+  const auto given = io::require<std::variant<int, std::vector<std::string>>>(root, key, file);
+  return given.index() == 0 ? std::get<0>(given) : static_cast<int>(std::get<1>(given).size());
+}
+
 /// "network.ranks"
 inline std::string key_at(const std::string& at, std::string_view key) {
   return concat(at, at.empty() ? "" : ".", key);
@@ -107,9 +113,7 @@ REEF_INLINE std::optional<int> ranks_of_network(const io::Json& root, const std:
     if (network.contains(key) && network[key].is_array()) return static_cast<int>(network[key].size());
   }
   if (!network.contains("devices")) return {};
-  const auto devices =
-      io::require<std::variant<int, std::vector<std::string>>>(root, detail::key_at(at, "devices"), file);
-  return devices.index() == 0 ? std::get<0>(devices) : static_cast<int>(std::get<1>(devices).size());
+  return detail::devices_at(root, detail::key_at(at, "devices"), file);
 }
 
 REEF_INLINE NetworkLinks links_from_json(const io::Json& root, const std::string& at, const std::string& file,
@@ -123,8 +127,7 @@ REEF_INLINE NetworkLinks links_from_json(const io::Json& root, const std::string
   }
   if (network.contains("devices")) {
     const std::string key = detail::key_at(at, "devices");
-    const auto given = io::require<std::variant<int, std::vector<std::string>>>(root, key, file);
-    const auto named = given.index() == 0 ? std::get<0>(given) : static_cast<int>(std::get<1>(given).size());
+    const int named = detail::devices_at(root, key, file);
     if (named != devices)
       detail::refuse_network(file, concat(key, " says ", named, ", and the network has ", *devices), "as many");
   }
