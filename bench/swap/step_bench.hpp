@@ -201,7 +201,7 @@ void say_plan(const Setting& setting, Bytes memory, const Plan& plan) {
       "\"stash_slots\": %d, \"stays\": %d, "
       "\"stashed\": %d, \"recomputed\": %d, \"recomputed_and_stashed\": %d, \"streams\": %s}\n",
       predicted<TrainerType>(setting, options),
-      static_cast<unsigned long long>(estimate.device_bytes), segments, swapping.slots,
+      static_cast<unsigned long long>(estimate.device_bytes), segments, swapping.weight_slots,
       swapping.stash_slots, swapping.resident_segments, count[reef::Activations::stash],
       count[reef::Activations::recompute], count[reef::Activations::recompute_and_stash],
       swapping.per_micro_batch ? "true" : "false");

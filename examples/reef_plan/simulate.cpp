@@ -73,7 +73,7 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
   }
   io::require_known_keys(io::value_or(test, "opts", io::Json::object(), read.file),
                          std::array<std::string_view, 2>{"slots", "turn"}, read.file, "opts");
-  schedule.slots = io::value_or<int>(test, "opts.slots", 0, read.file);
+  schedule.weight_slots = io::value_or<int>(test, "opts.slots", 0, read.file);
   schedule.turn = io::value_or<bool>(test, "opts.turn", false, read.file);
   std::vector<int> bounds{0};
   for (const int cut : io::require<std::vector<int>>(test, "cuts", read.file))

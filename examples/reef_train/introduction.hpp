@@ -35,7 +35,7 @@ inline void tell_swapping(const reef::run::StepPlan& plan, const Say& say) {
   count(reef::Activations::stash, "in host memory");
   count(reef::Activations::recompute, "computed again");
   count(reef::Activations::recompute_and_stash, "computed again from host memory");
-  std::string slots = reef::concat(plan.swapping.slots, " slots, ");
+  std::string slots = reef::concat(plan.swapping.weight_slots, " slots, ");
   if (plan.stashes_some())
     slots += reef::concat(plan.swapping.stash_slots, " for what goes to host memory, ");
   say(reef::concat(

@@ -32,7 +32,7 @@ TEST(SwapSchedule, takes_the_known_times) {
     plan::SwapSchedule schedule;
     schedule.lanes = *lanes;
     schedule.accumulation = test.at("C").get<std::int64_t>();
-    schedule.slots = io::value_or<int>(test, "opts.slots", 0);
+    schedule.weight_slots = io::value_or<int>(test, "opts.slots", 0);
     schedule.turn = io::value_or<bool>(test, "opts.turn", false);
     std::vector<int> bounds{0};
     for (const io::Json& cut : test.at("cuts")) bounds.push_back(cut.get<int>());

@@ -217,7 +217,7 @@ TEST_P(GroupsOf, other_members_on_one_rank_are_refused_on_all) {
   EXPECT_THAT(text, HasSubstr("do not do the same thing"));
   EXPECT_THAT(text, HasSubstr("all-reduce 'sum' of group 'stage 0' number 0"));
   EXPECT_THAT(text, HasSubstr("with other members of the group"));
-  EXPECT_THROW(progress.check(), Error);
+  EXPECT_THROW(progress.throw_failure(), Error);
 }
 
 TEST_P(GroupsOf, another_order_on_one_member_is_refused_on_all_ranks) {
@@ -253,7 +253,7 @@ TEST_P(GroupsOf, which_one_member_stays_away_name_it_and_nobody_else) {
     // Whoever waits for nothing is told.
     const auto await_failure = [&] {
       while (true) {
-        progress.check();
+        progress.throw_failure();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     };

@@ -64,8 +64,8 @@ void pass_on(int signal) {
 }
 
 TEST(StopRequest, takes_each_of_its_signals_and_a_second_one_ends_at_once) {
-  for (const int first : Signalled::signals) {
-    for (const int second : Signalled::signals) {
+  for (const int first : Signalled::numbers) {
+    for (const int second : Signalled::numbers) {
       const int status = ending_of([&] {
         ::signal(SIGHUP, SIG_DFL);  // also where this test runs under nohup
         const comm::StopRequest stop;
@@ -81,7 +81,7 @@ TEST(StopRequest, takes_each_of_its_signals_and_a_second_one_ends_at_once) {
 }
 
 TEST(StopRequest, heeds_the_end_of_its_terminal_unless_that_was_ignored_when_it_began) {
-  EXPECT_THAT(Signalled::signals, testing::Contains(SIGHUP));
+  EXPECT_THAT(Signalled::numbers, testing::Contains(SIGHUP));
   const int status = ending_of([] {
     ::signal(SIGHUP, SIG_IGN);  // as nohup does
     {

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 TEST(Group, knows_the_position_of_each_member_and_of_no_other_rank) {
   const Group group{"stage 0", {1, 3, 4, 9}};
-  group.check();
+  group.validate();
   EXPECT_EQ(group.size(), 4);
   for (int position = 0; position < group.size(); ++position) {
     EXPECT_EQ(group.position_of(group.members[static_cast<std::size_t>(position)]), position);
@@ -38,7 +38,7 @@ TEST(Group, equals_one_of_the_same_name_and_members) {
 
 std::string refusal(const Group& group) {
   try {
-    group.check();
+    group.validate();
   } catch (const OptionError& error) {
     return error.what();
   }

@@ -195,7 +195,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<io::Shard> shards;
   const bool is_good = reef::fuzz::reads([&] {
     shards = {checkpoint.shard("optimizer-0.safetensors"), checkpoint.shard("model.safetensors")};
-    loader.check(checkpoint.folder(), shards, "the checkpoint", "one", "another");
+    loader.check_shards(checkpoint.folder(), shards, "the checkpoint", "one", "another");
   });
   demand(trainer.is_untouched(), "a check changes nothing");
   if (!is_good) return 0;

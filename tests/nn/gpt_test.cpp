@@ -231,10 +231,10 @@ TEST(Gpt, refuses_a_configuration_that_cannot_be) {
   refuses([](nn::GptConfig& c) { c.dropout = 1; });
   nn::GptConfig deep = tiny_config();
   deep.layers = nn::GptConfig::most_layers;
-  EXPECT_NO_THROW(deep.check());
+  EXPECT_NO_THROW(deep.validate());
   ++deep.layers;
   try {
-    deep.check();
+    deep.validate();
     ADD_FAILURE() << "10001 layers are not refused";
   } catch (const OptionError& error) {
     EXPECT_STREQ(error.what(), "reef::nn::GptConfig: layers is 10001.\n  fix: 1 to 10000.");

@@ -129,9 +129,9 @@ template <class TrainerType>
 void expect_bits(Model (*model)(), int replicas, int stages, const comm::Communicator& world, const Trained& expected) {
   const std::vector<run::SwapSchedule> schedules{
       {},
-      {.slots = 3, .per_micro_batch = true, .stash_slots = 1},
+      {.weight_slots = 3, .per_micro_batch = true, .stash_slots = 1},
       {.copies_on_compute_lane = true, .writes_back = true},
-      {.slots = 4, .resident_segments = 1, .stash_slots = 3}};
+      {.weight_slots = 4, .resident_segments = 1, .stash_slots = 3}};
   std::size_t next = 0;
   for (const char* const order : {"gpipe", "1f1b", "zb-h1", "zb-v"}) {
     for (const int unit : {1, 2, 0}) {
@@ -182,7 +182,7 @@ TEST(SwappedStages, of_any_model_in_any_order_give_the_bits_of_one_process) {
     options.pipeline.order = one.order;
     options.pipeline.unit = one.unit;
     options.activations = {kept[seed % kept.size()]};
-    options.swapping = run::SwapSchedule{.slots = 2 + static_cast<int>(seed % 3),
+    options.swapping = run::SwapSchedule{.weight_slots = 2 + static_cast<int>(seed % 3),
                                          .writes_back = seed % 5 == 0,
                                          .resident_segments = static_cast<int>(seed % 2),
                                          .stash_slots = 1 + static_cast<int>(seed % 4)};

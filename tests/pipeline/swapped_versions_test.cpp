@@ -83,9 +83,11 @@ const std::vector<std::pair<std::string, int>> asynchronous{{"2bw", 1}, {"2bw", 
 
 TEST(SwappedVersions, give_the_bits_of_the_same_stages_whose_model_stays) {
   const comm::Communicator world;
-  const std::vector<run::SwapSchedule> schedules{swap::Atom<>::schedules().front(), swap::PaperAtom::schedules().front(),
-                                                 swap::LayerStreaming::schedules().front(),
-                                                 {.slots = 9, .resident_segments = 1, .stash_slots = 3}};
+  const std::vector<run::SwapSchedule> schedules{
+      swap::Atom<>::schedules().front(),
+      swap::PaperAtom::schedules().front(),
+      swap::LayerStreaming::schedules().front(),
+      {.weight_slots = 9, .resident_segments = 1, .stash_slots = 3}};
   for (std::size_t c = 0; c < asynchronous.size(); ++c) {
     const auto& [schedule, updates] = asynchronous[c];
     Stays stays(model(), small_source(), options_of<Stays>(world.size(), schedule, updates), small_source(), world);
@@ -96,8 +98,9 @@ TEST(SwappedVersions, give_the_bits_of_the_same_stages_whose_model_stays) {
       options.activations = {run::all_activations[(i + c) % 4]};
       if ((i + c / 2) % 2 == 1) options.bucket_bytes = 1 << 20;  // one segment of a stage
       Swapped trainer(model(), small_source(), options, small_source(), world);
-      EXPECT_EQ(train(trainer), expected) << schedule << ", " << updates << " updates, " << schedules[i].slots << " slots, "
-                                          << trainer.plan().segments.size() << " segments";
+      EXPECT_EQ(train(trainer), expected)
+          << schedule << ", " << updates << " updates, " << schedules[i].weight_slots << " slots, "
+          << trainer.plan().segments.size() << " segments";
       EXPECT_EQ(trainer.device().memory().peak,
                 Swapped::estimate(model(), options, world.size(), world.rank()).device_bytes);
     }

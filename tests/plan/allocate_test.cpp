@@ -362,9 +362,9 @@ TEST(Allocate, networks_of_few_classes_are_proven) {
   EXPECT_NEAR(found.cost.pipelinep, 2 * fast + slow, 1e-9);
   EXPECT_NEAR(found.cost.datap, 3 * 2 * 6.5e8 / 4 / 1e8, 1e-9);
   const detail::AllocationBound bound(detail::link_weights(nodes), 4, 4);
-  ASSERT_EQ(bound.slots.size(), 3U) << "nodes have room for two of three boundaries";
-  EXPECT_DOUBLE_EQ(bound.slots[1], fast);
-  EXPECT_DOUBLE_EQ(bound.slots[2], slow);
+  ASSERT_EQ(bound.boundary_slots.size(), 3U) << "nodes have room for two of three boundaries";
+  EXPECT_DOUBLE_EQ(bound.boundary_slots[1], fast);
+  EXPECT_DOUBLE_EQ(bound.boundary_slots[2], slow);
 }
 
 TEST(Allocate, slow_and_small_devices_are_left_out) {

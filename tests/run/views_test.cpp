@@ -169,7 +169,7 @@ TEST(Views, parts_of_what_is_swapped_are_a_partition_and_replaced_alone) {
         Case of;
         of.plan.persistent_place = run::Place::host;
         of.plan.activations.assign(5, activations);
-        of.plan.swapping = {.slots = 2, .per_micro_batch = true, .writes_back = writes_back};
+        of.plan.swapping = {.weight_slots = 2, .per_micro_batch = true, .writes_back = writes_back};
         if (rounds) of.plan.gradient = Element::bfloat16;
         StepBuilder builder = of.model();
         swap::Atom<>::add(builder);

@@ -53,7 +53,7 @@ All::Options options_of(const Instance& one, double ratio) {
 /// A way to swap, another one for each number.
 void swap(All::Options& options, std::uint64_t number) {
   options.activations = {run::all_activations[number % run::all_activations.size()]};
-  options.swapping = run::SwapSchedule{.slots = 2 + static_cast<int>(number % 3),
+  options.swapping = run::SwapSchedule{.weight_slots = 2 + static_cast<int>(number % 3),
                                        .writes_back = number % 5 == 0,
                                        .resident_segments = static_cast<int>(number % 2),
                                        .stash_slots = 1 + static_cast<int>(number % 4)};

@@ -72,10 +72,10 @@ All::Options swapped(int replicas, int stages, double shrunk, const Swapping& ho
 
 const std::vector<Swapping> swappings{
     {.schedule = {}, .activations = Activations::keep, .unit = 1},
-    {.schedule = run::SwapSchedule{.slots = 3, .per_micro_batch = true, .stash_slots = 1},
+    {.schedule = run::SwapSchedule{.weight_slots = 3, .per_micro_batch = true, .stash_slots = 1},
      .activations = Activations::stash,
      .unit = 2},
-    {.schedule = run::SwapSchedule{.slots = 4, .resident_segments = 1},
+    {.schedule = run::SwapSchedule{.weight_slots = 4, .resident_segments = 1},
      .activations = Activations::recompute_and_stash,
      .unit = 0}};
 

@@ -46,7 +46,8 @@ TEST_F(CudaAllAxes, have_the_bits_of_stages_that_stay_on_their_devices) {
   EXPECT_EQ(expected == trained<StaysOnCuda>(on_ranks<StaysOnCuda>(1)), world_size() == 1) << "what is left out is missed";
   EXPECT_TRUE(trained<OnCuda>(on_ranks<OnCuda>(4)) == expected);
   auto stashed = on_ranks<OnCuda>(4);
-  stashed.swapping = run::SwapSchedule{.slots = 3, .per_micro_batch = true, .stash_slots = 1};
+  stashed.swapping =
+      run::SwapSchedule{.weight_slots = 3, .per_micro_batch = true, .stash_slots = 1};
   stashed.activations = {Activations::stash};
   stashed.pipeline.unit = 2;
   EXPECT_TRUE(trained<OnCuda>(stashed) == expected);

@@ -63,7 +63,7 @@ TYPED_TEST(CudaPolicies, give_the_same_bits_wherever_weights_live_and_whatever_i
   options.activations = {Activations::stash};
   EXPECT_EQ(train<Tested>(options), expected);
   if constexpr (requires { Tested::Swap::allows_resident_segments; }) {
-    options.swapping = run::SwapSchedule{.slots = 3, .resident_segments = 2};
+    options.swapping = run::SwapSchedule{.weight_slots = 3, .resident_segments = 2};
     EXPECT_EQ(train<Tested>(options), expected) << "two segments stay";
   }
 }

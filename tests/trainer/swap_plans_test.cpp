@@ -98,7 +98,7 @@ TEST_F(SwapAlone, is_planned_where_only_a_large_segment_that_stays_leaves_room_f
   options.cuts = {1, 2};
   options.activations = {Activations::recompute_and_stash};
   const auto needs = [&](int stays) {
-    options.swapping = run::SwapSchedule{.slots = 2, .resident_segments = stays};
+    options.swapping = run::SwapSchedule{.weight_slots = 2, .resident_segments = stays};
     return Sgd::estimate(model, options, 1).device_bytes;
   };
   const Bytes none = needs(0);
@@ -120,7 +120,7 @@ Seconds fastest_of_all(const Swapped::Options& options) {
   const int choices = 1 << (2 * (segments - 1));  // four activations of each but the last
   Seconds fastest = HUGE_VAL;
   for (run::SwapSchedule swapping : swap::Atom<>::schedules()) {
-    if (swapping.slots > static_cast<int>(segments)) continue;
+    if (swapping.weight_slots > static_cast<int>(segments)) continue;
     for (swapping.resident_segments = 0; swapping.resident_segments < static_cast<int>(segments);
          ++swapping.resident_segments) {
       for (int choice = 0; choice < choices; ++choice) {
@@ -306,7 +306,7 @@ TEST_F(SwapAlone, more_slots_for_stashes_let_the_link_catch_up) {
   const auto takes = [&](int stash_slots, double link) {
     options.device.link_bytes_per_second = link;
     options.profile = graph::estimate(model().dag(), {1e9, 1e9, link});
-    options.swapping = run::SwapSchedule{.slots = 4, .stash_slots = stash_slots};
+    options.swapping = run::SwapSchedule{.weight_slots = 4, .stash_slots = stash_slots};
     return std::pair(foreseen_step<Swapped>(options),
                      Swapped::estimate(model(), options, 1).device_bytes);
   };
@@ -348,7 +348,7 @@ TEST_F(SwapAlone, loads_no_segment_again_that_is_still_in_a_slot) {
   const auto count_of = []<class Tested>(std::type_identity<Tested>, int slots) {
     auto options = small_options<Tested>();
     options.micro_batches = {4};
-    if (slots > 0) options.swapping = run::SwapSchedule{.slots = slots};
+    if (slots > 0) options.swapping = run::SwapSchedule{.weight_slots = slots};
     const auto programs = Tested::programs(nn::gpt<device::Host, float>(deep(0), 1), options, 1);
     std::map<std::string, int> count;
     for (const schedule::Instruction& i : programs[0].round) ++count[i.kind];

@@ -27,7 +27,8 @@ auto left_by(Activations activations, bool adapts = false, int stays = 0) {
   options.activations = {activations};
   options.device.link_bytes_per_second = 4e9;
   options.device.poison_freed = true;
-  if (stays > 0) options.swapping = run::SwapSchedule{.slots = 3, .resident_segments = stays};
+  if (stays > 0)
+    options.swapping = run::SwapSchedule{.weight_slots = 3, .resident_segments = stays};
   if (adapts) options.accumulation = Accumulation::adaptive();
   nn::GptConfig config = small_config();
   config.layers = 5;

@@ -127,7 +127,7 @@ TEST(SwapAtom, gives_its_bits_whatever_each_segment_keeps) {
     for (std::size_t s = 0; s <= options.cuts.size(); ++s) {
       options.activations.push_back(run::all_activations[draw() % 4]);
     }
-    options.swapping = run::SwapSchedule{.slots = 2 + static_cast<int>(draw() % 5),
+    options.swapping = run::SwapSchedule{.weight_slots = 2 + static_cast<int>(draw() % 5),
                                          .per_micro_batch = draw() % 3 == 0,
                                          .copies_on_compute_lane = draw() % 3 == 0,
                                          .writes_back = draw() % 3 == 0,
@@ -323,7 +323,7 @@ TEST_F(SwapAlone, nobody_may_read_what_has_left) {
   // At the end of a step all has, so slots are NaN.
   auto options = small_options<Swapped>();
   options.device.link_bytes_per_second = 1e9;
-  options.swapping = run::SwapSchedule{.slots = 2};
+  options.swapping = run::SwapSchedule{.weight_slots = 2};
   options.activations = {Activations::stash};
   const comm::Communicator self(MPI_COMM_SELF, "self");
   Bytes slots = 0;
@@ -353,7 +353,7 @@ TEST_F(SwapAlone, what_comes_is_dropped_where_a_device_checks) {
   options.device.poison_freed = true;
   options.activations = {Activations::stash};
   for (const bool streams : {false, true}) {
-    options.swapping = run::SwapSchedule{.slots = 3, .per_micro_batch = streams};
+    options.swapping = run::SwapSchedule{.weight_slots = 3, .per_micro_batch = streams};
     const auto model = nn::gpt<device::Host, float>(deep(0), 1);
     const schedule::Program program = Swapped::programs(model, options, 1).front();
     std::set<schedule::StorageId> there;
@@ -416,20 +416,20 @@ TEST_F(SwapAlone, a_policy_with_one_schedule_takes_no_other) {
   auto streaming = small_options<Streaming>();
   auto three = small_options<Three>();
   for (const run::SwapSchedule& of_another :
-       {run::SwapSchedule{.slots = 2},
-        {.slots = 2, .per_micro_batch = true, .resident_segments = 1}}) {
+       {run::SwapSchedule{.weight_slots = 2},
+        {.weight_slots = 2, .per_micro_batch = true, .resident_segments = 1}}) {
     streaming.swapping = three.swapping = of_another;
     EXPECT_THROW((void)Streaming::estimate(model, streaming, 1), OptionError);
     EXPECT_THROW((void)Three::estimate(model, three, 1), OptionError);
   }
   try {
-    three.swapping = run::SwapSchedule{.slots = 2, .per_micro_batch = true};
+    three.swapping = run::SwapSchedule{.weight_slots = 2, .per_micro_batch = true};
     (void)Three::estimate(model, three, 1);
   } catch (const OptionError& error) {
     EXPECT_THAT(error.what(),
                 testing::HasSubstr("has 2 slots, streams.\n  why: this policy has 3 slots, and no"));
   }
-  three.swapping = run::SwapSchedule{.slots = 3, .resident_segments = 1, .stash_slots = 4};
+  three.swapping = run::SwapSchedule{.weight_slots = 3, .resident_segments = 1, .stash_slots = 4};
   EXPECT_NO_THROW((void)Three::estimate(model, three, 1));
   streaming.swapping = Streaming::planned(model, small_options<Streaming>()).swapping;
   EXPECT_NO_THROW((void)Streaming::estimate(model, streaming, 1));

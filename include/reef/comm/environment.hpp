@@ -43,7 +43,7 @@ public:
 private:
   void start(int* argc, char*** argv, Seconds deadline);
 
-  static void check(int provided);
+  static void check_thread_level(int provided);
 
   bool owner_ = false;
   int exceptions_ = std::uncaught_exceptions();

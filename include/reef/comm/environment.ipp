@@ -53,7 +53,7 @@ REEF_INLINE void Environment::start(int* argc, char*** argv, Seconds deadline) {
     owner_ = true;
   }
   try {
-    check(provided);
+    check_thread_level(provided);
   } catch (const MpiError&) {
     if (owner_) MPI_Finalize();
     throw;
@@ -63,7 +63,7 @@ REEF_INLINE void Environment::start(int* argc, char*** argv, Seconds deadline) {
   detail::check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &detail::meeting_place), "MPI_Comm_dup");
 }
 
-REEF_INLINE void Environment::check(int provided) {
+REEF_INLINE void Environment::check_thread_level(int provided) {
   if (provided < MPI_THREAD_SERIALIZED) {
     throw MpiError(
         "reef::comm::Environment: this MPI grants thread level ", provided,

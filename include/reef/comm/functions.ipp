@@ -12,7 +12,7 @@ namespace detail {
 REEF_INLINE Group members_of(const Progress& progress, std::string_view name, int root,
                              const std::optional<Group>& group) {
   if (group) {
-    group->check();
+    group->validate();
     check_member(name, *group, progress.rank(), progress.size());
   }
   Group members = group ? *group : all_of(progress.size());

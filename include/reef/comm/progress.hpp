@@ -126,7 +126,7 @@ public:
   void give_up(std::exception_ptr reason);
 
   /// Throws what went wrong, if something did. Any thread.
-  void check();
+  void throw_failure();
 
   /// Says that this rank does something: a compute lane calls it per instruction, so that peers who
   /// wait for long can tell a slow rank from a stuck one. One relaxed increment; any thread.

@@ -64,7 +64,7 @@ REEF_INLINE void Progress::give_up(std::exception_ptr reason) {
   naps_.wake();
 }
 
-REEF_INLINE void Progress::check() {
+REEF_INLINE void Progress::throw_failure() {
   const std::scoped_lock lock(mutex_);
   rethrow();
 }

@@ -88,7 +88,7 @@ private:
   void settle();
 
   /// Throws OptionError on all ranks unless all give the same state, of which a counter can be.
-  void check(const CounterState& state);
+  void check_state(const CounterState& state);
 
   [[nodiscard]] std::vector<std::int64_t> even() const {
     return even_offsets(progress_->size(), progress_->size());

@@ -45,7 +45,7 @@ REEF_INLINE CounterState SharedCounter::state() {
 
 REEF_INLINE void SharedCounter::reset(const CounterState& from) {
   settle();
-  check(from);
+  check_state(from);
   held_.clear();
   if (desk_ != nullptr) desk_->restart(from.next);
   const auto ranks = static_cast<std::size_t>(progress_->size());
@@ -57,7 +57,7 @@ REEF_INLINE void SharedCounter::reset(const CounterState& from) {
 
 REEF_INLINE void SharedCounter::fetch() {
   if (desk_ != nullptr) {
-    progress_->check();
+    progress_->throw_failure();
     held_.push_back(desk_->take());
     return;
   }
@@ -77,7 +77,7 @@ REEF_INLINE void SharedCounter::settle() {
   held_.push_back(claim_.number());
 }
 
-REEF_INLINE void SharedCounter::check(const CounterState& state) {
+REEF_INLINE void SharedCounter::check_state(const CounterState& state) {
   Hash hash;
   hash.add(state.next);
   for (const std::uint64_t number : state.unused) hash.add(number);

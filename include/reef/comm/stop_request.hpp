@@ -17,7 +17,7 @@ namespace detail {
 
 /// What the handler of signals knows. All that it touches is lock-free.
 struct Signalled {
-  static inline constexpr std::array<int, 4> signals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+  static inline constexpr std::array<int, 4> numbers{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   static inline std::atomic<int> first{0};
   /// When the first one came from anybody, and from the process that started this one; 0: none has.
   static inline std::atomic<std::int64_t> from_anybody{0};
@@ -76,7 +76,7 @@ public:
   [[nodiscard]] bool agree(Progress& progress) const;
 
 private:
-  std::array<struct ::sigaction, detail::Signalled::signals.size()> before_{};
+  std::array<struct ::sigaction, detail::Signalled::numbers.size()> before_{};
 };
 
 }  // namespace reef::inline v0::comm

@@ -62,9 +62,9 @@ REEF_INLINE StopRequest::StopRequest() {
   action.sa_sigaction = &detail::Signalled::handle;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   ::sigemptyset(&action.sa_mask);
-  for (const int signal : detail::Signalled::signals) ::sigaddset(&action.sa_mask, signal);
+  for (const int signal : detail::Signalled::numbers) ::sigaddset(&action.sa_mask, signal);
   for (std::size_t i = 0; i < before_.size(); ++i) {
-    const int signal = detail::Signalled::signals[i];
+    const int signal = detail::Signalled::numbers[i];
     ::sigaction(signal, nullptr, &before_[i]);
     const bool is_ignored =
         (before_[i].sa_flags & SA_SIGINFO) == 0 && before_[i].sa_handler == SIG_IGN;
@@ -74,7 +74,7 @@ REEF_INLINE StopRequest::StopRequest() {
 
 REEF_INLINE StopRequest::~StopRequest() {
   for (std::size_t i = 0; i < before_.size(); ++i)
-    ::sigaction(detail::Signalled::signals[i], &before_[i], nullptr);
+    ::sigaction(detail::Signalled::numbers[i], &before_[i], nullptr);
   detail::Signalled::taken.store(false);
 }
 

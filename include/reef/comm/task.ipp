@@ -14,7 +14,7 @@ REEF_INLINE bool Task::in_flight() const {
 
 REEF_INLINE Task::Task(Kind kind, std::string name, std::optional<Group> group)
     : name_(std::move(name)), kind_(kind), group_(std::move(group)) {
-  if (group_) group_->check();
+  if (group_) group_->validate();
   operation_ = group_ ? operation_id(kind, name_, *group_) : operation_id(kind, name_);
 }
 

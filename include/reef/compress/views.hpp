@@ -47,11 +47,11 @@ inline Coding coding_of(const schedule::Instruction& i) {
 ///     writes   message, or messages side by side; copy; a mask if it masks; with either what goes by the message: what it
 ///              decodes to, or what is left of the numbers
 ///     next     memory behind it: it writes that if it begins, else accumulates into it
-template <class I>
+template <class Instr>
 struct EncodeView {
-  run::PartOf<I> numbers, message, copy, kept, next, mask, term;
+  run::PartOf<Instr> numbers, message, copy, kept, next, mask, term;
 
-  explicit EncodeView(I& encode, run::Lists lists = run::Lists::found) {
+  explicit EncodeView(Instr& encode, run::Lists lists = run::Lists::found) {
     const Coding coding = coding_of(encode);
     run::Layout layout(encode, lists);
     numbers = layout.reads(1);
@@ -71,11 +71,11 @@ struct EncodeView {
 ///     reads    message, or messages side by side; kept memory if it begins; a mask if it is masked
 ///     writes   numbers; copy; a mask if it masks; if it adds, or is masked, what one message decodes to
 ///     next     as EncodeView
-template <class I>
+template <class Instr>
 struct DecodeView {
-  run::PartOf<I> message, numbers, copy, term, kept, next, mask;
+  run::PartOf<Instr> message, numbers, copy, term, kept, next, mask;
 
-  explicit DecodeView(I& decode, run::Lists lists = run::Lists::found) {
+  explicit DecodeView(Instr& decode, run::Lists lists = run::Lists::found) {
     const Coding coding = coding_of(decode);
     run::Layout layout(decode, lists);
     message = layout.reads(1);
@@ -95,13 +95,14 @@ struct DecodeView {
 ///     accumulates  numbers
 ///     reads        kept memory of senders, and of receivers
 ///     writes       message; copy; memory behind it, of both
-template <class I>
+template <class Instr>
 struct EncodeInPlaceView {
-  run::PartOf<I> numbers, message, copy, kept, next;
+  run::PartOf<Instr> numbers, message, copy, kept, next;
 
   /// `memories`: to make room for.
-  explicit EncodeInPlaceView(I& encode) : EncodeInPlaceView(encode, encode.reads.size(), run::Lists::found) {}
-  EncodeInPlaceView(I& encode, std::size_t memories, run::Lists lists) {
+  explicit EncodeInPlaceView(Instr& encode)
+      : EncodeInPlaceView(encode, encode.reads.size(), run::Lists::found) {}
+  EncodeInPlaceView(Instr& encode, std::size_t memories, run::Lists lists) {
     run::Layout layout(encode, lists);
     numbers = layout.accumulates(1);
     kept = layout.reads(memories);
@@ -121,11 +122,11 @@ enum class Keeps : std::uint8_t { by_verdict, always };
 ///
 ///     reads        verdict unless it keeps always, memory behind the step
 ///     accumulates  kept memory
-template <class I>
+template <class Instr>
 struct KeepMemoryView {
-  run::PartOf<I> verdict, next, memory;
+  run::PartOf<Instr> verdict, next, memory;
 
-  explicit KeepMemoryView(I& keep, run::Lists lists = run::Lists::found) {
+  explicit KeepMemoryView(Instr& keep, run::Lists lists = run::Lists::found) {
     run::Layout layout(keep, lists);
     verdict = layout.reads(keep.mode == static_cast<std::uint8_t>(Keeps::by_verdict) ? 1 : 0);
     next = layout.reads(1);

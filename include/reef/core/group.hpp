@@ -15,7 +15,7 @@ namespace reef::inline v0 {
 /// \code
 /// const Group stage{"stage 1", {1, 3, 5}};
 /// const int position = stage.position_of(3);  // 1
-/// stage.check();
+/// stage.validate();
 /// \endcode
 struct Group {
   std::string name;
@@ -27,7 +27,7 @@ struct Group {
   [[nodiscard]] bool has(int rank) const { return position_of(rank) >= 0; }
 
   /// Throws OptionError unless there is a name, and members, in ascending order, from 0 on, each once.
-  void check() const;
+  void validate() const;
 
   friend bool operator==(const Group&, const Group&) = default;
 };

@@ -13,7 +13,7 @@ REEF_INLINE int Group::position_of(int rank) const {
   return place != members.end() && *place == rank ? static_cast<int>(place - members.begin()) : -1;
 }
 
-REEF_INLINE void Group::check() const {
+REEF_INLINE void Group::validate() const {
   if (name.empty()) {
     throw OptionError(
         "reef::Group: a group has no name.\n  why: its ranks find each other by it.\n"

@@ -31,7 +31,7 @@ public:
   constexpr Shape(std::initializer_list<std::int64_t> extents) {
     if (extents.size() > max_rank) throw ShapeError("reef::Shape: more than 4 extents.");
     for (const std::int64_t extent : extents) extents_[rank_++] = extent;
-    check();
+    validate();
   }
 
   [[nodiscard]] constexpr std::size_t rank() const { return rank_; }
@@ -59,7 +59,7 @@ public:
     Shape result = *this;
     if (result.rank_ == 0) result.rank_ = 1;
     result.extents_[result.rank_ - 1] = extent;
-    result.check();
+    result.validate();
     return result;
   }
 
@@ -69,7 +69,7 @@ public:
   [[nodiscard]] std::string text() const;
 
 private:
-  constexpr void check() const {
+  constexpr void validate() const {
     std::int64_t product = 1;
     for (std::size_t axis = 0; axis < rank_; ++axis) {
       const std::int64_t extent = extents_[axis];

@@ -75,19 +75,19 @@ public:
 
     /// Throws OptionError, naming the first option that cannot be.
     void validate() const {
-      const auto require = [](bool holds, const char* option, auto value, const char* fix) {
+      const auto require_that = [](bool holds, const char* option, auto value, const char* fix) {
         if (holds) return;
         throw OptionError("reef::device::Host: ", option, " is ", value, ".\n  fix: ", fix);
       };
-      require(threads >= 0 && threads <= most_threads, "threads", threads,
-              "0 for as many as there are cores, or up to 4096.");
-      require(within(slowdown, 1, 1e6), "slowdown", slowdown,
-              "1 for the cores' own speed, or up to 1e6 for a slower device.");
-      require(link_bytes_per_second == 0 || within(link_bytes_per_second, 1, 1e18),
-              "link_bytes_per_second", link_bytes_per_second,
-              "0 for no link, or its bytes per second, from 1 to 1e18.");
-      require(within(link_latency, 0, 1e6), "link_latency", link_latency,
-              "0, or seconds up to 1e6.");
+      require_that(threads >= 0 && threads <= most_threads, "threads", threads,
+                   "0 for as many as there are cores, or up to 4096.");
+      require_that(within(slowdown, 1, 1e6), "slowdown", slowdown,
+                   "1 for the cores' own speed, or up to 1e6 for a slower device.");
+      require_that(link_bytes_per_second == 0 || within(link_bytes_per_second, 1, 1e18),
+                   "link_bytes_per_second", link_bytes_per_second,
+                   "0 for no link, or its bytes per second, from 1 to 1e18.");
+      require_that(within(link_latency, 0, 1e6), "link_latency", link_latency,
+                   "0, or seconds up to 1e6.");
     }
   };
 

@@ -329,8 +329,8 @@ private:
                        "', which this segment needs.\n  fix: set its entry before the call.");
   }
 
-  void check(const Segment& segment, const SegmentBindings& bindings, const Lane& lane, Bytes saved,
-             Bytes workspace) const {
+  void check_bindings(const Segment& segment, const SegmentBindings& bindings, const Lane& lane,
+                      Bytes saved, Bytes workspace) const {
     if (segment.forward.size() != dag_.tensors.size() || segment.last > dag_.node_count() ||
         bindings.tensors.size() != dag_.tensors.size() ||
         bindings.gradients.size() != dag_.tensors.size() ||
@@ -367,8 +367,9 @@ private:
                         ".\n  fix: plan_segment(dag, first, last, Halves::",
                         segment.splits ? "no" : "yes", "), or the other call.");
     }
-    check(segment, bindings, lane, segment.saved_bytes,
-          weights ? segment.weight_half_workspace_bytes : segment.backward_workspace_bytes);
+    check_bindings(
+        segment, bindings, lane, segment.saved_bytes,
+        weights ? segment.weight_half_workspace_bytes : segment.backward_workspace_bytes);
     if (segment.pending_bytes != 0 && bindings.pending == nullptr) {
       throw missing("pending gradients of", format_bytes(segment.pending_bytes));
     }
@@ -425,8 +426,8 @@ void Graph<Device, T>::forward(const Segment& segment, const SegmentBindings& bi
   const bool recomputes = forward == Forward::recomputes;
   const bool training = forward != Forward::infers;
   const auto& locations = keeps ? segment.forward : segment.inference;
-  check(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
-        keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
+  check_bindings(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
+                 keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
   check_tensors("value", recomputes ? segment.recompute_reads : segment.boundary_inputs,
                 bindings.tensors);
   check_tensors("value", recomputes ? segment.recompute_writes : segment.boundary_outputs,

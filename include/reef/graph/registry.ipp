@@ -26,10 +26,11 @@ REEF_INLINE void refuse_kind(std::string_view name, std::string_view source,
                              const std::vector<std::string_view>& known) {
   std::string all;
   for (const std::string_view kind : known) all += concat(all.empty() ? "" : ", ", kind);
-  const std::string_view near = io::detail::nearest_key(name, known);
+  const std::string_view nearest = io::detail::nearest_key(name, known);
   throw DecodeError("reef::graph: ", source, ": there is no operator of kind ", in_quotes(name),
-                    near.empty() ? "." : concat("; did you mean ", in_quotes(near), "?"), "\n  fix: one of ",
-                    all.empty() ? "none" : all, "; or add yours: registry.add<MyOperator>().");
+                    nearest.empty() ? "." : concat("; did you mean ", in_quotes(nearest), "?"),
+                    "\n  fix: one of ", all.empty() ? "none" : all,
+                    "; or add yours: registry.add<MyOperator>().");
 }
 
 }  // namespace reef::inline v0::graph::detail

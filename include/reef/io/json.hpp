@@ -199,7 +199,7 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 /// const auto rates = io::value_or<std::vector<double>>(json, "rates", {}, "case.json");
 /// \endcode
 template <class T>
-T require(const Json& root, std::string_view path, JsonSource source = "JSON") {
+T (require)(const Json& root, std::string_view path, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path, source);
   if (found == nullptr) {
     const std::string wanted = std::is_same_v<T, Json> ? "" : concat("; it must be ", detail::expectation<T>());

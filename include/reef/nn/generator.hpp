@@ -32,17 +32,18 @@ struct GenerateOptions {
 
   /// Throws OptionError, naming the first member that cannot be with so many logits.
   void validate(std::int64_t logits) const {
-    const auto require = [](bool holds, const char* member, auto value, const std::string& range) {
+    const auto require_that = [](bool holds, const char* member, auto value,
+                                 const std::string& range) {
       if (holds) return;
       throw OptionError("reef::nn::GenerateOptions: ", member, " is ", value, ".\n  fix: ", range,
                         ".");
     };
-    require(tokens >= 0, "tokens", tokens, "0 or more");
-    require(is_finite(temperature) && temperature >= 0, "temperature", temperature,
-            "0 for the likeliest token, or above 0");
-    require(top_k >= 0, "top_k", top_k, "0 for all tokens, or how many to draw among");
-    require(vocabulary >= 0 && vocabulary <= logits, "vocabulary", vocabulary,
-            concat("0, or 1 to the model's ", logits, " logits"));
+    require_that(tokens >= 0, "tokens", tokens, "0 or more");
+    require_that(is_finite(temperature) && temperature >= 0, "temperature", temperature,
+                 "0 for the likeliest token, or above 0");
+    require_that(top_k >= 0, "top_k", top_k, "0 for all tokens, or how many to draw among");
+    require_that(vocabulary >= 0 && vocabulary <= logits, "vocabulary", vocabulary,
+                 concat("0, or 1 to the model's ", logits, " logits"));
   }
 };
 

@@ -28,7 +28,7 @@ REEF_INLINE GptConfig read_gpt2_config(const std::filesystem::path& path) {
   config.context = number("n_positions");
   config.vocabulary = number("vocab_size");
   try {
-    config.check();
+    config.validate();
   } catch (const OptionError& error) {
     throw DecodeError("reef::nn: ", source, " is of no gpt(): ", error.what());
   }
@@ -63,7 +63,7 @@ REEF_INLINE GptConfig read_gpt2_config(const std::filesystem::path& path) {
 }
 
 REEF_INLINE void write_gpt2_config(const std::filesystem::path& path, const GptConfig& config) {
-  config.check();
+  config.validate();
   const io::Json json{{"architectures", io::Json::array({"GPT2LMHeadModel"})},
                       {"model_type", "gpt2"},
                       {"activation_function", "gelu_new"},

@@ -166,7 +166,7 @@ public:
   /// models, whose logits lie far below zero, are to be read without padding.
   template <real T, class Set>
   void read(const graph::Dag& model, std::int64_t vocabulary, Set&& set) const {
-    check(model, vocabulary);
+    check_model(model, vocabulary);
     for (const graph::Parameter& parameter : model.parameters)
       require_finite<T>(*find(parameter.name), values_of<T>(parameter, vocabulary));
     for (const graph::Parameter& parameter : model.parameters) {
@@ -240,7 +240,7 @@ private:
                   count == 1 ? " layer, with" : " layers, with", has_biases() ? "" : "out", " biases");
   }
 
-  void check(const graph::Dag& model, std::int64_t vocabulary) const {
+  void check_model(const graph::Dag& model, std::int64_t vocabulary) const {
     std::set<const io::StoredTensor*> parameters;
     for (const graph::Parameter& parameter : model.parameters) {
       const io::TensorInFile* const found = find(parameter.name);

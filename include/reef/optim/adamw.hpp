@@ -53,14 +53,14 @@ struct AdamW {
   /// Throws OptionError for constants with which the rule has no meaning.
   void validate() const {
     const auto& o = options;
-    const auto require = [](bool holds, const char* option, double value, const char* range) {
+    const auto require_that = [](bool holds, const char* option, double value, const char* range) {
       detail::require_option(holds, "AdamW", option, value, range);
     };
-    require(within(o.beta1, 0, 1) && o.beta1 < 1, "beta1", o.beta1, "from 0, and below 1");
-    require(within(o.beta2, 0, 1) && o.beta2 < 1, "beta2", o.beta2, "from 0, and below 1");
-    require(within(o.epsilon, least_epsilon, 1e3), "epsilon", o.epsilon,
-            "from 1e-37, which fp32 still has, to 1e3");
-    require(within(o.weight_decay, 0, 1e3), "weight_decay", o.weight_decay, "from 0 to 1e3");
+    require_that(within(o.beta1, 0, 1) && o.beta1 < 1, "beta1", o.beta1, "from 0, and below 1");
+    require_that(within(o.beta2, 0, 1) && o.beta2 < 1, "beta2", o.beta2, "from 0, and below 1");
+    require_that(within(o.epsilon, least_epsilon, 1e3), "epsilon", o.epsilon,
+                 "from 1e-37, which fp32 still has, to 1e3");
+    require_that(within(o.weight_decay, 0, 1e3), "weight_decay", o.weight_decay, "from 0 to 1e3");
   }
 
   template <real T>

@@ -46,13 +46,13 @@ struct LearningRate {
 
   /// Throws OptionError, naming the first number with which there is no schedule.
   void validate() const {
-    const auto require = [](bool holds, const char* option, auto value, const char* range) {
+    const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "LearningRate", option, value, range);
     };
-    require(is_finite(peak) && peak >= 0, "peak", peak, "a finite number of 0 or more");
-    require(within(floor, 0, peak), "floor", floor, "from 0 to the peak");
-    require(warmup >= 0, "warmup", warmup, "0 or more steps");
-    require(steps >= 0, "steps", steps, "0 for a rate that stays, or more");
+    require_that(is_finite(peak) && peak >= 0, "peak", peak, "a finite number of 0 or more");
+    require_that(within(floor, 0, peak), "floor", floor, "from 0 to the peak");
+    require_that(warmup >= 0, "warmup", warmup, "0 or more steps");
+    require_that(steps >= 0, "steps", steps, "0 for a rate that stays, or more");
   }
 };
 

@@ -113,14 +113,14 @@ struct Muon {
 
   /// Throws OptionError for constants with which the rule has no meaning.
   void validate() const {
-    const auto require = [](bool holds, const char* option, auto value, const char* range) {
+    const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "Muon", option, value, range);
     };
-    require(within(options.momentum, 0, 1) && options.momentum < 1, "momentum", options.momentum,
-            "from 0, and below 1");
-    require(within(options.rms, 1e-6, 1e3), "rms", options.rms, "from 1e-6 to 1000");
-    require(options.newton_schulz_steps >= 1 && options.newton_schulz_steps <= 100, "newton_schulz_steps",
-            options.newton_schulz_steps, "from 1 to 100");
+    require_that(within(options.momentum, 0, 1) && options.momentum < 1, "momentum",
+                 options.momentum, "from 0, and below 1");
+    require_that(within(options.rms, 1e-6, 1e3), "rms", options.rms, "from 1e-6 to 1000");
+    require_that(options.newton_schulz_steps >= 1 && options.newton_schulz_steps <= 100,
+                 "newton_schulz_steps", options.newton_schulz_steps, "from 1 to 100");
     adamw().validate();
   }
 

@@ -81,10 +81,10 @@ struct PerGroup {
 
   /// Throws OptionError for constants with which one of the rules has no meaning.
   void validate() const {
-    const auto check = [](const auto& rule) {
+    const auto validate_rule = [](const auto& rule) {
       if constexpr (requires { rule.validate(); }) rule.validate();
     };
-    std::apply([&](const auto&... own) { (check(own), ...); }, rules);
+    std::apply([&](const auto&... own) { (validate_rule(own), ...); }, rules);
   }
 
   // -- of parameters in no group: the first rule -------------------------------------------------

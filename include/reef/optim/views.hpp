@@ -25,11 +25,11 @@ namespace reef::inline v0::optim {
 ///
 ///     reads                 loss, loss weight
 ///     writes, accumulates   counts, as the mode says
-template <class I>
+template <class Instr>
 struct CountView {
-  run::PartOf<I> loss, loss_weight, counts;
+  run::PartOf<Instr> loss, loss_weight, counts;
 
-  explicit CountView(I& count, run::Lists lists = run::Lists::found) {
+  explicit CountView(Instr& count, run::Lists lists = run::Lists::found) {
     run::Layout layout(count, lists);
     loss = layout.reads(1);
     loss_weight = layout.reads(1);
@@ -41,11 +41,11 @@ struct CountView {
 ///
 ///     reads    gradient
 ///     writes   sums of squares, block by block
-template <class I>
+template <class Instr>
 struct NormsView {
-  run::PartOf<I> gradient, sums;
+  run::PartOf<Instr> gradient, sums;
 
-  explicit NormsView(I& norms, run::Lists lists = run::Lists::found) {
+  explicit NormsView(Instr& norms, run::Lists lists = run::Lists::found) {
     run::Layout layout(norms, lists);
     gradient = layout.reads(1);
     sums = layout.writes(1);
@@ -70,13 +70,14 @@ inline Counted counted_of(const schedule::Instruction& scalars) {
 ///     writes   result: the scalars of all, or the Verdict
 ///
 /// Throws ScheduleError unless that is what it reads.
-template <class I>
+template <class Instr>
 struct ScalarsView {
-  run::PartOf<I> losses, loss_weights, counts, sums, result;
+  run::PartOf<Instr> losses, loss_weights, counts, sums, result;
 
-  ScalarsView(const run::StepBuilder& builder, I& scalars)
+  ScalarsView(const run::StepBuilder& builder, Instr& scalars)
       : ScalarsView(builder, scalars, sums_of(builder, scalars), run::Lists::found) {}
-  ScalarsView(const run::StepBuilder& builder, I& scalars, std::size_t buckets, run::Lists lists) {
+  ScalarsView(const run::StepBuilder& builder, Instr& scalars, std::size_t buckets,
+              run::Lists lists) {
     run::Layout layout(scalars, lists);
     const std::size_t each = micro_batches_of(scalars);
     losses = layout.reads(each);
@@ -87,15 +88,15 @@ struct ScalarsView {
   }
 
 private:
-  static std::size_t micro_batches_of(const I& scalars) {
+  static std::size_t micro_batches_of(const Instr& scalars) {
     const bool by_micro_batch = counted_of(scalars) == Counted::micro_batches;
     return by_micro_batch ? static_cast<std::size_t>(scalars.elements.second) : 0;
   }
-  static std::size_t folds_of(const run::StepBuilder& builder, const I& scalars) {
+  static std::size_t folds_of(const run::StepBuilder& builder, const Instr& scalars) {
     const bool by_fold = counted_of(scalars) == Counted::folds;
     return by_fold ? static_cast<std::size_t>(builder.plan.virtual_ranks) : 0;
   }
-  static std::size_t sums_of(const run::StepBuilder& builder, const I& scalars) {
+  static std::size_t sums_of(const run::StepBuilder& builder, const Instr& scalars) {
     const std::size_t values = 2 * micro_batches_of(scalars) + folds_of(builder, scalars);
     const std::size_t sums = scalars.reads.size() - values;
     if (scalars.reads.size() >= values && (sums == 0 || sums == builder.held().size())) return sums;
@@ -112,11 +113,11 @@ private:
 ///
 ///     reads    the scalars of all
 ///     writes   Verdict
-template <class I>
+template <class Instr>
 struct DecideView {
-  run::PartOf<I> scalars, verdict;
+  run::PartOf<Instr> scalars, verdict;
 
-  explicit DecideView(I& decide, run::Lists lists = run::Lists::found) {
+  explicit DecideView(Instr& decide, run::Lists lists = run::Lists::found) {
     run::Layout layout(decide, lists);
     scalars = layout.reads(1);
     verdict = layout.writes(1);
@@ -127,13 +128,13 @@ struct DecideView {
 ///
 ///     reads    loss weights
 ///     writes   Verdict
-template <class I>
+template <class Instr>
 struct WeighView {
-  run::PartOf<I> loss_weights, verdict;
+  run::PartOf<Instr> loss_weights, verdict;
 
   /// micro_batches: to make room for; else as many as it reads.
-  explicit WeighView(I& weigh) : WeighView(weigh, weigh.reads.size(), run::Lists::found) {}
-  WeighView(I& weigh, std::size_t micro_batches, run::Lists lists) {
+  explicit WeighView(Instr& weigh) : WeighView(weigh, weigh.reads.size(), run::Lists::found) {}
+  WeighView(Instr& weigh, std::size_t micro_batches, run::Lists lists) {
     run::Layout layout(weigh, lists);
     loss_weights = layout.reads(micro_batches);
     verdict = layout.writes(1);
@@ -145,11 +146,11 @@ struct WeighView {
 ///     reads        gradient, verdict, weights before
 ///     writes       weights behind; of a rule that needs whole matrices what it works in
 ///     accumulates  the rule's states, then the master weights if there are any
-template <class I>
+template <class Instr>
 struct UpdateView {
-  run::PartOf<I> gradient, verdict, weights, target, workspace, states, master;
+  run::PartOf<Instr> gradient, verdict, weights, target, workspace, states, master;
 
-  UpdateView(const run::StepBuilder& builder, I& update, std::size_t states_of_rule,
+  UpdateView(const run::StepBuilder& builder, Instr& update, std::size_t states_of_rule,
              run::Lists lists = run::Lists::found) {
     run::Layout layout(update, lists);
     gradient = layout.reads(1);
@@ -167,11 +168,11 @@ struct UpdateView {
 ///     reads                 gradient, verdict
 ///     writes                outgoing weights
 ///     reads, accumulates    the rule's states, then the master weights: reads of an Estimate
-template <class I>
+template <class Instr>
 struct OutgoingView {
-  run::PartOf<I> gradient, verdict, outgoing, states, master;
+  run::PartOf<Instr> gradient, verdict, outgoing, states, master;
 
-  OutgoingView(const run::StepBuilder& builder, I& update, std::size_t states_of_rule,
+  OutgoingView(const run::StepBuilder& builder, Instr& update, std::size_t states_of_rule,
                run::Lists lists = run::Lists::found) {
     const std::size_t masters = builder.plan.keeps_master() ? 1 : 0;
     const bool keeps = update.kind == kinds::update;
@@ -188,11 +189,11 @@ struct OutgoingView {
 ///
 ///     reads    gradient of the bucket, tied_uses(b)
 ///     writes   their sum
-template <class I>
+template <class Instr>
 struct HandOverView {
-  run::PartOf<I> gradient, uses, sum;
+  run::PartOf<Instr> gradient, uses, sum;
 
-  HandOverView(const run::StepBuilder& builder, I& hand, run::Lists lists = run::Lists::found) {
+  HandOverView(const run::StepBuilder& builder, Instr& hand, run::Lists lists = run::Lists::found) {
     run::Layout layout(hand, lists);
     gradient = layout.reads(1);
     uses = layout.reads(builder.tied_uses(static_cast<std::size_t>(hand.index)).size());
@@ -204,11 +205,11 @@ struct HandOverView {
 ///
 ///     reads    own weights, or the master weights if there are any; outer weights
 ///     writes   outer - own
-template <class I>
+template <class Instr>
 struct DifferencesView {
-  run::PartOf<I> own, outer, difference;
+  run::PartOf<Instr> own, outer, difference;
 
-  explicit DifferencesView(I& take, run::Lists lists = run::Lists::found) {
+  explicit DifferencesView(Instr& take, run::Lists lists = run::Lists::found) {
     run::Layout layout(take, lists);
     own = layout.reads(1);
     outer = layout.reads(1);
@@ -221,11 +222,11 @@ struct DifferencesView {
 ///     reads        sum of the ranks' weights, or the differences of all ranks, one after the other
 ///     writes       outer weights in its place
 ///     accumulates  the outer rule's states, then the outer weights
-template <class I>
+template <class Instr>
 struct OuterUpdateView {
-  run::PartOf<I> sum, result, states, weights;
+  run::PartOf<Instr> sum, result, states, weights;
 
-  OuterUpdateView(I& update, std::size_t states_of_rule, run::Lists lists = run::Lists::found) {
+  OuterUpdateView(Instr& update, std::size_t states_of_rule, run::Lists lists = run::Lists::found) {
     run::Layout layout(update, lists);
     sum = layout.reads(1);
     result = layout.writes(1);
@@ -239,11 +240,11 @@ struct OuterUpdateView {
 ///     reads        what has arrived, weights before
 ///     writes       weights behind
 ///     accumulates  the master weights if there are any
-template <class I>
+template <class Instr>
 struct MergeView {
-  run::PartOf<I> arrived, weights, merged, master;
+  run::PartOf<Instr> arrived, weights, merged, master;
 
-  MergeView(const run::StepBuilder& builder, I& merge, run::Lists lists = run::Lists::found) {
+  MergeView(const run::StepBuilder& builder, Instr& merge, run::Lists lists = run::Lists::found) {
     run::Layout layout(merge, lists);
     arrived = layout.reads(1);
     weights = layout.reads(1);
@@ -257,11 +258,11 @@ struct MergeView {
 ///     reads        the pieces of the bucket, weights before
 ///     writes       weights behind, the pieces
 ///     accumulates  own states of the outer rule, start, the master weights if there are any
-template <class I>
+template <class Instr>
 struct OuterBeginView {
-  run::PartOf<I> arrived, weights, begun, leaving, states, start, master;
+  run::PartOf<Instr> arrived, weights, begun, leaving, states, start, master;
 
-  OuterBeginView(const run::StepBuilder& builder, I& begin, std::size_t pieces,
+  OuterBeginView(const run::StepBuilder& builder, Instr& begin, std::size_t pieces,
                  std::size_t states_of_rule, run::Lists lists = run::Lists::found) {
     run::Layout layout(begin, lists);
     arrived = layout.reads(pieces);

@@ -30,20 +30,20 @@ REEF_INLINE void AllocationProblem::validate() const {
   }
   if (stages < 1) refuse("D_PP is ", stages, ".\n  fix: at least 1 stage.");
   if (pipelines < 1) refuse("D_DP is ", pipelines, ".\n  fix: at least 1 pipeline.");
-  const auto check = [&](const char* name, double value, double least) {
+  const auto check_range = [&](const char* name, double value, double least) {
     if (within(value, least, 1e21)) return;
     refuse(name, " is ", value, ".\n  fix: a number from ", least, " to 1e21.");
   };
-  check("c_pp_bytes", activation_bytes, 0);
-  check("c_dp_bytes", gradient_bytes, 0);
-  check("stage_flops", stage_flops, 0);
-  check("stage_bytes", stage_bytes, 0);
+  check_range("c_pp_bytes", activation_bytes, 0);
+  check_range("c_dp_bytes", gradient_bytes, 0);
+  check_range("stage_flops", stage_flops, 0);
+  check_range("stage_bytes", stage_bytes, 0);
   const auto check_all = [&](const char* name, const std::vector<double>& values, double least) {
     if (!values.empty() && values.size() != static_cast<std::size_t>(network.devices)) {
       refuse(name, " has ", values.size(), " numbers for ", network.devices,
              " devices.\n  fix: one for each.");
     }
-    for (const double value : values) check(name, value, least);
+    for (const double value : values) check_range(name, value, least);
   };
   check_all("speed", speeds, 1);
   check_all("cap", memories, 0);

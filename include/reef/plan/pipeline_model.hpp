@@ -79,17 +79,17 @@ using PipelineSlots = std::map<std::tuple<int, int, int>, int>;
 ///
 /// | tasks    | kind "F", "B", "I" or "W" on lane compute, index chunk, micro_batch j; cost as in times              |
 /// | messages | "SendActivation", "ReceiveGradient", ...: index 2 e of forward edge e, 2 e + 1 of backward edge e    |
-/// | places   | of a message its own, or with `slots` its slot of the edge; what F keeps for B or W, and I for W      |
+/// | places   | of a message its own, or with `message_slots` its slot of the edge; what F keeps for B or W, and I for W      |
 /// | order    | may be any in which each rank could run alone: validate() is not asked                                |
 /// | errors   | OptionError for chunks, ranks and edges that are not there                                           |
 std::vector<schedule::Program> programs_of(
     const PipelineModel& model, schedule::Completion completion = schedule::Completion::posted,
-    const PipelineSlots& slots = {});
+    const PipelineSlots& message_slots = {});
 
 /// Which slot each message of such programs has, as schedule::transfer_slots says.
 PipelineSlots pipeline_slots(const std::vector<schedule::Program>& programs,
                              const std::vector<schedule::FreeTransfer>& transfers,
-                             const schedule::TransferSlots& slots);
+                             const schedule::TransferSlots& message_slots);
 
 /// What an order takes and holds in the asynchronous model: a message leaves when it has been made and its link is free,
 /// and for each there is a place. Posted in the order of production, a run has these times.

@@ -105,18 +105,18 @@ REEF_INLINE void PipelineModel::validate() const {
 
 REEF_INLINE std::vector<schedule::Program> programs_of(const PipelineModel& model,
                                                        schedule::Completion completion,
-                                                       const PipelineSlots& slots) {
-  return detail::PipelineProgramWriter(model, completion, slots).write();
+                                                       const PipelineSlots& message_slots) {
+  return detail::PipelineProgramWriter(model, completion, message_slots).write();
 }
 
 REEF_INLINE PipelineSlots pipeline_slots(const std::vector<schedule::Program>& programs,
                                          const std::vector<schedule::FreeTransfer>& transfers,
-                                         const schedule::TransferSlots& slots) {
+                                         const schedule::TransferSlots& message_slots) {
   PipelineSlots result;
   for (std::size_t n = 0; n < transfers.size(); ++n) {
     const schedule::Program& receiver = programs[transfers[n].receiver];
     const schedule::Instruction& receive = receiver.round[transfers[n].receive];
-    result[{receiver.rank, receive.index, receive.micro_batch}] = slots.of_transfer[n];
+    result[{receiver.rank, receive.index, receive.micro_batch}] = message_slots.of_transfer[n];
   }
   return result;
 }

@@ -154,18 +154,18 @@ REEF_INLINE void PipelineOrder::validate() const {
     }
   }
   for (std::size_t c = 0; c < progress.size(); ++c) {
-    const auto require = [&](PipelineTaskKind kind, int next) {
+    const auto require_that = [&](PipelineTaskKind kind, int next) {
       if (next == micro_batches) return;
       const PipelineTask lacking{kind, static_cast<int>(c), next};
       detail::refuse_task(*this, static_cast<std::size_t>(rank_of_chunk[c]), lacking, "is missing",
                           "every chunk runs F and its backward for each micro-batch",
                           "put it in, or drop the micro-batch on all ranks");
     };
-    require(PipelineTaskKind::forward, progress[c].forward);
-    require(progress[c].input == progress[c].weight ? PipelineTaskKind::backward
-                                                    : PipelineTaskKind::input_backward,
-            progress[c].input);
-    require(PipelineTaskKind::weight_backward, progress[c].weight);
+    require_that(PipelineTaskKind::forward, progress[c].forward);
+    require_that(progress[c].input == progress[c].weight ? PipelineTaskKind::backward
+                                                         : PipelineTaskKind::input_backward,
+                 progress[c].input);
+    require_that(PipelineTaskKind::weight_backward, progress[c].weight);
   }
 }
 

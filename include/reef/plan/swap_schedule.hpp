@@ -33,7 +33,7 @@ struct SwapSchedule {
   SwapLanes lanes = SwapLanes::three_lanes;
   /// Sub-models on the device at once, with three lanes; 0 asks only that one has left when it runs again.
   /// Two lanes have two, and what streams has no limit.
-  int slots = 0;
+  int weight_slots = 0;
   /// Where one pass ends and the other begins, loads start one sub-model earlier; on two or three
   /// lanes.
   bool turn = false;

@@ -53,7 +53,7 @@ constexpr bool stashes(Activations choice) {
 /// |                        | way back: with more of them the link goes on with much of one       |
 /// |                        | segment beside others that stash little                             |
 struct SwapSchedule {
-  int slots = 2;  ///< on the device for weights; for gradients 3 at most
+  int weight_slots = 2;  ///< on the device for weights; for gradients 3 at most
   bool per_micro_batch = false;
   bool copies_on_compute_lane = false;
   bool writes_back = false;

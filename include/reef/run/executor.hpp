@@ -188,7 +188,7 @@ public:
       }
     }
     // A failure that came after the last communication let the lanes go before their end.
-    if (abandoned_.load()) progress_.check();
+    if (abandoned_.load()) progress_.throw_failure();
   }
 
   /// Adds what this rank has sent in all rounds, and what its computation has stood still for: on a device whose lanes run

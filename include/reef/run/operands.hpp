@@ -79,8 +79,8 @@ private:
 };
 
 /// A part of an Instruction, or of a const one.
-template <class I>
-using PartOf = Part<std::conditional_t<std::is_const_v<I>, const std::vector<schedule::Value>,
+template <class Instr>
+using PartOf = Part<std::conditional_t<std::is_const_v<Instr>, const std::vector<schedule::Value>,
                                        std::vector<schedule::Value>>>;
 
 /// Whether a view finds its operands, or makes room for them: of an instruction that has none yet.
@@ -113,23 +113,23 @@ inline constexpr const char* operands_remedy =
 ///   }
 /// };
 /// \endcode
-template <class I>
+template <class Instr>
 class Layout {
 public:
-  explicit Layout(I& instruction, Lists lists = Lists::found)
+  explicit Layout(Instr& instruction, Lists lists = Lists::found)
       : instruction_(instruction), lists_(lists) {}
 
-  PartOf<I> reads(std::size_t count) {
+  PartOf<Instr> reads(std::size_t count) {
     return take(instruction_.reads, reads_, count, "reads");
   }
-  PartOf<I> writes(std::size_t count) {
+  PartOf<Instr> writes(std::size_t count) {
     return take(instruction_.writes, writes_, count, "writes");
   }
-  PartOf<I> accumulates(std::size_t count) {
+  PartOf<Instr> accumulates(std::size_t count) {
     return take(instruction_.accumulates, accumulates_, count, "accumulates into");
   }
   /// What it sums in, wherever its mode has that.
-  PartOf<I> sums(std::size_t count) {
+  PartOf<Instr> sums(std::size_t count) {
     return begins_sum(instruction_) ? writes(count) : accumulates(count);
   }
 
@@ -141,8 +141,8 @@ public:
 
 private:
   template <class List>
-  PartOf<I> take(List& list, std::size_t& at, std::size_t count, const char* verb) {
-    if constexpr (!std::is_const_v<I>) {
+  PartOf<Instr> take(List& list, std::size_t& at, std::size_t count, const char* verb) {
+    if constexpr (!std::is_const_v<Instr>) {
       if (lists_ == Lists::added) list.resize(at + count);
     }
     if (list.size() < at + count) {
@@ -161,7 +161,7 @@ private:
                         " values, and has a use for ", at, detail::operands_remedy);
   }
 
-  I& instruction_;
+  Instr& instruction_;
   Lists lists_;
   std::size_t reads_ = 0;
   std::size_t writes_ = 0;

@@ -13,7 +13,7 @@
 namespace reef::inline v0::run {
 
 REEF_INLINE void ParameterGroup::validate() const {
-  const auto require = [this](bool holds, const char* member, double value) {
+  const auto require_that = [this](bool holds, const char* member, double value) {
     if (holds) return;
     throw OptionError("reef::run::ParameterGroup: ", member, " of '", pattern, "' is ", value,
                       ".\n  fix: from 0 to 1000.");
@@ -22,8 +22,8 @@ REEF_INLINE void ParameterGroup::validate() const {
     throw OptionError("reef::run::ParameterGroup: a group has no pattern.\n"
                       "  fix: a parameter's name, or a part of it and *.");
   }
-  require(within(learning_rate, 0, 1e3), "learning_rate", learning_rate);
-  if (weight_decay) require(within(*weight_decay, 0, 1e3), "weight_decay", *weight_decay);
+  require_that(within(learning_rate, 0, 1e3), "learning_rate", learning_rate);
+  if (weight_decay) require_that(within(*weight_decay, 0, 1e3), "weight_decay", *weight_decay);
 }
 
 REEF_INLINE bool ParameterGroup::fits(std::string_view name) const {

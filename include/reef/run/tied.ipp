@@ -46,9 +46,10 @@ REEF_INLINE StorageId TiedWriter::host(const std::string& name, Bytes bytes) {
   }
   const std::vector<int>& kept = builder_.plan.weight_versions.kept;
   const auto most = static_cast<std::size_t>(*std::max_element(kept.begin(), kept.end()));
-  auto& [slots, used] = builder_.scratch<Slots>().by_name[name];
-  if (slots.size() < most) slots.push_back(builder_.program.add_storage(name, bytes, Place::host));
-  return slots[used++ % most];
+  auto& [storages, used] = builder_.scratch<Slots>().by_name[name];
+  if (storages.size() < most)
+    storages.push_back(builder_.program.add_storage(name, bytes, Place::host));
+  return storages[used++ % most];
 }
 
 REEF_INLINE void TiedWriter::copy(std::string_view kind, Lane lane, int index, std::vector<Value> from, Value to,

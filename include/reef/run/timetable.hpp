@@ -23,7 +23,7 @@ struct Timetable {
   plan::PipelineOrder order{};                ///< its ranks are stages, its micro-batches units
   std::vector<std::vector<Seconds>> begins{}; ///< by stage and task of the order
   std::vector<std::vector<Seconds>> ends{};   ///< the same: when messages are produced
-  std::vector<int> slots{};                   ///< by StepPlan::remote_edges: how many messages are under way at most
+  std::vector<int> edge_slots{};              ///< by StepPlan::remote_edges: how many messages are under way at most
   int micro_batches = 0;
   int unit = 1;                               ///< micro-batches that go through a chunk together
 

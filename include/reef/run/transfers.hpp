@@ -23,18 +23,18 @@ namespace reef::inline v0::run {
 /// run::CopyView copy(program.round.back());  // whoever rewrites it
 /// copy.to.front().storage = program.add_storage("elsewhere", 1_KiB, run::Place::host);
 /// \endcode
-template <class I>
+template <class Instr>
 struct CopyView {
-  PartOf<I> from, to;
+  PartOf<Instr> from, to;
 
-  explicit CopyView(I& copy) : CopyView(copy, copy.writes.size(), Lists::found) {}
-  CopyView(I& copy, std::size_t count, Lists lists) {
+  explicit CopyView(Instr& copy) : CopyView(copy, copy.writes.size(), Lists::found) {}
+  CopyView(Instr& copy, std::size_t count, Lists lists) {
     Layout layout(copy, lists);
     from = layout.reads(count);
     to = layout.writes(count);
   }
   /// Writes one.
-  CopyView(I& copy, const std::vector<schedule::Value>& sources,
+  CopyView(Instr& copy, const std::vector<schedule::Value>& sources,
            const std::vector<schedule::Value>& targets)
       : CopyView(copy, sources.size(), Lists::added) {
     from.set(sources);
@@ -52,11 +52,11 @@ inline void add_copied(schedule::Instruction& copy, schedule::Value from, schedu
 ///
 ///     reads    weights of the parameter's bucket, whole or in parts side by side
 ///     writes   the parameter
-template <class I>
+template <class Instr>
 struct DownloadTiedView {
-  PartOf<I> weights, parameter;
+  PartOf<Instr> weights, parameter;
 
-  explicit DownloadTiedView(I& download) {
+  explicit DownloadTiedView(Instr& download) {
     Layout layout(download);
     weights = layout.reads(download.reads.size());
     parameter = layout.writes(1);
@@ -67,17 +67,17 @@ struct DownloadTiedView {
 ///
 ///     reads    given: what this rank has, the whole or its shard
 ///     writes   taken: what it gets
-template <class I>
+template <class Instr>
 struct CollectiveView {
-  PartOf<I> given, taken;
+  PartOf<Instr> given, taken;
 
-  explicit CollectiveView(I& collective, Lists lists = Lists::found) {
+  explicit CollectiveView(Instr& collective, Lists lists = Lists::found) {
     Layout layout(collective, lists);
     given = layout.reads(1);
     taken = layout.writes(1);
   }
   /// Writes one.
-  CollectiveView(I& collective, schedule::Value from, schedule::Value to)
+  CollectiveView(Instr& collective, schedule::Value from, schedule::Value to)
       : CollectiveView(collective, Lists::added) {
     given.front() = from;
     taken.front() = to;
@@ -88,40 +88,40 @@ struct CollectiveView {
 ///
 ///     reads    payload
 ///     sends    message
-template <class I>
+template <class Instr>
 struct SendView {
-  PartOf<I> payload;
+  PartOf<Instr> payload;
 
-  explicit SendView(I& send, Lists lists = Lists::found) : send_(send) {
+  explicit SendView(Instr& send, Lists lists = Lists::found) : send_(send) {
     payload = Layout(send, lists).reads(1);
-    if constexpr (!std::is_const_v<I>) {
+    if constexpr (!std::is_const_v<Instr>) {
       if (lists == Lists::added) send.sends.resize(1);
     }
   }
   [[nodiscard]] auto& message() const { return send_.sends.at(0); }
 
 private:
-  I& send_;
+  Instr& send_;
 };
 
 /// A message from a peer: Receive, ReceiveTied.
 ///
 ///     writes     payload
 ///     receives   message
-template <class I>
+template <class Instr>
 struct ReceiveView {
-  PartOf<I> payload;
+  PartOf<Instr> payload;
 
-  explicit ReceiveView(I& receive, Lists lists = Lists::found) : receive_(receive) {
+  explicit ReceiveView(Instr& receive, Lists lists = Lists::found) : receive_(receive) {
     payload = Layout(receive, lists).writes(1);
-    if constexpr (!std::is_const_v<I>) {
+    if constexpr (!std::is_const_v<Instr>) {
       if (lists == Lists::added) receive.receives.resize(1);
     }
   }
   [[nodiscard]] auto& message() const { return receive_.receives.at(0); }
 
 private:
-  I& receive_;
+  Instr& receive_;
 };
 
 }  // namespace reef::inline v0::run

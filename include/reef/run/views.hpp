@@ -34,8 +34,8 @@ inline bool keeps(const StepBuilder& builder, int s) {
 
 namespace detail {
 
-template <class I>
-const graph::Segment& segment_of(const StepBuilder& builder, const I& instruction) {
+template <class Instr>
+const graph::Segment& segment_of(const StepBuilder& builder, const Instr& instruction) {
   return builder.plan.segments[static_cast<std::size_t>(instruction.index)];
 }
 
@@ -44,11 +44,11 @@ const graph::Segment& segment_of(const StepBuilder& builder, const I& instructio
 /// `Batch(j)`: a micro-batch comes in.
 ///
 ///     writes   inputs of the model, loss weight
-template <class I>
+template <class Instr>
 struct BatchView {
-  PartOf<I> inputs, loss_weight;
+  PartOf<Instr> inputs, loss_weight;
 
-  BatchView(const StepBuilder& builder, I& batch, Lists lists = Lists::found) {
+  BatchView(const StepBuilder& builder, Instr& batch, Lists lists = Lists::found) {
     Layout layout(batch, lists);
     inputs = layout.writes(builder.plan.dag->inputs.size());
     loss_weight = layout.writes(1);
@@ -59,22 +59,22 @@ struct BatchView {
 ///
 ///     reads    weights_of(segment), boundary inputs
 ///     writes   boundary outputs, saved (if it keeps any), workspace
-template <class I>
+template <class Instr>
 struct ForwardView {
-  PartOf<I> weights, inputs, outputs, saved, workspace;
+  PartOf<Instr> weights, inputs, outputs, saved, workspace;
 
-  ForwardView(const StepBuilder& builder, I& forward, Lists lists = Lists::found);
+  ForwardView(const StepBuilder& builder, Instr& forward, Lists lists = Lists::found);
 };
 
 /// `Recompute(segment, j)`.
 ///
 ///     reads    weights_of(segment), those boundary inputs that it needs
 ///     writes   boundary outputs that it passes by, saved, workspace
-template <class I>
+template <class Instr>
 struct RecomputeView {
-  PartOf<I> weights, inputs, outputs, saved, workspace;
+  PartOf<Instr> weights, inputs, outputs, saved, workspace;
 
-  RecomputeView(const StepBuilder& builder, I& recompute, Lists lists = Lists::found);
+  RecomputeView(const StepBuilder& builder, Instr& recompute, Lists lists = Lists::found);
 };
 
 /// What of a backward an instruction of that kind is; `none` for kinds that are no backward.
@@ -96,12 +96,12 @@ inline graph::BackwardPart backward_part(std::string_view kind) {
 /// |                | gradients are among what it accumulates into where BackwardInput has some too                     |
 ///
 /// Where the plan rounds gradients, these are the micro-batch's own: AddGradients has those of the fold.
-template <class I>
+template <class Instr>
 struct BackwardView {
-  PartOf<I> weights, tensors, saved, output_gradients;
-  PartOf<I> written_input_gradients, added_input_gradients, workspace, pending, gradients;
+  PartOf<Instr> weights, tensors, saved, output_gradients;
+  PartOf<Instr> written_input_gradients, added_input_gradients, workspace, pending, gradients;
 
-  BackwardView(const StepBuilder& builder, I& backward, Lists lists = Lists::found);
+  BackwardView(const StepBuilder& builder, Instr& backward, Lists lists = Lists::found);
 
   [[nodiscard]] graph::BackwardPart part() const { return part_; }
   [[nodiscard]] const graph::Segment& segment() const { return *segment_; }
@@ -124,7 +124,7 @@ struct BackwardView {
   }
 
   /// The gradient of Segment::input_gradients[k], in whichever part that is.
-  [[nodiscard]] PartOf<I> input_gradient(std::size_t k) const {
+  [[nodiscard]] PartOf<Instr> input_gradient(std::size_t k) const {
     const bool adds = segment_->input_gradient_accumulates[k];
     return (adds ? added_input_gradients : written_input_gradients).one(count_before(k, adds));
   }
@@ -145,11 +145,11 @@ private:
 ///
 ///     reads                 what the Backward wrote, as gradients_of(segment)
 ///     writes, accumulates   gradients_of(segment), as the mode says
-template <class I>
+template <class Instr>
 struct AddGradientsView {
-  PartOf<I> from, gradients;
+  PartOf<Instr> from, gradients;
 
-  AddGradientsView(const StepBuilder& builder, I& add, Lists lists = Lists::found) {
+  AddGradientsView(const StepBuilder& builder, Instr& add, Lists lists = Lists::found) {
     const std::size_t count = builder.gradients_made_by(add.index);
     Layout layout(add, lists);
     from = layout.reads(count);
@@ -161,11 +161,11 @@ struct AddGradientsView {
 ///
 ///     reads         tied_uses(bucket)
 ///     accumulates   the bucket's gradient
-template <class I>
+template <class Instr>
 struct FoldUsesView {
-  PartOf<I> uses, gradient;
+  PartOf<Instr> uses, gradient;
 
-  FoldUsesView(const StepBuilder& builder, I& fold, Lists lists = Lists::found) {
+  FoldUsesView(const StepBuilder& builder, Instr& fold, Lists lists = Lists::found) {
     Layout layout(fold, lists);
     uses = layout.reads(builder.tied_uses(static_cast<std::size_t>(fold.index)).size());
     gradient = layout.accumulates(1);
@@ -176,11 +176,11 @@ struct FoldUsesView {
 ///
 ///     reads                 the rank's gradient
 ///     writes, accumulates   the sum, as the mode says
-template <class I>
+template <class Instr>
 struct FoldRankView {
-  PartOf<I> gradient, sum;
+  PartOf<Instr> gradient, sum;
 
-  explicit FoldRankView(I& fold, Lists lists = Lists::found) {
+  explicit FoldRankView(Instr& fold, Lists lists = Lists::found) {
     Layout layout(fold, lists);
     gradient = layout.reads(1);
     sum = layout.sums(1);

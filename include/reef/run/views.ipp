@@ -7,8 +7,8 @@
 
 namespace reef::inline v0::run {
 
-template <class I>
-ForwardView<I>::ForwardView(const StepBuilder& builder, I& forward, Lists lists) {
+template <class Instr>
+ForwardView<Instr>::ForwardView(const StepBuilder& builder, Instr& forward, Lists lists) {
   const graph::Segment& segment = detail::segment_of(builder, forward);
   Layout layout(forward, lists);
   weights = layout.reads(builder.weights_read_by(forward.index));
@@ -19,8 +19,8 @@ ForwardView<I>::ForwardView(const StepBuilder& builder, I& forward, Lists lists)
   layout.require_end_of_writes();
 }
 
-template <class I>
-RecomputeView<I>::RecomputeView(const StepBuilder& builder, I& recompute, Lists lists) {
+template <class Instr>
+RecomputeView<Instr>::RecomputeView(const StepBuilder& builder, Instr& recompute, Lists lists) {
   const graph::Segment& segment = detail::segment_of(builder, recompute);
   Layout layout(recompute, lists);
   weights = layout.reads(builder.weights_read_by(recompute.index));
@@ -31,8 +31,8 @@ RecomputeView<I>::RecomputeView(const StepBuilder& builder, I& recompute, Lists 
   layout.require_end_of_writes();
 }
 
-template <class I>
-BackwardView<I>::BackwardView(const StepBuilder& builder, I& backward, Lists lists)
+template <class Instr>
+BackwardView<Instr>::BackwardView(const StepBuilder& builder, Instr& backward, Lists lists)
     : part_(backward_part(backward.kind)),
       segment_(part_ == graph::BackwardPart::all
                    ? &detail::segment_of(builder, backward)

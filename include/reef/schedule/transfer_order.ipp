@@ -115,17 +115,17 @@ REEF_INLINE TransferSlots transfer_slots(std::span<const Program> programs,
     const Instruction& receive = programs[t.receiver].round[t.receive];
     const TransferEdge edge{programs[t.sender].rank, programs[t.receiver].rank, receive.index,
                             receive.traffic};
-    std::vector<Seconds>& slots = free[edge];
-    const auto slot = std::find_if(slots.begin(), slots.end(),
+    std::vector<Seconds>& free_slots = free[edge];
+    const auto slot = std::find_if(free_slots.begin(), free_slots.end(),
                                    [&](Seconds since) { return since <= t.produced; });
-    result.of_transfer.push_back(static_cast<int>(slot - slots.begin()));
+    result.of_transfer.push_back(static_cast<int>(slot - free_slots.begin()));
     const Seconds until = use == SlotUse::to_landing ? t.landed : t.released;
-    if (slot == slots.end()) {
-      slots.push_back(until);
+    if (slot == free_slots.end()) {
+      free_slots.push_back(until);
     } else {
       *slot = until;
     }
-    result.of_edge[edge] = static_cast<int>(slots.size());
+    result.of_edge[edge] = static_cast<int>(free_slots.size());
   }
   return result;
 }

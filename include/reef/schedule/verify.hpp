@@ -30,7 +30,7 @@ struct Limits {
 /// // given: const std::vector<schedule::Program>& programs
 /// schedule::verify(programs, {.device_bytes = 8_GiB});
 /// \endcode
-void verify(std::span<const Program> programs, const Limits& limits = {});
+void (verify)(std::span<const Program> programs, const Limits& limits = {});
 
 /// What of that one rank's program shows by itself: it is a program at all, of one of so many ranks, and every value
 /// is there.

@@ -54,10 +54,10 @@ REEF_INLINE void verify_together(std::span<const Skeleton> skeletons) {
     throw ScheduleError("reef::schedule::verify_together: skeleton ", r, " is one of rank ",
                         skeletons[r].rank, ".\n  fix: one of each rank, by rank.");
   }
-  detail::SkeletonGraph(skeletons).check();
+  detail::SkeletonGraph(skeletons).validate();
 }
 
-REEF_INLINE void verify(std::span<const Program> programs, const Limits& limits) {
+REEF_INLINE void (verify)(std::span<const Program> programs, const Limits& limits) {
   detail::check_structure(programs);
   std::vector<Skeleton> skeletons(programs.size());
   for (const Program& program : programs) {

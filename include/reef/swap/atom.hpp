@@ -76,15 +76,16 @@ struct Atom : detail::Swapped {
   /// Of which a plan chooses; the first where there is none.
   static constexpr auto schedules() {
     if constexpr (Slots > 0) {
-      return std::array{run::SwapSchedule{.slots = Slots, .stash_slots = std::min(Slots, 4)}};
+      return std::array{
+          run::SwapSchedule{.weight_slots = Slots, .stash_slots = std::min(Slots, 4)}};
     } else {
-      return std::array{run::SwapSchedule{.slots = 2},
-                        run::SwapSchedule{.slots = 3},
-                        run::SwapSchedule{.slots = 4},
-                        run::SwapSchedule{.slots = 6},
-                        run::SwapSchedule{.slots = 9},
-                        run::SwapSchedule{.slots = 9, .stash_slots = 4},
-                        run::SwapSchedule{.slots = 2, .per_micro_batch = true}};
+      return std::array{run::SwapSchedule{.weight_slots = 2},
+                        run::SwapSchedule{.weight_slots = 3},
+                        run::SwapSchedule{.weight_slots = 4},
+                        run::SwapSchedule{.weight_slots = 6},
+                        run::SwapSchedule{.weight_slots = 9},
+                        run::SwapSchedule{.weight_slots = 9, .stash_slots = 4},
+                        run::SwapSchedule{.weight_slots = 2, .per_micro_batch = true}};
     }
   }
 };

@@ -23,7 +23,7 @@ namespace reef::inline v0::swap {
 /// \endcode
 struct LayerStreaming : detail::Swapped {
   static constexpr auto schedules() {
-    return std::array{run::SwapSchedule{.slots = 2, .per_micro_batch = true}};
+    return std::array{run::SwapSchedule{.weight_slots = 2, .per_micro_batch = true}};
   }
 };
 

@@ -19,7 +19,7 @@ namespace reef::inline v0::swap {
 struct PaperAtom : detail::Swapped {
   static constexpr auto schedules() {
     return std::array{
-        run::SwapSchedule{.slots = 2, .copies_on_compute_lane = true, .writes_back = true}};
+        run::SwapSchedule{.weight_slots = 2, .copies_on_compute_lane = true, .writes_back = true}};
   }
 };
 

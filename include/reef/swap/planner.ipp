@@ -79,14 +79,14 @@ REEF_INLINE void Planner::add_uniform(std::vector<Candidate>& found, const std::
     if (swapping.per_micro_batch != streams) continue;
     const auto as_before = [&](const run::SwapSchedule& other) {
       run::SwapSchedule same = swapping;
-      same.slots = other.slots;
+      same.weight_slots = other.weight_slots;
       same.stash_slots = std::min(same.stash_slots, other.stash_slots);  // no less than that
       return same == other;
     };
     // More slots than segments are none (those for stashes are changed later), and what does not fit
     // with few does not fit with many.
     if (m > 0 && as_before(limits_.schedules[m - 1]) &&
-        static_cast<std::size_t>(limits_.schedules[m - 1].slots) >= segments) {
+        static_cast<std::size_t>(limits_.schedules[m - 1].weight_slots) >= segments) {
       continue;
     }
     if (too_many != nullptr && as_before(*too_many)) continue;
@@ -105,7 +105,8 @@ REEF_INLINE std::vector<Planner::Candidate> Planner::with_some_resident(const st
   most_ = evaluator_.work() + most_uniform_work;
   for (const std::vector<int>& cuts : partitions) {
     for (const run::SwapSchedule& swapping : limits_.schedules) {
-      if (swapping.slots > limits_.schedules.front().slots) continue;  // takes more memory
+      if (swapping.weight_slots > limits_.schedules.front().weight_slots)
+        continue;  // takes more memory
       const Candidate fewest = fewest_resident(cuts, swapping);
       if (fewest.step < detail::never) found.push_back(fewest);
     }

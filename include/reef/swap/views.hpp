@@ -20,14 +20,14 @@ namespace reef::inline v0::swap {
 ///   if (i.kind == swap::kinds::evict) swap::EvictView(i).from.front() = {elsewhere, 0};
 /// }
 /// \endcode
-template <class I>
+template <class Instr>
 struct EvictView {
-  run::PartOf<I> from, to;
+  run::PartOf<Instr> from, to;
 
-  explicit EvictView(I& evict)
+  explicit EvictView(Instr& evict)
       : EvictView(evict, evict.writes.empty() ? evict.accumulates.size() : evict.writes.size(),
                   evict.writes.empty(), run::Lists::found) {}
-  EvictView(I& evict, std::size_t count, bool goes_on, run::Lists lists) {
+  EvictView(Instr& evict, std::size_t count, bool goes_on, run::Lists lists) {
     run::Layout layout(evict, lists);
     from = layout.reads(count);
     to = goes_on ? layout.accumulates(count) : layout.writes(count);

@@ -365,7 +365,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
       }
     }
     loader.emplace(trainer, std::move(ranges));
-    loader->check(folder, manifest.shards, source, was("optimizer", optimizer), optimizer);
+    loader->check_shards(folder, manifest.shards, source, was("optimizer", optimizer), optimizer);
     committed = io::require<std::int64_t>(manifest.facts, "committed", written);
     micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", written);
     micro_batches.unused =

@@ -85,8 +85,8 @@ REEF_INLINE void MessageExchange::prepare(int position) {
 REEF_INLINE void MessageExchange::prepare_staging() {
   const std::int64_t longest = std::min(pieces_.elements, plan_->length(station_->position));
   slot_bytes_ = header_bytes + round_up(static_cast<Bytes>(longest) * plan_->element, 64);
-  const auto slots = static_cast<Bytes>(station_->size() - 1) * static_cast<Bytes>(depth);
-  const Bytes wanted = own_ == 0 ? 0 : slots * slot_bytes_ + 64;
+  const auto slot_count = static_cast<Bytes>(station_->size() - 1) * static_cast<Bytes>(depth);
+  const Bytes wanted = own_ == 0 ? 0 : slot_count * slot_bytes_ + 64;
   if (station_->staging->size() < wanted) station_->staging->resize(wanted);
   const auto address = reinterpret_cast<std::uintptr_t>(station_->staging->data());
   staging_ = station_->staging->data() + (round_up(address, 64) - address);

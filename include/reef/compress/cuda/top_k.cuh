@@ -113,15 +113,19 @@ private:
 
   /// CUB says how much room it needs where it has none.
   void count(std::size_t& room, void* at, const DigitOf& digit, std::int64_t n, cudaStream_t stream) {
-    check(cub::DeviceHistogram::HistogramEven(at, room, thrust::make_transform_iterator(Indices(0), digit),
-                                              static_cast<unsigned*>(counts_.data()), DigitOf::digits + 1, 0, DigitOf::digits, n,
-                                              stream));
+    check_cub(cub::DeviceHistogram::HistogramEven(
+        at, room, thrust::make_transform_iterator(Indices(0), digit),
+        static_cast<unsigned*>(counts_.data()), DigitOf::digits + 1, 0, DigitOf::digits, n,
+        stream));
   }
   void keep(std::size_t& room, void* at, const ReachesRank& reaches, std::int64_t n, std::uint32_t* indices,
             cudaStream_t stream) {
-    check(cub::DeviceSelect::If(at, room, Indices(0), indices, static_cast<unsigned*>(counts_.data()), n, reaches, stream));
+    check_cub(cub::DeviceSelect::If(at, room, Indices(0), indices,
+                                    static_cast<unsigned*>(counts_.data()), n, reaches, stream));
   }
-  void check(cudaError_t code) const { device::detail::check_cuda(code, "cub (top-k)", device_.ordinal()); }
+  void check_cub(cudaError_t code) const {
+    device::detail::check_cuda(code, "cub (top-k)", device_.ordinal());
+  }
 
   /// Of n numbers the k-th largest rank, or one that as many reach: digit by digit, from the highest.
   std::uint64_t rank_of_kth(Lane& lane, const float* values, std::int64_t n, std::int64_t k) {

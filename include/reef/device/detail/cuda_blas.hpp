@@ -60,27 +60,29 @@ private:
   }
 
   void make(cublasLtHandle_t handle, const CudaProduct& s, Bytes workspace, int ordinal) {
-    const auto check = [ordinal](cublasStatus_t status, const char* call) {
+    const auto expect_success = [ordinal](cublasStatus_t status, const char* call) {
       check_cublas(status, call, ordinal);
     };
     // COMPUTE_32F is true fp32: TF32 and bf16 emulation are compute types of their own.
     const bool wide = s.factors == Element::float64;
-    check(cublasLtMatmulDescCreate(&operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                   cuda_type(sum_of(s.factors))),
-          "cublasLtMatmulDescCreate");
+    expect_success(
+        cublasLtMatmulDescCreate(&operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                 cuda_type(sum_of(s.factors))),
+        "cublasLtMatmulDescCreate");
     const cublasOperation_t op_a = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(
+    expect_success(
         cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a),
         "cublasLtMatmulDescSetAttribute(TRANSA)");
-    check(
+    expect_success(
         cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b),
         "cublasLtMatmulDescSetAttribute(TRANSB)");
     const auto layout = [&](cublasLtMatrixLayout_t& made, Element element, std::int64_t rows,
                             std::int64_t columns, std::int64_t stride) {
-      check(cublasLtMatrixLayoutCreate(&made, cuda_type(element), static_cast<std::uint64_t>(rows),
-                                       static_cast<std::uint64_t>(columns), stride),
-            "cublasLtMatrixLayoutCreate");
+      expect_success(
+          cublasLtMatrixLayoutCreate(&made, cuda_type(element), static_cast<std::uint64_t>(rows),
+                                     static_cast<std::uint64_t>(columns), stride),
+          "cublasLtMatrixLayoutCreate");
     };
     if (s.bias) {
       constexpr cublasLtEpilogue_t adds = CUBLASLT_EPILOGUE_BIAS;
@@ -88,7 +90,7 @@ private:
           operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &adds, sizeof adds);
       possible = status != CUBLAS_STATUS_NOT_SUPPORTED;
       if (!possible) return;
-      check(status, "cublasLtMatmulDescSetAttribute(EPILOGUE)");
+      expect_success(status, "cublasLtMatmulDescSetAttribute(EPILOGUE)");
     }
     layout(a, s.factors, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.lda);
     layout(b, s.factors, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, s.ldb);

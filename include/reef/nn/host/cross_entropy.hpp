@@ -77,7 +77,7 @@ struct CrossEntropy {
   static void cross_entropy_forward(device::Host::Lane& lane, sum_t<T>* loss, sum_t<T>* lse,
                                     const T* logits, const std::int32_t* targets, std::int64_t R,
                                     std::int64_t V, void* /*workspace*/) {
-    check(targets, R, V);
+    check_targets(targets, R, V);
     device::for_each_block(lane, R, rows_of_block(V), [&](std::int64_t begin, std::int64_t end) {
       device::run_vectors<T>(detail::LogSumExp{}, lse + begin, logits + begin * V, end - begin, V,
                              V);
@@ -120,7 +120,7 @@ private:
     return std::count_if(targets, targets + R, [](std::int32_t target) { return target >= 0; });
   }
 
-  static void check(const std::int32_t* targets, std::int64_t R, std::int64_t V) {
+  static void check_targets(const std::int32_t* targets, std::int64_t R, std::int64_t V) {
     const std::int32_t* const end = targets + R;
     const std::int32_t* const bad =
         std::find_if(targets, end, [V](std::int32_t target) { return target < -1 || target >= V; });

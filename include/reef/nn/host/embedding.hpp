@@ -21,7 +21,7 @@ struct Embedding {
   static void embedding_forward(device::Host::Lane& lane, T* out, const std::int32_t* tokens,
                                 const T* wte, const T* wpe, std::int64_t B, std::int64_t T_,
                                 std::int64_t C, std::int64_t V) {
-    check(tokens, B * T_, V);
+    check_tokens(tokens, B * T_, V);
     const std::int64_t block = rows_of_block(C);
     device::for_each_block(lane, B * T_, block, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
@@ -43,7 +43,7 @@ struct Embedding {
                                  const T* d_out, const std::int32_t* tokens, std::int64_t B,
                                  std::int64_t T_, std::int64_t C, std::int64_t V, bool accumulate,
                                  void* /*workspace*/) {
-    check(tokens, B * T_, V);
+    check_tokens(tokens, B * T_, V);
     if (!accumulate) {
       lane.fill_zero(d_wte, static_cast<Bytes>(V * C) * sizeof(sum_t<T>));
       lane.fill_zero(d_wpe, static_cast<Bytes>(T_ * C) * sizeof(sum_t<T>));
@@ -77,7 +77,7 @@ private:
     return std::max<std::int64_t>(1, device::elementwise_block / std::max<std::int64_t>(1, C));
   }
 
-  static void check(const std::int32_t* tokens, std::int64_t count, std::int64_t V) {
+  static void check_tokens(const std::int32_t* tokens, std::int64_t count, std::int64_t V) {
     const std::int32_t* const end = tokens + count;
     const std::int32_t* const bad =
         std::find_if(tokens, end, [V](std::int32_t token) { return token < 0 || token >= V; });

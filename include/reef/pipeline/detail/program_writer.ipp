@@ -79,8 +79,9 @@ REEF_INLINE void ProgramWriter::run() {
 
 REEF_INLINE void ProgramWriter::add_ring(std::vector<run::StorageId>& ring, std::size_t edge, const char* what) {
   const graph::Tensor& tensor = plan_.dag->tensor_at(plan_.remote_edges[edge].tensor);
-  const int slots = plan_.timetables.held ? timetable_.micro_batches : timetable_.slots[edge];
-  for (int slot = static_cast<int>(ring.size()); slot < slots; ++slot) {
+  const int slot_count =
+      plan_.timetables.held ? timetable_.micro_batches : timetable_.edge_slots[edge];
+  for (int slot = static_cast<int>(ring.size()); slot < slot_count; ++slot) {
     ring.push_back(builder_.program.add_storage(
         concat("slot ", slot, " of ", plan_.remote_edges[edge].gradient ? "gradients" : "values", " of ",
                tensor.name, " ", what, " (edge ", edge, ")"),
@@ -192,8 +193,9 @@ REEF_INLINE void ProgramWriter::write(const plan::PipelineTask& task) {
 
 REEF_INLINE void ProgramWriter::post(std::size_t place) {
   Awaited& message = awaited_[place];
-  const auto slots = static_cast<int>(rings_.received[index(message.edge)].size());
-  if (message.micro_batch >= slots) land(place_of_.at({message.edge, message.micro_batch - slots}));
+  const auto slot_count = static_cast<int>(rings_.received[index(message.edge)].size());
+  if (message.micro_batch >= slot_count)
+    land(place_of_.at({message.edge, message.micro_batch - slot_count}));
   run::Instruction& receive = transfer(kinds::receive, run::Lane::receive, message.edge, message.micro_batch);
   const run::ReceiveView view(receive, run::Lists::added);
   view.payload.front() = {slot(rings_.received, message), 0};

@@ -152,7 +152,7 @@ REEF_INLINE std::shared_ptr<const run::Timetable> Timetables::forwards_of(const 
 
 REEF_INLINE std::shared_ptr<const run::Timetable> Timetables::with_slots(run::Timetable timetable) const {
   for (const graph::RemoteEdge& edge : plan_.remote_edges) {
-    timetable.slots.push_back(slots_of(timetable, edge));
+    timetable.edge_slots.push_back(slots_of(timetable, edge));
   }
   return std::make_shared<const run::Timetable>(std::move(timetable));
 }

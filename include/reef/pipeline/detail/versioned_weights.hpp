@@ -17,15 +17,17 @@ void require_drained(const run::StepPlan& plan);
 
 /// The versions of some weights within a step, in a ring of storages. The first is where the step begins and ends.
 struct WeightRing {
-  std::vector<run::StorageId> slots{};
+  std::vector<run::StorageId> storages{};
 
-  [[nodiscard]] int size() const { return static_cast<int>(slots.size()); }
+  [[nodiscard]] int size() const { return static_cast<int>(storages.size()); }
   /// A version of a Value counts how often its storage was written: the weights are there when the step begins.
   [[nodiscard]] run::Value at(int version) const {
-    return {slots[static_cast<std::size_t>(version % size())], version / size()};
+    return {storages[static_cast<std::size_t>(version % size())], version / size()};
   }
   /// The last, where `newest` is the highest that was written before.
-  [[nodiscard]] run::Value last(int newest) const { return {slots.front(), newest / size() + 1}; }
+  [[nodiscard]] run::Value last(int newest) const {
+    return {storages.front(), newest / size() + 1};
+  }
 };
 
 /// Writes the updates of a stage within a step, and says which weights a micro-batch has: while it lives, those are what

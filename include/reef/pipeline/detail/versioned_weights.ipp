@@ -138,8 +138,8 @@ REEF_INLINE WeightRing VersionedWeights::ring(const std::string& name, run::Stor
   const run::Place place = builder_.program.storages[first].place;
   WeightRing result{{first}};
   while (result.size() < size) {
-    result.slots.push_back(
-        builder_.program.add_storage(concat("version ", result.size(), " of ", name), bytes, place));
+    result.storages.push_back(builder_.program.add_storage(
+        concat("version ", result.size(), " of ", name), bytes, place));
   }
   return result;
 }

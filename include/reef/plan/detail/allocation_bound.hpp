@@ -34,7 +34,7 @@ inline std::vector<TreeEdge> ascending_tree(const LinkWeights& weights) {
 struct AllocationBound {
   Seconds compute = 0;
   Seconds datap = 0;
-  std::vector<Seconds> slots;  ///< (S - 1,), ascending
+  std::vector<Seconds> boundary_slots;  ///< (S - 1,), ascending
 
   AllocationBound(const LinkWeights& weights, int stages, int pipelines) {
     const auto used = static_cast<std::size_t>(stages) * static_cast<std::size_t>(pipelines);
@@ -62,7 +62,7 @@ struct AllocationBound {
     std::vector<Seconds> given = edges;
     std::sort(given.begin(), given.end());
     std::vector<Seconds> all = given;
-    std::vector<Seconds> left = slots;
+    std::vector<Seconds> left = boundary_slots;
     for (const Seconds edge : given) {  // takes the largest slot that it can
       auto slot = std::upper_bound(left.begin(), left.end(), edge);
       left.erase(slot == left.begin() ? slot : slot - 1);
@@ -94,8 +94,8 @@ private:
       joined += size.data()[b];
       links += room(joined);
       parent.data()[b] = a;
-      while (static_cast<int>(slots.size()) < std::min(stages - 1, links / pipelines)) {
-        slots.push_back(edge.weight);
+      while (static_cast<int>(boundary_slots.size()) < std::min(stages - 1, links / pipelines)) {
+        boundary_slots.push_back(edge.weight);
       }
     }
   }

@@ -61,15 +61,15 @@ public:
         ++needs_[slot];
       }
     }
-    const std::size_t slots = 2 * chunks_ * micro_batches_;
+    const std::size_t tasks = 2 * chunks_ * micro_batches_;
     link_free_.resize(links.size());
     link_cause_.resize(links.size());
-    all_missing_.reserve(slots);
+    all_missing_.reserve(tasks);
     for (const std::uint32_t needed : needs_) {
       all_missing_.insert(all_missing_.end(), micro_batches_, needed);
     }
-    arrived_.resize(slots);
-    cause_.resize(slots);
+    arrived_.resize(tasks);
+    cause_.resize(tasks);
     const auto count = static_cast<std::size_t>(ranks);
     ends_.resize(count);
     causes_.resize(count);

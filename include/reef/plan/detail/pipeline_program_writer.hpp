@@ -20,10 +20,10 @@ namespace reef::inline v0::plan::detail {
 class PipelineProgramWriter {
 public:
   PipelineProgramWriter(const PipelineModel& model, schedule::Completion completion,
-                        const PipelineSlots& slots)
+                        const PipelineSlots& message_slots)
       : model_(model),
         completion_(completion),
-        slots_(slots),
+        slots_(message_slots),
         kept_bytes_(1),
         from_(2 * model.order.rank_of_chunk.size()),
         to_(2 * model.order.rank_of_chunk.size()) {

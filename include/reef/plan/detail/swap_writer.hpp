@@ -36,13 +36,13 @@ inline void check_swap(const Chain& chain, std::span<const int> bounds,
                       "  fix: at most ",
                       most_operators, ".");
   }
-  if (schedule.slots != 0 && schedule.slots < 2) {
+  if (schedule.weight_slots != 0 && schedule.weight_slots < 2) {
     throw OptionError(
-        "reef::plan::swap_program: ", schedule.slots,
+        "reef::plan::swap_program: ", schedule.weight_slots,
         " slots.\n  fix: at least 2, one that runs and one that is loaded, or 0 for no limit.");
   }
-  if (schedule.slots != 0 && schedule.lanes != SwapLanes::three_lanes) {
-    throw OptionError("reef::plan::swap_program: 'slots' is ", schedule.slots,
+  if (schedule.weight_slots != 0 && schedule.lanes != SwapLanes::three_lanes) {
+    throw OptionError("reef::plan::swap_program: 'slots' is ", schedule.weight_slots,
                       " where sub-models have no lane of their own to leave on.\n"
                       "  why: two lanes have two slots, and what streams has no limit.\n"
                       "  fix: three lanes (atom3), or leave slots out.");
@@ -89,7 +89,7 @@ public:
     const bool two = schedule_.lanes == SwapLanes::two_lanes;
     // With more slots than come in an iteration and stay from the last, a load would wait for an iteration
     // before the last, of which nothing is left.
-    const int slots = two ? 2 : std::min(schedule_.slots, loads + 1);
+    const int places = two ? 2 : std::min(schedule_.weight_slots, loads + 1);
     const Signs done = signs("done", uses);
     const Signs here = signs("here", loads + 1);
     const Signs left = signs("left", loads + 1);
@@ -102,8 +102,8 @@ public:
         const bool turns = schedule_.turn && (use == 0 || use == segments_);
         const int after = use - 1 - (turns ? 1 : 0);
         std::vector<schedule::StorageId> waits{done[after < 0 ? after + uses : after]};
-        const int leaves = resident + 1 - slots;
-        if (!two && slots > 0) waits.push_back(left[leaves < 0 ? leaves + loads : leaves]);
+        const int leaves = resident + 1 - places;
+        if (!two && places > 0) waits.push_back(left[leaves < 0 ? leaves + loads : leaves]);
         load(segment(use + 1), here[resident + 1], waits);
       }
       // What the round before left on the device, this one finds there.

@@ -46,7 +46,7 @@ public:
   }
 
   /// Throws ScheduleError with the circle of waits in words, if there is one.
-  void check() const {
+  void validate() const {
     enum : std::uint8_t { unseen, open, done };
     std::vector<std::uint8_t> state(points() + exchanges_.meetings(), unseen);
     struct Frame {

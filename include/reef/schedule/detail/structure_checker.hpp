@@ -30,20 +30,20 @@ public:
 private:
   // Texts are made only where something is wrong.
   template <class... Pieces>
-  void require(bool holds, const Instruction& instruction, const Pieces&... pieces) const {
+  void require_that(bool holds, const Instruction& instruction, const Pieces&... pieces) const {
     if (holds) return;
     throw ScheduleError("reef::schedule::verify: ", who(program_, instruction), " ", pieces...,
                         ".");
   }
   template <class... Pieces>
-  void require(bool holds, const Storage& storage, const Pieces&... pieces) const {
+  void require_that(bool holds, const Storage& storage, const Pieces&... pieces) const {
     if (holds) return;
     throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": the storage ",
                         storage.name, " ", pieces..., ".");
   }
 
   template <class... Pieces>
-  void require(bool holds, const Repeat& repeat, const Pieces&... pieces) const {
+  void require_that(bool holds, const Repeat& repeat, const Pieces&... pieces) const {
     if (holds) return;
     throw ScheduleError("reef::schedule::verify: rank ", program_.rank,
                         ": the loop over instructions ", repeat.begin, " to ", repeat.end,

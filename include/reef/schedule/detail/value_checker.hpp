@@ -74,9 +74,9 @@ private:
   void walk(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const Instruction& instruction = program_.round[i];
-      for (const Value value : instruction.reads) require(instruction, value, "reads");
+      for (const Value value : instruction.reads) require_value(instruction, value, "reads");
       for (const Value value : instruction.accumulates)
-        require(instruction, value, "accumulates into");
+        require_value(instruction, value, "accumulates into");
       for (const Value value : instruction.writes) write(instruction, value, false);
       for (const Value value : instruction.accumulates) write(instruction, value, true);
     }
@@ -96,7 +96,7 @@ private:
                   again_ ? ", in the second iteration of a loop, " : " ");
   }
 
-  void require(const Instruction& instruction, Value value, std::string_view verb) const {
+  void require_value(const Instruction& instruction, Value value, std::string_view verb) const {
     const Held& held = held_[value.storage];
     const bool valid = holds(value.storage);
     if (valid && held.version == value.version) return;

@@ -32,7 +32,7 @@ namespace reef::inline v0::swap::detail {
 /// |         | back behind a backward                                                           |
 class Stasher {
 public:
-  Stasher(run::StepBuilder& builder, SwapSlots& slots);
+  Stasher(run::StepBuilder& builder, SwapSlots& swap_slots);
 
   /// `model`: in the order in which it is to run.
   std::vector<Instruction> run(std::vector<Instruction> model);

@@ -16,8 +16,11 @@
 
 namespace reef::inline v0::swap::detail {
 
-REEF_INLINE Stasher::Stasher(run::StepBuilder& builder, SwapSlots& slots)
-    : builder_(builder), program_(builder.program), slots_(slots), segments_(builder.segments()) {
+REEF_INLINE Stasher::Stasher(run::StepBuilder& builder, SwapSlots& swap_slots)
+    : builder_(builder),
+      program_(builder.program),
+      slots_(swap_slots),
+      segments_(builder.segments()) {
   const run::StepPlan& plan = builder.plan;
   if (plan.timetables.training.empty()) segments_.pop_back();
   staying_.insert(plan.dag->loss);

@@ -64,7 +64,7 @@ public:
 private:
   using Operand = run::PartOf<Instruction>;
 
-  SwapSlots& slots() { return builder_.scratch<SwapSlots>(); }
+  SwapSlots& swap_slots() { return builder_.scratch<SwapSlots>(); }
 
   /// Works on gradients of a fold that has ended, which have left the device.
   [[nodiscard]] bool touches_sums(const Instruction& i) const;

@@ -67,7 +67,7 @@ REEF_INLINE void Swapper::replace(const Operand& operands, const std::vector<Val
 }
 
 REEF_INLINE void Swapper::reserve() {
-  if (!slots().weights.empty()) return;
+  if (!swap_slots().weights.empty()) return;
   const std::vector<int>& own = builder_.segments();
   std::vector<std::vector<Value>> weights(builder_.plan.segments.size());
   std::vector<std::vector<Value>> gradients(weights.size());
@@ -75,11 +75,11 @@ REEF_INLINE void Swapper::reserve() {
     weights[static_cast<std::size_t>(s)] = weights_of(s);
     gradients[static_cast<std::size_t>(s)] = that_swap(builder_.gradients_of(s));
   }
-  SwapSlots& made = slots();
+  SwapSlots& made = swap_slots();
   const int micro_batches = builder_.plan.micro_batches_of(builder_.rank());
   const int versions =
       builder_.updates_within_the_step() ? builder_.plan.weight_versions.kept_by(builder_.stage(), micro_batches) : 1;
-  const auto count = [&](int most) { return std::min(schedule_.slots, most); };
+  const auto count = [&](int most) { return std::min(schedule_.weight_slots, most); };
   const auto segments = static_cast<int>(own.size());
   made.weights = Slots(program_, count(segments * versions), "weights", weights);
   // One is summed in, one is copied out of, and of three slots one more.
@@ -98,7 +98,7 @@ REEF_INLINE void Swapper::finish(std::vector<Instruction>& fold) {
                      [this](const auto& a, const auto& b) { return position(a) < position(b); });
   }
   if (builder_.trains() && stashes_some() && !fold.empty()) {
-    fold = Stasher(builder_, slots()).run(std::move(fold));
+    fold = Stasher(builder_, swap_slots()).run(std::move(fold));
   }
   const auto first = std::find_if(fold.begin(), fold.end(), is_of_segment);
   bring(first, fold.end());
@@ -109,8 +109,8 @@ REEF_INLINE void Swapper::finish(std::vector<Instruction>& fold) {
 }
 
 REEF_INLINE void Swapper::leave() {
-  for (const auto& [s, parts] : slots().weights.all()) drop(s, parts);
-  slots().weights.forget();
+  for (const auto& [s, parts] : swap_slots().weights.all()) drop(s, parts);
+  swap_slots().weights.forget();
 }
 
 REEF_INLINE bool Swapper::stashes_some() const {
@@ -148,7 +148,7 @@ REEF_INLINE Swapper::Iterator Swapper::visit(Iterator begin, Iterator all) {
     const bool last_of_sums = !sums.empty() && is_last(sums, i, end);
     if (!sums.empty()) {
       if (sums != sums_) begin_sums(*i);
-      replace(gradients_in(*i), slots().gradients.parts());
+      replace(gradients_in(*i), swap_slots().gradients.parts());
     }
     replace(weights_in(*i), weights_);
     program_.round.push_back(std::move(*i));
@@ -187,20 +187,20 @@ REEF_INLINE std::vector<Value> Swapper::bring(Iterator begin, Iterator all) {
   if (weights.empty()) return {};
   const int s = begin->index;
   const int version = version_of(*begin);
-  if (!slots().weights.find(s, version)) {
-    const auto [before, left] = slots().weights.take(s, version);
+  if (!swap_slots().weights.find(s, version)) {
+    const auto [before, left] = swap_slots().weights.take(s, version);
     drop(before, left);
-    move(kinds::load, Lane::load, s, weights, slots().weights.parts());
+    move(kinds::load, Lane::load, s, weights, swap_slots().weights.parts());
   }
-  return slots().weights.parts();
+  return swap_slots().weights.parts();
 }
 
 REEF_INLINE void Swapper::begin_sums(Instruction& first) {
   sums_ = sums_of(first);
-  slots().gradients.take(first.index);
+  swap_slots().gradients.take(first.index);
   goes_on_ = !run::begins_sum(first) || adds_to_other_half(first);
   if (goes_on_) {
-    move(kinds::load_gradients, Lane::load, first.index, sums_, slots().gradients.parts());
+    move(kinds::load_gradients, Lane::load, first.index, sums_, swap_slots().gradients.parts());
   }
 }
 
@@ -213,7 +213,7 @@ REEF_INLINE void Swapper::evict(int s) {
   const std::vector<Value> sums = std::exchange(sums_, {});
   Instruction& evict = program_.add(kinds::evict, leaving(), s);
   const EvictView view(evict, sums.size(), goes_on_, run::Lists::added);
-  view.from.set(slots().gradients.parts());
+  view.from.set(swap_slots().gradients.parts());
   view.to.set(sums);
   add_copies(evict.cost, program_, evict.reads);
   // What lies between parameters of a bucket stays where it is.
@@ -231,7 +231,7 @@ REEF_INLINE void Swapper::write_back(int s, int version) {
   }
   move(kinds::write_back, leaving(), s, weights_, back);
   drop(s, weights_);
-  slots().weights.forget(s, version);
+  swap_slots().weights.forget(s, version);
 }
 
 REEF_INLINE void Swapper::drop(int s, std::vector<Value> parts) {

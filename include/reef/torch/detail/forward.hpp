@@ -28,9 +28,9 @@ Tensors as_tensors(Tuple results) {
   return std::apply([](auto&&... each) { return Tensors{std::forward<decltype(each)>(each)...}; }, std::move(results));
 }
 
-template <class M, std::size_t... I>
-constexpr bool takes(std::index_sequence<I...> /*unused*/) {
-  return requires(M& module, const Tensors& inputs) { as_tensors(module.forward(inputs[I]...)); };
+template <class M, std::size_t... Index>
+constexpr bool takes(std::index_sequence<Index...> /*unused*/) {
+  return requires(M& module, const Tensors& inputs) { as_tensors(module.forward(inputs[Index]...)); };
 }
 
 /// The most inputs of a module whose forward is called by itself.
@@ -45,10 +45,10 @@ constexpr bool has_forward = []<std::size_t... N>(std::index_sequence<N...>) {
 template <class M>
 Tensors call_forward(M& module, const Tensors& inputs) {
   Tensors results;
-  const auto with = [&]<std::size_t... I>(std::index_sequence<I...> indices) {
+  const auto with = [&]<std::size_t... Index>(std::index_sequence<Index...> indices) {
     if constexpr (takes<M>(indices)) {
-      if (inputs.size() != sizeof...(I)) return false;
-      results = as_tensors(module.forward(inputs[I]...));
+      if (inputs.size() != sizeof...(Index)) return false;
+      results = as_tensors(module.forward(inputs[Index]...));
       return true;
     } else {
       return false;

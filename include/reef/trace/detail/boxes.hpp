@@ -43,8 +43,8 @@ inline std::vector<Box> boxes_of(const Recording& recording, std::size_t track, 
     const Seconds end = std::min(to, span->end);
     if (!boxes.empty()) {
       Box& last = boxes.back();
-      const bool small = end - begin < blur || last.end - last.begin < blur;
-      if (last.activity == span->activity && small && begin - last.end < blur) {
+      const bool is_small = end - begin < blur || last.end - last.begin < blur;
+      if (last.activity == span->activity && is_small && begin - last.end < blur) {
         last.end = std::max(last.end, end);
         last.bytes += span->bytes;
         last.count += 1;

@@ -147,7 +147,7 @@ std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const Options& opt
   add("activations", list(options.activations));
   if (options.swapping) {
     const auto& s = *options.swapping;
-    add("swapping", s.slots, " slots, ", s.resident_segments, " stay, ", s.stash_slots,
+    add("swapping", s.weight_slots, " slots, ", s.resident_segments, " stay, ", s.stash_slots,
         " for stashes", s.per_micro_batch ? ", streams" : "",
         s.copies_on_compute_lane ? ", two lanes" : "", s.writes_back ? ", writes back" : "");
   }

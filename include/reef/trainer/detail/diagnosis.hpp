@@ -22,11 +22,12 @@ inline constexpr std::string_view report = "Report";
 ///
 ///     reads    gradients_of(segment), as the Backward before it has written or added to them
 ///     writes   sums of their squares
-template <class I>
+template <class Instr>
 struct InspectView {
-  run::PartOf<I> gradients, sums;
+  run::PartOf<Instr> gradients, sums;
 
-  InspectView(const run::StepBuilder& builder, I& inspect, run::Lists lists = run::Lists::found) {
+  InspectView(const run::StepBuilder& builder, Instr& inspect,
+              run::Lists lists = run::Lists::found) {
     run::Layout layout(inspect, lists);
     gradients = layout.reads(builder.gradients_of(inspect.index).size());
     sums = layout.writes(1);

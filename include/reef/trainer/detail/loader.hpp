@@ -55,10 +55,10 @@ public:
   }
 
   /// `wrote`, `reads`: the optimizers of the checkpoint and of the trainer.
-  void check(const std::filesystem::path& folder, const std::vector<io::Shard>& shards,
-             const std::string& source, std::string_view wrote, std::string_view reads) {
+  void check_shards(const std::filesystem::path& folder, const std::vector<io::Shard>& shards,
+                    const std::string& source, std::string_view wrote, std::string_view reads) {
     for (const io::Shard& shard : shards) read(folder, shard);
-    const auto require = [&](bool is_whole, const std::string& name) {
+    const auto require_that = [&](bool is_whole, const std::string& name) {
       if (is_whole) return;
       throw DecodeError("reef::checkpoint::resume: ", source, ", written by ", wrote,
                         ", does not hold all parameters and state that ", reads,
@@ -66,15 +66,15 @@ public:
                         ", and with the model and options that the run was started with.");
     };
     for (std::size_t p = 0; p < has_parameter_.size(); ++p) {
-      require(has_parameter_[p], trainer_.model().dag().parameters[p].name);
+      require_that(has_parameter_[p], trainer_.model().dag().parameters[p].name);
     }
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      require(covers(ranges_[i], filled_[i]), ranges_[i].name);
+      require_that(covers(ranges_[i], filled_[i]), ranges_[i].name);
     }
     checked_ = true;
   }
 
-  /// After check. Parameters first: they set the master weights too, which the state has exactly.
+  /// After check_shards. Parameters first: they set the master weights too, which the state has exactly.
   void fill(const std::filesystem::path& folder, const std::vector<io::Shard>& shards) {
     for (const bool model : {true, false}) {
       for (const io::Shard& shard : shards) {

@@ -39,7 +39,7 @@ void require_schedule_of(const run::SwapSchedule& given) {
   own.stash_slots = given.stash_slots;
   if (given == own) return;
   const auto said = [](const run::SwapSchedule& swapping) {
-    return concat(swapping.slots, " slots", swapping.per_micro_batch ? ", streams" : "",
+    return concat(swapping.weight_slots, " slots", swapping.per_micro_batch ? ", streams" : "",
                   swapping.copies_on_compute_lane ? ", on two lanes" : "",
                   swapping.writes_back ? ", and writes back" : "");
   };

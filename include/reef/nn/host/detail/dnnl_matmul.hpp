@@ -98,7 +98,7 @@ private:
       const bool as_is = t == Transpose::no;
       const dnnl_dims_t strides{as_is ? ld : 1, as_is ? 1 : ld};
       dnnl_memory_desc_t result;
-      check(dnnl_memory_desc_init_by_strides(
+      check_dnnl(dnnl_memory_desc_init_by_strides(
           &result, 2, extents, element == Element::bfloat16 ? dnnl_bf16 : dnnl_f32, strides));
       return result;
     };
@@ -106,17 +106,18 @@ private:
     const auto b = matrix(shape.k, shape.n, shape.ldb, shape.tb, shape.operands);
     const auto c = matrix(shape.m, shape.n, shape.ldc, Transpose::no, shape.result);
     dnnl_matmul_desc_t description;
-    check(dnnl_matmul_desc_init(&description, &a, &b, nullptr, &c));
+    check_dnnl(dnnl_matmul_desc_init(&description, &a, &b, nullptr, &c));
 
     const auto attributes =
         owned<dnnl_primitive_attr_t>(dnnl_primitive_attr_create, dnnl_primitive_attr_destroy);
-    check(dnnl_primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user));
+    check_dnnl(
+        dnnl_primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user));
     const auto after = owned<dnnl_post_ops_t>(dnnl_post_ops_create, dnnl_post_ops_destroy);
-    if (shape.beta != 0.0F) check(dnnl_post_ops_append_sum(after.get(), shape.beta));
-    check(dnnl_primitive_attr_set_post_ops(attributes.get(), after.get()));
+    if (shape.beta != 0.0F) check_dnnl(dnnl_post_ops_append_sum(after.get(), shape.beta));
+    check_dnnl(dnnl_primitive_attr_set_post_ops(attributes.get(), after.get()));
 
-    check(dnnl_engine_create(&engine_, dnnl_cpu, 0));
-    check(dnnl_stream_create(&stream_, engine_, dnnl_stream_default_flags));
+    check_dnnl(dnnl_engine_create(&engine_, dnnl_cpu, 0));
+    check_dnnl(dnnl_stream_create(&stream_, engine_, dnnl_stream_default_flags));
     dnnl_status_t planned = dnnl_success;
     const auto plan = owned<dnnl_primitive_desc_t>(
         [&](dnnl_primitive_desc_t* made) {
@@ -134,40 +135,40 @@ private:
   static std::unique_ptr<std::remove_pointer_t<Handle>, dnnl_status_t (*)(Handle)> owned(
       const Create& create, dnnl_status_t (*destroy)(Handle)) {
     Handle made = nullptr;
-    check(create(&made));
+    check_dnnl(create(&made));
     return {made, destroy};
   }
 
   void make(const_dnnl_primitive_desc_t plan,
             const std::array<const dnnl_memory_desc_t*, 3>& kinds) {
     const char* code = "";
-    check(dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &code));
+    check_dnnl(dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &code));
     if (std::string_view(code).starts_with("ref")) return;
     const dnnl_memory_desc_t scratchpad =
         *dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
     scratch_bytes_ = dnnl_memory_desc_get_size(&scratchpad);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      check(dnnl_memory_create(&memories_[i], kinds[i], engine_, nullptr));
+      check_dnnl(dnnl_memory_create(&memories_[i], kinds[i], engine_, nullptr));
     }
-    check(dnnl_memory_create(&memories_.back(), &scratchpad, engine_, nullptr));
-    check(dnnl_primitive_create(&primitive_, plan));
+    check_dnnl(dnnl_memory_create(&memories_.back(), &scratchpad, engine_, nullptr));
+    check_dnnl(dnnl_primitive_create(&primitive_, plan));
   }
 
   void execute(void* a, void* b, void* c, void* scratchpad) const {
-    check(dnnl_memory_set_data_handle(memories_[0], a));
-    check(dnnl_memory_set_data_handle(memories_[1], b));
-    check(dnnl_memory_set_data_handle(memories_[2], c));
-    check(dnnl_memory_set_data_handle(memories_[3], scratchpad));
+    check_dnnl(dnnl_memory_set_data_handle(memories_[0], a));
+    check_dnnl(dnnl_memory_set_data_handle(memories_[1], b));
+    check_dnnl(dnnl_memory_set_data_handle(memories_[2], c));
+    check_dnnl(dnnl_memory_set_data_handle(memories_[3], scratchpad));
     const std::array<dnnl_exec_arg_t, 4> arguments{{{DNNL_ARG_SRC, memories_[0]},
                                                     {DNNL_ARG_WEIGHTS, memories_[1]},
                                                     {DNNL_ARG_DST, memories_[2]},
                                                     {DNNL_ARG_SCRATCHPAD, memories_[3]}}};
-    check(dnnl_primitive_execute(primitive_, stream_, static_cast<int>(arguments.size()),
-                                 arguments.data()));
-    check(dnnl_stream_wait(stream_));
+    check_dnnl(dnnl_primitive_execute(primitive_, stream_, static_cast<int>(arguments.size()),
+                                      arguments.data()));
+    check_dnnl(dnnl_stream_wait(stream_));
   }
 
-  static void check(dnnl_status_t status) {
+  static void check_dnnl(dnnl_status_t status) {
     if (status == dnnl_success) return;
     throw Error("reef::nn: oneDNN refused a product of bf16 matrices with status ",
                 static_cast<int>(status), ".");
