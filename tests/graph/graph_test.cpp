@@ -46,7 +46,7 @@ HostGraph random_graph(std::uint32_t seed) {
   for (std::size_t n = 0; n < nodes; ++n) {
     const std::string name = "n" + std::to_string(n);
     std::vector<int> made;
-    switch (draw(8)) {
+    switch (draw(10)) {
       case 6: made = g.add(name, Exponential{}, {pick()}); break;
       case 7:
         made =
@@ -60,6 +60,11 @@ HostGraph random_graph(std::uint32_t seed) {
         break;
       case 1: made = g.add(name, Multiply{}, {pick(), pick()}); break;
       case 2: made = g.add(name, Fork{}, {pick()}); break;
+      case 8: {
+        const int twice = pick();
+        made = g.add(name, Blend{}, draw(2) == 0 ? std::vector<int>{twice, twice} : std::vector<int>{twice, pick(), twice});
+        break;
+      }
       case 3: made = g.add(name, Square{}, {pick()}); break;
       default: made = g.add(name, Sum{}, {pick(), pick()}); break;
     }
@@ -210,6 +215,35 @@ TEST(Graph, a_parameter_without_a_path_to_the_loss_has_a_zero_gradient) {
   run_once(runner, Point<double>::make(g.dag(), 1));
   EXPECT_EQ(runner.use_gradient(0), std::vector<double>(4, 0.0));
   EXPECT_NE(runner.use_gradient(1), std::vector<double>(4, 0.0));
+}
+
+TEST(Graph, an_operator_that_reads_a_tensor_several_times_may_write_its_gradients_in_any_order) {
+  // Whether x's gradient is begun by the operator itself, or by one behind it.
+  for (const std::vector<bool>& reads_x :
+       {std::vector<bool>{true, true}, {true, true, true}, {false, true, true}, {true, false, true}, {true, true, false}}) {
+    for (const bool has_another_reader : {false, true}) {
+      Host device({.threads = 1});
+      HostGraph g(1);
+      const int x = g.input("x", doubles, true);
+      const int other = g.input("other", doubles, true);
+      std::vector<int> inputs;
+      double wanted = has_another_reader ? 1 : 0;
+      for (std::size_t i = 0; i < reads_x.size(); ++i) {
+        inputs.push_back(reads_x[i] ? x : other);
+        if (reads_x[i]) wanted += static_cast<double>(i + 1) / 4;
+      }
+      int y = g.add("blend", Blend{}, inputs)[0];
+      if (has_another_reader) y = g.add("sum", Sum{}, {y, x})[0];
+      GraphRunner<Host, double> runner(device, g);
+      runner.set(x, std::vector<double>(12, 3));
+      runner.set(other, std::vector<double>(12, 5));
+      runner.forward();
+      runner.set_gradient(y, std::vector<double>(12, 1));
+      runner.backward();
+      EXPECT_EQ(runner.gradient(x), std::vector<double>(12, wanted))
+          << "input " << testing::PrintToString(reads_x) << (has_another_reader ? ", and read once more" : "");
+    }
+  }
 }
 
 TEST(Graph, each_use_of_a_tied_parameter_has_its_own_gradient) {

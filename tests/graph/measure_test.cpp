@@ -1,5 +1,6 @@
 #include <reef/graph/measure.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string>
@@ -61,6 +62,31 @@ TEST(Estimate, takes_the_slower_of_operations_and_memory) {
   EXPECT_DOUBLE_EQ(add.forward_s, 3.0 * 128 * 64 * 4 / 1e9);
   EXPECT_THROW(graph::estimate(g.dag(), 0), OptionError);
   EXPECT_THROW(graph::estimate(g.dag(), {1, -1}), OptionError);
+}
+
+TEST(Estimate, a_backward_moves_twice_what_its_forward_moves_whichever_of_both_memory_bounds) {
+  const auto g = nn::gpt<Host, float>(small(), 1);
+  const graph::Dag& dag = g.dag();
+  for (const graph::Speed& speed : {graph::Speed{1e15, 1e9}, graph::Speed{1e9, 1e15}, graph::Speed{4e9, 1e9},
+                                    graph::Speed{2e10, 1e9}, graph::Speed{1e9, 0}}) {
+    const profile::Profile p = graph::estimate(dag, speed);
+    bool has_a_backward = false;
+    for (const graph::Node& node : dag.nodes) {
+      const profile::OperatorProfile& entry = p.at(node.name);
+      // Of the operator's own shapes: what it reads and writes once.
+      double bytes = 0;
+      for (const int id : node.inputs) bytes += static_cast<double>(dag.tensor_at(id).spec.bytes());
+      for (const int id : node.outputs) bytes += static_cast<double>(dag.tensor_at(id).spec.bytes());
+      for (const int use : node.uses) bytes += static_cast<double>(dag.parameter_at(dag.use_at(use).parameter).spec.bytes());
+      const double memory = speed.bytes_per_second > 0 ? bytes / speed.bytes_per_second : 0;
+      SCOPED_TRACE(node.name);
+      EXPECT_DOUBLE_EQ(entry.forward_s, std::max(entry.forward_flops / speed.flops_per_second, memory));
+      if (entry.backward_flops == 0) continue;
+      has_a_backward = true;
+      EXPECT_DOUBLE_EQ(entry.backward_s, std::max(entry.backward_flops / speed.flops_per_second, 2 * memory));
+    }
+    EXPECT_TRUE(has_a_backward);
+  }
 }
 
 TEST(Measure, times_every_operator_and_gives_its_memory_back) {

@@ -139,6 +139,36 @@ struct Multiply {
   }
 };
 
+/// out = the sum of (i + 1) / 4 in_i over any number of inputs; writes their gradients from the last to the first.
+struct Blend {
+  static constexpr std::string_view kind = "Blend";
+
+  graph::Signature signature(const auto& call) const {
+    for (std::size_t i = 1; i < call.inputs.size(); ++i) call.expect(i, call.inputs[0]);
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    result.backward_reads_inputs = false;
+    return result;
+  }
+  void forward(const auto& call) const {
+    const auto y = call.output(0).span();
+    for (std::size_t e = 0; e < y.size(); ++e) {
+      y[e] = 0;
+      for (std::size_t i = 0; i < call.inputs.size(); ++i) y[e] += static_cast<float>(i + 1) / 4 * call.input(i).span()[e];
+    }
+  }
+  void backward(const auto& call) const {
+    const auto dy = call.output_gradient(0).span();
+    for (std::size_t i = call.writes.size(); i-- > 0;) {
+      if (!call.wants(i)) continue;
+      const auto dx = call.input_gradient(i).span();
+      for (std::size_t e = 0; e < dx.size(); ++e) {
+        dx[e] = (call.accumulates(i) ? dx[e] : 0) + static_cast<float>(i + 1) / 4 * dy[e];
+      }
+    }
+  }
+};
+
 /// Two outputs, 2 in and in / 2 + 1/4; reads nothing in backward.
 struct Fork {
   static constexpr std::string_view kind = "Fork";

@@ -1,5 +1,5 @@
 // A process that dies, a disk that fails, and power that is cut, at every system call of writing a
-// checkpoint.
+// checkpoint, and of removing some.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -186,6 +186,117 @@ TEST_F(Crash, a_power_cut_at_any_call_leaves_the_old_checkpoint_or_the_new_one) 
         });
   }
   EXPECT_GT(seen.size(), calls);
+}
+
+/// A directory with the checkpoints of steps 1 to 3, of which the newest is to be left.
+class CrashOfARemoval : public testing::Test {
+protected:
+  CrashOfARemoval() {
+    fs::create_directory(three_);
+    const FileLayer layer(three_);  // which spares the disk the syncs
+    for (const std::uint64_t step : {1, 2, 3}) save(three_, step);
+  }
+
+  template <class F>
+  void remove_with(Fault fault, const F& check) const {
+    const test::TemporaryFolder folder;
+    fs::copy(three_, folder / "run", fs::copy_options::recursive);
+    FileLayer layer(folder / "run", fault);
+    bool removed = false;
+    try {
+      removed = io::remove_old_checkpoints(folder / "run", 1) == std::vector<std::uint64_t>{1, 2};
+    } catch (const FileError&) {
+    }
+    layer.rest();
+    check(folder / "run", layer, removed);
+  }
+
+  [[nodiscard]] std::size_t calls_of_a_removal() const {
+    std::size_t calls = 0;
+    remove_with({}, [&](const fs::path& run, const FileLayer& layer, bool removed) {
+      EXPECT_TRUE(removed);
+      expect_newest_of_a_stop(run, removed);
+      calls = layer.calls();
+    });
+    return calls;
+  }
+
+  /// What is there is whole, the newest checkpoint among it.
+  static std::vector<std::uint64_t> expect_newest(const fs::path& directory) {
+    const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
+    EXPECT_TRUE(!steps.empty() && steps.back() == 3) << "the newest is lost; there are " << testing::PrintToString(steps);
+    for (const std::uint64_t step : steps) EXPECT_TRUE(is_whole(directory, step)) << "step " << step;
+    return steps;
+  }
+
+  /// The same where calls fail from one on: the oldest is the first to go, and what was removed does not come back.
+  static void expect_newest_of_a_stop(const fs::path& directory, bool removed) {
+    const std::vector<std::uint64_t> steps = expect_newest(directory);
+    const std::vector<std::uint64_t> all{1, 2, 3};
+    EXPECT_TRUE(std::equal(steps.rbegin(), steps.rend(), all.rbegin(), all.rbegin() + std::ssize(steps)))
+        << "there are " << testing::PrintToString(steps);
+    if (removed) {
+      EXPECT_EQ(steps.size(), 1U) << "of removed ones there are " << testing::PrintToString(steps);
+    }
+  }
+
+private:
+  test::TemporaryFolder folder_;
+  fs::path three_ = folder_ / "three";
+};
+
+TEST_F(CrashOfARemoval, makes_a_checkpoint_none_before_its_first_shard_goes) {
+  remove_with({}, [&](const fs::path& run, const FileLayer& layer, bool /*removed*/) {
+    std::vector<std::string> all{"open", "close", "open", "close", "open", "close"};  // three manifests are read
+    for (int checkpoint = 0; checkpoint < 2; ++checkpoint) {
+      // The manifest is read, and goes durably; two shards; the folder.
+      all.insert(all.end(), {"open", "close", "unlink", "open", "fsync", "close", "unlink", "unlink", "rmdir"});
+    }
+    EXPECT_EQ(layer.names(), all);
+    EXPECT_FALSE(fs::exists(io::checkpoint_folder(run, 1)));
+  });
+}
+
+TEST_F(CrashOfARemoval, at_any_call_leaves_checkpoints_that_are_whole) {
+  const std::size_t calls = calls_of_a_removal();
+  for (const Fault::Kind kind : {Fault::Kind::stops, Fault::Kind::fails_once}) {
+    for (std::size_t call = 0; call < calls; ++call) {
+      SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << ", call " << call);
+      remove_with({kind, call}, [&](const fs::path& run, const FileLayer& /*layer*/, bool removed) {
+        if (kind == Fault::Kind::stops) {
+          expect_newest_of_a_stop(run, removed);
+        } else {
+          expect_newest(run);
+        }
+      });
+    }
+  }
+}
+
+TEST_F(CrashOfARemoval, and_a_power_cut_at_any_call_leave_no_manifest_that_names_what_is_gone) {
+  const std::size_t calls = calls_of_a_removal();
+  std::set<std::pair<test::Disk, bool>> seen;  // many cuts leave the same
+  for (const Fault::Kind kind : {Fault::Kind::stops, Fault::Kind::fails_once}) {
+    for (std::size_t call = 0; call <= calls; ++call) {
+      remove_with({kind, call}, [&](const fs::path& run, const FileLayer& layer, bool removed) {
+        for (const PowerCut& cut : power_cuts()) {
+          const test::Disk disk = layer.disk_after(cut);
+          if (!seen.emplace(disk, removed).second) continue;
+          SCOPED_TRACE(testing::Message() << (kind == Fault::Kind::stops ? "stopped at call " : "with an error of call ")
+                                          << call << (call < layer.names().size() ? ", " + layer.names()[call] : "")
+                                          << ", seed " << cut.seed);
+          const fs::path rebuilt = run.parent_path() / ("cut-" + std::to_string(seen.size()));
+          test::write_disk(disk, rebuilt);
+          if (kind == Fault::Kind::stops) {
+            expect_newest_of_a_stop(rebuilt, removed);
+          } else {
+            expect_newest(rebuilt);
+          }
+        }
+      });
+    }
+  }
+  EXPECT_GT(seen.size(), calls / 2);
 }
 
 TEST_F(Crash, what_a_crash_left_is_in_nobodys_way) {

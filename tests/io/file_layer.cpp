@@ -310,6 +310,11 @@ int remove(const char* path) noexcept {
   return remove_name("remove", path, real);
 }
 
+int rmdir(const char* path) noexcept {
+  static const auto real = next<int(const char*)>("rmdir");
+  return remove_name("rmdir", path, real);
+}
+
 int mkdir(const char* path, mode_t mode) noexcept {
   static const auto real = next<int(const char*, mode_t)>("mkdir");
   if (!watching) return real(path, mode);

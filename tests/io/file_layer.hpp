@@ -12,7 +12,7 @@
 namespace reef::test {
 
 /// What goes wrong at call number `call` (from 0) of open, write, fsync, rename, close, unlink,
-/// remove and mkdir below the watched folder.
+/// remove, rmdir and mkdir below the watched folder.
 struct Fault {
   enum class Kind : std::uint8_t {
     none,

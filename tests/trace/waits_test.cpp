@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -54,6 +57,88 @@ TEST(Waits, go_to_what_was_under_way_when_the_gap_began) {
   EXPECT_DOUBLE_EQ(waits.waits[1].seconds, 2.5) << "half of one before the first, two before the second";
   EXPECT_EQ(waits.waits[1].times, 2U);
   EXPECT_EQ(waits.waits[2].what, "the end");
+}
+
+TEST(Waits, go_along_causes_no_further_than_into_what_had_begun_before_the_gap) {
+  // Each of six is caused by the one before: whenever computation stops, one of them has begun last.
+  const std::vector<std::string> names{"load", "activation", "copy", "gradient", "upload", "weights"};
+  for (std::size_t begun = 0; begun < names.size(); ++begun) {
+    Written stage(0);
+    for (std::uint32_t k = 0; k < names.size(); ++k) {
+      stage.add(names[k] + " 3", Activity::communication, k, k + 1, k + 1, k);
+    }
+    const Seconds stops = static_cast<Seconds>(begun) + 0.5;
+    stage.add("Forward(0)", Activity::compute, 0, stops, 7, 0);
+    stage.add("Forward(1)", Activity::compute, 6, 7, 8, 6);
+    const trace::Waits waits = trace::waits_of(stage.recording, 0, 7);
+    ASSERT_EQ(waits.waits.size(), 1U) << "computation stops at " << stops;
+    EXPECT_EQ(waits.waits[0].what, names[begun]) << "computation stops at " << stops;
+    EXPECT_DOUBLE_EQ(waits.waits[0].seconds, 6 - stops);
+  }
+}
+
+/// Both ends of messages that leave and arrive at whole seconds, and computation between whole seconds.
+std::vector<trace::Recording> drawn_recordings(std::uint64_t seed, int seconds) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+  std::vector<Written> ranks{Written(0), Written(1), Written(2)};
+  for (std::uint64_t message = 1; message <= 40; ++message) {
+    const int from = below(3);
+    const int to = (from + 1 + below(2)) % 3;
+    const int leaves = below(seconds);
+    const int arrives = leaves + 1 + below(seconds - leaves);
+    const auto bytes = static_cast<Bytes>(1 + below(1000));
+    ranks[static_cast<std::size_t>(from)].add("x", Activity::communication, leaves, arrives, 0, 0, message, Role::sends, bytes);
+    ranks[static_cast<std::size_t>(to)].add("x", Activity::communication, leaves, arrives, 0, 0, message, Role::receives, bytes);
+  }
+  std::vector<trace::Recording> result;
+  for (Written& rank : ranks) {
+    for (int begin = below(3); begin < seconds;) {
+      const int end = std::min(seconds, begin + 1 + below(3));
+      rank.add("Forward", Activity::compute, begin, end, 0, 0);
+      begin = end + below(4);
+    }
+    result.push_back(rank.recording);
+  }
+  return result;
+}
+
+TEST(Waits, and_messages_of_stretches_side_by_side_are_those_of_the_whole) {
+  constexpr int seconds = 12;
+  struct Sums {
+    Seconds busy = 0;
+    Seconds waited = 0;
+    std::uint64_t messages = 0;
+    Bytes bytes = 0;
+  };
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const std::vector<trace::Recording> recordings = drawn_recordings(seed, seconds);
+    const auto add = [&](Sums& sums, Seconds from, Seconds to) {
+      for (const trace::Recording& recording : recordings) {
+        const trace::Waits of_rank = trace::waits_of(recording, from, to);
+        sums.busy += of_rank.busy;
+        for (const trace::Wait& wait : of_rank.waits) sums.waited += wait.seconds;
+      }
+      for (const trace::LinkUse& link : trace::links_of(recordings, from, to)) {
+        sums.messages += link.messages;
+        sums.bytes += link.bytes;
+      }
+    };
+    Sums whole;
+    add(whole, 0, seconds + 1);
+    EXPECT_EQ(whole.messages, 40U) << "seed " << seed;
+    EXPECT_DOUBLE_EQ(whole.busy + whole.waited, 3 * (seconds + 1)) << "seed " << seed;
+    for (int cut = 1; cut <= seconds; ++cut) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", cut at second " << cut);
+      Sums parts;
+      add(parts, 0, cut);
+      add(parts, cut, seconds + 1);
+      EXPECT_DOUBLE_EQ(parts.busy, whole.busy);
+      EXPECT_DOUBLE_EQ(parts.waited, whole.waited);
+      EXPECT_EQ(parts.messages, whole.messages);
+      EXPECT_EQ(parts.bytes, whole.bytes);
+    }
+  }
 }
 
 TEST(Waits, are_of_the_stretch_that_is_asked_for) {

@@ -81,7 +81,8 @@ void remove_failed_save(const std::filesystem::path& folder);
 
 /// Removes a checkpoint: first its manifest, so that it is no checkpoint any more, then the shards that the
 /// manifest named, then the folder if nothing else is in it. Throws FileError or DecodeError where the
-/// manifest cannot be read or removed; then nothing is removed.
+/// manifest cannot be read or removed; then nothing is removed; FileError, too, where that removal cannot be
+/// made durable: then all shards stay.
 void remove_checkpoint(const std::filesystem::path& folder);
 
 /// Removes all complete checkpoints of a directory but the newest `keep`, the oldest first; returns
