@@ -47,6 +47,7 @@ prepare() {
   prune "$new"
   rm -rf "$carry"
   mv "$new" "$carry"
+  python3 bench/page.py >"$carry/commit"
   say "$(du -sm "$carry" | cut -f 1) MB in .carry: take it along."
 }
 
@@ -205,6 +206,7 @@ build() {
   programs=$carry/programs
   rm -rf "$programs"
   mkdir "$programs"
+  "$python" bench/page.py >"$carry/commit"
   for target in $(test_targets) $(bench_targets) libtrace_nvtx_observer.so; do
     find "$build" -name "$target" -type f -exec cp {} "$programs" \;
   done

@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+from page import write_page
+
 
 def steps_of(build):
     """By name: whether a step that is done succeeded."""
@@ -22,6 +24,13 @@ def log_of(build, step):
     return path.read_text(errors="replace") if path.exists() else ""
 
 
+def reasons_of(log):
+    """Why tests were skipped: what each of them printed behind its `Skipped`, or an entry that ran none said, each once."""
+    said = re.findall(r"^[^\n]*: Skipped\n([^\n]+)", log, re.M)
+    said += re.findall(r"(no CUDA device answers[^\n]*|the CUDA driver answers, but[^\n]*|libtorch finds no GPU)", log)
+    return list(dict.fromkeys(reason.strip().replace("|", "/") for reason in said))
+
+
 def tests(build):
     lines = head("CUDA tests on a GPU", build) + ["| entry | outcome | tests passed | skipped | why |", "|---|---|--:|--:|---|"]
     rows = 0
@@ -30,9 +39,8 @@ def tests(build):
             continue
         log = re.sub(r"\x1b\[[0-9;]*m", "", log_of(build, step))
         count = lambda word: sum(int(n) for n in re.findall(rf"\[  {word}  ?\] (\d+) tests?", log))
-        reasons = re.findall(r"(no CUDA device answers[^\n]*|the CUDA driver answers, but[^\n]*|libtorch finds no GPU)", log)
         lines.append(f"| {step[5:]} | {'passed' if succeeded else '**failed**'} | {count('PASSED')} | {count('SKIPPED')} | "
-                     f"{reasons[0] if reasons else ''} |")
+                     f"{'; '.join(reasons_of(log))} |")
         rows += 1
     return lines if rows else []
 
@@ -117,7 +125,7 @@ def main():
     options.results.mkdir(parents=True, exist_ok=True)
     for name, lines in tables.items():
         if lines:
-            (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
+            write_page(options.results / f"{name}.md", "\n".join(lines))
     if (build / "gpu_swap.md").exists() and (build / "gpu_swap.md").read_text().strip():
         shutil.copy(build / "gpu_swap.md", options.results / "gpu_swap.md")
 

@@ -29,7 +29,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "optim"))
-from convergence import corpus, processor  # noqa: E402
+from convergence import corpus, processor, write_page  # noqa: E402
 
 SMALL = "chunk-top-k:64/4096+two-bit"
 CODECS = {
@@ -177,7 +177,7 @@ def main():
     def write():
         options.out.with_suffix(".json").write_text(json.dumps(report, separators=(",", ":")) + "\n")
         if all("none" in of for of in report["equal_steps"].values()):
-            options.out.with_suffix(".md").write_text(table(report))
+            write_page(options.out.with_suffix(".md"), table(report))
             options.out.with_suffix(".svg").write_text(plot(report))
 
     with tempfile.TemporaryDirectory() as folder:

@@ -35,6 +35,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from page import write_page  # noqa: E402
 LICENCES = Path("/usr/share/common-licenses")
 SHA256 = "e702fc128a22ec5f42b88d701ba068de1515b336f5af4e0d6e144a3795587db2"
 NOISE = 1e-4
@@ -240,7 +242,7 @@ def keep(options, report):
 def write(options, report):
     report["plot"] = options.out.with_suffix(".svg").name
     keep(options, report)
-    options.out.with_suffix(".md").write_text(table(report))
+    write_page(options.out.with_suffix(".md"), table(report))
     options.out.with_suffix(".svg").write_text(plot(report))
 
 

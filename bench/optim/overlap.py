@@ -28,7 +28,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from convergence import HERE, processor
+from convergence import HERE, processor, write_page
 
 RIVALS = ["ddp", "zero1"]
 COUNTS = [1, 2, 4, 8]    # B, over which the rivals are tuned
@@ -224,7 +224,7 @@ def main():
             report["measured"].append(measure(options, ranks, ratio))
             # After each: a long run that is cut off has kept something.
             options.out.with_suffix(".json").write_text(json.dumps(report, separators=(",", ":")) + "\n")
-            options.out.with_suffix(".md").write_text(table(report))
+            write_page(options.out.with_suffix(".md"), table(report))
     print(table(report))
 
 

@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from convergence import HERE, Bench, corpus, processor, spread
+from convergence import HERE, Bench, corpus, processor, spread, write_page
 
 RECIPES = ["ddp", "diloco", "sparse", "sparse-peers"]
 
@@ -68,7 +68,7 @@ def main():
               "system": platform.platform(), "seeds": options.seeds, "steps": options.steps, "ranks": options.ranks,
               "corpus": {"what": what, "sha256": hashlib.sha256(text).hexdigest()}, "parameters": facts["parameters"],
               "runs": runs}
-    options.out.with_suffix(".md").write_text(table(report))
+    write_page(options.out.with_suffix(".md"), table(report))
     options.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     print(table(report))
 

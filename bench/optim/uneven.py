@@ -25,7 +25,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from convergence import HERE, corpus, processor
+from convergence import HERE, corpus, processor, write_page
 
 ROWS = ["ddp:4", "zero1:4", "acco:4", "acco:2:adaptive", "acco:2:shared"]
 # (what it is called, whose text, row)
@@ -136,7 +136,7 @@ def main():
         file.flush()
         report["learnt"] = train_all(options, file.name) if options.seeds else []
     options.out.with_suffix(".json").write_text(json.dumps(report, separators=(",", ":")) + "\n")
-    options.out.with_suffix(".md").write_text(table(report))
+    write_page(options.out.with_suffix(".md"), table(report))
     print(table(report))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 from log_plot import log_plot  # noqa: E402, F401
+from page import write_page  # noqa: E402
 
 RESULTS = ROOT / "bench/results"
 
@@ -60,7 +61,7 @@ def filled(line):
 
 def write(out, lines, panels=None):
     """The page, and beside it the plot of `panels`, if there are any."""
-    out.write_text("\n".join(map(filled, lines)).rstrip() + "\n")
+    write_page(out, "\n".join(map(filled, lines)))
     if panels:
         out.with_suffix(".svg").write_text(log_plot(panels))
     print(out)

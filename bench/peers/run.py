@@ -37,6 +37,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from page import write_page  # noqa: E402
 BLAS = Path("/usr/lib/x86_64-linux-gnu")
 MPIEXEC = ["mpiexec", "--allow-run-as-root", "--bind-to", "none", "-n", "2"]
 TOLERANCE = 1e-3
@@ -268,7 +270,7 @@ def main():
                                                   weights[configuration], report["tuned"]))
                     if options.out:  # after each row: a long run that is cut off has kept something
                         options.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-                        options.out.with_suffix(".md").write_text(table(report))
+                        write_page(options.out.with_suffix(".md"), table(report))
     print(table(report))
     return 1 if any(row["void"] for row in report["rows"]) else 0
 

@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "bench"), str(ROOT / "bench/optim")]
 from convergence import processor  # noqa: E402
 from log_plot import COLOURS, text  # noqa: E402
+from page import write_page  # noqa: E402
 
 DELAYS = [0, 0.5, 2]
 MICRO_BATCHES = {2: [4], 4: [8, 16], 8: [16]}     # by stages; the last is drawn
@@ -267,7 +268,7 @@ def main():
 
 def write(out, report):
     out.with_suffix(".json").write_text(json.dumps(report, separators=(",", ":")) + "\n")
-    out.with_suffix(".md").write_text(document(report))
+    write_page(out.with_suffix(".md"), document(report))
     out.with_suffix(".svg").write_text(plot(report["rows"]))
 
 

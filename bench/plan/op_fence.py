@@ -32,6 +32,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from log_plot import log_plot  # noqa: E402
+from page import write_page  # noqa: E402
 
 METHODS = {"equal operators": "equal-operators", "equal compute": "equal-compute", "given order": "given",
            "clusters": "clusters", "op-fence": "search"}
@@ -137,7 +138,7 @@ def main():
             lines.append(line)
             print(line, flush=True)
     lines += ["", f"![T over op-fence's, and the seconds of the search]({arguments.out.stem}.svg)"]
-    arguments.out.write_text("\n".join(lines) + "\n")
+    write_page(arguments.out, "\n".join(lines))
     drawn = [("T over op-fence's, memory " + ("tight" if tight else "loose"), "devices",
               {"op-fence" if name == "search" else name: line for name, line in panel.items()}) for tight, panel in panels.items()]
     arguments.out.with_suffix(".svg").write_text(log_plot(drawn + [("seconds of a core", "devices", times)]))

@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 from log_plot import log_plot  # noqa: E402
+from page import write_page  # noqa: E402
 
 
 def main():
@@ -48,7 +49,7 @@ def main():
     lines += ["", f"![Microseconds for a change and its route]({options.out.stem}.svg)", "",
               "Routes and their costs are those of a router made anew, to the last picosecond: `tests/plan/router_test.cpp`, on 10 000 "
               "changes.", ""]
-    options.out.write_text("\n".join(lines))
+    write_page(options.out, "\n".join(lines))
     options.out.with_suffix(".svg").write_text(log_plot([("us for a change and its route", "servers", drawn)]))
 
 

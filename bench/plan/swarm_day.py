@@ -24,9 +24,12 @@ import argparse
 import concurrent.futures
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from page import write_page  # noqa: E402
 DAY = ("a day", 1440, 1440)
 FAST = ("two cycles of six hours", 720, 360)
 COLOURS = {"join": "#999", "published": "#c40", "ours": "#06c"}
@@ -162,7 +165,7 @@ def main():
             *table(results, lambda key: key[0] == DAY and key[3] > 0), "",
             f"Rounds of ours in which two servers made different plans: {sum(figure['differing'] for figure in results.values())} of "
             f"{sum(key[0][1] for key in results if key[1] == 'ours')}.", ""]
-    options.out.with_suffix(".md").write_text("\n".join(text))
+    write_page(options.out.with_suffix(".md"), "\n".join(text))
     options.out.with_suffix(".json").write_text(json.dumps(
         [{"day": key[0][0], "rule": key[1], "delay_s": key[2], "loading_s": key[3], "seed": key[4], **figure}
          for key, figure in results.items()], indent=1) + "\n")

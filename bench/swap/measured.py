@@ -38,6 +38,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))
+from page import write_page  # noqa: E402
 
 
 POLICIES = ["atom", "paper", "streaming", "resident", "resident, recomputed", "resident as atom"]
@@ -222,7 +224,7 @@ def main():
             text += ratios
             text.append("")
             if options.out:
-                Path(options.out).write_text("\n".join(text))
+                write_page(options.out, "\n".join(text))
     print("\n".join(text))
 
 

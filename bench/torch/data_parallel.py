@@ -27,6 +27,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from page import write_page  # noqa: E402
 MODULES = {"mlp": "4 linear layers, 2.4 M parameters, batch 32", "conv": "3 convolutions, 0.11 M, batch 16 of 32 x 32",
            "gpt": "2 layers of 128 channels, 0.53 M, batch 4 of 64 tokens"}
 WAYS = {"plain C++": None, "plain Python": None, "reef Ddp": "ddp", "reef Zero1": "zero1", "DDP": [], "DDP, foreach": ["--foreach"],
@@ -138,7 +140,7 @@ def main():
                   "processor": processor(), "cores": os.cpu_count(), "system": platform.platform(),
                   "load": load + [os.getloadavg()[0]], "ranks": options.ranks, "rounds": round_ + 1, "steps": options.steps,
                   "warmup": options.warmup, "torch": next(run_["torch"] for of_way in runs[options.modules[0]].values() for run_ in of_way if "torch" in run_), "runs": runs}
-        options.out.with_suffix(".md").write_text(table(report))
+        write_page(options.out.with_suffix(".md"), table(report))
         options.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     print(table(report))
 

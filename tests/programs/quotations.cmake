@@ -10,6 +10,7 @@
 #
 # A path in backticks must be there (`reef/` stands for `include/reef/`), and so must a test that is
 # named as `Suite.what_it_says`, what a command of docs/papers.md runs or reads, and what that page links to.
+# Every page of bench/results says at which commit it was measured, and every test that it has skipped says why.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -135,6 +136,22 @@ foreach(link IN LISTS links)
 endforeach()
 if(NOT commands OR NOT links)
   string(APPEND wrong "docs/papers.md has no commands, or no links\n")
+endif()
+
+file(GLOB results RELATIVE "${ROOT}" "${ROOT}/bench/results/*.md")
+foreach(page IN LISTS results)
+  file(STRINGS "${ROOT}/${page}" commit REGEX "^Commit: .+")
+  if(NOT commit)
+    string(APPEND wrong "${page} does not say at which commit it was measured (bench/page.py)\n")
+  endif()
+  file(STRINGS "${ROOT}/${page}" silent REGEX "^[|][^|]+[|] (passed|[*]+failed[*]+) [|] [0-9]+ [|] [1-9][0-9]* [|] *[|]")
+  if(silent)
+    string(APPEND wrong "${page} does not say why tests were skipped: ${silent}\n")
+  endif()
+  math(EXPR checked "${checked} + 1")
+endforeach()
+if(NOT results)
+  string(APPEND wrong "bench/results has no pages\n")
 endif()
 
 if(checked EQUAL 0)
