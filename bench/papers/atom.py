@@ -110,7 +110,7 @@ def main():
             ["atom with a third lane (swap::Atom)", "", "", f"{100 * tables.swapped('175B*', 'atom3')[1]:.1f} %", "", ""]]
     for name, paper in (("GPipe, 4", 18.3), ("GPipe, 32", None), ("PipeDream", 46.3), ("one by one", None)):
         found = [100 * tables.pipeline("175B*", network, name)[1] for network in NETWORKS]
-        busy.append([name, *(f"{each:.1f} %" for each in found), *((f"{paper} %", f"{found[-1] / paper:.2f}") if paper else ("", ""))])
+        busy.append([name, *(f"{each:.1f} %" for each in found), *((f"{paper} %", f"{round(found[-1], 1) / paper:.2f}") if paper else ("", ""))])
 
     def most(name, network, exchange):
         model = max(MODELS, key=lambda each: gains[each, network, exchange][name])

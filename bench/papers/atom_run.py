@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ATOM's figures 14 to 16 at a small size, run: swapping on each of four ranks, or one pipeline over all four.
+"""ATOM's figures 14 and 15 at a small size, run: swapping on each of four ranks, or one pipeline over all four.
 
     cmake --build build/release --target reef-train reef-plan
     python3 bench/papers/atom_run.py
@@ -89,7 +89,7 @@ def main():
                              f"{100 * answer['utilisation']:.0f} %", f"{count / seconds:.3f}", f"{rates[network, 'atom'] / rates[network, way]:.2f}"])
                 print(*rows[-1], flush=True)
     explanation = __doc__.split("\n\n")
-    lines = ["# ATOM's figures 14 to 16 at a small size, run", "", "    python3 bench/papers/atom_run.py", "",
+    lines = ["# ATOM's figures 14 and 15 at a small size, run", "", "    python3 bench/papers/atom_run.py", "",
              *"\n\n".join(explanation[2:5]).splitlines(), "",
              *table(["network", "way", "foreseen, s", "a step, s", "of foreseen", "busy, foreseen", "micro-batches/s of all ranks",
                      "atom has times"], rows), "",
