@@ -39,9 +39,9 @@ struct Lion {
   // V is a vector of T on the host and T on a GPU.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* m, const V& g, const C& c) {
-    using device::max, device::min;
+    using device::larger, device::smaller;
     const V direction = g + c.beta1 * (m[0] - g);
-    w = c.keep * w - c.lr * max(V(-1), min(V(1), V(1e30F) * direction));
+    w = c.keep * w - c.lr * larger(V(-1), smaller(V(1), V(1e30F) * direction));
     m[0] = g + c.beta2 * (m[0] - g);
   }
 

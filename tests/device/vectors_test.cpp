@@ -81,12 +81,12 @@ struct EveryOperation {
                                   x / y,
                                   -x,
                                   fma(x, y, V(T(2))),
-                                  max(x, y),
-                                  min(x, y),
+                                  larger(x, y),
+                                  smaller(x, y),
                                   select_less(x, y, V(T(1)), V(T(2))),
                                   sqrt(x * x),
-                                  round(x * V(T(3))),
-                                  scale(x, round(y)),
+                                  round_even(x * V(T(3))),
+                                  scale(x, round_even(y)),
                                   V(sum(x)),
                                   V(largest(x)),
                                   keep(x, 1),
@@ -213,7 +213,8 @@ struct Bits {
            std::int32_t bits) const {
     for (std::int64_t i = 0; i < count; i += V::width) {
       const V value = V::load(from + i, count - i);
-      select_less(V(-0.5F), value, min(V(255.0F), value), V(0.0F)).store_bytes(bytes + i, count - i);
+      select_less(V(-0.5F), value, smaller(V(255.0F), value), V(0.0F))
+          .store_bytes(bytes + i, count - i);
       value.store_keys(keys + i);
       const std::uint32_t mask = magnitudes_above(value, bits);
       for (std::int64_t lane = 0; lane < V::width; ++lane) above[i + lane] = mask >> lane & 1U;

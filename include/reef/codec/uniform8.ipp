@@ -21,8 +21,9 @@ struct QuantizeEvenly {
   template <class V>
   void run(const float* values, std::int64_t n, float mean, float inverse, std::uint8_t* indices) const {
     for (std::int64_t i = 0; i < n; i += V::width) {
-      const V index = round((V::load(values + i, n - i) - V(mean)) * V(inverse)) + V(128.0F);
-      select_less(V(0.0F), index, min(V(255.0F), index), V(0.0F)).store_bytes(indices + i, n - i);
+      const V index = round_even((V::load(values + i, n - i) - V(mean)) * V(inverse)) + V(128.0F);
+      select_less(V(0.0F), index, smaller(V(255.0F), index), V(0.0F))
+          .store_bytes(indices + i, n - i);
     }
   }
 };

@@ -31,8 +31,8 @@ REEF_INLINE void ExchangeTask::start(const Station& station) {
 REEF_INLINE Exchange& ExchangeTask::chosen(const Station& station) {
   if (station.window == nullptr) return by_messages_;  // also where one rank is alone
   // Copying what fits into a slot takes less time than the system calls of reading.
-  const bool small = payload() <= station.window->slot_bytes() / 2;
-  if (station.window->peers().usable() && !small) return by_reading_;
+  const bool fits_a_slot = payload() <= station.window->slot_bytes() / 2;
+  if (station.window->peers().usable() && !fits_a_slot) return by_reading_;
   return by_window_;
 }
 

@@ -28,7 +28,7 @@ REEF_INLINE std::vector<ProbedLink> probe_links(Progress& progress, const std::v
   const std::string name = "link probe";
   std::vector<std::byte> room(static_cast<std::size_t>(options.bytes));
   const std::span<std::byte> large(room);
-  const std::span<std::byte> small = large.first(1);
+  const std::span<std::byte> one_byte = large.first(1);
   std::vector<double> found(2 * links.size(), 0.0);  // of links from this rank; of others 0, so that a sum is all
   for (std::size_t l = 0; l < links.size(); ++l) {
     const auto [from, to] = links[l];
@@ -38,17 +38,17 @@ REEF_INLINE std::vector<ProbedLink> probe_links(Progress& progress, const std::v
       for (int i = 0; i < options.repeats; ++i) {
         if (progress.rank() == to) {
           receive(progress, name, from, message);
-          send(progress, name, from, small);
+          send(progress, name, from, one_byte);
           continue;
         }
         const Seconds begin = trace::now();
         send(progress, name, to, message);
-        receive(progress, name, to, small);
+        receive(progress, name, to, one_byte);
         best = std::min(best, trace::now() - begin);
       }
       return best;
     };
-    const Seconds of_small = least(small);
+    const Seconds of_small = least(one_byte);
     const Seconds of_large = least(large);
     if (progress.rank() != from) continue;
     found[2 * l] = of_small / 2;

@@ -68,7 +68,8 @@ inline io::Json network_at(const io::Json& root, const std::string& at, const st
 /// How many `devices` says there are: a number, or their names.
 inline int devices_at(const io::Json& root, const std::string& key, const std::string& file) {
   const auto given = io::require<std::variant<int, std::vector<std::string>>>(root, key, file);
-  return given.index() == 0 ? std::get<0>(given) : static_cast<int>(std::get<1>(given).size());
+  return std::holds_alternative<int>(given) ? std::get<0>(given)
+                                            : static_cast<int>(std::get<1>(given).size());
 }
 
 /// "network.ranks"

@@ -16,10 +16,10 @@ REEF_INLINE bool names_held_out(std::string_view file) {
   std::string word;
   for (const char c : std::string(file) + '.') {
     const auto byte = static_cast<unsigned char>(c);
-    const bool small = byte >= 'a' && byte <= 'z';
-    const bool capital = byte >= 'A' && byte <= 'Z';
-    if (small || capital || byte >= 0x80) {
-      word += capital ? static_cast<char>(c - 'A' + 'a') : c;
+    const bool is_lower_case = byte >= 'a' && byte <= 'z';
+    const bool is_capital = byte >= 'A' && byte <= 'Z';
+    if (is_lower_case || is_capital || byte >= 0x80) {
+      word += is_capital ? static_cast<char>(c - 'A' + 'a') : c;
       continue;
     }
     if (word == "val" || word == "valid" || word == "validation") return true;

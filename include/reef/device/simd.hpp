@@ -37,8 +37,8 @@ namespace reef::inline v0::device {
 /// |          | runs the kernel with such vectors                                                    |
 /// | tails    | load(p, count), store(p, count): the first min(count, width) lanes; others load as 0 |
 /// |          | or as the third argument; keep(v, count) makes the others 0                          |
-/// | members  | + - * / and unary -, fma, sqrt, max, min, select_less, round, scale, sum, largest,   |
-/// |          | exp; max and min give b where a lane is NaN; sum and largest fold in a fixed order   |
+/// | members  | + - * / and unary -, fma, sqrt, larger, smaller, select_less, round_even, scale, sum, largest, |
+/// |          | exp; larger and smaller give b where a lane is NaN; sum and largest fold in a fixed order   |
 /// | halves   | load_halves(p, count, table): of 16 numbers those that halves of bytes say, the high first;    |
 /// |          | store_halves(p, count, t): how many of t[0] < ... < t[14] a lane is above; t has 16      |
 /// | bits     | of floats: store_bytes(p, count) stores numbers of [0, 256), cut, as bytes; store_keys(p) all |
@@ -97,14 +97,14 @@ void run_vectors(const Kernel& kernel, Arguments... arguments) {
 
 /// exp(x), below 1.1 ULP on [-87.3, 88.7]; above it inf, below it 0 (never denormal). NaN gives NaN.
 ///
-///     n = round(x / ln 2)    r = x - n ln 2 in two steps    exp(x) = 2^n p(r), p of degree 6
+///     n = round_even(x / ln 2)    r = x - n ln 2 in two steps    exp(x) = 2^n p(r), p of degree 6
 template <class Isa>
 REEF_ALWAYS_INLINE Vector<float, Isa> exp(const Vector<float, Isa>& x) {
   using V = Vector<float, Isa>;
   const V low(-87.33654F);
   const V high(88.8F);                       // 2^128 p(r) is above the largest float: inf
-  const V clamped = min(high, max(low, x));  // a NaN passes both, as the second operand
-  const V n = round(clamped * V(1.44269504F));
+  const V clamped = smaller(high, larger(low, x));  // a NaN passes both, as the second operand
+  const V n = round_even(clamped * V(1.44269504F));
   V r = fma(n, V(-0.693359375F), clamped);
   r = fma(n, V(2.12194440e-4F), r);
   V p(1.9875691500e-4F);

@@ -59,10 +59,10 @@ REEF_HOST_DEVICE inline float sqrt(float x) { return ::sqrtf(x); }
 REEF_HOST_DEVICE inline double sqrt(double x) { return ::sqrt(x); }
 REEF_HOST_DEVICE inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 REEF_HOST_DEVICE inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
-REEF_HOST_DEVICE inline float max(float a, float b) { return a > b ? a : b; }
-REEF_HOST_DEVICE inline double max(double a, double b) { return a > b ? a : b; }
-REEF_HOST_DEVICE inline float min(float a, float b) { return a < b ? a : b; }
-REEF_HOST_DEVICE inline double min(double a, double b) { return a < b ? a : b; }
+REEF_HOST_DEVICE inline float larger(float a, float b) { return a > b ? a : b; }
+REEF_HOST_DEVICE inline double larger(double a, double b) { return a > b ? a : b; }
+REEF_HOST_DEVICE inline float smaller(float a, float b) { return a < b ? a : b; }
+REEF_HOST_DEVICE inline double smaller(double a, double b) { return a < b ? a : b; }
 REEF_HOST_DEVICE inline float select_less(float a, float b, float yes, float no) { return a < b ? yes : no; }
 REEF_HOST_DEVICE inline double select_less(double a, double b, double yes, double no) { return a < b ? yes : no; }
 
@@ -98,7 +98,7 @@ struct Transform {
 /// | order | an element's bits depend neither on its place in a vector nor on n: all go through  |
 /// |       | the same code, so an array may be cut anywhere                                       |
 /// | cost  | one pass over memory at its speed, if the rule's arithmetic is light                  |
-/// | rule  | copied; arithmetic by operators, and sqrt, fma, max, min, select_less, exp           |
+/// | rule  | copied; arithmetic by operators, and sqrt, fma, larger, smaller, select_less, exp    |
 template <class T, class Rule>
 void transform_vectors(Host::Lane& lane, std::int64_t n, const Rule& rule) {
   for_each_block(lane, n, elementwise_block, [&](std::int64_t begin, std::int64_t end) {

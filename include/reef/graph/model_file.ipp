@@ -237,7 +237,7 @@ private:
   [[noreturn]] void refuse_unknown(std::string_view path, const std::string& name) const {
     std::vector<std::string_view> known;
     for (const auto& [tensor, maker] : makers_) known.push_back(tensor);
-    const std::string_view near = io::detail::nearest_key(name, known);
+    const std::string_view nearest = io::detail::nearest_key(name, known);
     const auto node = nodes_.find(name);  // whose outputs have other names
     const std::string fix =
         node != nodes_.end()
@@ -246,7 +246,7 @@ private:
             : std::string("the name of an input of the graph, of a node of one output, or of an output");
     refuse(path,
            concat("is ", in_quotes(name), ", and there is no such tensor",
-                  near.empty() ? "" : concat("; perhaps ", in_quotes(near), " is meant")),
+                  nearest.empty() ? "" : concat("; perhaps ", in_quotes(nearest), " is meant")),
            fix);
   }
 

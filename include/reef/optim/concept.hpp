@@ -41,8 +41,8 @@ namespace reef::inline v0::optim {
 ///   }
 ///   REEF_RULE template <class V, class T>
 ///   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const T& lr) {
-///     using device::max, device::min;
-///     w = w - lr * max(V(-1), min(V(1), V(1e30F) * g));
+///     using device::larger, device::smaller;
+///     w = w - lr * larger(V(-1), smaller(V(1), V(1e30F) * g));
 ///   }
 /// };
 /// static_assert(optim::optimizer_policy<optim::Zero1<SignSgd>>);

@@ -69,8 +69,8 @@ struct SignSgd {
 
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* /*state*/, const V& g, const C& c) {
-    using device::max, device::min;
-    w = c.keep * w - c.lr * max(V(-1), min(V(1), V(1e30F) * g));
+    using device::larger, device::smaller;
+    w = c.keep * w - c.lr * larger(V(-1), smaller(V(1), V(1e30F) * g));
   }
 
   Options options{};

@@ -55,7 +55,8 @@ REEF_INLINE Network network_from_json(const io::Json& json, std::string_view sou
     const auto given =
         io::require<std::variant<std::size_t, std::vector<std::string>>>(json, "devices", source);
     if (const auto* const names = std::get_if<1>(&given)) network.names = *names;
-    const std::size_t named = given.index() == 0 ? std::get<0>(given) : network.names.size();
+    const std::size_t named =
+        std::holds_alternative<std::size_t>(given) ? std::get<0>(given) : network.names.size();
     if (named != devices) refuse(concat("devices says ", named, ", latency_ms has ", devices));
   }
   return network;

@@ -33,7 +33,7 @@ REEF_ALWAYS_INLINE float largest_magnitude(const float* values, std::int64_t n) 
   std::uint32_t others = 0;
   for (std::int64_t i = 0; i < n; i += V::width) {
     const V value = V::load(values + i, n - i);
-    most = max(max(value, -value), most);  // of +0 and -0 the second: +0
+    most = larger(larger(value, -value), most);  // of +0 and -0 the second: +0
     others |= magnitudes_above(value, finite);
   }
   if (others == 0) return largest(most);

@@ -100,7 +100,8 @@ struct QuantizeBlocks {
           const V scale(1 / largest[b]);
           for (std::int64_t i = begin; i < until; i += V::width) {
             const V scaled = V::load(values + i, until - i) * scale;
-            min(V(1.0F), max(V(-1.0F), scaled)).store_keys(keys + (i - at));  // a NaN passes both, as the second
+            smaller(V(1.0F), larger(V(-1.0F), scaled))
+                .store_keys(keys + (i - at));  // a NaN passes both, as the second
           }
           begin = until;
           if (until == first + (b + 1) * block) ++b;

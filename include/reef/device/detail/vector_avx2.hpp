@@ -142,10 +142,10 @@ struct Vector<float, Avx2> {
   REEF_TARGET_AVX2 friend inline Vector fma(const Vector& a, const Vector& b, const Vector& c) {
     return of(_mm256_fmadd_ps(a.raw(), b.raw(), c.raw()));
   }
-  REEF_TARGET_AVX2 friend inline Vector max(const Vector& a, const Vector& b) {
+  REEF_TARGET_AVX2 friend inline Vector larger(const Vector& a, const Vector& b) {
     return of(_mm256_max_ps(a.raw(), b.raw()));
   }
-  REEF_TARGET_AVX2 friend inline Vector min(const Vector& a, const Vector& b) {
+  REEF_TARGET_AVX2 friend inline Vector smaller(const Vector& a, const Vector& b) {
     return of(_mm256_min_ps(a.raw(), b.raw()));
   }
   REEF_TARGET_AVX2 friend inline Vector sqrt(const Vector& a) {
@@ -156,7 +156,7 @@ struct Vector<float, Avx2> {
     return of(_mm256_blendv_ps(no.raw(), yes.raw(), _mm256_cmp_ps(a.raw(), b.raw(), _CMP_LT_OQ)));
   }
   /// The nearest integers.
-  REEF_TARGET_AVX2 friend inline Vector round(const Vector& a) {
+  REEF_TARGET_AVX2 friend inline Vector round_even(const Vector& a) {
     return of(_mm256_round_ps(a.raw(), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   /// a 2^n for integral n in [-252, 254], in two factors: 2^128 is no float.
@@ -190,10 +190,11 @@ private:
   [[nodiscard]] REEF_TARGET_AVX2 __m128i rounded() const {
     const __m256i bits = _mm256_castps_si256(raw());
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i near = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+    const __m256i to_nearest =
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
     const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(raw(), raw(), _CMP_UNORD_Q));
-    const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, nan), 16);
+    const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(to_nearest, quiet, nan), 16);
     return _mm256_castsi256_si128(
         _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0b1000));
   }

@@ -109,10 +109,10 @@ struct Vector<float, Avx512> {
   REEF_TARGET_AVX512 friend inline Vector fma(const Vector& a, const Vector& b, const Vector& c) {
     return of(_mm512_fmadd_ps(a.raw(), b.raw(), c.raw()));
   }
-  REEF_TARGET_AVX512 friend inline Vector max(const Vector& a, const Vector& b) {
+  REEF_TARGET_AVX512 friend inline Vector larger(const Vector& a, const Vector& b) {
     return of(_mm512_maskz_max_ps(all, a.raw(), b.raw()));
   }
-  REEF_TARGET_AVX512 friend inline Vector min(const Vector& a, const Vector& b) {
+  REEF_TARGET_AVX512 friend inline Vector smaller(const Vector& a, const Vector& b) {
     return of(_mm512_maskz_min_ps(all, a.raw(), b.raw()));
   }
   REEF_TARGET_AVX512 friend inline Vector sqrt(const Vector& a) {
@@ -124,7 +124,7 @@ struct Vector<float, Avx512> {
                                    yes.raw()));
   }
   /// The nearest integers.
-  REEF_TARGET_AVX512 friend inline Vector round(const Vector& a) {
+  REEF_TARGET_AVX512 friend inline Vector round_even(const Vector& a) {
     return of(
         _mm512_maskz_roundscale_ps(all, a.raw(), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
@@ -165,11 +165,12 @@ private:
     const __m512i bits = _mm512_castps_si512(raw());
     const __m512i odd =
         _mm512_and_si512(_mm512_maskz_srli_epi32(all, bits, 16), _mm512_set1_epi32(1));
-    const __m512i near = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+    const __m512i to_nearest =
+        _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
     const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
     const __mmask16 nan = _mm512_cmp_ps_mask(raw(), raw(), _CMP_UNORD_Q);
     const __m512i upper =
-        _mm512_maskz_srli_epi32(all, _mm512_mask_blend_epi32(nan, near, quiet), 16);
+        _mm512_maskz_srli_epi32(all, _mm512_mask_blend_epi32(nan, to_nearest, quiet), 16);
     return _mm512_maskz_cvtepi32_epi16(all, upper);
   }
   [[nodiscard]] REEF_TARGET_AVX512 __mmask16 above(__m512 other) const {

@@ -121,10 +121,10 @@ struct Vector<T, Portable> {
   friend Vector fma(const Vector& a, const Vector& b, const Vector& c) {
     return of(a.raw() * b.raw() + c.raw());
   }
-  friend Vector max(const Vector& a, const Vector& b) {
+  friend Vector larger(const Vector& a, const Vector& b) {
     return of(a.raw() > b.raw() ? a.raw() : b.raw());
   }
-  friend Vector min(const Vector& a, const Vector& b) {
+  friend Vector smaller(const Vector& a, const Vector& b) {
     return of(a.raw() < b.raw() ? a.raw() : b.raw());
   }
   friend Vector select_less(const Vector& a, const Vector& b, const Vector& yes, const Vector& no) {
@@ -144,7 +144,7 @@ struct Vector<T, Portable> {
 #endif
   }
   /// The nearest integers, |a| < 2^22: an added constant pushes the fraction out.
-  friend Vector round(const Vector& a) {
+  friend Vector round_even(const Vector& a) {
     constexpr T shift = sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52);
     return of((a.raw() + shift) - shift);
   }

@@ -35,7 +35,7 @@ struct CausalSoftmax {
       const std::int64_t n = first + r + 1;
       V highest = lowest;
       for (std::int64_t i = 0; i < n; i += V::width)
-        highest = max(highest, V::load(row + i, n - i, lowest));
+        highest = larger(highest, V::load(row + i, n - i, lowest));
       const T top = largest(highest);
       V total = zero;
       for (std::int64_t i = 0; i < n; i += V::width) {

@@ -34,7 +34,7 @@ struct LogSumExp {
         const std::int64_t n = columns - begin < chunk ? columns - begin : chunk;
         V highest = lowest;
         for (std::int64_t i = 0; i < n; i += V::width) {
-          highest = max(highest, V::load(x + i, n - i, lowest));
+          highest = larger(highest, V::load(x + i, n - i, lowest));
         }
         const T chunk_top = largest(highest);
         if (chunk_top > top) {

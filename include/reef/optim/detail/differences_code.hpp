@@ -78,7 +78,7 @@ struct OuterFoldKernel {
   REEF_RULE template <class At>
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
-    using device::max;
+    using device::larger;
     V sum = term(at, 0);
     V senders = sent(sum);
     for (int r = 1; r < ranks; ++r) {
@@ -86,7 +86,7 @@ struct OuterFoldKernel {
       sum = sum + next;
       if (by_senders) senders = senders + sent(next);
     }
-    const V gradient = sum / (by_senders ? max(senders, V(1)) : V(static_cast<E>(ranks)));
+    const V gradient = sum / (by_senders ? larger(senders, V(1)) : V(static_cast<E>(ranks)));
     V s[states + 1];
     for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
     V w = at.load(theta);
@@ -106,8 +106,8 @@ private:
   /// 1 where a number is not 0.
   REEF_RULE template <class V>
   REEF_HOST_DEVICE static V sent(const V& number) {
-    using device::max, device::select_less;
-    return select_less(V(0), max(number, V(0) - number), V(1), V(0));
+    using device::larger, device::select_less;
+    return select_less(V(0), larger(number, V(0) - number), V(1), V(0));
   }
 };
 

@@ -24,22 +24,22 @@ struct TreeEdge {
 /// Source: Prim, Shortest connection networks and some generalizations, 1957.
 inline std::vector<TreeEdge> spanning_tree(int size, const std::vector<Seconds>& weights) {
   const auto n = static_cast<std::size_t>(size);
-  std::vector<Seconds> near(n, std::numeric_limits<Seconds>::infinity());
+  std::vector<Seconds> distance(n, std::numeric_limits<Seconds>::infinity());
   std::vector<int> from(n, 0);
   std::vector<bool> in(n, false);
   std::vector<TreeEdge> edges;
   for (std::size_t k = 0, next = 0; k < n; ++k) {
     in[next] = true;
-    if (k > 0) edges.push_back({from[next], static_cast<int>(next), near[next]});
+    if (k > 0) edges.push_back({from[next], static_cast<int>(next), distance[next]});
     const Seconds* const links = weights.data() + next * n;
     std::size_t nearest = n;
     for (std::size_t v = 0; v < n; ++v) {
       if (in[v]) continue;
-      if (links[v] < near[v]) {
-        near[v] = links[v];
+      if (links[v] < distance[v]) {
+        distance[v] = links[v];
         from[v] = static_cast<int>(next);
       }
-      if (nearest == n || near[v] < near[nearest]) nearest = v;
+      if (nearest == n || distance[v] < distance[nearest]) nearest = v;
     }
     next = nearest;
   }
