@@ -38,9 +38,9 @@ protected:
     write_file(text, lines);
     write_file(shape, links.dump());
     write_file(plan, io::Json{{"options", options}, {"ranks", 2}}.dump());
-    const Ending end = run_command(std::string(REEF_TEST_MPIEXEC) + " -n 2 " + REEF_TRAIN + " --plan " + plan + " --data " + text +
+    const Ending end = run_ranks(REEF_TEST_MPIEXEC, 2, REEF_TRAIN " --plan " + plan + " --data " + text +
                                    " --network " + shape + " --threads 1 --steps 2 --prompt-bytes 4 --metrics " + metrics + " " + more);
-    EXPECT_EQ(end.status, 0) << name << ": " << end.output;
+    EXPECT_EQ(end.status, 0) << name << ": " << end;
     std::ifstream file(metrics);
     std::vector<io::Json> all;
     for (std::string line; std::getline(file, line);) all.push_back(io::parse_json(line, name));
