@@ -434,12 +434,12 @@ TEST_F(ReefTrainSafety, a_checkpoint_that_fails_is_told_and_takes_nothing_else_w
       fs::remove(path("gone"));
   });
   const Ending no_export =
-      train(2, "--steps 200 --checkpoint-every 2 --checkpoint-keep 1 --checkpoint " +
+      train(2, "--steps 600 --checkpoint-every 2 --checkpoint-keep 1 --checkpoint " +
                    path("again") + " --export " + path("gone/w") + " --trace " + path("t"));
   remover.join();
   EXPECT_EQ(no_export.status, 1) << no_export;
   EXPECT_THAT(no_export.errors, HasSubstr("failed: --export " + path("gone/w")));
-  EXPECT_EQ(io::complete_checkpoints(path("again")), (std::vector<std::uint64_t>{200}));
+  EXPECT_EQ(io::complete_checkpoints(path("again")), (std::vector<std::uint64_t>{600}));
   EXPECT_TRUE(fs::exists(path("t")));
 }
 
@@ -553,7 +553,7 @@ TEST_F(ReefTrainSafety,
   left_all(interrupted(2, "", sends(SIGUSR1)));
   fs::remove_all(path("run"));
   for (const char* file : {"m", "t", "r", "w"}) fs::remove(path(file));
-  ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "3", 1);  // before SIGTERM, and again after it
+  ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "10", 1);  // before SIGTERM, and again after it
   Ending ending = interrupted(2, "", sends(SIGTERM));
   ::unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
   EXPECT_NE(ending.status, 0);
