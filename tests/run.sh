@@ -7,7 +7,8 @@
 #   --install-only   stop after the installation
 #   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
 #                    through nvcc, and headers, tests and examples built by clang++ as well, and their names
-#                    read by clang-tidy, if those are there
+#                    read by clang-tidy, and the library broken on purpose (tests/mutate.sh), if python3 and those are
+#                    there
 #   --release-only   no sanitizers
 #   --torch          installs libtorch too: tests/torch runs where it is there, and is skipped elsewhere
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
@@ -33,7 +34,7 @@ while [ $# -gt 0 ]; do
     --release-only) sanitizers=no ;;
     --torch) torch=yes ;;
     --jobs) shift; jobs=${1:?--jobs needs a number} ;;
-    *) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
@@ -146,6 +147,14 @@ if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
       reef_say "names break the style."
       status=1
     fi
+  fi
+fi
+
+if [ "$all" = yes ] && command -v python3 >/dev/null 2>&1; then
+  reef_say "$(elapsed): breaking the library on purpose in build/mutate"
+  if ! sh tests/mutate.sh --jobs "$jobs"; then
+    reef_say "too many mutations are noticed by no test, or tests/mutations needs a hand."
+    status=1
   fi
 fi
 

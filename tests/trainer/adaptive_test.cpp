@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -186,31 +187,31 @@ TYPED_TEST(Adaptive, a_shared_order_gives_each_micro_batch_to_one_rank) {
                                     2 * world.rank()));
     trainer.step();
   };
+  // What all ranks have taken, and what the checkpoint says that nobody has: together 0, 1, 2, ..., each once.
+  const auto expect_each_once = [&](TypeParam& trainer) {
+    const io::Manifest manifest = io::read_manifest(checkpoint::save(trainer, folder.path()));
+    const auto next = io::require<std::uint64_t>(manifest.facts, "micro_batches");
+    const auto unused = io::require<std::vector<std::uint64_t>>(manifest.facts, "unused");
+    EXPECT_EQ(unused.size(), static_cast<std::size_t>(world.size() - 1)) << "every other rank has asked rank 0 for its next one";
+    std::vector<std::uint64_t> all = unused;
+    for (const std::string& text : comm::gather_texts(trainer.progress(), "taken", io::Json(taken).dump())) {
+      for (const io::Json& number : io::parse_json(text, "a rank's numbers")) all.push_back(number.get<std::uint64_t>());
+    }
+    std::sort(all.begin(), all.end());
+    std::vector<std::uint64_t> each(static_cast<std::size_t>(next));
+    std::iota(each.begin(), each.end(), std::uint64_t{0});
+    EXPECT_EQ(all, each) << "taken by a rank, or unused";
+  };
   {
     auto trainer = adaptive_trainer<TypeParam>(options, world, noting);
     step(trainer);
-    checkpoint::save(trainer, folder.path());
+    expect_each_once(trainer);
   }
   auto resumed = adaptive_trainer<TypeParam>(options, world, noting);
   ASSERT_TRUE(checkpoint::resume(resumed, folder.path()));
   EXPECT_TRUE(resumed.pending());
   step(resumed);
-
-  // Together: 0, 1, 2, ..., but for one at most with each rank, which it has asked for ahead.
-  std::vector<std::uint64_t> all;
-  std::size_t most = 0;
-  for (const std::size_t count : comm::gather_numbers(resumed.progress(), "taken", taken.size())) {
-    most = std::max(most, count);
-  }
-  taken.resize(most, std::numeric_limits<std::uint64_t>::max());
-  for (const std::uint64_t number : taken) {
-    for (const std::uint64_t one : comm::gather_numbers(resumed.progress(), "number", number)) {
-      if (one != std::numeric_limits<std::uint64_t>::max()) all.push_back(one);
-    }
-  }
-  std::sort(all.begin(), all.end());
-  EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end()) << "one was taken twice";
-  EXPECT_LT(all.back() + 1 - all.size(), static_cast<std::size_t>(world.size()));
+  expect_each_once(resumed);
 }
 
 TYPED_TEST(Adaptive, a_resume_goes_on_with_what_was_pending) {
@@ -274,10 +275,13 @@ TEST(AdaptiveAcco, what_cannot_adapt_is_refused) {
   refuse(static_cast<AccoTrainer*>(nullptr), options);
   options = adaptive_options<AccoTrainer>(Accumulation{.order = Accumulation::Order::shared});
   refuse(static_cast<AccoTrainer*>(nullptr), options);
-  if (world.size() > 1) return;
-  options = adaptive_options<AccoTrainer>();
+}
+
+TEST(AdaptiveAcco, one_process_in_the_place_of_several_ranks_is_refused) {
+  const comm::Communicator self(MPI_COMM_SELF);
+  auto options = adaptive_options<AccoTrainer>();
   options.virtual_ranks = 2;
-  refuse(static_cast<AccoTrainer*>(nullptr), options);
+  EXPECT_THROW(small_trainer<AccoTrainer>(options, self), OptionError);
 }
 
 }  // namespace reef::test

@@ -180,14 +180,51 @@ double largest_difference(const std::vector<std::vector<double>>& a,
   return largest;
 }
 
+/// Sum of x_i theta_i: its gradient is x, whatever theta is rounded to.
+struct Slope {
+  static constexpr std::string_view kind = "Slope";
+
+  graph::Signature signature(const auto& call) const {
+    call.expect_inputs(1);
+    graph::Signature result;
+    result.outputs = {call.sums(Shape{})};
+    result.parameters = {{"theta", Shape{call.inputs[0].shape.last()}, graph::Init::ones(), true}};
+    return result;
+  }
+  void forward(const auto& call) const {
+    auto& loss = call.output_sums(0).data()[0];
+    const auto x = call.input(0).span();
+    const auto theta = call.parameter(0).span();
+    loss = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) loss += static_cast<float>(x[i]) * static_cast<float>(theta[i]);
+  }
+  void backward(const auto& call) const {
+    const auto weight = call.output_gradient_sums(0).data()[0];
+    const auto x = call.input(0).span();
+    const auto gradient = call.parameter_gradient(0).span();
+    if (!call.accumulate_parameters) std::fill(gradient.begin(), gradient.end(), 0.0F);
+    for (std::size_t i = 0; i < x.size(); ++i) gradient[i] += weight * static_cast<float>(x[i]);
+  }
+};
+
+/// What x of Slope is in micro-batch m of all ranks: exact in bf16.
+double slope(std::uint64_t m, std::int64_t i) {
+  return static_cast<double>((m * 7919 + static_cast<std::uint64_t>(i) * 104729) % 129) / 64 - 1;
+}
+
+/// What replicas do by themselves: AdamW on Bowl, or plain steps of slope_rate on Slope.
+enum class Inner : std::uint8_t { bowl, slope };
+constexpr double slope_rate = 0.0625;
+
 /// The papers' algorithms once more: whole vectors, all replicas in one process, nothing shared with the
 /// library. AdamW inside, SGD with Nesterov's momentum outside. With eager updates each replica has outer
 /// weights and momentum of its own, driven by its new difference and the others' of before; and beside
 /// them there are those that the late means alone make, which the library calls committed.
 class Reference {
 public:
-  Reference(int ranks, int every, int fragments, Overlap overlap)
-      : ranks_(ranks),
+  Reference(int ranks, int every, int fragments, Overlap overlap, Inner inner = Inner::bowl)
+      : inner_(inner),
+        ranks_(ranks),
         every_(every),
         fragments_(fragments),
         overlap_(overlap),
@@ -223,7 +260,22 @@ private:
   };
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
+  void slope_step(int r) {
+    std::vector<double>& w = replicas_[at(r)].w;
+    for (std::int64_t i = 0; i < n; ++i) {
+      double g = 0;
+      for (int k = 0; k < micro_batches; ++k) {
+        g += slope(static_cast<std::uint64_t>(((taken_ - 1) * ranks_ + r) * micro_batches + k), i) / micro_batches;
+      }
+      w[static_cast<std::size_t>(i)] -= slope_rate * g;
+    }
+  }
+
   void inner_step(int r) {
+    if (inner_ == Inner::slope) {
+      slope_step(r);
+      return;
+    }
     Replica& replica = replicas_[at(r)];
     std::vector<double> g(n, 0);
     double weight = 0;
@@ -325,6 +377,7 @@ private:
     }
   }
 
+  Inner inner_;
   int ranks_;
   int every_;
   int fragments_;
@@ -373,6 +426,48 @@ TEST(DiLoCo, gives_the_known_answer_where_ranks_go_on_before_the_others_have_ans
   follows_the_reference(4, 1, Overlap::eager);
   follows_the_reference(3, 3, Overlap::eager);
   follows_the_reference(1, 1, Overlap::eager);
+}
+
+TEST(DiLoCo, in_bf16_moves_master_weights_as_the_reference_whichever_way_rounds_overlap) {
+  using Rounded = Trainer<optim::DiLoCo<optim::Sgd>, precision::Bf16>;
+  const comm::Communicator world;
+  const run::Source source = [](std::uint64_t first, std::span<const AnyView> inputs) {
+    std::int64_t i = 0;
+    for (Bfloat16& x : inputs[0].as<Bfloat16>().span()) x = Bfloat16(static_cast<float>(slope(first, i++)));
+    return 1.0;
+  };
+  for (const Overlap overlap : {Overlap::none, Overlap::mix, Overlap::eager}) {
+    graph::Graph<device::Host, Bfloat16> model(1);
+    model.loss(model.add("loss", Slope{}, {model.input("x", {Shape{1, n}, Element::bfloat16})}, {"theta"})[0]);
+    auto chosen = options<Rounded>();
+    chosen.learning_rate = {};
+    chosen.learning_rate.schedule = [](std::int64_t) { return slope_rate; };
+    chosen.clip_norm = 0;
+    chosen.optim.every = 4;
+    chosen.optim.fragments = overlap == Overlap::eager ? 1 : 2;
+    chosen.optim.overlap = overlap;
+    chosen.optim.mix = 0.25;
+    Rounded trainer(std::move(model), source, chosen, {}, world);
+    Reference reference(world.size(), 4, chosen.optim.fragments, overlap, Inner::slope);
+    for (int step = 1; step <= 11; ++step) {
+      trainer.step();
+      reference.step();
+      trainer.gather_committed_weights();
+      double largest = 0;
+      for (const auto& range : trainer.state_ranges()) {
+        if (range.name != concat("rank.", world.rank(), ".master")) continue;
+        const auto masters = trainer.state(range);
+        for (std::size_t i = 0; i < masters.size() && range.begin + static_cast<std::int64_t>(i) < n; ++i) {
+          const double expected = reference.own(world.rank())[static_cast<std::size_t>(range.begin) + i];
+          largest = std::max(largest, std::abs(static_cast<double>(masters[i]) - expected));
+        }
+      }
+      // Sixteen roundings to fp32 a step, of numbers below 4; those to bf16 would be 2^15 times as large.
+      EXPECT_LT(largest, step * 16 * 4 * std::ldexp(1.0, -24))
+          << "of any master weight after step " << step << ", overlap " << static_cast<int>(overlap);
+      EXPECT_NE(reference.own(world.rank())[1], 1) << "it stands still";
+    }
+  }
 }
 
 TEST(DiLoCo, of_one_rank_goes_the_same_way_eager_or_blocking) {

@@ -192,6 +192,44 @@ TEST(Overlapping, a_resume_by_another_optimizer_goes_on_from_weights_and_states_
             first_step(static_cast<Zero1*>(nullptr), 4, of_predicted));
 }
 
+TEST(Overlapping, a_resume_with_other_counts_or_gradients_goes_on_from_weights_and_states_alone) {
+  using Predicted = Trainer<optim::DpuPredicted<optim::AdamW>>;
+  using Rounding = Trainer<optim::DpuPredicted<optim::AdamW>, precision::Bf16Gradients<precision::Fp32>>;
+  using Zero1 = Trainer<optim::Zero1<optim::AdamW>>;
+  const comm::Communicator world;
+  const SharedFolder folder("other-counts");
+  const auto make = [&]<class Tested>(Tested*, int phase) {
+    auto options = small_options<Tested>();
+    options.micro_batches = {phase};
+    return Tested(nn::gpt<device::Host, float>(unmasked_config(), 1), by_rank(different_samples, world.size(), phase), options,
+                  {}, world);
+  };
+  {
+    Predicted saved = make(static_cast<Predicted*>(nullptr), 3);
+    saved.step();
+    saved.step();
+    checkpoint::save(saved, folder.path());
+  }
+  const auto is_pending = [&]<class Tested>(Tested* type, int phase) {
+    Tested trainer = make(type, phase);
+    EXPECT_TRUE(checkpoint::resume(trainer, folder.path()));
+    return trainer.pending();
+  };
+  EXPECT_TRUE(is_pending(static_cast<Predicted*>(nullptr), 3)) << "nothing is another, and this no test otherwise";
+  EXPECT_FALSE(is_pending(static_cast<Rounding*>(nullptr), 3)) << "the gradient that was saved is not rounded";
+  for (const int phase : {1, 2, 4}) {
+    EXPECT_FALSE(is_pending(static_cast<Predicted*>(nullptr), phase)) << "3 micro-batches before, now " << phase;
+    const auto first_step = [&]<class Tested>(Tested* type) {
+      Tested trainer = make(type, phase);
+      EXPECT_TRUE(checkpoint::resume(trainer, folder.path()));
+      return outcome_of(trainer, 1);
+    };
+    // It begins with a gradient at the weights as they are.
+    EXPECT_EQ(first_step(static_cast<Predicted*>(nullptr)), first_step(static_cast<Zero1*>(nullptr)))
+        << "3 micro-batches before, now " << phase;
+  }
+}
+
 TEST(Overlapping, an_estimate_of_bytes_is_what_the_counters_show) {
   using Tested = Trainer<optim::Acco<optim::AdamW>>;
   auto options = small_options<Tested>();
