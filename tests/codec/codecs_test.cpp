@@ -115,6 +115,46 @@ TEST(Codecs, refuse_a_message_of_which_any_bit_differs_and_write_nothing) {
   EXPECT_EQ(out, Numbers(10));
 }
 
+/// A checksum of a long message is put together of those of its parts, each of 256 KiB: every part counts, to its end.
+TEST(Codecs, refuse_a_long_message_of_which_a_byte_differs_wherever_it_is) {
+  const auto refuses = [](const auto& format, std::size_t n) {
+    const Message message = encoded(format, normal_numbers(n, 4));
+    const std::size_t part = std::size_t{1} << 18;
+    ASSERT_GT(message.size(), 3 * part) << format.name;
+    std::vector<std::size_t> places{message.size() - 1, message.size() - 2};
+    for (std::size_t begin = 0; begin < message.size(); begin += part) {
+      for (std::size_t at = begin + codec::message_head_bytes - 2;
+           at < begin + codec::message_head_bytes + 2; ++at)
+        places.push_back(at);
+      for (std::uint32_t draw = 0; draw < 5; ++draw)
+        places.push_back(begin + random_bits({7, begin, 0, 0}, draw) % part);
+    }
+    Numbers out(n, 7.0F);
+    Message damaged = message;
+    for (const std::size_t place : places) {
+      const std::size_t at = std::min(place, message.size() - 1);
+      damaged[at] ^= std::byte{16};
+      try {
+        format.decode(damaged, out);
+        ADD_FAILURE() << format.name << " of " << message.size() << " bytes: byte " << at
+                      << " differs, and it is decoded";
+      } catch (const DecodeError& error) {
+        if (at >= codec::message_head_bytes) {
+          EXPECT_THAT(error.what(), testing::HasSubstr("its checksum differs"))
+              << format.name << ", byte " << at;
+        }
+      }
+      damaged[at] = message[at];
+    }
+    EXPECT_EQ(std::count(out.begin(), out.end(), 7.0F), std::ssize(out))
+        << format.name << ": what is refused writes nothing";
+    format.decode(damaged, out);
+  };
+  refuses(codec::Dense{}, 250'000);
+  refuses(codec::Bf16{}, 500'000);
+  refuses(codec::Uniform8{}, 1'000'000);
+}
+
 TEST(Codecs, say_where_there_is_no_room_and_which_members_cannot_be) {
   Message small(10);
   EXPECT_THROW(codec::Blockwise8{}.encode(Numbers(10), small), OptionError);

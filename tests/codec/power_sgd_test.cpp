@@ -17,6 +17,13 @@
 namespace reef::test {
 namespace {
 
+double product(const Numbers& a, const Numbers& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
 double norm_of_difference(const Numbers& a, const Numbers& b) {
   double squares = 0;
   for (std::size_t i = 0; i < a.size(); ++i) squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
@@ -92,8 +99,18 @@ TEST(PowerSgd, takes_the_bytes_that_it_says_of_any_number_of_numbers) {
       EXPECT_EQ(message.size(), format.encoded_bytes(static_cast<std::int64_t>(n)));
       EXPECT_EQ(message.size(), 32 + 4 * kept * (rows + 8)) << n;
       const Numbers back = decoded(format, message, n);
-      EXPECT_LE(norm_of_difference(back, values), norm_of_difference(values, Numbers(n)) + 1e-6);
-      EXPECT_TRUE(rows > kept || norm_of_difference(back, values) < 1e-5) << n;
+      if (rows <= kept) {
+        EXPECT_LT(norm_of_difference(back, values), 1e-5) << n;
+        continue;
+      }
+      // A projection: what is lost is at right angles to what is left, of which there is some. Behind the last of n numbers
+      // it has others, which are not decoded.
+      const double left = product(back, back);
+      EXPECT_GT(left, 1e-3 * product(values, values)) << n << ", rank " << rank;
+      EXPECT_GE(product(back, values), left - 1e-4) << n << ", rank " << rank;
+      if (n % 8 == 0) {
+        EXPECT_NEAR(product(back, values), left, 1e-4) << n << ", rank " << rank;
+      }
     }
   }
 }
@@ -117,11 +134,14 @@ TEST(PowerSgd, loses_nothing_under_error_feedback_which_remembers_for_both) {
     Numbers in_place = state;
     EXPECT_EQ(encoded_after(format, values, in_place, in_place), message);
     EXPECT_EQ(in_place, next);
+    float missing = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      EXPECT_NEAR(back[i] + next[i], values[i] + state[i], 1e-5);
+      missing = std::max(missing, std::abs(back[i] + next[i] - values[i] - state[i]));
       given[i] += static_cast<double>(values[i]);
       received[i] += static_cast<double>(back[i]);
     }
+    ASSERT_LT(missing, 1e-5) << "of a number in step " << step
+                             << ", which was neither sent nor kept";
     state = next;
   }
   for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(received[i] / steps, given[i] / steps, 0.2);

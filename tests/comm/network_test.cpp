@@ -193,6 +193,20 @@ TEST(ShapedLinks, collectives_keep_their_bits_and_travel_as_messages) {
   }
 }
 
+/// Does on all ranks what takes its time on emulated links, until it took none of them more than half as long again as the
+/// links take. A busy machine is late in some tries, a link that is too slow in all.
+template <class F>
+void expect_in_time(F&& took_by_model) {
+  double least = std::numeric_limits<double>::infinity();
+  int tries = 0;
+  for (; tries < 40 && least > 1.5; ++tries) {
+    double ratio = took_by_model();
+    MPI_Allreduce(MPI_IN_PLACE, &ratio, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    least = std::min(least, ratio);
+  }
+  EXPECT_LE(least, 1.5) << "times as long as the links take, in the best of " << tries << " tries";
+}
+
 TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_is_idle) {
   const Communicator world;
   if (world.size() == 1) GTEST_SKIP() << "no link";
@@ -224,7 +238,6 @@ TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_
       const Seconds took = comm::detail::to_seconds(comm::detail::now_ns() - part.front());
       const Seconds model = (i + 1) * static_cast<double>(bytes) / bandwidth + latency;
       EXPECT_GE(took, model) << i;
-      EXPECT_LT(took, model + 5) << i;
     }
     rusage after{};
     getrusage(RUSAGE_SELF, &after);
@@ -235,6 +248,32 @@ TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_
                         seconds(after.ru_stime) - seconds(before.ru_stime);
     EXPECT_LT(busy, 0.35) << "of at least 0.7 s";
   }
+}
+
+TEST(ShapedLinks, messages_that_queue_up_take_no_longer_than_their_link) {
+  const Communicator world;
+  if (world.size() == 1) GTEST_SKIP() << "no link";
+  const Seconds latency = 0.02;
+  const double bandwidth = 10e6;
+  std::array<std::vector<std::int64_t>, 3> data;
+  for (auto& part : data) part.resize(50'000);  // 0.04 s each
+  const double model = 3 * 8 * 50'000 / bandwidth + latency;
+  Progress progress(world, shaped(NetworkShape::uniform(world.size(), latency, bandwidth)));
+  expect_in_time([&] {
+    barrier(progress, "before");
+    if (world.rank() > 1) return 0.0;
+    const std::int64_t begin = comm::detail::now_ns();
+    for (int i = 0; i < 3; ++i) {
+      const std::span part(data[static_cast<std::size_t>(i)]);
+      if (world.rank() == 1) {
+        receive(progress, std::to_string(i), 0, part);
+      } else {
+        part.front() = begin;
+        send(progress, std::to_string(i), 1, std::span<const std::int64_t>(part));
+      }
+    }
+    return comm::detail::to_seconds(comm::detail::now_ns() - data[0].front()) / model;
+  });
 }
 
 TEST(ShapedLinks, what_is_sent_after_a_long_wait_is_seen_in_time) {
@@ -298,21 +337,29 @@ TEST(ShapedLinks, each_ordered_pair_has_its_own_link) {
   // Only the link from 0 to 1 is slow.
   const auto ranks = static_cast<std::size_t>(world.size());
   std::vector<Seconds> latency(ranks * ranks, 0.0);
-  latency[1] = 0.3;
+  latency[1] = 0.1;
   Progress progress(
       world, shaped(NetworkShape(world.size(), latency, std::vector<double>(ranks * ranks, 1e9))));
-  std::vector<std::int64_t> there(10, comm::detail::now_ns());
-  std::vector<std::int64_t> back(10);
-  if (world.rank() == 0) {
-    send(progress, "there", 1, std::span(there));
-    receive(progress, "back", 1, std::span(back));
-  } else if (world.rank() == 1) {
-    receive(progress, "there", 0, std::span(back));
-    const std::int64_t now = comm::detail::now_ns();
-    EXPECT_GE(comm::detail::to_seconds(now - back.front()), 0.3);
-    there.assign(10, now);
-    send(progress, "back", 0, std::span(there));
-  }
+  std::vector<std::int64_t> sent(10);
+  std::vector<std::int64_t> received(10);
+  const auto took = [&] {
+    return comm::detail::to_seconds(comm::detail::now_ns() - received.front());
+  };
+  expect_in_time([&] {
+    if (world.rank() == 0) {
+      sent.front() = comm::detail::now_ns();
+      send(progress, "there", 1, std::span(sent));
+      receive(progress, "back", 1, std::span(received));
+      return took() / 0.05;  // by the slow link 2
+    }
+    if (world.rank() > 1) return 0.0;
+    receive(progress, "there", 0, std::span(received));
+    const Seconds there = took();
+    EXPECT_GE(there, 0.1);
+    sent.front() = comm::detail::now_ns();
+    send(progress, "back", 0, std::span(sent));
+    return there / 0.1;
+  });
 }
 
 TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
@@ -320,7 +367,7 @@ TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
   if (world.size() == 1) GTEST_SKIP() << "no link";
   const auto ranks = static_cast<std::size_t>(world.size());
   const double rate = 10e6;
-  const Bytes bytes = 2'000'000;  // 0.2 s each
+  const Bytes bytes = 500'000;  // 0.05 s each
   const std::vector<double> each(ranks, rate);
   Progress progress(world,
                     shaped(NetworkShape::uniform(world.size(), 0, rate).with_uplinks(each, each)));
@@ -328,10 +375,17 @@ TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
     return comm::detail::to_seconds(comm::detail::now_ns() - begin);
   };
   const double one = static_cast<double>(bytes) / rate;
+  const double all = (world.size() - 1) * one;
   std::vector<std::vector<std::int64_t>> data(
-      ranks, std::vector<std::int64_t>(bytes / sizeof(std::int64_t), comm::detail::now_ns()));
-  // From rank 0 to all others.
-  if (world.rank() == 0) {
+      ranks, std::vector<std::int64_t>(bytes / sizeof(std::int64_t)));
+  const auto from_rank_0_to_all_others = [&] {
+    barrier(progress, "before");
+    if (world.rank() != 0) {
+      receive(progress, "to " + std::to_string(world.rank()), 0, std::span(data[0]));
+      const Seconds seconds = took(data[0].front());
+      EXPECT_GE(seconds, one);
+      return seconds / all;
+    }
     std::vector<std::unique_ptr<SendTask>> sends;
     for (int peer = 1; peer < world.size(); ++peer) {
       const std::string name = "to " + std::to_string(peer);
@@ -342,17 +396,18 @@ TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
     }
     const std::int64_t begin = data[1].front();
     progress.wait_all();
-    EXPECT_GE(took(begin), (world.size() - 1) * one);
-  } else {
-    receive(progress, "to " + std::to_string(world.rank()), 0, std::span(data[0]));
-    EXPECT_GE(took(data[0].front()), one);
-  }
-  barrier(progress, "again");
-  // From all others to rank 0.
-  if (world.rank() != 0) {
-    data[0].front() = comm::detail::now_ns();
-    send(progress, "from " + std::to_string(world.rank()), 0, std::span(data[0]));
-  } else {
+    const Seconds seconds = took(begin);
+    EXPECT_GE(seconds, all);
+    return seconds / all;
+  };
+  expect_in_time(from_rank_0_to_all_others);
+  const auto from_all_others_to_rank_0 = [&] {
+    barrier(progress, "before");
+    if (world.rank() != 0) {
+      data[0].front() = comm::detail::now_ns();
+      send(progress, "from " + std::to_string(world.rank()), 0, std::span(data[0]));
+      return 0.0;
+    }
     std::vector<std::unique_ptr<ReceiveTask>> receives;
     for (int peer = 1; peer < world.size(); ++peer) {
       const std::string name = "from " + std::to_string(peer);
@@ -365,8 +420,11 @@ TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
     for (int peer = 1; peer < world.size(); ++peer) {
       first = std::min(first, data[static_cast<std::size_t>(peer)].front());
     }
-    EXPECT_GE(took(first), (world.size() - 1) * one);
-  }
+    const Seconds seconds = took(first);
+    EXPECT_GE(seconds, all);
+    return seconds / all;
+  };
+  expect_in_time(from_all_others_to_rank_0);
 }
 
 TEST(ShapedLinks, a_network_for_fewer_ranks_is_refused) {

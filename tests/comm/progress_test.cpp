@@ -1,8 +1,10 @@
 #include <reef/comm/progress.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -123,6 +125,43 @@ TEST_P(ProgressThread, a_task_that_is_told_starts_when_it_is_woken) {
     progress.wait(task);
   }
   EXPECT_EQ(data[0], static_cast<float>(std::pow(world.size(), rounds)));
+}
+
+/// Not woken it naps for 4 ms, never less: looks that are closer together are those of a wake(). On a busy machine not each
+/// wake is answered so soon, but one of thousands is.
+TEST_P(ProgressThread, looks_when_it_is_woken_and_not_when_its_nap_is_over) {
+  ProgressOptions options = patient(GetParam());
+  options.heartbeat = 10;  // which ends naps, too
+  Progress progress(world, options);
+  std::vector<float> data(100, 1);
+  AllReduceTask<float> task("told", std::span(data), world.size());
+  std::atomic<bool> open{false};
+  std::atomic<std::int64_t> looked{0};
+  const auto ready = [&] {
+    looked = comm::detail::now_ns();
+    return open.load();
+  };
+  progress.submit(progress.queue("q"), task, ready, {}, Readiness::told);
+  const auto look_behind = [&](std::int64_t before) {
+    while (looked == before) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return looked.load();
+  };
+  std::int64_t last = look_behind(0);
+  std::int64_t closest = comm::detail::never_ns;
+  int wakes = 0;
+  const std::int64_t begin = comm::detail::now_ns();
+  while (closest > comm::detail::to_ns(2e-3) && last - begin < comm::detail::to_ns(10)) {
+    progress.wake();
+    ++wakes;
+    const std::int64_t next = look_behind(last);
+    closest = std::min(closest, next - last);
+    last = next;
+  }
+  EXPECT_LT(closest, comm::detail::to_ns(2e-3))
+      << "ns from one look to the next, the least of " << wakes << " that followed a wake()";
+  open = true;
+  progress.wake();
+  progress.wait(task);
 }
 
 #if defined(__GLIBC__)

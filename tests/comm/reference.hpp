@@ -1,16 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <map>
-#include <span>
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include <reef/comm/message.hpp>
+
+#include "../support/same_bits.hpp"
 
 // Inputs of which every rank knows all, and sums that depend on their order.
 
@@ -51,18 +49,6 @@ std::vector<T> sum_of_ranks(int ranks, std::int64_t n, std::uint64_t salt = 0) {
     for (int rank = 1; rank < ranks; ++rank) sum += input_of<T>(rank, i, salt);
     return sum;
   });
-}
-
-/// Equal bit for bit: NaN equals itself, 0 and -0 differ.
-template <class T>
-bool same_bits(std::span<const T> a, std::span<const T> b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return same_bits(std::span<const T>(a), std::span<const T>(b));
 }
 
 }  // namespace reef::test

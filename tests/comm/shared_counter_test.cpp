@@ -265,7 +265,13 @@ TEST(SharedCounter, a_state_that_no_counter_was_in_is_refused) {
   EXPECT_THROW(counter.reset({10, {5, 4}}), OptionError);
   EXPECT_THROW(counter.reset({10, {4, 10}}), OptionError);
   EXPECT_EQ(counter.state(), (CounterState{7, {}}));
-  if (world.size() == 1) return;
+}
+
+TEST(SharedCounter, a_state_that_ranks_do_not_agree_on_is_refused) {
+  const Communicator world;
+  if (world.size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  Progress progress(world);
+  SharedCounter counter(progress, name, {.next = 7});
   const bool odd = world.rank() == world.size() - 1;
   EXPECT_THROW(counter.reset({odd ? 11U : 10U, {}}), OptionError);
   EXPECT_THROW(counter.reset({10, {odd ? 2U : 3U}}), OptionError);

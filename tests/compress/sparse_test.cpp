@@ -32,6 +32,7 @@
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "../support/same_bits.hpp"
 #include "../support/small_gpt.hpp"
 
 namespace reef::test {
@@ -101,7 +102,7 @@ std::vector<float> residual_of(TrainerType& trainer) {
 void expect_equal_on_all_ranks(const std::vector<float>& values) {
   std::vector<float> first = values;
   MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
-  EXPECT_TRUE(values == first) << "rank " << world_rank() << " has drifted";
+  EXPECT_TRUE(same_bits(values, first)) << "rank " << world_rank() << " has drifted";
 }
 
 /// A run: outer weights, then this rank's own, after each step.
@@ -251,7 +252,7 @@ void follows_the_equations(typename TrainerType::Options options, const Codec& c
     const std::vector<double> expected = reference.step(before, own_weights(twin), options.optim.outer_learning_rate);
     const std::vector<float> outer = outer_weights(trainer);
     expect_equal_on_all_ranks(outer);
-    EXPECT_TRUE(outer == own_weights(trainer)) << "each rank goes on at the outer weights";
+    EXPECT_TRUE(same_bits(outer, own_weights(trainer))) << "each rank goes on at the outer weights";
     EXPECT_FALSE(outer == before);
     double largest = 0;
     for (std::size_t i = 0; i < outer.size(); ++i) {
@@ -259,7 +260,8 @@ void follows_the_equations(typename TrainerType::Options options, const Codec& c
     }
     EXPECT_LT(largest, 1e-6) << "round " << round;
     if (world_size() > 1) {
-      EXPECT_TRUE(residual_of(trainer) == reference.residual(world_rank())) << "round " << round;
+      EXPECT_TRUE(same_bits(residual_of(trainer), reference.residual(world_rank())))
+          << "round " << round;
     }
     trainer.gather_committed_weights();
     for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
@@ -316,7 +318,7 @@ TEST(DeMo, leaves_what_is_of_no_parameter_as_it_is) {
   for (int step = 0; step < 3; ++step) trainer.step();
   std::vector<float> theta = outer_weights(trainer);
   std::vector<float> own = own_weights(trainer);
-  EXPECT_TRUE(theta == own);
+  EXPECT_TRUE(same_bits(theta, own));
   const run::StepPlan& plan = trainer.plan();
   std::int64_t padding = plan.layout.parameter_elements;
   for (std::size_t p = 0; p < plan.layout.parameters.size(); ++p) {
@@ -352,7 +354,7 @@ TEST(SparseLoCo, has_with_a_codec_that_loses_nothing_the_bits_of_a_mean_of_diffe
     for (std::size_t r = 1; r < all.size() / own.size(); ++r) sum += theta[i] - all[r * own.size() + i];
     optim::Sgd::update(expected[i], static_cast<float*>(nullptr), sum / static_cast<float>(world.size()), rate);
   }
-  EXPECT_TRUE(outer_weights(trainer) == expected);
+  EXPECT_TRUE(same_bits(outer_weights(trainer), expected));
   auto dense = small_trainer<Plain>(sparse_options<Plain>(), world);
   for (int step = 0; step < 2; ++step) dense.step();
   dense.gather_committed_weights();
@@ -373,7 +375,7 @@ TEST(SparseLoCo, gives_the_same_bits_by_any_transport_in_any_buckets_behind_a_li
     const auto expect_same = [&](const char* what, const auto& change) {
       auto other = options;
       change(other);
-      EXPECT_TRUE(trained<Sparse>(other) == first) << what;
+      EXPECT_TRUE(same_bits(trained<Sparse>(other), first)) << what;
     };
     expect_same("again", [](auto&) {});
     expect_same("messages", [](auto& o) { o.communication.transport = comm::Transport::messages; });
@@ -405,14 +407,14 @@ TEST(SparseLoCo, goes_on_from_a_checkpoint_with_the_bits_of_the_undisturbed_run)
     ASSERT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
     for (std::size_t step = 3; step < 6; ++step) {
       trainer.step();
-      EXPECT_TRUE(outer_weights(trainer) == whole[2 * step]) << step;
-      EXPECT_TRUE(own_weights(trainer) == whole[2 * step + 1]) << step;
+      EXPECT_TRUE(same_bits(outer_weights(trainer), whole[2 * step])) << step;
+      EXPECT_TRUE(same_bits(own_weights(trainer), whole[2 * step + 1])) << step;
     }
     if (world.size() == 1) continue;
     const comm::Communicator self(MPI_COMM_SELF);
     auto alone = small_trainer<Sparse>(options, self);
     ASSERT_TRUE(checkpoint::resume(alone, folder.path()).has_value());
-    EXPECT_TRUE(outer_weights(alone) == whole[4]);
+    EXPECT_TRUE(same_bits(outer_weights(alone), whole[4]));
     EXPECT_TRUE(residual_of(alone).empty());
     MPI_Barrier(MPI_COMM_WORLD);
   }

@@ -20,6 +20,7 @@
 
 #include "../support/overlapping_trainers.hpp"
 #include "../support/rank_source.hpp"
+#include "../support/same_bits.hpp"
 #include "../support/temporary_folder.hpp"
 
 namespace reef::test {
@@ -126,14 +127,18 @@ void expect_bits_of_fixed_counts(const run::Topology& topology, const std::strin
     outcome.weights = one.weights;
     EXPECT_EQ(extra_of(trainer), extra);
   }
-  EXPECT_EQ(outcome, expected);
+  EXPECT_TRUE(same_bits(outcome, expected));
 }
 
 TEST(AdaptivePipeline, counts_that_are_given_have_the_bits_of_fixed_ones) {
   for (const run::Topology& topology : topologies()) {
     for (const char* const schedule : {"1f1b", "gpipe", "zb-h1"}) expect_bits_of_fixed_counts(topology, schedule);
   }
-  if (world_size() % 2 != 0) return;
+}
+
+TEST(AdaptivePipeline,
+     counts_that_are_given_have_the_bits_of_fixed_ones_in_orders_of_several_chunks) {
+  if (world_size() % 2 != 0) GTEST_SKIP() << "two stages";
   const run::Topology two(world_size() / 2, 2);
   for (const char* const schedule : {"interleaved", "interleaved-zb", "looped-bfs", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v", "searched"}) {
     expect_bits_of_fixed_counts(two, schedule);
@@ -190,7 +195,7 @@ TEST(AdaptivePipeline, has_the_bits_of_one_stage) {
     auto options = small_options<Alone>();
     options.micro_batches = {unit};
     options.accumulation = Accumulation::adaptive();
-    EXPECT_EQ(spread, trained(Alone(model(), source, options, {}, stage)));
+    EXPECT_TRUE(same_bits(spread, trained(Alone(model(), source, options, {}, stage))));
   }
 }
 
@@ -222,11 +227,30 @@ TEST(AdaptivePipeline, a_phase_takes_units_until_all_stages_have_communicated) {
       replayed.norms.push_back(result.gradient_norm);
     }
     replayed.weights = outcome_of(again, 0).weights;
-    EXPECT_EQ(replayed, outcome);
+    EXPECT_TRUE(same_bits(replayed, outcome));
   }
 }
 
-TEST(AdaptivePipeline, a_bound_is_kept) {
+TEST(AdaptivePipeline, a_bound_is_of_the_first_micro_batches_too) {
+  for (const run::Topology& topology : topologies()) {
+    for (const int cap : {2 * unit, 2 * unit + 1, 5 * unit, 6 * unit - 1}) {
+      SCOPED_TRACE(concat(topology.replicas, " x ", topology.stages, ", at most ", cap));
+      const auto options = options_of(topology, "1f1b", Accumulation::capped(cap));
+      int loops = 0;
+      for (const schedule::Program& program :
+           Piped::programs(nn::gpt<device::Host, float>(config(), 1), options, world_size())) {
+        for (const schedule::Repeat& loop : program.repeats) {
+          EXPECT_EQ(loop.max, (cap - unit) / unit) << "rank " << program.rank;
+          ++loops;
+        }
+      }
+      EXPECT_EQ(loops, phases * world_size()) << "one in each phase, on each rank";
+    }
+  }
+}
+
+TEST(AdaptivePipeline, a_bound_is_kept_where_a_phase_would_take_more) {
+  if (topologies().front().replicas == 1) GTEST_SKIP() << "nobody waits for another replica";
   for (const run::Topology& topology : topologies()) {
     if (topology.replicas == 1) continue;
     auto trainer = trainer_of(slow_network(options_of(topology, "1f1b", Accumulation::capped(2 * unit + 1))), different_samples);
@@ -319,7 +343,7 @@ TEST(AdaptivePipeline, a_resume_goes_on_with_what_was_pending) {
   auto resumed = trainer_of(options_of(topology, "1f1b"), different_samples);
   ASSERT_TRUE(checkpoint::resume(resumed, folder.path()));
   EXPECT_TRUE(resumed.pending());
-  EXPECT_EQ(step(resumed, 1), expected);
+  EXPECT_TRUE(same_bits(step(resumed, 1), expected));
 }
 
 TEST(AdaptivePipeline, names_what_is_not_finite_in_whichever_unit_it_is) {

@@ -94,11 +94,14 @@ TEST(Single, runs_every_segment_of_every_micro_batch_once_forward_before_backwar
 TEST(Single, overwrites_gradients_in_the_first_micro_batch_of_a_fold_and_adds_in_the_others) {
   const graph::Dag dag = chain_dag(3, 100);
   const run::StepPlan plan = plan_of(dag, 1, {2, 3}, 2);
+  int backwards = 0;
   for (const Instruction& i : program_of<AdamDdp>(plan, 0).round) {
-    if (i.kind != "Backward" || i.index != 0) continue;
+    if (i.kind != run::kinds::backward || i.index != 0) continue;
+    ++backwards;
     const bool first = i.micro_batch == 0 || i.micro_batch == 2;
     EXPECT_EQ(i.accumulates.empty(), first) << i.text();
   }
+  EXPECT_EQ(backwards, 2 + 3) << "one for each micro-batch";
 }
 
 TEST(Single, programs_of_all_ranks_are_proved_together) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <queue>
 #include <random>
 #include <string>
@@ -22,6 +23,23 @@
 #include <reef/plan/router.hpp>
 
 namespace reef::plan {
+
+// What GoogleTest prints of them.
+void PrintTo(const RouteHop& hop, std::ostream* out) {
+  *out << hop.name << " [" << hop.start << ", " << hop.end << ")";
+}
+void PrintTo(const Route& route, std::ostream* out) {
+  if (!route.feasible) {
+    *out << "no route, since " << route.why;
+    return;
+  }
+  *out << "a route of " << route.cost << " s (" << route.picoseconds << " ps):";
+  for (const RouteHop& hop : route.path) {
+    *out << " ";
+    PrintTo(hop, out);
+  }
+}
+
 namespace {
 
 using Servers = std::map<std::string, RouteServer>;

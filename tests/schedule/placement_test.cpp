@@ -230,7 +230,15 @@ TEST(Placement, what_each_iteration_of_a_loop_reads_keeps_its_bytes_to_the_end_o
   w.writes("C", Lane::compute, inside);
   w.writes("D", Lane::compute, also_inside);
   const auto shared = [&](StorageId a, StorageId b) {
-    return schedule::overlap(w.program, schedule::place(w.program), a, b);
+    const Placement placement = schedule::place(w.program);
+    const bool overlap = schedule::overlap(w.program, placement, a, b);
+    auto result = overlap ? testing::AssertionSuccess() : testing::AssertionFailure();
+    for (const StorageId each : {a, b}) {
+      const schedule::Storage& storage = w.program.storages[each];
+      result << "'" << storage.name << "' has " << storage.bytes << " bytes from "
+             << placement.offset[each] << " on; ";
+    }
+    return result;
   };
   EXPECT_TRUE(shared(before, inside));
   w.repeat_from(1, 0);

@@ -26,6 +26,10 @@ std::string refusal(const std::vector<Program>& programs, const schedule::Limits
 }
 
 void expect_words(const std::string& text, const std::vector<std::string>& words) {
+  if (text.empty()) {
+    ADD_FAILURE() << "nothing was refused, where \"" << words.front() << "\" was expected";
+    return;
+  }
   for (const std::string& word : words) {
     EXPECT_NE(text.find(word), std::string::npos) << "no \"" << word << "\" in: " << text;
   }

@@ -2,17 +2,20 @@
 //
 // Rank 0 prints as GoogleTest does; the other ranks print their failures only, each line with the
 // rank before it. After every test the ranks compare: a test that failed on one rank fails on all,
-// so that the exit status does not depend on whose it is.
+// so that the exit status does not depend on whose it is, and the others say which ranks those are and
+// what the first of them has to say.
 //
 // MPI is initialised with MPI_THREAD_MULTIPLE, or with the level that REEF_TEST_THREAD_LEVEL names
 // (single, funneled, serialized, multiple).
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -59,7 +62,36 @@ class Agreement : public testing::EmptyTestEventListener {
       if (done != 0) break;
       std::this_thread::sleep_for(std::chrono::microseconds(naps < 20 ? 50 : 1000));
     }
-    if (any != 0 && failed == 0) ADD_FAILURE() << "this test failed on another rank.";
+    if (any == 0) return;
+    const std::string others = failures_of_others(info);
+    if (failed == 0) ADD_FAILURE() << "this test failed on another rank: " << others;
+  }
+
+  /// All ranks call it. "rank 1 and rank 2. Rank 1: x_test.cpp:7: ...", the first failure of the first of them.
+  static std::string failures_of_others(const testing::TestInfo& info) {
+    constexpr std::size_t room = 1000;
+    std::array<char, room> mine{};
+    for (int i = 0; i < info.result()->total_part_count() && mine[0] == 0; ++i) {
+      const testing::TestPartResult& part = info.result()->GetTestPartResult(i);
+      if (!part.failed()) continue;
+      std::snprintf(mine.data(), room, "%s:%d: %s",
+                    part.file_name() != nullptr ? part.file_name() : "?", part.line_number(),
+                    part.message());
+    }
+    int ranks = 1;
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    std::vector<char> all(room * static_cast<std::size_t>(ranks));
+    PMPI_Allgather(mine.data(), static_cast<int>(room), MPI_CHAR, all.data(),
+                   static_cast<int>(room), MPI_CHAR, MPI_COMM_WORLD);
+    std::string names;
+    std::string first;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string text(&all[room * static_cast<std::size_t>(rank)]);
+      if (text.empty()) continue;
+      if (first.empty()) first = ". Rank " + std::to_string(rank) + ": " + text;
+      names += (names.empty() ? "rank " : ", rank ") + std::to_string(rank);
+    }
+    return names + first;
   }
 };
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <mpi.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <reef/graph/estimate.hpp>
@@ -43,6 +45,23 @@ TEST(Paced, a_step_takes_what_the_profile_says_and_has_its_bits) {
   const auto programs = PacedTrainer::programs(model, options, world.size());
   EXPECT_NEAR(schedule::simulate(programs, schedule::World::uniform(world.size(), run::machine_of(*options.profile), {}), 3).step,
               step, 0.01 * step);
+}
+
+/// A busy machine is late in some steps; a device that is paced wrongly is in all.
+TEST(Paced, a_step_takes_no_longer_than_the_profile_says) {
+  constexpr Seconds step = 0.1;
+  const comm::Communicator world;
+  PacedTrainer::Options options = options_of_device(small_config(), step);
+  options.paced = true;
+  PacedTrainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+  Seconds quickest = 1e9;
+  int steps = 0;
+  for (; steps < 40 && quickest > 1.5 * step; ++steps) {
+    Seconds took = trainer.step().seconds;
+    MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    quickest = std::min(quickest, took);
+  }
+  EXPECT_LE(quickest, 1.5 * step) << "seconds, the least of " << steps << " steps";
 }
 
 TEST(Paced, needs_a_profile) {
