@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +62,8 @@ TEST(CheckpointState, is_taken_in_any_parts_and_refused_where_an_element_is_miss
   const io::Manifest good = io::read_manifest(place);
   std::size_t shard = 0;
   while (good.shards.at(shard).file != "optimizer-0.safetensors") ++shard;
-  const std::vector<io::StoredTensor> tensors = io::CheckedShard(place, good.shards[shard]).file().tensors();
+  const io::CheckedShard saved(place, good.shards[shard]);
+  const std::span<const io::StoredTensor> tensors = saved.file().tensors();
   ASSERT_FALSE(tensors.empty());
 
   struct Case {
@@ -78,7 +80,7 @@ TEST(CheckpointState, is_taken_in_any_parts_and_refused_where_an_element_is_miss
           Case{"without its first element", {{1, n}}, false},
           Case{"without one in the middle", {{0, 2}, {3, n}}, false},
           Case{"with its last element twice", {{0, n}, {n - 1, n}}, false},
-          Case{"with its first element twice", {{0, 1}, {0, n}}, false},
+          Case{"with its second element twice", {{0, 2}, {1, n}}, false},
           Case{"nowhere", {}, false}}) {
       SCOPED_TRACE(tensors[number].name + " " + what);
       MPI_Barrier(MPI_COMM_WORLD);
