@@ -1,4 +1,4 @@
-# Install rules: headers, the compiled libraries if they were built by then (ReefCompiled.cmake), package config, version file, reef.pc, licence. The programs have theirs where they
+# Install rules: headers, the compiled libraries if they were built by then (ReefCompiled.cmake), package config, version file, licence. ReefPkgConfig.cmake has those of pkg-config. The programs have theirs where they
 # are declared (reef_program). The build folder is a package as well: -Dreef_DIR=build/release.
 
 include(CMakePackageConfigHelpers)
@@ -23,12 +23,5 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/cmake/ReefDependencies.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/ReefPrecompile.cmake"
   DESTINATION "${reef_package_dir}")
-
-# pkg-config finds its own prefix from where reef.pc lies, so an installed tree can be moved.
-file(RELATIVE_PATH reef_pc_prefix
-  "/${CMAKE_INSTALL_DATADIR}/pkgconfig" "/")
-string(REGEX REPLACE "/$" "" reef_pc_prefix "${reef_pc_prefix}")
-configure_file(cmake/reef.pc.in "${PROJECT_BINARY_DIR}/reef.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/reef.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
 
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include <reef/comm/progress.hpp>
+#include <reef/core/config.hpp>
 #include <reef/core/error.hpp>
 
 namespace reef::inline v0::comm {
@@ -16,7 +17,7 @@ namespace reef::inline v0::comm {
 namespace detail {
 
 /// What the handler of signals knows. All that it touches is lock-free.
-struct Signalled {
+struct REEF_OF_THE_PROCESS Signalled {
   static inline constexpr std::array<int, 4> numbers{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   static inline std::atomic<int> first{0};
   /// When the first one came from anybody, and from the process that started this one; 0: none has.

@@ -19,6 +19,14 @@
 #define REEF_ALWAYS_INLINE inline
 #endif
 
+/// Marks a variable, or the class of some, of which a process has one, also where several libraries in it have Reef
+/// inside and hide what they have (-fvisibility=hidden).
+#if defined(__GNUC__)
+#define REEF_OF_THE_PROCESS __attribute__((visibility("default")))
+#else
+#define REEF_OF_THE_PROCESS
+#endif
+
 /// Kernels, and functions that return pointers to kernels, stay inside the shared object that
 /// compiled them: two libraries that embed these headers must not share one.
 #if defined(__GNUC__)

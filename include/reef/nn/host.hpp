@@ -9,6 +9,7 @@
 #include <reef/nn/host/gemm.hpp>
 #include <reef/nn/host/layer_norm.hpp>
 #include <reef/nn/host/linear.hpp>
+#include <reef/nn/host/products.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef::inline v0::nn {

@@ -198,7 +198,7 @@ struct StepBuilder {
   /// when it is first asked for.
   template <class State>
   [[nodiscard]] State& scratch() {
-    static const char key = 0;
+    static char key = 0;  // not const: a linker may give constants that are equal one address
     std::shared_ptr<void>& state = scratch_[&key];
     if (!state) state = std::make_shared<State>();
     return *static_cast<State*>(state.get());

@@ -2,7 +2,7 @@
 
 #include <mpi.h>
 
-#include <reef/core/language.hpp>
+#include <reef/core/config.hpp>
 #include <reef/core/units.hpp>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace reef::inline v0::comm::detail {
 
 /// How long a rank waits at start-up for one that gives no sign of life yet; 0: for ever. See
 /// Environment.
-inline std::atomic<Seconds> start_deadline{600};
+REEF_OF_THE_PROCESS inline std::atomic<Seconds> start_deadline{600};
 
 inline constexpr const char* fix_of_waiting =
     "look at what the other ranks print; if they only need longer, a longer deadline "
@@ -44,7 +44,7 @@ private:
 
 /// A duplicate of MPI_COMM_WORLD that only meet() sends over, so that no receive of the program's own takes its
 /// messages. Made by the Environment that starts MPI; null elsewhere.
-inline MPI_Comm meeting_place = MPI_COMM_NULL;
+REEF_OF_THE_PROCESS inline MPI_Comm meeting_place = MPI_COMM_NULL;
 
 /// The ranks of `comm` by their numbers in the meeting place; none where it is not there, or one of them is not in
 /// it.

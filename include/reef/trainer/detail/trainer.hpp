@@ -10,12 +10,14 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/hash.hpp>
+#include <reef/nn/host/products.hpp>
 #include <reef/schedule/hash.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -80,6 +82,9 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
       {"precision", concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
   require_alike("options", mine,
                 "start every rank with the same options and data, on machines of one kind.");
+  if constexpr (nn::host::lacks_blas && Device::on_host && std::is_same_v<Sum, float>) {
+    if (rank() == 0) nn::host::tell_that_blas_lacks(model_.dag());
+  }
   plan_step();
   variants_ = std::vector<LoadedProgram>(static_cast<std::size_t>(variants(plan_)) - 1);
   std::vector<const schedule::Placement*> placements;

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <reef/core/inline.hpp>
+#include <reef/graph/dag.hpp>
+
+namespace reef::inline v0::nn::host {
+
+/// True where this unit multiplies matrices of floats by Reef's own loops because its compiler was told of no BLAS
+/// (REEF_HAS_DNNL or REEF_HAS_CBLAS), and not because that is wanted (REEF_PORTABLE_PRODUCTS).
+#if defined(REEF_HAS_DNNL) || defined(REEF_HAS_CBLAS) || defined(REEF_PORTABLE_PRODUCTS)
+constexpr bool lacks_blas = false;
+#else
+constexpr bool lacks_blas = true;
+#endif
+
+/// Says on standard error, once in a process, that products lack a BLAS and how to give them one. Says nothing of a
+/// model that has no Linear. Any thread.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// if (nn::host::lacks_blas) nn::host::tell_that_blas_lacks(dag);
+/// \endcode
+void tell_that_blas_lacks(const graph::Dag& dag);
+
+}  // namespace reef::inline v0::nn::host
+
+#ifndef REEF_COMPILED
+#include <reef/nn/host/products.ipp>
+#endif
