@@ -37,7 +37,8 @@ struct BalancePlan {
   Throughput bound = 0;            ///< no placement of these servers serves more
 
   /// What one server is to do, or nothing.
-  [[nodiscard]] const BalanceMove* find(std::string_view id) const;
+  [[nodiscard]] const BalanceMove* find(std::string_view id) const&;
+  void find(std::string_view) const&& = delete;
 
   friend bool operator==(const BalancePlan&, const BalancePlan&) = default;
 };
