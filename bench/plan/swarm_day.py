@@ -13,7 +13,8 @@ of 70 blocks, of which from 20 to 105 are there by a cosine, drawn by a seed and
     published   that, and once a minute each decides by the published rule at p = 20 %
     code        as that, with the public code's 0.75 and its guard
     ours        reef::plan::balance, once a minute for all
-    bound       of every minute: sum of throughput * room / 70, more than any placement serves
+    bound       of every minute: reef::plan::throughput_bound, the linear relaxation of contiguous placement, more than any placement
+                serves; with rooms as here it is the sum of throughput * room / 70 in each
     found       of every tenth minute: the best of 60 restarts that climb by best responses, of which the best six climb further by
                 plans without a price, and of all that any rule had there
 

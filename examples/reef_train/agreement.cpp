@@ -97,7 +97,8 @@ Alike alike_of_files(const std::string& name, const std::string& given,
       return {name, given, given + (fs::exists(file, ignored) ? "" : ", which is not there")};
     }
     if (fs::file_size(file, ignored) > 0) {
-      crc = reef::io::crc32c(reef::io::MappedFile(file).bytes(), crc);
+      const reef::io::MappedFile mapped(file);
+      crc = reef::io::crc32c(mapped.bytes(), crc);
     }
   }
   return {name, reef::concat("checksum ", crc), reef::concat(given, " (checksum ", crc, ")")};

@@ -88,8 +88,8 @@ TEST_F(Corpus, refuses_what_is_no_text_and_says_what_it_is) {
     EXPECT_NE(said.find(why), std::string::npos) << said;
     EXPECT_NE(said.find("x'"), std::string::npos) << said;
     EXPECT_NE(said.find("\n  fix: "), std::string::npos) << said;
-    EXPECT_EQ(data::Corpus({write("x", bytes)}, data::Corpus::Contents::bytes).training().size(),
-              bytes.size() - bytes.size() / 10);
+    const data::Corpus corpus({write("x", bytes)}, data::Corpus::Contents::bytes);
+    EXPECT_EQ(corpus.training().size(), bytes.size() - bytes.size() / 10);
   };
   refused(
       "\x7f"
@@ -118,7 +118,8 @@ TEST_F(Corpus, refuses_what_is_no_text_and_says_what_it_is) {
 TEST_F(Corpus, takes_text_of_any_language_and_with_some_odd_bytes) {
   const auto taken = [&](std::string text) {
     for (const std::string once = text; text.size() < 10'000;) text += once;
-    EXPECT_EQ(data::Corpus({write("x", text)}).training().size(), text.size() - text.size() / 10);
+    const data::Corpus corpus({write("x", text)});
+    EXPECT_EQ(corpus.training().size(), text.size() - text.size() / 10);
   };
   taken("\xf0\x9f\x90\xa0\xf0\x9f\xa6\x80 emoji\n");
   taken("\xe4\xb8\xad\xe6\x96\x87\xe6\x96\x87\xe6\x9c\xac");
@@ -135,10 +136,8 @@ TEST_F(Corpus, takes_text_of_any_language_and_with_some_odd_bytes) {
       "are" +
       std::string(1, '\0'));
   taken("PAR1 is how a text may begin, or RIFF, or BZh91\n");
-  EXPECT_EQ(data::Corpus({write("x", "x" + std::string(1, '\0') + std::string(28, 'y'))})
-                .training()
-                .size(),
-            27U);
+  const data::Corpus corpus({write("x", "x" + std::string(1, '\0') + std::string(28, 'y'))});
+  EXPECT_EQ(corpus.training().size(), 27U);
 }
 
 TEST_F(Corpus, a_changed_byte_changes_the_fingerprint) {

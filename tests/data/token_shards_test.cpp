@@ -64,6 +64,10 @@ protected:
       return error.what();
     }
   }
+  static std::vector<std::int32_t> tokens_of(const fs::path& path) {
+    const data::TokenFile file(path);
+    return all_of(file.tokens());
+  }
   std::string refusal(const std::string& bytes) {
     return message<DecodeError>([&] { const data::TokenFile file(write("bad.bin", bytes)); });
   }
@@ -74,11 +78,11 @@ protected:
 TEST_F(TokenFiles, are_read_in_all_three_formats) {
   const std::vector<std::uint16_t> shorts{1, 50256, 65535};
   const std::vector<std::uint32_t> words{128'000, 7};
-  EXPECT_EQ(all_of(data::TokenFile(write("a", shard(20240520, 1, 3, shorts))).tokens()),
+  EXPECT_EQ(tokens_of(write("a", shard(20240520, 1, 3, shorts))),
             (std::vector<std::int32_t>{1, 50256, 65535}));
-  EXPECT_EQ(all_of(data::TokenFile(write("b", shard(20240801, 7, 2, words))).tokens()),
+  EXPECT_EQ(tokens_of(write("b", shard(20240801, 7, 2, words))),
             (std::vector<std::int32_t>{128'000, 7}));
-  EXPECT_EQ(all_of(data::TokenFile(write("c", bytes_of(shorts))).tokens()),
+  EXPECT_EQ(tokens_of(write("c", bytes_of(shorts))),
             (std::vector<std::int32_t>{1, 50256, 65535}));
   EXPECT_EQ(data::TokenFile(write("d", bytes_of(std::vector<std::uint16_t>{9}))).size(), 1U);
 }
@@ -206,9 +210,9 @@ TEST_F(TokenFiles, of_numpy_are_read_by_their_header) {
     EXPECT_EQ(all_of(file.tokens()), (std::vector<std::int32_t>{1, 50256, 65535}));
     EXPECT_EQ(file.width_from(), "NumPy's header");
   }
-  EXPECT_EQ(all_of(data::TokenFile(write("b", npy(of("<i4", 2), bytes_of(words)))).tokens()),
+  EXPECT_EQ(tokens_of(write("b", npy(of("<i4", 2), bytes_of(words)))),
             words);
-  EXPECT_EQ(all_of(data::TokenFile(write("c", npy(of("|u1", 3), "abc"))).tokens()),
+  EXPECT_EQ(tokens_of(write("c", npy(of("|u1", 3), "abc"))),
             (std::vector<std::int32_t>{'a', 'b', 'c'}));
   EXPECT_THAT(refusal(npy(of("<i8", 2), std::string(16, 'x'))),
               HasSubstr("its elements are '<i8'"));
@@ -238,7 +242,8 @@ TEST_F(TokenFiles, are_held_out_by_a_word_of_their_name_and_not_by_a_part_of_one
         "train.bin", "validated.bin", "vals.bin", "r\xc3\xa9val.bin", ""})
     EXPECT_FALSE(data::names_held_out(name)) << name;
   data::write_token_file(folder_ / "medieval.bin", counting(50));
-  EXPECT_EQ(data::TokenShards({folder_ / "medieval.bin"}).validation().size(), 5U);
+  const data::TokenShards shards({folder_ / "medieval.bin"});
+  EXPECT_EQ(shards.validation().size(), 5U);
 }
 
 TEST_F(TokenFiles, follow_each_other_by_name_and_the_last_tenth_is_held_out) {

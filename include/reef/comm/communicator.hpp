@@ -42,7 +42,8 @@ public:
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
-  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& name() const& { return name_; }
+  [[nodiscard]] std::string name() const&& { return name_; }
   [[nodiscard]] MPI_Comm handle() const { return handle_; }
 
   /// The ranks that give the same `color`, ordered by `key`, then by rank here.

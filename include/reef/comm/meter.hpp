@@ -67,7 +67,7 @@ struct Cost {
 struct Meter {
   std::array<Cost, kind_count> kinds{};
 
-  [[nodiscard]] const Cost& of(Kind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] Cost of(Kind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
 
   /// Everything, control included.
   [[nodiscard]] Cost total() const;

@@ -35,7 +35,8 @@ public:
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& name() const& { return name_; }
+  [[nodiscard]] std::string name() const&& { return name_; }
 
 private:
   friend class Progress;

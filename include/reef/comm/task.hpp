@@ -48,10 +48,12 @@ public:
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& name() const& { return name_; }
+  [[nodiscard]] std::string name() const&& { return name_; }
   [[nodiscard]] Kind kind() const { return kind_; }
   /// The ranks that take part in a collective; nothing: all of them.
-  [[nodiscard]] const std::optional<Group>& group() const { return group_; }
+  [[nodiscard]] const std::optional<Group>& group() const& { return group_; }
+  [[nodiscard]] std::optional<Group> group() const&& { return group_; }
 
   /// Queued or running: neither the task nor its buffers may be touched.
   [[nodiscard]] bool in_flight() const;
@@ -68,7 +70,7 @@ public:
   [[nodiscard]] std::uint8_t codec() const { return codec_; }
 
   /// What this rank has sent of it in all submissions, as a meter counts. Not while in flight.
-  [[nodiscard]] const Cost& sent() const { return sent_; }
+  [[nodiscard]] Cost sent() const { return sent_; }
 
   /// How the trace names the next submission: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }

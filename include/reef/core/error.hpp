@@ -42,7 +42,7 @@ public:
   explicit CausedError(std::exception_ptr cause, const Pieces&... pieces) : Error(pieces...), cause_(std::move(cause)) {}
 
   /// What was thrown itself, for those who act by its type: `std::rethrow_exception(error.cause())`.
-  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+  [[nodiscard]] std::exception_ptr cause() const noexcept { return cause_; }
 
 private:
   std::exception_ptr cause_;

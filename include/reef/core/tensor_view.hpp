@@ -31,7 +31,7 @@ public:
       : data_(other.data()), shape_(other.shape()) {}
 
   [[nodiscard]] T* data() const { return data_; }
-  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] Shape shape() const { return shape_; }
   [[nodiscard]] std::int64_t size() const { return shape_.size(); }
   [[nodiscard]] std::span<T> span() const { return {data_, static_cast<std::size_t>(size())}; }
   [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
@@ -62,7 +62,7 @@ public:
         element_(element_of<std::remove_const_t<T>>) {}
 
   [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] Shape shape() const { return shape_; }
   [[nodiscard]] Element element() const { return element_; }
   [[nodiscard]] Bytes bytes() const {
     return static_cast<Bytes>(shape_.size()) * size_of(element_);

@@ -45,23 +45,29 @@ public:
 
   explicit Corpus(std::vector<std::filesystem::path> files, Contents contents = Contents::text);
 
-  [[nodiscard]] std::span<const std::uint8_t> training() const { return training_; }
-  [[nodiscard]] std::span<const std::uint8_t> validation() const { return validation_; }
+  [[nodiscard]] std::span<const std::uint8_t> training() const& { return training_; }
+  void training() const&& = delete;
+  [[nodiscard]] std::span<const std::uint8_t> validation() const& { return validation_; }
+  void validation() const&& = delete;
 
   /// What is trained on, or held out, of each file that has any.
-  [[nodiscard]] std::vector<std::span<const std::uint8_t>> training_documents() const {
+  [[nodiscard]] std::vector<std::span<const std::uint8_t>> training_documents() const& {
     return documents(training_, training_ends_);
   }
-  [[nodiscard]] std::vector<std::span<const std::uint8_t>> validation_documents() const {
+  void training_documents() const&& = delete;
+  [[nodiscard]] std::vector<std::span<const std::uint8_t>> validation_documents() const& {
     return documents(validation_, validation_ends_);
   }
+  void validation_documents() const&& = delete;
 
   /// All files, by name.
-  [[nodiscard]] std::span<const std::filesystem::path> files() const { return files_; }
+  [[nodiscard]] std::span<const std::filesystem::path> files() const& { return files_; }
+  void files() const&& = delete;
   /// The files that are held out whole; none where there are fewer than ten.
-  [[nodiscard]] std::span<const std::filesystem::path> held_out_files() const {
+  [[nodiscard]] std::span<const std::filesystem::path> held_out_files() const& {
     return held_out_files_;
   }
+  void held_out_files() const&& = delete;
 
   /// A checksum of all tokens: the same text on every rank, and after a resume, has the same.
   [[nodiscard]] std::uint32_t fingerprint() const {

@@ -44,7 +44,8 @@ public:
 
   explicit TokenFile(std::filesystem::path path);
 
-  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+  [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
+  [[nodiscard]] std::filesystem::path path() const&& { return file_.path(); }
   [[nodiscard]] std::size_t size() const { return (file_.bytes().size() - offset_) / width_; }
   /// As MappedFile::change.
   [[nodiscard]] std::string change() const { return file_.change(); }
@@ -54,7 +55,8 @@ public:
   [[nodiscard]] std::string_view width_from() const { return width_from_; }
 
   /// Valid as long as this object or the one that it was moved to lives.
-  [[nodiscard]] TokenView tokens() const;
+  [[nodiscard]] TokenView tokens() const&;
+  void tokens() const&& = delete;
 
 private:
   [[nodiscard]] std::span<const std::uint8_t> raw() const {

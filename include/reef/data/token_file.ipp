@@ -34,7 +34,7 @@ REEF_INLINE TokenFile::TokenFile(std::filesystem::path path) : file_(std::move(p
   if (size <= offset_) refuse("it has no tokens", "leave it out");
 }
 
-REEF_INLINE TokenView TokenFile::tokens() const {
+REEF_INLINE TokenView TokenFile::tokens() const& {
   const std::byte* const data = file_.bytes().data() + offset_;  // a multiple of the width
   if (width_ == 1) return std::span(reinterpret_cast<const std::uint8_t*>(data), size());
   if (width_ == 2) return std::span(reinterpret_cast<const std::uint16_t*>(data), size());

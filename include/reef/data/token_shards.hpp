@@ -38,15 +38,19 @@ public:
 
   explicit TokenShards(std::vector<std::filesystem::path> paths);
 
-  [[nodiscard]] const TokenView& training() const { return training_; }
-  [[nodiscard]] const TokenView& validation() const { return validation_; }
+  [[nodiscard]] const TokenView& training() const& { return training_; }
+  void training() const&& = delete;
+  [[nodiscard]] const TokenView& validation() const& { return validation_; }
+  void validation() const&& = delete;
 
   /// All files, by name.
-  [[nodiscard]] std::span<const TokenFile> files() const { return files_; }
+  [[nodiscard]] std::span<const TokenFile> files() const& { return files_; }
+  void files() const&& = delete;
 
   /// The first file that somebody cut or wrote to since it was opened; null if there is none. Tokens of such a
   /// file are others than they were, and reading those that were cut off ends the process (MappedFile).
-  [[nodiscard]] const TokenFile* changed() const;
+  [[nodiscard]] const TokenFile* changed() const&;
+  void changed() const&& = delete;
 
   /// Throws DecodeError, with file and place, for the first token that is not below `vocabulary`.
   /// Reads all tokens once.

@@ -50,7 +50,7 @@ REEF_INLINE TokenShards::TokenShards(std::vector<std::filesystem::path> paths) {
   }
 }
 
-REEF_INLINE const TokenFile* TokenShards::changed() const {
+REEF_INLINE const TokenFile* TokenShards::changed() const& {
   const auto found = std::find_if(files_.begin(), files_.end(),
                                   [](const TokenFile& file) { return !file.change().empty(); });
   return found == files_.end() ? nullptr : &*found;

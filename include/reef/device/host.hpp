@@ -123,7 +123,7 @@ public:
     return options.memory_bytes != 0 || options.link_bytes_per_second > 0 ||
            options.link_latency > 0;
   }
-  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] Options options() const { return options_; }
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -180,7 +180,8 @@ class Host::Buffer {
 public:
   Buffer() = default;
 
-  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] void* data() const& { return memory_.get(); }
+  void data() const&& = delete;
   [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:
@@ -208,7 +209,8 @@ class Host::PinnedBuffer {
 public:
   PinnedBuffer() = default;
 
-  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] void* data() const& { return memory_.get(); }
+  void data() const&& = delete;
   [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:

@@ -33,10 +33,10 @@ struct SegmentBindings {
         parameters(dag.parameters.size()),
         uses(dag.uses.size()) {}
 
-  void*& tensor(int id) { return tensors[static_cast<std::size_t>(id)]; }
-  void*& gradient(int id) { return gradients[static_cast<std::size_t>(id)]; }
-  void*& parameter(int id) { return parameters[static_cast<std::size_t>(id)]; }
-  void*& use(int id) { return uses[static_cast<std::size_t>(id)]; }
+  void*& tensor(int id) & { return tensors[static_cast<std::size_t>(id)]; }
+  void*& gradient(int id) & { return gradients[static_cast<std::size_t>(id)]; }
+  void*& parameter(int id) & { return parameters[static_cast<std::size_t>(id)]; }
+  void*& use(int id) & { return uses[static_cast<std::size_t>(id)]; }
 
   std::vector<void*> tensors;
   std::vector<void*> gradients;

@@ -79,10 +79,13 @@ struct Dag {
     return find(parameter_ids_, "parameter", name);
   }
 
-  [[nodiscard]] const Tensor& tensor_at(int id) const { return tensors[index(id)]; }
-  [[nodiscard]] const Node& node_at(int id) const { return nodes[index(id)]; }
-  [[nodiscard]] const Parameter& parameter_at(int id) const { return parameters[index(id)]; }
-  [[nodiscard]] const Use& use_at(int id) const { return uses[index(id)]; }
+  [[nodiscard]] const Tensor& tensor_at(int id) const& { return tensors[index(id)]; }
+  [[nodiscard]] Tensor tensor_at(int id) const&& { return tensors[index(id)]; }
+  [[nodiscard]] const Node& node_at(int id) const& { return nodes[index(id)]; }
+  [[nodiscard]] Node node_at(int id) const&& { return nodes[index(id)]; }
+  [[nodiscard]] const Parameter& parameter_at(int id) const& { return parameters[index(id)]; }
+  [[nodiscard]] Parameter parameter_at(int id) const&& { return parameters[index(id)]; }
+  [[nodiscard]] Use use_at(int id) const { return uses[index(id)]; }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
 
   /// What a parameter's gradient is: its shape, of the type that elements are summed in.

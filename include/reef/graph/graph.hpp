@@ -148,15 +148,18 @@ public:
   /// OptionError for a deviation below 0 or not finite.
   void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, std::move(init)); }
 
-  [[nodiscard]] const Dag& dag() const { return dag_; }
+  [[nodiscard]] const Dag& dag() const& { return dag_; }
+  [[nodiscard]] Dag dag() const&& { return dag_; }
 
   /// The operator of a node, or null where it is no Op.
   template <class Op>
-  [[nodiscard]] const Op* operator_as(int node) const {
+  [[nodiscard]] const Op* operator_as(int node) const& {
     const auto* const stored = dynamic_cast<const detail::StoredOperator<Op, Device, T>*>(
         operators_[static_cast<std::size_t>(node)].get());
     return stored == nullptr ? nullptr : &stored->op();
   }
+  template <class Op>
+  void operator_as(int) const&& = delete;
   [[nodiscard]] int threads() const { return threads_; }
 
   /// The bytes of scratch memory that each node's forward, and then its backward, has: two a node.

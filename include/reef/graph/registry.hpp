@@ -116,6 +116,7 @@ public:
     for (const Kind& kind : kinds_) known.push_back(kind.name);
     detail::refuse_kind(name, source, known);
   }
+  void kind(std::string_view, std::string_view) const&& = delete;
 
 private:
   [[nodiscard]] auto find(std::string_view name) const {

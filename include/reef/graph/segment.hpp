@@ -123,9 +123,10 @@ struct Segment {
   std::vector<Location> gradient;   ///< of each tensor's gradient, in backward
   std::vector<NodePlan> nodes;      ///< last - first
 
-  [[nodiscard]] const NodePlan& plan(int node) const {
+  [[nodiscard]] const NodePlan& plan(int node) const& {
     return nodes[static_cast<std::size_t>(node - first)];
   }
+  [[nodiscard]] NodePlan plan(int node) const&& { return plan(node); }
 };
 
 /// Which gradients exist: that of a tensor does where it is differentiable and leads to a result.

@@ -43,7 +43,8 @@ public:
     std::tie(file_, size_) = detail::open_regular(path_, "read", fix_);
   }
 
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
+  [[nodiscard]] std::filesystem::path path() const&& { return path_; }
   [[nodiscard]] Bytes size() const { return size_; }
 
   /// Fills `to` from byte `offset` on. Throws FileError if the file ends before.

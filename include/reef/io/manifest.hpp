@@ -82,7 +82,8 @@ class CheckedShard {
 public:
   CheckedShard(const std::filesystem::path& folder, Shard expected);
 
-  [[nodiscard]] const SafetensorsFile& file() const { return file_; }
+  [[nodiscard]] const SafetensorsFile& file() const& { return file_; }
+  void file() const&& = delete;
 
   /// Reads a tensor of the view's element type and shape, and compares its checksum.
   void read(std::string_view name, const AnyView& to) const;

@@ -40,10 +40,12 @@ public:
         opened_(other.opened_) {}
   MappedFile& operator=(MappedFile&& other) noexcept;
 
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
+  [[nodiscard]] std::filesystem::path path() const&& { return path_; }
   [[nodiscard]] Bytes size() const { return size_; }
   /// Aligned to a page; valid as long as this object or the one that it was moved to lives.
-  [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const& { return {data_, size_}; }
+  void bytes() const&& = delete;
 
   /// What somebody has done to the file since it was opened, such as "it was cut from 100 to 40 bytes"; empty
   /// where its bytes are still those that were opened, also under another name. One stat of the path.

@@ -44,23 +44,30 @@ public:
   /// `fix`: what errors recommend for one that is missing or damaged, where it is mended with all that it is a part of.
   explicit SafetensorsFile(const std::filesystem::path& path, std::string_view fix = {});
 
-  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+  [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
+  [[nodiscard]] std::filesystem::path path() const&& { return file_.path(); }
   [[nodiscard]] Bytes size() const { return file_.size(); }
-  [[nodiscard]] const Metadata& metadata() const { return metadata_; }
+  [[nodiscard]] const Metadata& metadata() const& { return metadata_; }
+  [[nodiscard]] Metadata metadata() const&& { return metadata_; }
   /// The checksum of all bytes before the data.
   [[nodiscard]] std::uint32_t header_crc32c() const { return header_crc32c_; }
   /// In the order of their data.
-  [[nodiscard]] std::span<const StoredTensor> tensors() const { return tensors_; }
+  [[nodiscard]] std::span<const StoredTensor> tensors() const& { return tensors_; }
+  [[nodiscard]] std::vector<StoredTensor> tensors() const&& { return tensors_; }
 
   /// The tensor of that name, or null.
-  [[nodiscard]] const StoredTensor* find(std::string_view name) const;
+  [[nodiscard]] const StoredTensor* find(std::string_view name) const&;
+  void find(std::string_view) const&& = delete;
 
   /// The tensor of that name. Throws DecodeError where there is none.
-  [[nodiscard]] const StoredTensor& at(std::string_view name) const;
+  [[nodiscard]] const StoredTensor& at(std::string_view name) const&;
+  [[nodiscard]] StoredTensor at(std::string_view name) const&& { return at(name); }
 
   /// The same; it must have that shape and element type.
-  [[nodiscard]] const StoredTensor& at(std::string_view name, const Shape& shape,
-                                       Element element) const;
+  [[nodiscard]] const StoredTensor& at(std::string_view name, const Shape& shape, Element element) const&;
+  [[nodiscard]] StoredTensor at(std::string_view name, const Shape& shape, Element element) const&& {
+    return at(name, shape, element);
+  }
 
   /// Reads a tensor's bytes; `to` has exactly its size.
   void read(const StoredTensor& tensor, std::span<std::byte> to) const;

@@ -34,12 +34,12 @@ REEF_INLINE SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, 
   read_header(parse_json(header, written, {.bytes = max_header_bytes, .depth = 8}), written);
 }
 
-REEF_INLINE const StoredTensor* SafetensorsFile::find(std::string_view name) const {
+REEF_INLINE const StoredTensor* SafetensorsFile::find(std::string_view name) const& {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-REEF_INLINE const StoredTensor& SafetensorsFile::at(std::string_view name) const {
+REEF_INLINE const StoredTensor& SafetensorsFile::at(std::string_view name) const& {
   const StoredTensor* tensor = find(name);
   if (tensor == nullptr) {
     refuse(concat("it has no tensor '", name, "'; it has ", tensors_.size(), " others",
@@ -49,7 +49,7 @@ REEF_INLINE const StoredTensor& SafetensorsFile::at(std::string_view name) const
 }
 
 REEF_INLINE const StoredTensor& SafetensorsFile::at(std::string_view name, const Shape& shape,
-                                                    Element element) const {
+                                                    Element element) const& {
   const StoredTensor& tensor = at(name);
   std::array<std::int64_t, Shape::max_rank> extents{};
   const auto wanted = detail::extents_of(shape, extents);

@@ -50,9 +50,11 @@ public:
   [[nodiscard]] static std::vector<std::filesystem::path> paths(const std::filesystem::path& place);
 
   /// The file or the index that was found.
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
+  [[nodiscard]] std::filesystem::path path() const&& { return path_; }
   /// File by file, in the order of their data.
-  [[nodiscard]] std::span<const TensorInFile> tensors() const { return tensors_; }
+  [[nodiscard]] std::span<const TensorInFile> tensors() const& { return tensors_; }
+  void tensors() const&& = delete;
 
 private:
   /// The tensors of each file, and whether they are there.

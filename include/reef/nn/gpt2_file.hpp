@@ -143,7 +143,8 @@ public:
   }
 
   /// The file or the index that was found.
-  [[nodiscard]] const std::filesystem::path& path() const { return files_.path(); }
+  [[nodiscard]] const std::filesystem::path& path() const& { return files_.path(); }
+  [[nodiscard]] std::filesystem::path path() const&& { return files_.path(); }
 
   /// Layers, channels, vocabulary (with the rows that pad it) and context, as the shapes say; C / 64 heads, as all of OpenAI's
   /// have; biases where the first projection has one.

@@ -34,10 +34,11 @@ struct BalancePlan {
   std::vector<BalanceMove> moves;  ///< in ascending order of ids
   Throughput now = 0;              ///< of the slowest block
   Throughput then = 0;             ///< after the moves
-  Throughput bound = 0;            ///< no placement of these servers serves more
+  Throughput bound = 0;            ///< throughput_bound: no placement of these servers serves more
 
   /// What one server is to do, or nothing.
-  [[nodiscard]] const BalanceMove* find(std::string_view id) const;
+  [[nodiscard]] const BalanceMove* find(std::string_view id) const&;
+  void find(std::string_view) const&& = delete;
 
   friend bool operator==(const BalancePlan&, const BalancePlan&) = default;
 };

@@ -11,7 +11,7 @@
 
 namespace reef::inline v0::plan {
 
-REEF_INLINE const BalanceMove* BalancePlan::find(std::string_view id) const {
+REEF_INLINE const BalanceMove* BalancePlan::find(std::string_view id) const& {
   const auto at = std::ranges::find(moves, id, &BalanceMove::id);
   return at == moves.end() ? nullptr : &*at;
 }

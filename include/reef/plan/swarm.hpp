@@ -97,13 +97,20 @@ inline Throughput slowest_block(const std::vector<Throughput>& blocks) {
   return *std::ranges::min_element(blocks);
 }
 
-/// No placement serves more: every server's throughput on all blocks that it has room for, spread evenly.
+/// No placement serves more: what a server that may divide its throughput among spans of its length can serve, the linear
+/// relaxation of contiguous placement, rounded down.
 ///
-///     min_i t[i] <= sum_j throughput[j] * length[j] / blocks
+///     min_i t[i] <= throughput_bound <= sum_j throughput[j] * length[j] / blocks
 ///
-/// Source: the linear relaxation of contiguous placement (Borzunov et al., Distributed Inference and
-/// Fine-tuning of Large Language Models Over The Internet, arXiv 2312.08361, appendix E, names no bound
-/// of its own).
+/// Less than the sum where spans cannot lie evenly: servers with room for 24 of 70 blocks serve a third at best, not 24 / 70.
+/// detail/swarm_bound.hpp has the proof.
+///
+/// | numbers | whole, and exact: no answer depends on how a machine rounds                                           |
+/// | cost    | some hundred times O(blocks * lengths), of different lengths; beyond 2e8 in all it ends with a bound   |
+/// |         | that may be greater than the relaxation's                                                             |
+///
+/// Source: Borzunov et al., Distributed Inference and Fine-tuning of Large Language Models Over The Internet, arXiv 2312.08361,
+/// appendix E, compare with a bound without saying which.
 Throughput throughput_bound(const Swarm& swarm);
 
 }  // namespace reef::inline v0::plan

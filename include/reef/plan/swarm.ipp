@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/plan/detail/swarm_bound.hpp>
 #include <reef/plan/swarm.hpp>
 
 namespace reef::inline v0::plan {
@@ -87,14 +89,11 @@ REEF_INLINE std::vector<Throughput> online_throughputs(const Swarm& swarm) {
 }
 
 REEF_INLINE Throughput throughput_bound(const Swarm& swarm) {
-  Throughput whole = 0;  // sum / blocks in two parts: the sum of products may not be a number
-  Throughput remainders = 0;
+  std::map<int, Throughput> supply;
   for (const SwarmServer& server : swarm.servers) {
-    if (server.state == ServerState::offline) continue;
-    whole += server.throughput / swarm.blocks * server.length;
-    remainders += server.throughput % swarm.blocks * server.length;
+    if (server.state != ServerState::offline && server.throughput > 0) supply[server.length] += server.throughput;
   }
-  return whole + remainders / swarm.blocks;
+  return detail::SwarmBound(swarm.blocks, {supply.begin(), supply.end()}).find();
 }
 
 }  // namespace reef::inline v0::plan

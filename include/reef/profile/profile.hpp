@@ -57,7 +57,8 @@ struct Profile {
   [[nodiscard]] double backward_flops() const { return sum(&OperatorProfile::backward_flops); }
 
   /// The operator of this name. Throws OptionError when there is none.
-  [[nodiscard]] const OperatorProfile& at(std::string_view name) const;
+  [[nodiscard]] const OperatorProfile& at(std::string_view name) const&;
+  [[nodiscard]] OperatorProfile at(std::string_view name) const&& { return at(name); }
 
   /// Throws OptionError, naming the figure, unless times are 0 or more, of at most 1e9 seconds in all, rates 0
   /// or at least 1, slowdowns at least 1, and operations 0 or more.

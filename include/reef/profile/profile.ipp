@@ -7,7 +7,7 @@
 
 namespace reef::inline v0::profile {
 
-REEF_INLINE const OperatorProfile& Profile::at(std::string_view name) const {
+REEF_INLINE const OperatorProfile& Profile::at(std::string_view name) const& {
   for (const OperatorProfile& entry : operators) {
     if (entry.name == name) return entry;
   }

@@ -31,9 +31,10 @@ public:
     std::fill_n(static_cast<std::byte*>(host_.data()), host_bytes, std::byte{});
   }
 
-  [[nodiscard]] void* base(schedule::Place place) const {
+  [[nodiscard]] void* base(schedule::Place place) const& {
     return place == schedule::Place::device ? device_.data() : host_.data();
   }
+  void base(schedule::Place) const&& = delete;
   [[nodiscard]] Bytes device_bytes() const { return device_.bytes(); }
 
 private:

@@ -50,10 +50,11 @@ public:
   }
 
   /// The parts of the segment whose slot has been used last, of its version.
-  [[nodiscard]] const std::vector<Value>& parts() const {
+  [[nodiscard]] const std::vector<Value>& parts() const& {
     const std::size_t slot = order_.back();
     return parts_[slot][static_cast<std::size_t>(contents_[slot].segment)];
   }
+  void parts() const&& = delete;
 
 private:
   struct Content {

@@ -50,7 +50,8 @@ public:
   void end_round();
 
   /// Of all rounds.
-  [[nodiscard]] const std::vector<Seconds>& exposed() const { return exposed_; }
+  [[nodiscard]] const std::vector<Seconds>& exposed() const& { return exposed_; }
+  [[nodiscard]] std::vector<Seconds> exposed() const&& { return exposed_; }
 
 private:
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();

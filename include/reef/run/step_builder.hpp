@@ -138,8 +138,10 @@ struct StepBuilder {
   /// The stage of this rank, its segments, and the buckets that it holds, ascending. What belongs to
   /// other segments and buckets is no_storage here.
   [[nodiscard]] int stage() const { return stage_; }
-  [[nodiscard]] const std::vector<int>& segments() const { return segments_; }
-  [[nodiscard]] const std::vector<std::size_t>& held() const { return held_; }
+  [[nodiscard]] const std::vector<int>& segments() const& { return segments_; }
+  [[nodiscard]] std::vector<int> segments() const&& { return segments_; }
+  [[nodiscard]] const std::vector<std::size_t>& held() const& { return held_; }
+  [[nodiscard]] std::vector<std::size_t> held() const&& { return held_; }
   /// This rank computes losses. Others count nothing of their micro-batches.
   [[nodiscard]] bool reports_loss() const { return stage_ == plan.loss_stage(); }
 
@@ -160,9 +162,10 @@ struct StepBuilder {
     return static_cast<Bytes>(plan.buckets[b].size()) * plan.gradient_bytes();
   }
 
-  [[nodiscard]] const Accumulators& accumulators_of(int fold) const {
+  [[nodiscard]] const Accumulators& accumulators_of(int fold) const& {
     return accumulators[accumulators.size() > 1 ? static_cast<std::size_t>(fold) : 0];
   }
+  void accumulators_of(int) const&& = delete;
 
   /// The micro-batches of a replica, or of a virtual rank, in the phase.
   [[nodiscard]] int micro_batches_of(int fold) const {

@@ -110,9 +110,10 @@ struct StepPlan {
 
   [[nodiscard]] int ranks() const { return topology.ranks(); }
 
-  [[nodiscard]] const WireForm& wire_of(schedule::Traffic traffic) const {
+  [[nodiscard]] const WireForm& wire_of(schedule::Traffic traffic) const& {
     return wire[static_cast<std::size_t>(traffic)];
   }
+  [[nodiscard]] WireForm wire_of(schedule::Traffic traffic) const&& { return wire_of(traffic); }
   [[nodiscard]] bool gathers_of(schedule::Traffic traffic) const {
     return gathers[static_cast<std::size_t>(traffic)];
   }
@@ -161,10 +162,11 @@ struct StepPlan {
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> parameters_in(int bucket) const;
 
   /// What a parameter has otherwise; null where nothing.
-  [[nodiscard]] const ParameterGroup* group_of(std::size_t parameter) const {
+  [[nodiscard]] const ParameterGroup* group_of(std::size_t parameter) const& {
     if (groups.empty() || group_of_parameter[parameter] < 0) return nullptr;
     return &groups[static_cast<std::size_t>(group_of_parameter[parameter])];
   }
+  void group_of(std::size_t) const&& = delete;
 
   /// The place of a parameter's update rule in a composed one.
   [[nodiscard]] int rule_of(std::size_t parameter) const {

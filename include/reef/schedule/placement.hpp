@@ -47,7 +47,7 @@ public:
   [[nodiscard]] bool meet(StorageId a, StorageId b) const;
 
   /// Of a region that is alive.
-  [[nodiscard]] const Lifetime& of(StorageId region) const { return regions_[region].life; }
+  [[nodiscard]] Lifetime of(StorageId region) const { return regions_[region].life; }
 
 private:
   struct Region {

@@ -244,12 +244,13 @@ struct Program {
   StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes);
 
   /// Appends an instruction; the reference holds until the next.
-  Instruction& add(std::string_view kind, Lane lane, int index = -1, int micro_batch = -1);
+  Instruction& add(std::string_view kind, Lane lane, int index = -1, int micro_batch = -1) &;
 
   /// The region that a storage lies in, and where in it.
   [[nodiscard]] std::pair<StorageId, Bytes> region_of(StorageId id) const;
 
-  [[nodiscard]] const std::string& name(Value value) const { return storages[value.storage].name; }
+  [[nodiscard]] const std::string& name(Value value) const& { return storages[value.storage].name; }
+  [[nodiscard]] std::string name(Value value) const&& { return storages[value.storage].name; }
 };
 
 inline constexpr std::uint32_t no_loop = ~std::uint32_t{0};

@@ -36,7 +36,7 @@ REEF_INLINE StorageId Program::add_part(std::string name, StorageId parent, Byte
 }
 
 REEF_INLINE Instruction& Program::add(std::string_view kind, Lane lane, int index,
-                                      int micro_batch) {
+                                      int micro_batch) & {
   Instruction instruction;
   instruction.kind = kind;
   instruction.lane = lane;

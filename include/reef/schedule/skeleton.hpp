@@ -121,15 +121,18 @@ struct Skeleton {
   std::vector<Exchange> exchanges{};
   std::vector<Name> untils{};
 
-  [[nodiscard]] std::span<const Wait> waits_of(std::size_t node) const {
+  [[nodiscard]] std::span<const Wait> waits_of(std::size_t node) const& {
     return part_of(waits, &Node::first_wait, node);
   }
-  [[nodiscard]] std::span<const Message> sends_of(std::size_t node) const {
+  void waits_of(std::size_t) const&& = delete;
+  [[nodiscard]] std::span<const Message> sends_of(std::size_t node) const& {
     return part_of(sends, &Node::first_send, node);
   }
-  [[nodiscard]] std::span<const Message> receives_of(std::size_t node) const {
+  void sends_of(std::size_t) const&& = delete;
+  [[nodiscard]] std::span<const Message> receives_of(std::size_t node) const& {
     return part_of(receives, &Node::first_receive, node);
   }
+  void receives_of(std::size_t) const&& = delete;
 
   /// As errors say it: "rank 0: Send(3, micro-batch 1) on lane send".
   [[nodiscard]] std::string text_of(std::size_t node) const;

@@ -46,7 +46,7 @@ struct World {
   std::vector<Machine> machines{};
   std::vector<Link> links{};
 
-  [[nodiscard]] const Link& link(int from, int to) const {
+  [[nodiscard]] Link link(int from, int to) const {
     return links[static_cast<std::size_t>(from) * machines.size() + static_cast<std::size_t>(to)];
   }
 

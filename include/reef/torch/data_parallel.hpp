@@ -100,7 +100,7 @@ public:
 
   /// The module with the weights of the last step: for torch::save, or to go on without Reef. All ranks. Later steps do not
   /// change it.
-  const std::shared_ptr<M>& module() {
+  std::shared_ptr<M> module() {
     const ::torch::NoGradGuard no_gradients;
     trainer_->gather_committed_weights();
     for (const detail::Named& parameter : parameters_) at::Tensor(parameter.original).copy_(learnt(parameter));

@@ -158,11 +158,13 @@ public:
   }
 
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
-  [[nodiscard]] const std::shared_ptr<::torch::nn::Module>& module() const { return shared_->module; }
+  [[nodiscard]] std::shared_ptr<::torch::nn::Module> module() const { return shared_->module; }
   /// Those that have a gradient, in the order of the node's parameters. Between calls the module holds its own values.
-  [[nodiscard]] std::span<const detail::Named> parameters() const { return shared_->parameters; }
+  [[nodiscard]] std::span<const detail::Named> parameters() const& { return shared_->parameters; }
+  void parameters() const&& = delete;
   /// What copies of this operator share.
-  [[nodiscard]] detail::SharedModule& shared() const { return *shared_; }
+  [[nodiscard]] detail::SharedModule& shared() const& { return *shared_; }
+  void shared() const&& = delete;
 
 private:
   template <real T>

@@ -24,7 +24,8 @@ public:
   /// The union of intervals that may overlap, nest or touch, in any order; empty ones vanish.
   explicit Intervals(std::vector<Interval> parts);
 
-  [[nodiscard]] std::span<const Interval> parts() const { return parts_; }
+  [[nodiscard]] std::span<const Interval> parts() const& { return parts_; }
+  [[nodiscard]] std::vector<Interval> parts() const&& { return parts_; }
 
   [[nodiscard]] Seconds length() const;
 

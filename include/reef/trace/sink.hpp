@@ -59,7 +59,8 @@ public:
   Track(const Track&) = delete;
   Track& operator=(const Track&) = delete;
 
-  [[nodiscard]] const std::string& lane() const { return lane_; }
+  [[nodiscard]] const std::string& lane() const& { return lane_; }
+  [[nodiscard]] std::string lane() const&& { return lane_; }
   [[nodiscard]] bool enabled() const;
 
   /// The interned name: ask once for what is written often. On the writer's thread.

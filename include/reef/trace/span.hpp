@@ -88,9 +88,10 @@ struct Recording {
   std::uint64_t dropped = 0;
   std::size_t limit = std::size_t{1} << 18;
 
-  [[nodiscard]] std::string_view name_of(const Span& span) const {
+  [[nodiscard]] std::string_view name_of(const Span& span) const& {
     return names.at(static_cast<std::size_t>(span.name));
   }
+  [[nodiscard]] std::string name_of(const Span& span) const&& { return std::string(name_of(span)); }
 };
 
 }  // namespace reef::inline v0::trace

@@ -87,7 +87,7 @@ public:
   [[nodiscard]] MemoryReport memory() const { return ledger_.report(); }
   [[nodiscard]] int threads() const { return 1; }
   [[nodiscard]] int ordinal() const { return options_.ordinal; }
-  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] Options options() const { return options_; }
   [[nodiscard]] const cudaDeviceProp& properties() const { return properties_; }
 
 private:

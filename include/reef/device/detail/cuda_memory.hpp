@@ -19,7 +19,8 @@ class Cuda::Buffer {
 public:
   Buffer() = default;
 
-  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] void* data() const& { return memory_.get(); }
+  void data() const&& = delete;
   [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:
@@ -47,7 +48,8 @@ class Cuda::PinnedBuffer {
 public:
   PinnedBuffer() = default;
 
-  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] void* data() const& { return memory_.get(); }
+  void data() const&& = delete;
   [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:
