@@ -7,6 +7,7 @@
 #include <reef/compress/carried.hpp>
 #include <reef/compress/channel.hpp>
 #include <reef/compress/channels.hpp>
+#include <reef/compress/choice.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/dense.hpp>
 #include <reef/compress/everywhere.hpp>

@@ -239,7 +239,8 @@ TEST(Codecs, indices_come_back_in_every_form) {
       if (random_bits({seed, 0, 0, 4}, static_cast<std::uint64_t>(i)) % one_in == 0) indices.push_back(static_cast<std::uint32_t>(i));
     }
     const codec::IndexCoding least = codec::least_coding(indices, n);
-    for (const codec::IndexForm form : {codec::IndexForm::bitmap, codec::IndexForm::blocked, codec::IndexForm::rice}) {
+    for (const codec::IndexForm form : {codec::IndexForm::bitmap, codec::IndexForm::blocked, codec::IndexForm::rice,
+                                       codec::IndexForm::all_but}) {
       const codec::IndexCoding coding = codec::coding_in(indices, n, form, 7);
       EXPECT_LE(least.bytes, coding.bytes);
       Message bytes(coding.bytes);

@@ -66,6 +66,21 @@ TEST_P(Gathering, texts_of_any_length_come_to_rank_0_by_rank) {
   EXPECT_EQ(comm::gather_texts(progress, "nothing", "").size(), texts.size());
 }
 
+TEST_P(Gathering, a_text_that_would_take_all_memory_is_refused_by_who_is_told_so) {
+  const std::size_t claimed = std::size_t{1} << 45;
+  if (world.size() == 1) GTEST_SKIP() << "there is nobody who could claim that";
+  if (world.rank() == 1) {  // it says how long its text is, and leaves
+    comm::gather_numbers(progress, "texts (bytes)", claimed);
+    return;
+  }
+  try {
+    comm::gather_texts(progress, "texts", "short");
+    ADD_FAILURE() << "no MpiError";
+  } catch (const comm::MpiError& error) {
+    EXPECT_NE(std::string(error.what()).find("its text of 'texts' has 35184372088832 bytes"), std::string::npos) << error.what();
+  }
+}
+
 TEST_P(Gathering, the_text_of_rank_0_comes_to_all_whatever_they_had) {
   for (const int length : {0, 1, 3}) {
     EXPECT_EQ(comm::broadcast_text(progress, "text",

@@ -108,8 +108,7 @@ REEF_INLINE std::vector<std::uint32_t> ChunkTopK::select(std::span<const float> 
 }
 
 REEF_INLINE Bytes ChunkTopK::selection_bytes(std::int64_t n) const {
-  const std::int64_t k = kept(n);
-  return 2 + (k == n ? 0 : std::min(coding_in({}, n, IndexForm::bitmap).bytes, detail::bytes_in_chunks(*this, k)));
+  return 2 + std::min(coding_in({}, n, IndexForm::bitmap).bytes, detail::bytes_in_chunks(*this, kept(n)));
 }
 
 /// Gaps begin anew with each chunk: what is behind its last index is left out, as if chunks ended there.

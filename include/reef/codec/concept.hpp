@@ -23,6 +23,9 @@ namespace reef::inline v0::codec {
 /// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
 /// | laws   | a pure function of values and members, whatever the machine and its threads; a message that is cut,       |
 /// |        | damaged or of something else is refused                                                                   |
+/// | size   | encoded_bytes(n) is at most most_message_bytes(n), whatever the members are, and so are state(n) and what a |
+/// |        | decoder sets aside: that follows from n, never from what a message says. It never grows with the ratio of a |
+/// |        | codec that has one (adjust.hpp), so that room for the least ratio is room for all                          |
 /// | may have | `accumulate(message, values)`: adds what the message decodes to, all or nothing;                        |
 /// |        | `encode_residual(values, message)`: as encode; values become what the message leaves out of them          |
 /// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dct, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8       |
@@ -49,7 +52,10 @@ concept codec = std::copyable<C> &&
                 };
 
 /// A codec whose messages depend on those before: the sender remembers state(n) numbers, the receiver received_state(n).
-/// Both are 0 at first. The memory belongs to who calls: a step that is skipped leaves it as it was.
+/// Both are 0 at first, and later what the codec wrote, bit for bit: nobody adds to them, scales them or rounds them. So a
+/// number may stand for something else, as a count of messages does. The memory belongs to who calls: a step that is skipped leaves
+/// it as it was, or where that cannot be makes it 0 on both ends; a training that goes on in another form (other ranks, another
+/// codec) begins with 0 again. Besides, a codec is tried on numbers of its caller's before it is used, each time from 0.
 ///
 ///     encode(values, state, next, message)    next: the state after it; may be the memory of `state` or of `values`
 ///     decode(message, state, next, values)    next, values: all are written, or DecodeError is thrown and none is

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <reef/codec/chunk_top_k.hpp>
@@ -69,36 +70,60 @@ struct Dct {
   }
 
 private:
-  /// Of B numbers: row i has what number i is multiplied by in X[0], X[1], ...; for the way back, transposed.
-  static std::vector<float> factors(std::size_t size, bool back) {
-    std::vector<double> cosines(4 * size);  // of pi m / (2 B)
-    for (std::size_t m = 0; m < cosines.size(); ++m) {
-      cosines[m] = std::cos(std::numbers::pi * static_cast<double>(m) / (2.0 * static_cast<double>(size)));
-    }
-    std::vector<float> all(size * size);
-    for (std::size_t i = 0; i < size; ++i) {
-      for (std::size_t k = 0; k < size; ++k) {
-        const double scale = std::sqrt((k == 0 ? 1.0 : 2.0) / static_cast<double>(size));
-        all[back ? k * size + i : i * size + k] = static_cast<float>(scale * cosines[(2 * i + 1) * k % cosines.size()]);
+  /// What numbers are multiplied by in the coefficients of a block. Of a large one it is looked up each time in the cosines
+  /// alone, of which there are four a number: a table of all would have as many as the block's square.
+  class Factors {
+  public:
+    Factors(std::size_t size, bool back) : size_(size), back_(back), cosines_(4 * size) {
+      for (std::size_t m = 0; m < cosines_.size(); ++m) {
+        cosines_[m] = std::cos(std::numbers::pi * static_cast<double>(m) / (2.0 * static_cast<double>(size)));
+      }
+      if (size > most_in_table) return;
+      table_.resize(size * size);
+      for (std::size_t i = 0; i < size; ++i) {
+        for (std::size_t k = 0; k < size; ++k) table_[i * size + k] = factor(i, k);
       }
     }
-    return all;
-  }
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    /// to[k] += what number i is multiplied by in to[k], times it; for the way back, transposed.
+    void add(std::size_t i, float number, std::span<float> to) const {
+      if (table_.empty()) {
+        for (std::size_t k = 0; k < size_; ++k) to[k] += factor(i, k) * number;
+        return;
+      }
+      const float* const row = table_.data() + i * size_;
+      for (std::size_t k = 0; k < size_; ++k) to[k] += row[k] * number;
+    }
+
+  private:
+    static constexpr std::size_t most_in_table = 512;
+
+    [[nodiscard]] float factor(std::size_t i, std::size_t k) const {
+      if (back_) std::swap(i, k);
+      return static_cast<float>((k == 0 ? first_ : other_) * cosines_[(2 * i + 1) * k % cosines_.size()]);
+    }
+
+    std::size_t size_;
+    bool back_;
+    double first_ = std::sqrt(1.0 / static_cast<double>(size_));  ///< s[0]
+    double other_ = std::sqrt(2.0 / static_cast<double>(size_));
+    std::vector<double> cosines_;  ///< of pi m / (2 B)
+    std::vector<float> table_{};
+  };
 
   void transform(std::span<float> values, bool back) const {
     const auto whole = std::min(static_cast<std::size_t>(block), values.size());
     std::vector<float> row(whole);
-    std::vector<float> own;
+    Factors own(whole, back);
     for (std::size_t begin = 0; begin < values.size(); begin += whole) {
       const std::span<float> numbers = values.subspan(begin, std::min(whole, values.size() - begin));
       const std::size_t size = numbers.size();
-      if (own.size() != size * size) own = factors(size, back);
+      if (own.size() != size) own = Factors(size, back);
       const std::span<float> to = std::span(row).first(size);
       std::fill(to.begin(), to.end(), 0.0F);
-      for (std::size_t i = 0; i < size; ++i) {
-        const float* const factor = own.data() + i * size;
-        for (std::size_t k = 0; k < size; ++k) to[k] += factor[k] * numbers[i];
-      }
+      for (std::size_t i = 0; i < size; ++i) own.add(i, numbers[i], to);
       std::copy(to.begin(), to.end(), numbers.begin());
     }
   }

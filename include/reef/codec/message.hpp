@@ -46,6 +46,13 @@ inline constexpr Bytes message_head_bytes = 32;
 /// The most numbers of one message.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 31;
 
+/// The most bytes that a message of n numbers takes in any codec, whatever its members are: 20 for each, and four heads, for one in
+/// another. A codec that says more is refused before there is room for it.
+inline constexpr Bytes most_message_bytes(std::int64_t n) { return 4 * message_head_bytes + 20 * static_cast<Bytes>(n); }
+
+/// The room that n numbers are given: what the codec says, if that is no more than most_message_bytes. Throws OptionError.
+Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said);
+
 /// What both ends know of a message.
 struct MessageHead {
   CodecId codec{};

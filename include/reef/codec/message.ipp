@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <reef/codec/message.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/checksum.hpp>
 
 namespace reef::inline v0::codec {
@@ -49,13 +50,27 @@ REEF_INLINE std::span<const std::byte> message_in(std::span<const std::byte> roo
   return room.first(std::min<std::size_t>(room.size(), sizeof raw + raw.payload));
 }
 
+REEF_INLINE Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said) {
+  const Bytes most = most_message_bytes(n);
+  if (said <= most) return said;
+  throw OptionError("reef::codec: ", name, " says that ", n, " numbers take up to ", said, " bytes.\n  why: a message takes at most ",
+                    most, " bytes then, 20 for each number and 128, so that what is set aside follows from what is sent.\n"
+                    "  fix: a codec whose encoded_bytes(n) is no more, as with smaller blocks or fewer columns.");
+}
+
 REEF_INLINE std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head,
                                                Bytes payload) {
   if (head.elements < 0 || head.elements > most_elements || payload > 0xffffffffU ||
       message.size() < message_head_bytes + payload) {
-    throw OptionError("reef::codec: a message of ", head.name, " has ", head.elements, " numbers, and ",
-                      message.size(), " bytes of room for ", message_head_bytes, " and ", payload,
-                      ".\n  fix: at most ", most_elements, " numbers a message, and encoded_bytes(n) of room.");
+    const bool too_many = head.elements < 0 || head.elements > most_elements;
+    const bool too_long = payload > 0xffffffffU;
+    throw OptionError("reef::codec: a message of ", head.name, " for ", head.elements, " numbers takes ", message_head_bytes + payload,
+                      " bytes: ", message_head_bytes, " of its head, and ", payload, " of what they may come to. It is given ",
+                      message.size(), " bytes of room.\n  why: ",
+                      too_many   ? concat("a message has at most ", most_elements, " numbers")
+                      : too_long ? std::string("a head says at most 4294967295 bytes")
+                                 : concat("that is ", message_head_bytes + payload - message.size(), " too few"),
+                      ".\n  fix: ", too_many || too_long ? "several messages." : "encoded_bytes(n) of room, of the codec as it is when it encodes.");
   }
   return message.subspan(message_head_bytes, payload);
 }

@@ -31,8 +31,10 @@ namespace reef::inline v0::codec {
 /// format.encode(matrix, memory, memory, message);
 /// \endcode
 ///
-/// | wire   | 32 rank (rows + columns) bits; what is less dense than that goes another way                           |
-/// | shape  | n = rows * columns; a last row that is shorter is filled with zeros. rank: at most rows, or columns     |
+/// | wire   | 32 rank (rows + columns) bits; what is less dense than that goes another way. At most 16 bytes a number, |
+/// |        | whatever the members are                                                                               |
+/// | shape  | n = rows * columns; a last row that is shorter is filled with zeros, and of fewer numbers than there are |
+/// |        | columns the one row has as many as they are. rank: at most rows, or columns                            |
 /// | state  | sender: columns * rank numbers; a column of them that is all 0, as at first, is drawn by the seed      |
 /// | cost   | 4 n rank operations, and as many of the decoder's half                                                 |
 /// | not finite | NaN and infinity decode to NaN                                                                     |
@@ -53,10 +55,12 @@ struct PowerSgd {
   static constexpr bool linear = false;
 
   [[nodiscard]] std::int64_t rows(std::int64_t n) const { return (n + columns - 1) / columns; }
+  /// The columns that n numbers fill.
+  [[nodiscard]] std::int64_t width(std::int64_t n) const { return columns < n ? columns : n; }
   /// Of n numbers: no more than there are rows or columns. Throws OptionError for members that cannot be.
   [[nodiscard]] std::int64_t rank_of(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  [[nodiscard]] std::int64_t state(std::int64_t n) const { return rank_of(n) * columns; }
+  [[nodiscard]] std::int64_t state(std::int64_t n) const { return rank_of(n) * width(n); }
   [[nodiscard]] std::int64_t received_state(std::int64_t /*n*/) const { return 0; }
 
   Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
@@ -69,8 +73,8 @@ struct PowerSgd {
 
 private:
   [[nodiscard]] MessageHead head(std::int64_t n) const;
-  /// (columns, rank) by column: the memory, drawn where there is none.
-  [[nodiscard]] std::vector<float> start(std::int64_t rank, std::span<const float> state) const;
+  /// (width, rank) by column: the memory, drawn where there is none.
+  [[nodiscard]] std::vector<float> start(std::int64_t width, std::int64_t rank, std::span<const float> state) const;
 };
 
 static_assert(codec_with_memory<PowerSgd> && decodes_alone<PowerSgd>);

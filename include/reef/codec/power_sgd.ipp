@@ -49,7 +49,7 @@ REEF_INLINE std::int64_t PowerSgd::rank_of(std::int64_t n) const {
     throw OptionError("reef::codec::PowerSgd: ", columns, " columns, and a rank of ", rank, ".\n  fix: from 1 to ",
                       most_elements, " each, as the matrix has, and 4.");
   }
-  return std::min({rank, rows(n), columns});
+  return std::min({rank, rows(n), width(n)});
 }
 
 REEF_INLINE MessageHead PowerSgd::head(std::int64_t n) const {
@@ -57,13 +57,14 @@ REEF_INLINE MessageHead PowerSgd::head(std::int64_t n) const {
 }
 
 REEF_INLINE Bytes PowerSgd::encoded_bytes(std::int64_t n) const {
-  const std::int64_t numbers = rank_of(n) * (rows(n) + (n > 0 ? columns : 0));
+  const std::int64_t numbers = rank_of(n) * (rows(n) + width(n));
   return message_head_bytes + sizeof(float) * static_cast<Bytes>(numbers);
 }
 
-REEF_INLINE std::vector<float> PowerSgd::start(std::int64_t rank_here, std::span<const float> state) const {
+REEF_INLINE std::vector<float> PowerSgd::start(std::int64_t width_here, std::int64_t rank_here,
+                                              std::span<const float> state) const {
   std::vector<float> q(state.begin(), state.end());
-  const auto rows_of_q = static_cast<std::size_t>(columns);
+  const auto rows_of_q = static_cast<std::size_t>(width_here);
   for (std::size_t k = 0; k < static_cast<std::size_t>(rank_here); ++k) {
     const std::span<float> column = std::span(q).subspan(k * rows_of_q, rows_of_q);
     if (std::any_of(column.begin(), column.end(), [](float number) { return number != 0; })) continue;
@@ -82,21 +83,21 @@ REEF_INLINE Bytes PowerSgd::encode(std::span<const float> values, std::span<cons
   std::byte* const at = begin_message(message, own, bytes).data();
   const auto m = static_cast<std::size_t>(rows(n));
   const auto kept = static_cast<std::size_t>(rank_of(n));
-  const auto width = static_cast<std::size_t>(columns);
-  std::vector<float> q = start(rank_of(n), state);
+  const auto wide = static_cast<std::size_t>(width(n));
+  std::vector<float> q = start(width(n), rank_of(n), state);
   std::vector<float> p(m * kept);
   detail::each_block(n, columns, [&](std::size_t i, std::size_t begin, std::size_t end) {
     const std::span<const float> row = values.subspan(begin, end - begin);
     for (std::size_t k = 0; k < kept; ++k) {
-      p[k * m + i] = static_cast<float>(detail::dot(row, std::span<const float>(q).subspan(k * width, row.size())));
+      p[k * m + i] = static_cast<float>(detail::dot(row, std::span<const float>(q).subspan(k * wide, row.size())));
     }
   });
   if (m > 0) detail::make_orthonormal(p, m);
-  std::vector<double> sums(kept * width);
+  std::vector<double> sums(kept * wide);
   detail::each_block(n, columns, [&](std::size_t i, std::size_t begin, std::size_t end) {
     for (std::size_t k = 0; k < kept; ++k) {
       const auto part = static_cast<double>(p[k * m + i]);
-      double* const to = sums.data() + k * width;
+      double* const to = sums.data() + k * wide;
       for (std::size_t j = begin; j < end; ++j) to[j - begin] += part * static_cast<double>(values[j]);
     }
   });
@@ -116,9 +117,9 @@ REEF_INLINE void PowerSgd::decode(std::span<const std::byte> message, std::span<
   const std::byte* const at = open_message(message, head(n), expected, expected).data();
   const auto m = static_cast<std::size_t>(rows(n));
   const auto kept = static_cast<std::size_t>(rank_of(n));
-  const auto width = static_cast<std::size_t>(columns);
+  const auto wide = static_cast<std::size_t>(width(n));
   std::vector<float> p(m * kept);
-  std::vector<float> q(n > 0 ? width * kept : 0);
+  std::vector<float> q(wide * kept);
   if (n > 0) {
     std::memcpy(p.data(), at, p.size() * sizeof(float));
     std::memcpy(q.data(), at + p.size() * sizeof(float), q.size() * sizeof(float));
@@ -128,7 +129,7 @@ REEF_INLINE void PowerSgd::decode(std::span<const std::byte> message, std::span<
     std::fill(row.begin(), row.end(), 0.0F);
     for (std::size_t k = 0; k < kept; ++k) {
       const float part = p[k * m + i];
-      const float* const of = q.data() + k * width;
+      const float* const of = q.data() + k * wide;
       for (std::size_t j = 0; j < row.size(); ++j) row[j] += part * of[j];
     }
   });

@@ -20,7 +20,8 @@ namespace reef::inline v0::codec {
 ///     read_selection(from, n, indices)    all kept(n), ascending, below n; false where `from` says anything else
 ///     id, parameter(n)                    what a message's head has: both ends select by the same rule
 ///
-/// | laws   | read_selection gives what write_selection was given; of any other bytes it believes nothing            |
+/// | laws   | read_selection gives what write_selection was given; of any other bytes it believes nothing;             |
+/// |        | selection_bytes never grows as fewer are kept                                                         |
 /// | may have | scale(n): what a number that was sent is multiplied by when it is decoded                             |
 /// | models | ChunkTopK, RandomK, TopK                                                                                 |
 ///

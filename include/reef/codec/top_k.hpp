@@ -22,7 +22,8 @@ namespace reef::inline v0::codec {
 /// | blocked | in blocks of 65536 numbers: how many there are, 32 bits; then of each its low 16 bits             |
 /// | rice    | gaps: the low `parameter` bits, and the rest as so many ones and a zero                           |
 /// | in_chunks | of chunks that keep as many each: the place in it, in as few bits as that takes. ChunkTopK alone |
-enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks };
+/// | all_but | those that are not there, 32 bits each: no more than the numbers themselves would take            |
+enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks, all_but };
 
 /// What indices take, and in which form.
 struct IndexCoding {
@@ -68,6 +69,7 @@ std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::i
 ///
 /// | wire    | k = n / ratio, rounded up: 4 bytes each, and the indices: at one in 100 some 8.1 bits each, the       |
 /// |         | entropy's bound being 8.08                                                                          |
+/// | at most | encoded_bytes(n), which never grows with the ratio: at 1 all numbers, and 34 bytes                   |
 /// | ties    | to the lower index; NaN is larger than any number, so that it is seen                               |
 /// | again   | what was decoded encodes to the same bytes                                                          |
 /// | cost    | one pass, and some more than k numbers of it, where a sample tells what to keep; else three         |

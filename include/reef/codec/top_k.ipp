@@ -22,6 +22,7 @@ inline Bytes bitmap_bytes(std::int64_t n) { return static_cast<Bytes>((n + 7) / 
 inline Bytes blocked_bytes(std::int64_t n, std::size_t count) {
   return 4 * static_cast<Bytes>((n + index_block - 1) / index_block) + 2 * count;
 }
+inline Bytes all_but_bytes(std::int64_t n, std::size_t count) { return sizeof(std::uint32_t) * (static_cast<Bytes>(n) - count); }
 inline Bytes rice_bytes(std::span<const std::uint32_t> indices, unsigned parameter) {
   std::uint64_t bits = indices.size() * (1 + std::uint64_t{parameter});
   std::uint32_t next = 0;
@@ -40,6 +41,7 @@ REEF_INLINE IndexCoding coding_in(std::span<const std::uint32_t> indices, std::i
     case IndexForm::bitmap: return {form, 0, detail::bitmap_bytes(n)};
     case IndexForm::blocked: return {form, 0, detail::blocked_bytes(n, indices.size())};
     case IndexForm::rice: return {form, parameter, detail::rice_bytes(indices, parameter)};
+    case IndexForm::all_but: return {form, 0, detail::all_but_bytes(n, indices.size())};
     default: return {};
   }
 }
@@ -52,6 +54,7 @@ REEF_INLINE IndexCoding least_coding(std::span<const std::uint32_t> indices, std
     if (other.bytes < best.bytes) best = other;
   };
   consider(coding_in(indices, n, IndexForm::blocked));
+  consider(coding_in(indices, n, IndexForm::all_but));
   // Around the best parameter for gaps that are geometric: log2 of their mean times ln 2.
   const double mean = static_cast<double>(n) / static_cast<double>(indices.size());
   const int guess = std::max(0, static_cast<int>(std::floor(std::log2(std::max(mean * 0.6931, 1.0)))));
@@ -106,6 +109,17 @@ REEF_INLINE void write_indices(std::span<const std::uint32_t> indices, std::int6
         next = index + 1;
       }
       writer.finish();
+      break;
+    }
+    case IndexForm::all_but: {
+      std::byte* at = to.data();
+      std::uint32_t next = 0;
+      const auto leave_out = [&](std::uint32_t end) {
+        for (; next < end; ++next, at += sizeof next) std::memcpy(at, &next, sizeof next);
+        ++next;
+      };
+      for (const std::uint32_t index : indices) leave_out(index);
+      leave_out(static_cast<std::uint32_t>(n));
       break;
     }
   }
@@ -168,6 +182,25 @@ REEF_INLINE bool read_indices(std::span<const std::byte> from, std::int64_t n, c
       }
       return reader.ended();
     }
+    case IndexForm::all_but: {
+      if (static_cast<std::int64_t>(count) > n || from.size() != detail::all_but_bytes(n, count)) return false;
+      std::uint32_t next = 0;
+      std::size_t found = 0;
+      const auto keep_below = [&](std::uint32_t end) {
+        while (next < end) indices[found++] = next++;
+        ++next;
+      };
+      for (std::size_t at = 0; at < from.size(); at += sizeof next) {
+        std::uint32_t left_out = 0;
+        std::memcpy(&left_out, from.data() + at, sizeof left_out);
+        if (left_out < next || static_cast<std::int64_t>(left_out) >= n) return false;
+        if (left_out - next > count - found) return false;
+        keep_below(left_out);
+      }
+      if (static_cast<std::size_t>(n) - next != count - found) return false;
+      keep_below(static_cast<std::uint32_t>(n));
+      return true;
+    }
     case IndexForm::in_chunks: return false;
   }
   return false;
@@ -197,8 +230,7 @@ REEF_INLINE std::vector<std::uint32_t> TopK::select(std::span<const float> value
 }
 
 REEF_INLINE Bytes TopK::selection_bytes(std::int64_t n) const {
-  const std::int64_t k = kept(n);
-  return 2 + (k == n ? 0 : std::min(detail::bitmap_bytes(n), detail::blocked_bytes(n, static_cast<std::size_t>(k))));
+  return 2 + std::min(detail::bitmap_bytes(n), detail::blocked_bytes(n, static_cast<std::size_t>(kept(n))));
 }
 
 REEF_INLINE Bytes TopK::write_selection(std::span<const std::uint32_t> indices, std::int64_t n,

@@ -50,12 +50,12 @@ std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std
   return mine;
 }
 
-/// A text of every rank, of any length, by rank: on rank 0; nothing elsewhere. All ranks call it, with
-/// the same name. Blocks. Rank 0 holds the texts twice for a moment.
+/// A text of every rank, of at most 1 GiB, by rank: on rank 0; nothing elsewhere. All ranks call it, with the same name. Blocks.
+/// Rank 0 holds the texts twice for a moment. Throws MpiError, on all ranks that are told of a longer one, before there is room for it.
 std::vector<std::string> gather_texts(Progress& progress, const std::string& name,
                                       const std::string& mine);
 
-/// The text of rank 0, on all ranks. All ranks call it, with the same name. Blocks.
+/// The text of rank 0, on all ranks, as long as those of gather_texts. All ranks call it, with the same name. Blocks.
 std::string broadcast_text(Progress& progress, const std::string& name, std::string text);
 
 }  // namespace reef::inline v0::comm

@@ -5,11 +5,27 @@
 
 namespace reef::inline v0::comm {
 
+namespace detail {
+
+/// The most bytes of a rank's text.
+inline constexpr std::size_t most_text_bytes = std::size_t{1} << 30;
+
+/// Throws MpiError, on all ranks that are told, before anything is set aside for a text that is longer than any.
+inline void require_text(const std::string& name, std::size_t size) {
+  if (size <= most_text_bytes) return;
+  throw MpiError("reef::comm: a rank says that its text of '", name, "' has ", size, " bytes, and a text has at most ", most_text_bytes,
+                 ".\n  state: nothing of it was received, and all ranks throw this.\n  fix: several shorter texts; or find out which rank sends "
+                 "what is none.");
+}
+
+}  // namespace detail
+
 REEF_INLINE std::vector<std::string> gather_texts(Progress& progress, const std::string& name,
                                                   const std::string& mine) {
   const auto sizes = gather_numbers(progress, name + " (bytes)", mine.size());
   std::vector<std::int64_t> offsets{0};
   for (const std::size_t size : sizes) {
+    detail::require_text(name, size);
     offsets.push_back(offsets.back() + static_cast<std::int64_t>(size));
   }
   const bool root = progress.rank() == 0;
@@ -26,6 +42,7 @@ REEF_INLINE std::string broadcast_text(Progress& progress, const std::string& na
                                        std::string text) {
   std::size_t size = text.size();
   broadcast(progress, name + " (bytes)", 0, std::span(&size, 1));
+  detail::require_text(name, size);
   text.resize(size);
   broadcast<char>(progress, name, 0, text);
   return text;

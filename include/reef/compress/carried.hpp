@@ -6,12 +6,13 @@
 #include <vector>
 
 #include <reef/core/language.hpp>
+#include <reef/run/fragment.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::compress {
 
-/// What an edge or a bucket carries: what an option is asked a ratio for.
+/// What an edge, a bucket or a piece of a fragment carries: what a Choice is asked a ratio for.
 ///
 /// \code
 /// #include <optional>
@@ -21,7 +22,7 @@ namespace reef::inline v0::compress {
 /// \endcode
 struct Carried {
   schedule::Traffic traffic{};
-  int index = 0;  ///< of the remote edge, or the bucket
+  int index = 0;  ///< of the remote edge, the bucket, or of pseudo-gradients the piece among those of its stage
   std::int64_t numbers = 0;
   std::vector<std::string_view> names{};  ///< of the tensor, or of parameters
   int from_segment = 0;  ///< of a bucket, the segment that has it
@@ -50,6 +51,26 @@ inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traf
     all.push_back({traffic, static_cast<int>(b), bucket.size(), {}, bucket.segment, bucket.segment, bucket.stage, bucket.stage});
     for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
       if (plan.bucket_of_parameter[p] == static_cast<int>(b)) all.back().names.push_back(plan.dag->parameters[p].name);
+    }
+  }
+  return all;
+}
+
+/// What a rank's stage sends of outer steps: a piece for each fragment that a bucket has a part of.
+inline std::vector<Carried> pieces_carried_by(const run::StepPlan& plan, int rank) {
+  const std::vector<run::FragmentPiece> pieces = run::fragment_pieces(plan, rank);
+  std::vector<Carried> all;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const run::FragmentPiece& piece = pieces[i];
+    const run::Bucket& bucket = plan.buckets[piece.bucket];
+    all.push_back({schedule::Traffic::pseudo_gradient, static_cast<int>(i), piece.size(), {}, bucket.segment, bucket.segment,
+                   bucket.stage, bucket.stage});
+    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+      const std::int64_t begin = plan.layout.parameters[p] - bucket.begin;
+      const bool is_in = begin < piece.end && begin + plan.dag->parameters[p].spec.shape.size() > piece.begin;
+      if (is_in && plan.bucket_of_parameter[p] == static_cast<int>(piece.bucket)) {
+        all.back().names.push_back(plan.dag->parameters[p].name);
+      }
     }
   }
   return all;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +20,7 @@
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/carried.hpp>
 #include <reef/compress/channel.hpp>
+#include <reef/compress/choice.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
 #include <reef/compress/detail/channel_rules.hpp>
@@ -100,7 +100,8 @@ constexpr bool all_differ() {
 /// |            | which is what the function that was computed has; what is left goes by the gradient's codec. Of a tensor |
 /// |            | that goes to more than one other stage, it comes back without. Where all numbers are sent, so are all    |
 /// |            | gradients                                                                                                  |
-/// | ratios     | of edges follow links as they are while training by `options.replan`                                      |
+/// | ratios     | of edges follow links as they are while training by `options.replan`; of all that is carried they are what    |
+/// |            | `options.choose` says, for good or step by step                                                           |
 /// | errors     | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)  |
 /// |            | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                   |
 ///
@@ -144,9 +145,8 @@ struct Channels {
     Replan replan{};
     /// Ratios at the beginning.
     RatioRamp ramp{};
-    /// The ratio of what an edge or a bucket carries; 1: it stays as it is; nothing: what it has else. Every rank says the same.
-    /// It is not asked of pseudo-gradients, whose messages are pieces of fragments.
-    std::function<std::optional<double>(const Carried&)> choose{};
+    /// The ratio of what an edge, a bucket or a piece of a fragment carries, for good or in a step: above all that is said here else.
+    Choice choose{};
     /// What is measured or recorded of what codecs do.
     Watch watch{};
   };
@@ -160,8 +160,10 @@ protected:
   template <class Wanted>
   static void plan_if(run::StepPlan& plan, const Options& options, const Wanted& wanted) {
     options.ramp.validate();
+    options.choose.validate();
     detail::require_possible(plan, options.replan);
     bool replans = false;
+    bool chooses = false;
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
       if (!wanted(traffic, own)) return;
       detail::require_traffic(plan, traffic, codec::text_of(own));
@@ -176,16 +178,21 @@ protected:
       form.ratios = ratios_of(plan, options, traffic, own);
       const RatioRamp ramp = traffic == schedule::Traffic::pseudo_gradient ? RatioRamp{} : options.ramp;
       const bool planned = is_replanned(options, traffic, own);
+      const bool chosen = is_chosen_by_step(options, own);
       replans = replans || planned;
-      form.bytes = [own, ratios = form.ratios, ramp, planned, least = detail::least_ratio(plan)](int index, std::int64_t n) {
+      chooses = chooses || chosen;
+      form.bytes = [own, ratios = form.ratios, ramp, planned, chosen, least = options.choose.least](int index, std::int64_t n) {
         const auto at = static_cast<std::size_t>(index);
         const bool undecided = planned && (at >= ratios.size() || ratios[at] == 0);
-        if constexpr (codec::has_ratio<Own>) {
-          if (undecided) return detail::most_bytes_at_any_ratio(ramp, own, least, n);
-        }
-        return ramp.most_bytes(with_ratio_of(own, ratios, index), n);
+        const auto most = [&](const auto& as_it_is) {
+          if constexpr (codec::has_ratio<Own>) {
+            if (undecided || chosen) return detail::most_bytes_from(undecided ? 1 : least, ramp, as_it_is, n);
+          }
+          return ramp.most_bytes(as_it_is, n);
+        };
+        return codec::bounded_bytes(codec::text_of(own), n, most(with_ratio_of(own, ratios, index)));
       };
-      if (ramp.steps > 0 || planned) form.exact = false;
+      if (ramp.steps > 0 || planned || chosen) form.exact = false;
       if (codec::state_of(own, 1) > 0) form.state = [own](int, std::int64_t n) { return codec::state_of(own, n); };
       if (codec::received_state_of(own, 1) > 0) {
         form.received_state = [own](int, std::int64_t n) { return codec::received_state_of(own, n); };
@@ -202,6 +209,10 @@ protected:
     if (options.replan.is_on() && !replans) {
       throw OptionError("reef::compress::Channels: ratios are to be planned again, and no codec between stages has one.\n"
                         "  fix: Activation<codec::TopK>, or no replan.");
+    }
+    if (options.choose.is_by_step() && !chooses) {
+      throw OptionError("reef::compress::Channels: ratios are to be chosen for each step, and no codec has one.\n"
+                        "  fix: a codec with a ratio, as Gradient<codec::TopK>, or no choose.");
     }
     detail::require_floats(plan);
   }
@@ -225,6 +236,15 @@ public:
   }
 
   static void before_step(comm::Progress& progress, const run::StepPlan& plan, const Options& options, run::StepState& state) {
+    if (options.choose.is_by_step()) {
+      detail::choose_ratios(plan, progress.rank(), options.choose, [&](schedule::Traffic wanted) {
+        bool asks = false;
+        each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
+          asks = asks || (traffic == wanted && codec::takes_ratio(own));
+        });
+        return asks;
+      }, state);
+    }
     if (!options.replan.is_on()) return;
     detail::replan(progress, plan, options.replan, options.network ? &*options.network : nullptr, state,
                    [&](const schedule::World& world) { return planned_ratios(plan, options, world); });
@@ -238,6 +258,7 @@ public:
     if (options.one_mask) hash.add("one mask");
     if (options.ramp.steps > 0) hash.add(options.ramp.steps).add(options.ramp.from);
     if (options.replan.is_on()) options.replan.add_to(hash);
+    options.choose.add_to(hash);
   }
 
 private:
@@ -268,10 +289,10 @@ private:
       if (traffic != schedule::Traffic::activation) return;
       detail::require_zeros(own);
       form.bytes = [own, masks = form.masks, ratios = forward.ratios, ramp = options.ramp, all = form.bytes,
-                    planned = is_replanned(options, traffic, own)](int index, std::int64_t n) {
+                    varies = is_replanned(options, traffic, own) || is_chosen_by_step(options, own)](int index, std::int64_t n) {
         const auto at = static_cast<std::size_t>(index);
         const int edge = at < masks.size() ? masks[at] : -1;
-        if (edge < 0 || planned) return all(index, n);
+        if (edge < 0 || varies) return all(index, n);
         return all(index, codec::kept_of(ramp.at(0, with_ratio_of(own, ratios, edge)), n));
       };
       form.exact = form.lossless = false;
@@ -302,10 +323,16 @@ private:
     return own;
   }
 
-  /// The codec's edges have other ratios from time to time, but those of which `choose` says one.
+  /// The codec's edges have other ratios from time to time, but those of which `choose` says one for good.
   template <class Own>
   static bool is_replanned(const Options& options, schedule::Traffic traffic, const Own& own) {
     return options.replan.is_on() && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
+  }
+
+  /// The codec's ratio may be another in each step.
+  template <class Own>
+  static bool is_chosen_by_step(const Options& options, const Own& own) {
+    return options.choose.is_by_step() && codec::takes_ratio(own);
   }
 
   /// By edge, of those that are planned again.
@@ -334,9 +361,9 @@ private:
         ratios = detail::adapted_ratios(plan, *options.network, traffic, codec::ratio_of(own), options.stage_compute);
       }
     }
-    if (!options.choose || traffic == schedule::Traffic::pseudo_gradient) return ratios;
+    if (traffic == schedule::Traffic::pseudo_gradient) return ratios;  // pieces of fragments, which are not sent but encoded
     for (const Carried& carried : detail::carried_by(plan, traffic)) {
-      const std::optional<double> chosen = options.choose(carried);
+      const std::optional<double> chosen = options.choose.for_good(carried);
       if (!chosen) continue;
       if (!(*chosen >= 1) || (*chosen > 1 && !codec::has_ratio<Own>)) {
         throw OptionError("reef::compress::Channels: ", schedule::name_of(traffic), " ", carried.index, " is to have the ratio ",

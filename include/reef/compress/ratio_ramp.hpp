@@ -19,7 +19,8 @@ namespace reef::inline v0::compress {
 /// const double last = ramp.ratio(400, 100);  // 100
 /// \endcode
 ///
-/// | of     | tensors between stages, gradients and weights; not of what whole outer steps send                           |
+/// | of     | tensors between stages, gradients and weights; not of what whole outer steps send, nor of what Options::choose |
+/// |        | says of a step                                                                                       |
 /// | cost   | programs have room for the longest messages on the way, and say so: what travels is as many, often short    |
 /// | errors | OptionError, when a Trainer is made, for `from` below 1 or steps below 0                                     |
 ///

@@ -3,11 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include <reef/comm/link_probe.hpp>
-#include <reef/compress/carried.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/hash.hpp>
@@ -34,9 +32,8 @@ namespace reef::inline v0::compress {
 /// | room     | for ratios from 1: programs, plans and simulations say the bytes of that, what travels is as many     |
 /// | resume   | a checkpoint has the ratios in force; a log stands above it. Before its first entry codecs have their own |
 /// | held out | an evaluation has the ratios of the step before it                                                     |
-/// | choose   | asked of each edge before each step, in place of links and of a log: every rank says the same          |
-/// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio; |
-/// |          | from a step, before anything of it has run, for a ratio that `choose` may not say                      |
+/// | choose   | Options::choose, by step, stands above what is planned                                                 |
+/// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio  |
 struct Replan {
   std::int64_t every = 0;  ///< committed steps; 0: never
   double tolerance = 0.2;
@@ -45,20 +42,16 @@ struct Replan {
   std::function<void(const run::EdgeRatios&)> told{};
   /// What `told` was told, by step: nothing is measured then.
   std::vector<run::EdgeRatios> replay{};
-  /// The ratio of an edge in the step that comes after so many committed ones: 1, at which all numbers are sent, or one of those
-  /// that are planned, from 1.5 (of bf16 from 3); nothing: the codec's own.
-  std::function<std::optional<double>(const Carried&, std::int64_t step)> choose{};
 
-  [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty() || choose; }
+  [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty(); }
 
   void validate() const {
     if (every < 0 || !within(tolerance, 0, 1e3)) {
       throw OptionError("reef::compress::Replan: every ", every, " steps, with a tolerance of ", tolerance,
                         ".\n  fix: 0 steps, which is never, or more; a tolerance from 0 to 1000.");
     }
-    if ((choose ? 1 : 0) + (every > 0 ? 1 : 0) + (replay.empty() ? 0 : 1) > 1) {
-      throw OptionError("reef::compress::Replan: ratios are to be chosen, planned every so many steps, or in a log, and more than one "
-                        "of these is given.\n  fix: one.");
+    if (every > 0 && !replay.empty()) {
+      throw OptionError("reef::compress::Replan: ratios are to be planned every so many steps, and are in a log.\n  fix: one of these.");
     }
     if (probe.bytes < 2 || probe.repeats < 1) {
       throw OptionError("reef::compress::Replan: links are to be probed by ", probe.repeats, " messages of ", probe.bytes,
@@ -72,7 +65,7 @@ struct Replan {
   }
 
   void add_to(Hash& hash) const {
-    hash.add(every).add(tolerance).add(probe.bytes).add(probe.repeats).add(choose ? 1 : 0);
+    hash.add(every).add(tolerance).add(probe.bytes).add(probe.repeats);
     for (const run::EdgeRatios& ratios : replay) {
       hash.add(ratios.step);
       for (const double ratio : ratios.by_edge) hash.add(ratio);

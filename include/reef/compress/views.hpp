@@ -29,16 +29,17 @@ struct Coding {
   bool adds = false;       ///< numbers are summed: there is room for what one message decodes to
   bool masks = false;      ///< it says which numbers arrive as zero
   bool masked = false;     ///< it leaves out what such a mask says
+  bool judged = false;     ///< it does nothing where the step does not count
 
   [[nodiscard]] std::uint8_t mode() const {
     return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) | (adds ? 8 : 0) |
-                                     (masks ? 16 : 0) | (masked ? 32 : 0));
+                                     (masks ? 16 : 0) | (masked ? 32 : 0) | (judged ? 64 : 0));
   }
 };
 
 inline Coding coding_of(const schedule::Instruction& i) {
   return {(i.mode & 1) != 0, (i.mode & 2) != 0, (i.mode & 4) != 0, (i.mode & 8) != 0, (i.mode & 16) != 0,
-          (i.mode & 32) != 0};
+          (i.mode & 32) != 0, (i.mode & 64) != 0};
 }
 
 /// `Encode(edge, j)`, `EncodeParts(b)`, `EncodeShard(b)`.
@@ -68,12 +69,12 @@ struct EncodeView {
 
 /// `Decode(edge, j)`, `DecodeShards(b)`, `DecodeFold(b)`.
 ///
-///     reads    message, or messages side by side; kept memory if it begins; a mask if it is masked
+///     reads    message, or messages side by side; kept memory if it begins; a mask if it is masked; a verdict if it is judged
 ///     writes   numbers; copy; a mask if it masks; if it adds, or is masked, what one message decodes to
 ///     next     as EncodeView
 template <class Instr>
 struct DecodeView {
-  run::PartOf<Instr> message, numbers, copy, term, kept, next, mask;
+  run::PartOf<Instr> message, numbers, copy, term, kept, next, mask, verdict;
 
   explicit DecodeView(Instr& decode, run::Lists lists = run::Lists::found) {
     const Coding coding = coding_of(decode);
@@ -81,6 +82,7 @@ struct DecodeView {
     message = layout.reads(1);
     kept = layout.reads(coding.remembers && coding.begins ? 1 : 0);
     if (coding.masked) mask = layout.reads(1);
+    verdict = layout.reads(coding.judged ? 1 : 0);
     numbers = layout.writes(1);
     copy = layout.writes(coding.copies ? 1 : 0);
     if (coding.masks) mask = layout.writes(1);
@@ -93,18 +95,19 @@ struct DecodeView {
 /// `EncodeInPlace(b)`: numbers become what their messages decode to, owner by owner.
 ///
 ///     accumulates  numbers
-///     reads        kept memory of senders, and of receivers
+///     reads        a verdict if it is judged; kept memory of senders, and of receivers
 ///     writes       message; copy; memory behind it, of both
 template <class Instr>
 struct EncodeInPlaceView {
-  run::PartOf<Instr> numbers, message, copy, kept, next;
+  run::PartOf<Instr> numbers, message, copy, kept, next, verdict;
 
   /// `memories`: to make room for.
   explicit EncodeInPlaceView(Instr& encode)
-      : EncodeInPlaceView(encode, encode.reads.size(), run::Lists::found) {}
+      : EncodeInPlaceView(encode, encode.reads.size() - (coding_of(encode).judged ? 1 : 0), run::Lists::found) {}
   EncodeInPlaceView(Instr& encode, std::size_t memories, run::Lists lists) {
     run::Layout layout(encode, lists);
     numbers = layout.accumulates(1);
+    verdict = layout.reads(coding_of(encode).judged ? 1 : 0);
     kept = layout.reads(memories);
     message = layout.writes(1);
     copy = layout.writes(coding_of(encode).copies ? 1 : 0);
@@ -114,9 +117,11 @@ struct EncodeInPlaceView {
 
 /// What a KeepMemory asks: its Instruction::mode.
 ///
-/// | verdict | whether the step counts                                                                     |
-/// | nothing | what was sent counts on all ranks, whatever becomes of a rank's own step                      |
-enum class Keeps : std::uint8_t { by_verdict, always };
+/// | by_verdict | what is behind a step that counts; behind another it stays as it was                       |
+/// | always     | what was sent counts on all ranks, whatever becomes of a rank's own step                   |
+/// | or_nothing | by verdict, but 0 behind a step that does not count: of rounds that overlap, in which what is remembered |
+/// |            | has seen micro-batches of the next step too, of whatever numbers                           |
+enum class Keeps : std::uint8_t { by_verdict, always, or_nothing };
 
 /// `KeepMemory`. Whoever writes one has set its mode.
 ///
@@ -128,7 +133,7 @@ struct KeepMemoryView {
 
   explicit KeepMemoryView(Instr& keep, run::Lists lists = run::Lists::found) {
     run::Layout layout(keep, lists);
-    verdict = layout.reads(keep.mode == static_cast<std::uint8_t>(Keeps::by_verdict) ? 1 : 0);
+    verdict = layout.reads(keep.mode == static_cast<std::uint8_t>(Keeps::always) ? 0 : 1);
     next = layout.reads(1);
     memory = layout.accumulates(1);
   }

@@ -53,7 +53,7 @@ struct LinkUse {
   /// By messages and in shared memory.
   [[nodiscard]] Bytes wire() const { return sent.bytes + sent.window_bytes; }
   [[nodiscard]] double ratio() const { return wire() > 0 ? static_cast<double>(raw) / static_cast<double>(wire()) : 1; }
-  /// 0 where nothing is lost; nothing where it was not measured; NaN where a number was not finite.
+  /// 0 where nothing is lost; nothing where it was not measured; NaN where a codec made it of finite ones.
   [[nodiscard]] std::optional<double> relative_error() const {
     if (unmeasured) return std::nullopt;
     return lost == 0 ? 0 : std::sqrt(lost / numbers);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -49,6 +50,8 @@ struct StepState {
   double next_learning_rate = 0;  ///< of the step after this one
   std::int64_t began = 0;         ///< steps after which ranks last began at the same weights
   EdgeRatios ratios{};            ///< where a compressor plans them again; else none
+  /// What a compressor has been told for this step: by traffic, then edge, bucket or piece; 0, or none, where its codec decides.
+  std::array<std::vector<double>, schedule::traffic_count> chosen{};
 };
 
 /// What the code of one rank's program works on: the program, its memory, its model and its

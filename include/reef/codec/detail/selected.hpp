@@ -61,9 +61,13 @@ std::vector<std::uint32_t> select_with(const C& format, std::span<const float> v
   }
 }
 
+/// What is selected of n numbers takes with its selection, and no more than all of them do: where that is less, what is left out
+/// is named (IndexForm::all_but). So it never grows as fewer are kept.
 template <class C>
 Bytes selected_bytes(const C& format, std::int64_t n) {
-  return message_head_bytes + sizeof(float) * static_cast<Bytes>(format.kept(n)) + format.selection_bytes(n);
+  const Bytes selection = format.selection_bytes(n);
+  const Bytes all = sizeof(float) * static_cast<Bytes>(n) + std::min<Bytes>(selection, 2);
+  return message_head_bytes + std::min(sizeof(float) * static_cast<Bytes>(format.kept(n)) + selection, all);
 }
 
 /// A codec that sends numbers whatever they are: of any that is not finite it sends NaN alone, so that it is seen.

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <reef/codec/threads.hpp>
@@ -13,6 +15,7 @@
 #include <reef/core/element.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/concept.hpp>
+#include <reef/run/step_plan.hpp>
 
 namespace reef::inline v0::compress::detail {
 
@@ -26,6 +29,24 @@ codec::Threads threads_of(Lane& lane) {
   }
 }
 
+/// The gaps behind parameters among elements [first, last) of a bucket: [begin, end) of each, counted from `first`.
+inline std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(const run::StepPlan& plan, int bucket, std::int64_t first,
+                                                                     std::int64_t last) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
+  std::int64_t end = 0;  // of the parameters so far
+  const auto add_gap = [&](std::int64_t begin) {
+    const std::int64_t from = std::max(end, first);
+    const std::int64_t to = std::min(begin, last);
+    if (from < to) gaps.emplace_back(from - first, to - first);
+  };
+  for (const auto& [begin, behind] : plan.parameters_in(bucket)) {
+    add_gap(begin);
+    end = behind;
+  }
+  add_gap(last);
+  return gaps;
+}
+
 /// Numbers of a program as a codec has them: floats in memory that the host reads. Where they are others, or elsewhere, they
 /// are brought to a copy, and taken back.
 struct CodedNumbers {
@@ -34,6 +55,7 @@ struct CodedNumbers {
   Element element = Element::float32;
   bool away = false;      ///< in a device's memory that is not the host's
   float* copy = nullptr;  ///< none: they are floats, and here
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding{};  ///< gaps between parameters, which nobody else writes
 
   [[nodiscard]] std::span<float> floats() const {
     return {copy != nullptr ? copy : static_cast<float*>(at), static_cast<std::size_t>(count)};
@@ -75,6 +97,16 @@ struct CodedNumbers {
       }
     }
     lane.copy(at, copy, bytes(), away ? device::Copy::to_device : device::Copy::on_host);
+  }
+
+  /// What was decoded is 0 again where it is no parameter's: a codec of blocks makes something of padding too, and what is
+  /// left there would be in the next step's messages, and in its norm.
+  template <class Lane>
+  void clear_padding(Lane& lane) const {
+    const Bytes size = size_of(element);
+    for (const auto& [begin, end] : padding) {
+      lane.fill_zero(static_cast<std::byte*>(at) + static_cast<Bytes>(begin) * size, static_cast<Bytes>(end - begin) * size);
+    }
   }
 };
 

@@ -64,6 +64,13 @@ private:
 
   void keep_memories();
 
+  /// What arrives of weights is theirs where the step counts. Of rounds that overlap it goes to a buffer, and of updates
+  /// without a check the verdict that is there comes behind them.
+  [[nodiscard]] bool is_judged(Traffic traffic) const {
+    return traffic == Traffic::parameter && plan_.waits_for_global_norm && !builder_.keeps_gradients() &&
+           builder_.verdict != run::no_storage;
+  }
+
   run::StepBuilder& builder_;
   schedule::Program& program_;
   const run::StepPlan& plan_;

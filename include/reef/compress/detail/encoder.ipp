@@ -97,7 +97,7 @@ REEF_INLINE std::optional<std::pair<run::Instruction, run::Instruction>> Encoder
   run::Instruction decode =
       coders_.coder(sums ? kinds::decode_fold : kinds::decode_shards, run::Lane::update, traffic, instruction);
   decode.collective = instruction.collective;
-  coding = {.copies = coders_.needs_copy(taken, element), .adds = sums};
+  coding = {.copies = coders_.needs_copy(taken, element), .adds = sums, .judged = is_judged(traffic)};
   memory = coders_.use_memory({traffic, instruction.index, sums ? Side::received : Side::taken, 0}, coding);
   decode.mode = coding.mode();
   {
@@ -111,6 +111,7 @@ REEF_INLINE std::optional<std::pair<run::Instruction, run::Instruction>> Encoder
                                static_cast<Bytes>(own_size) * sizeof(float), place_of_memory(plan_)),
           0};
     }
+    if (coding.judged) operands.verdict.front() = {builder_.verdict, 0};
     coders_.set_memory(operands, memory);
   }
 
@@ -171,7 +172,7 @@ REEF_INLINE run::Instruction Encoder::encode_in_place(Traffic traffic, int bucke
   encode.lane = sides.first == Side::sent ? run::Lane::compute : run::Lane::update;
   encode.index = bucket;
   encode.traffic = traffic;
-  const Coding coding{.copies = coders_.needs_copy(numbers, element)};
+  const Coding coding{.copies = coders_.needs_copy(numbers, element), .judged = is_judged(traffic)};
   encode.mode = coding.mode();
   std::vector<run::Value> kept;
   std::vector<run::Value> next;
@@ -189,6 +190,7 @@ REEF_INLINE run::Instruction Encoder::encode_in_place(Traffic traffic, int bucke
   }
   const EncodeInPlaceView operands(encode, kept.size(), run::Lists::added);
   operands.numbers.front() = numbers;
+  if (coding.judged) operands.verdict.front() = {builder_.verdict, 0};
   operands.kept.set(kept);
   operands.next.set(next);
   operands.message.front() = {
@@ -205,10 +207,12 @@ REEF_INLINE void Encoder::keep_memories() {
   for (const auto& [key, storages] : coders_.memories()) {
     if (storages.next == run::no_storage) continue;
     run::Instruction& keep = program_.add(kinds::keep_memory, run::Lane::update, std::get<1>(key));
-    const bool always = std::get<0>(key) == Traffic::pseudo_gradient;
-    keep.mode = static_cast<std::uint8_t>(always ? Keeps::always : Keeps::by_verdict);
+    const Traffic traffic = std::get<0>(key);
+    const bool ahead = builder_.keeps_gradients() && schedule::is_between_stages(traffic);
+    const Keeps keeps = traffic == Traffic::pseudo_gradient ? Keeps::always : ahead ? Keeps::or_nothing : Keeps::by_verdict;
+    keep.mode = static_cast<std::uint8_t>(keeps);
     const KeepMemoryView view(keep, run::Lists::added);
-    if (!always) view.verdict.front() = {builder_.verdict, 0};
+    if (keeps != Keeps::always) view.verdict.front() = {builder_.verdict, 0};
     view.next.front() = {storages.next, 0};
     view.memory.front() = {storages.kept, 0};
     keep.cost.bytes = 2 * program_.storages[storages.next].bytes;

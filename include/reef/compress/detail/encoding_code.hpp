@@ -134,7 +134,16 @@ private:
     numbers.count = static_cast<std::int64_t>(storage.bytes / size_of(numbers.element));
     numbers.away = plan_.discrete && storage.place == schedule::Place::device;
     if (!copy.empty()) numbers.copy = context_.template at<float>(copy.front());
+    numbers.padding = padding_in(i, numbers.count);
     return numbers;
+  }
+
+  /// Of a bucket, or of this rank's part of one. Differences are cleared where they are folded (FragmentPiece::filled).
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> padding_in(const Instruction& i, std::int64_t count) const {
+    if (i.traffic != Traffic::gradient && i.traffic != Traffic::parameter) return {};
+    const bool is_part = i.kind == kinds::encode_shard || i.kind == kinds::decode_fold;
+    const std::int64_t first = is_part ? plan_.buckets[index(i.index)].shard_begin(context_.rank()) : 0;
+    return padding_of(plan_, i.index, first, first + count);
   }
 
   /// Kept memory, or where the round has it by now, and memory behind it.
@@ -205,16 +214,24 @@ private:
     };
   }
 
+  /// Where the verdict of the step is that it depends on; null: it does what it does in any case.
+  template <class View>
+  [[nodiscard]] const run::Verdict* verdict_of(const View& view) const {
+    return view.verdict.empty() ? nullptr : context_.template at<run::Verdict>(view.verdict.front());
+  }
+  static bool counts(const run::Verdict* verdict) { return verdict == nullptr || verdict->commit; }
+
   /// Zeros that arrive are then zeros that were sent, whose gradients are none.
   template <class Codec>
   static bool keeps_all(const Codec& codec, std::span<const float> values) {
     return codec::kept_of(codec, std::ssize(values)) == std::ssize(values);
   }
 
-  /// Differences may be decoded in another step than they were encoded in: those have no ramp.
+  /// As `state` says when the code runs. Differences have no ramp.
   [[nodiscard]] AtStep at_step(const Instruction& i) const {
     const bool planned = replans_ && schedule::is_between_stages(i.traffic) && plan_.wire_of(i.traffic).ratio(i.index) == 0;
-    return {i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_, context_.state, planned ? i.index : -1};
+    return {i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_, context_.state, planned ? i.index : -1, i.traffic,
+            i.index};
   }
 
   [[nodiscard]] Code encode(const Instruction& i) const {
@@ -281,12 +298,15 @@ private:
     };
     std::vector<std::string> whose;
     for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) whose.push_back(text(part / parts.of_each));
+    const run::Verdict* const verdict = verdict_of(view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
       if constexpr (device_has<Lane, decltype(codec)>) {
         if (numbers.away && !mask.reads && !mask.writes) {
           code = [=, folds = !term.empty()](Lane& lane) {
+            if (!counts(verdict)) return;
             decode_by_device(lane, codec, numbers, parts, messages, whose, folds);
+            numbers.clear_padding(lane);
           };
           return;
         }
@@ -295,6 +315,7 @@ private:
               place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) mutable {
         const Memory memory = memories.at(place());
         lane.settle();
+        if (!counts(verdict)) return;
         const std::span<float> floats = numbers.floats();
         const auto own = at_step(codec::for_message(codec, number()));
         if (mask.reads) {
@@ -321,6 +342,7 @@ private:
           keeps_all(own, floats) ? write_full_mask(floats.size(), mask.bits) : write_mask(floats, mask.bits);
         }
         numbers.take_back(lane);
+        numbers.clear_padding(lane);
       };
     });
     return code;
@@ -343,15 +365,21 @@ private:
     };
     const Memory at_sender = memory_of_side(sent);
     const Memory at_receiver = memory_of_side(received);
+    const run::Verdict* const verdict = verdict_of(view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
       if constexpr (device_has<Lane, decltype(codec)>) {
         if (numbers.away) {
-          code = [=](Lane& lane) { code_in_place_by_device(lane, codec, numbers, sent, message); };
+          code = [=](Lane& lane) {
+            if (!counts(verdict)) return;
+            code_in_place_by_device(lane, codec, numbers, sent, message);
+            numbers.clear_padding(lane);
+          };
           return;
         }
       }
       code = [=, at_step = at_step(i), number = number_of(i)](Lane& lane) mutable {
+        if (!counts(verdict)) return;
         numbers.bring(lane);
         const auto own = at_step(codec::for_message(codec, number()));
         for (std::size_t part = 0; part + 1 < sent.numbers.size(); ++part) {
@@ -363,6 +391,7 @@ private:
                       floats, threads_of(lane));
         }
         numbers.take_back(lane);
+        numbers.clear_padding(lane);
       };
     });
     return code;
@@ -370,13 +399,16 @@ private:
 
   [[nodiscard]] Code keep_memory(const Instruction& i) const {
     const KeepMemoryView view(i);
-    const run::Verdict* const verdict =
-        view.verdict.empty() ? nullptr : context_.template at<run::Verdict>(view.verdict.front());
+    const run::Verdict* const verdict = verdict_of(view);
+    const bool forgets = i.mode == static_cast<std::uint8_t>(Keeps::or_nothing);
     const std::span<const float> next = context_.template span<float>(view.next.front());
     const std::span<float> memory = context_.template span<float>(view.memory.front());
     return [=, place = place_of_step(memory.size(), next.size())](Lane& lane) {
       lane.settle();
-      if (verdict != nullptr && !verdict->commit) return;
+      if (!counts(verdict)) {
+        if (forgets) std::fill(memory.begin(), memory.end(), 0.0F);
+        return;
+      }
       std::copy(next.begin(), next.end(), memory.subspan(place()).begin());
     };
   }

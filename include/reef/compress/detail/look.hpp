@@ -12,6 +12,7 @@
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/watch.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/links.hpp>
@@ -112,13 +113,20 @@ private:
 
   [[nodiscard]] bool records_now() const { return records_ && state_.committed == *watch_.step; }
 
+  /// Numbers that are not finite before they are encoded are not measured: of a step that is skipped, they would be all that the
+  /// link is ever said to lose.
   void measure(std::span<const float> values) {
+    double numbers = 0;
+    double lost = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double x = values[i];
       const double difference = x - decoded_[i];
-      loss_->numbers += x * x;
-      loss_->lost += difference * difference;
+      numbers += x * x;
+      lost += difference * difference;
     }
+    if (!is_finite(numbers)) return;
+    loss_->numbers += numbers;
+    loss_->lost += lost;
   }
 
   Watch watch_;

@@ -36,17 +36,30 @@ REEF_INLINE void require_possible(const run::StepPlan& plan, const Replan& repla
   }
 }
 
-REEF_INLINE run::EdgeRatios chosen_ratios(const run::StepPlan& plan, const Replan& options, std::int64_t step) {
-  run::EdgeRatios ratios{step, std::vector<double>(plan.remote_edges.size(), 0)};
-  using schedule::Traffic;
-  for (const Traffic traffic : {Traffic::activation, Traffic::activation_gradient}) {
-    for (const Carried& carried : carried_by(plan, traffic)) {
-      ratios.by_edge[static_cast<std::size_t>(carried.index)] = options.choose(carried, step).value_or(0);
+REEF_INLINE void choose_ratios(const run::StepPlan& plan, int rank, const Choice& choose,
+                               const std::function<bool(schedule::Traffic)>& asks, run::StepState& state) {
+  for (std::size_t t = 0; t < schedule::traffic_count; ++t) {
+    const auto traffic = static_cast<schedule::Traffic>(t);
+    std::vector<double>& ratios = state.chosen[t];
+    ratios.clear();
+    if (!plan.wire[t].encodes() || !asks(traffic)) continue;
+    const auto ask = [&](const Carried& carried, bool is_own) {
+      const double ratio = choose.at(carried, state.committed).value_or(0);
+      const auto at = static_cast<std::size_t>(carried.index);
+      if (!is_own || !plan.wire[t].encodes(carried.index)) return;
+      ratios.resize(std::max(ratios.size(), at + 1), 0);
+      ratios[at] = ratio;
+    };
+    if (traffic != schedule::Traffic::pseudo_gradient) {
+      for (const Carried& carried : carried_by(plan, traffic)) ask(carried, true);
+      continue;
+    }
+    // Of all stages, so that what is refused is refused on all ranks.
+    for (int stage = 0; stage < plan.topology.stages; ++stage) {
+      const int holder = plan.topology.rank(0, stage);
+      for (const Carried& carried : pieces_carried_by(plan, holder)) ask(carried, stage == plan.topology.stage_of(rank));
     }
   }
-  if (are_possible(plan, ratios)) return ratios;
-  throw OptionError("reef::compress::Replan: a ratio that was chosen for step ", step + 1, " is not 1, nor from ", least_ratio(plan),
-                    " on.\n  state: nothing of that step has run.\n  fix: one of those, or nothing for the codec's own.");
 }
 
 }  // namespace reef::inline v0::compress::detail

@@ -42,10 +42,6 @@ REEF_INLINE void replan(comm::Progress& progress, const run::StepPlan& plan, con
   const auto tell = [&] {
     if (options.told) options.told(now);
   };
-  if (options.choose) {
-    now = chosen_ratios(plan, options, state.committed);
-    return;
-  }
   if (!options.replay.empty()) {
     const run::EdgeRatios* in_force = nullptr;
     for (const run::EdgeRatios& ratios : options.replay) {

@@ -366,6 +366,7 @@ double Trainer<Policies...>::evaluate(std::int64_t rounds,
   evaluation_state_.micro_batch = 0;
   evaluation_state_.committed = state_.committed;
   evaluation_state_.ratios = state_.ratios;
+  evaluation_state_.chosen = state_.chosen;
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (round > 0 && proceed && !proceed(round)) break;
     const optim::Verdict verdict = verdict_of(perform(run::Purpose::evaluation));
@@ -492,11 +493,12 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
       concat("reef::Trainer::step: the step after ", committed, " committed ones is not finite: ");
   const std::string broken =
       text_of(periodic ? find_weight_not_finite() : first_weight_not_finite().first);
+  const bool skips = options_.non_finite == optim::NonFinite::skip;
   const std::string state =
       broken.empty()
-          ? "\n  state: the weights are those of the last committed step, and finite.\n"
-            "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = "
-            "NonFinite::skip."
+          ? concat("\n  state: the weights are those of the last committed step, and finite",
+                   skips ? "; the step is skipped.\n  fix: where it happens often, a lower learning rate, or clipping."
+                         : ".\n  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.")
           : concat("\n  why: the weights that it began with are not finite: ", broken,
                    ".\n  state: no update of this step was committed.\n"
                    "  fix: go on from an earlier checkpoint, with a lower learning rate.");
