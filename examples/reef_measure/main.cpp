@@ -38,6 +38,7 @@
 #include "../support/model_shape.hpp"
 #include "../support/number_option.hpp"
 #include "../support/progress.hpp"
+#include "../support/standard_output.hpp"
 #include "case_text.hpp"
 #include "links.hpp"
 #include "speeds.hpp"
@@ -212,7 +213,8 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     model = checked(options);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : refused_status;
+    return reef_examples::end_parsing(app, error, refused_status,
+                                      [](const std::string& text) { comm::report_failure(text); });
   }
   try {
     const comm::Environment environment(argc, argv);

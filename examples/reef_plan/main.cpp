@@ -63,7 +63,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return reef_examples::end_parsing(app, error, unreadable);
+    if (error.get_exit_code() == 0)
+      return reef_examples::end_parsing(app, error, unreadable, [](const std::string&) {});
     std::fprintf(stderr, "reef-plan: %s fix: see reef-plan --help\n",
                  in_one_line(error.what()).c_str());
     return unreadable;

@@ -603,7 +603,11 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->transform(count);
   app.add_flag("--resume", o.resume,
                "from the latest checkpoint of --checkpoint; from step 1 where there is none");
-  app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
+  app.add_option("--deadline", o.deadline,
+                 "seconds without a sign of life after which a rank that is waited for is lost, and those for which ranks wait "
+                 "for each other; 10 times as many where its program does nothing that is known. A rank that computes, or "
+                 "whose messages are on a link of --network, is late, however long that takes, and says so after that time. "
+                 "0: none")
       ->transform(amount)
       ->capture_default_str();
   app.add_option("--non-finite", o.non_finite, "what to do with a step that is not finite")

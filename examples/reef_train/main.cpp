@@ -49,7 +49,9 @@ int main(int argc, char** argv) {
     reef_examples::parse(app, options, argc, argv);
     reef_examples::require_sense(app, options);
   } catch (const CLI::ParseError& error) {
-    return reef_examples::end_parsing(app, error, refused_status);
+    return reef_examples::end_parsing(app, error, refused_status, [](const std::string& text) {
+      reef::comm::report_failure(text);
+    });
   } catch (const std::exception& error) {
     reef::comm::report_failure("reef-train", error);
     return refused_status;

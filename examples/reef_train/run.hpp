@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <reef/codec/chosen.hpp>
+#include <reef/comm/at_work.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/comm/node_cores.hpp>
@@ -81,6 +82,7 @@ public:
 
   /// Returns an exit status.
   int train() {
+    const reef::comm::AtWork at_work(trainer_.progress(), "the run");  // what a rank does between steps may take its time
     const Setup run = setup();
     introduce(trainer_, run);
     if (options_.planned_vocabulary > 0 && options_.planned_vocabulary != config_.vocabulary) {

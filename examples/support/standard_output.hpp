@@ -26,10 +26,15 @@ inline void print(std::string_view text, std::string_view what) {
 }
 
 /// What CLI11 has to say where it does not go on: help, the version, or what is wrong. Returns the exit status: 0,
-/// 1 where it cannot be said, or `refused`.
-inline int end_parsing(const CLI::App& app, const CLI::ParseError& error, int refused) {
+/// 1 where it cannot be said, or `refused`. `complain` says what is wrong.
+template <class Complain>
+int end_parsing(const CLI::App& app, const CLI::ParseError& error, int refused, const Complain& complain) {
   std::ostringstream text;
-  if (app.exit(error, text, std::cerr) != 0) return refused;
+  std::ostringstream wrong;
+  if (app.exit(error, text, wrong) != 0) {
+    complain(wrong.str());
+    return refused;
+  }
   try {
     print(text.str(), "what was asked for");
   } catch (const reef::FileError& full) {

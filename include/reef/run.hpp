@@ -16,6 +16,7 @@
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/kinds.hpp>
+#include <reef/run/lane_work.hpp>
 #include <reef/run/lanes.hpp>
 #include <reef/run/links.hpp>
 #include <reef/run/memory.hpp>

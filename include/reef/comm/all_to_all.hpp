@@ -179,7 +179,7 @@ private:
       const Bytes bytes = std::min(station.piece_bytes, all - begin);
       const Header expected =
           header(station, static_cast<std::uint32_t>(pieces - 1 - piece), bytes);
-      station.wire.receive(*this, token(position, true), station.rank_of(position), station.tag,
+      station.wire.receive(*this, token(position, true), station.rank_of(position), station.channel,
                            kind(), expected, *headers++, place + begin, length_);
     }
     return headers;
@@ -192,7 +192,7 @@ private:
       const Bytes begin = piece * station.piece_bytes;
       const Bytes bytes = begin < all ? std::min(station.piece_bytes, all - begin) : 0;
       *headers = header(station, static_cast<std::uint32_t>(pieces - 1 - piece), bytes);
-      station.wire.send(*this, token(position, false), station.rank_of(position), station.tag,
+      station.wire.send(*this, token(position, false), station.rank_of(position), station.channel,
                         kind(), *headers++, place + begin);
     }
     return headers;

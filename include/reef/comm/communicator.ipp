@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/detail/lifetime.hpp>
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/core/inline.hpp>
@@ -9,6 +10,7 @@ namespace reef::inline v0::comm {
 
 REEF_INLINE Communicator::Communicator(MPI_Comm parent, std::string name) : name_(std::move(name)) {
   MPI_Comm copy = MPI_COMM_NULL;
+  detail::require_mpi("reef::comm::Communicator '" + name_ + "'");
   detail::meet(parent, "the communicator '" + name_ + "'");
   const detail::Watch watch("MPI_Comm_dup");
   detail::check_mpi(MPI_Comm_dup(parent, &copy), "MPI_Comm_dup");
@@ -32,6 +34,7 @@ REEF_INLINE Communicator::~Communicator() {
 
 REEF_INLINE Communicator Communicator::split(int color, int key, std::string name) const {
   MPI_Comm part = MPI_COMM_NULL;
+  detail::require_mpi("reef::comm::Communicator '" + name + "'");
   detail::meet(handle_, "the communicator '" + name + "'");
   const detail::Watch watch("MPI_Comm_split");
   detail::check_mpi(MPI_Comm_split(handle_, color, key, &part), "MPI_Comm_split");
@@ -40,6 +43,7 @@ REEF_INLINE Communicator Communicator::split(int color, int key, std::string nam
 
 REEF_INLINE Communicator Communicator::shared_node() const {
   MPI_Comm part = MPI_COMM_NULL;
+  detail::require_mpi("reef::comm::Communicator '" + name_ + ".node'");
   detail::meet(handle_, "the communicator of a node of '" + name_ + "'");
   const detail::Watch watch("MPI_Comm_split_type");
   detail::check_mpi(MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &part),

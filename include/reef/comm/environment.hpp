@@ -21,6 +21,8 @@ namespace reef::inline v0::comm {
 /// | launch   | a process that is alone in MPI_COMM_WORLD though a launcher started it with others  |
 /// |          | is refused, unless REEF_SINGLE_RANK=1 says that it is meant                        |
 /// | room     | where /dev/shm has too little for MPI's own shared memory, MPI is asked to leave it |
+/// | end      | destroyed before a Progress object, such as a Trainer's, it says so on standard error, |
+/// |          | and MPI ends with the last of these; what is made after it is an MpiError           |
 /// | unwinding| destroyed by an exception it does not finalize (that would wait for ranks that no  |
 /// |          | longer come): the process ends without, and the launcher then ends the job         |
 /// | errors   | MpiError if the library grants fewer threads than SERIALIZED, or for the launch     |
@@ -61,11 +63,14 @@ private:
 /// }
 /// \endcode
 ///
-/// An error that all ranks have is printed once, an error of one rank by that rank: rank 0 prints at once, other
-/// ranks after two seconds, and a rank that was told of the error by another one (PeerError) after four. By then a
+/// An error that all ranks have is printed once, also before MPI is started, an error of one rank by that rank: rank 0
+/// prints at once, other ranks after two seconds, and a rank that was told of the error by another one (PeerError) after four. By then a
 /// launcher has ended a job of which a rank has failed (Open MPI takes a second). No rank waits for another. Call it
 /// in the handler.
 int report_failure(std::string_view program, const std::exception& error);
+
+/// The same with a text that says all, its last newline too.
+int report_failure(std::string_view text);
 
 }  // namespace reef::inline v0::comm
 

@@ -8,19 +8,19 @@
 #include <thread>
 
 #include <reef/comm/detail/launch.hpp>
+#include <reef/comm/detail/lifetime.hpp>
 #include <reef/comm/detail/room.hpp>
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/environment.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
 REEF_INLINE Environment::~Environment() {
-  if (!owner_ || std::uncaught_exceptions() != exceptions_) return;
-  if (detail::meeting_place != MPI_COMM_NULL) MPI_Comm_free(&detail::meeting_place);
-  MPI_Finalize();
+  if (owner_ && std::uncaught_exceptions() == exceptions_) detail::end_mpi();
 }
 
 REEF_INLINE bool Environment::active() {
@@ -36,9 +36,9 @@ REEF_INLINE void Environment::start(int* argc, char*** argv, Seconds deadline) {
   std::signal(SIGPIPE, SIG_IGN);
   int ended = 0;
   MPI_Finalized(&ended);
-  if (ended != 0) {
+  if (ended != 0 || detail::has_ended()) {
     throw MpiError(
-        "reef::comm::Environment: MPI was finalized before, and cannot be started twice.\n"
+        "reef::comm::Environment: one has ended before, and MPI cannot be started twice.\n"
         "  fix: keep one Environment in main for the whole run.");
   }
   int provided = MPI_THREAD_SINGLE;
@@ -75,10 +75,26 @@ REEF_INLINE void Environment::check_thread_level(int provided) {
   detail::check_launch();
 }
 
-REEF_INLINE int report_failure(std::string_view program, const std::exception& error) {
+namespace detail {
+
+/// The number of this rank, of which the launcher's variables tell before MPI does.
+inline int rank_of_process() {
   int rank = 0;
-  if (Environment::active()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int seconds = rank == 0 ? 0 : 2;
+  if (Environment::active()) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+  }
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) return parse_number<int>(value).value_or(0);
+  }
+  return 0;
+}
+
+}  // namespace detail
+
+REEF_INLINE int report_failure(std::string_view text) {
+  int seconds = detail::rank_of_process() == 0 ? 0 : 2;
   try {
     if (std::current_exception() != nullptr) throw;
   } catch (const PeerError&) {
@@ -86,10 +102,13 @@ REEF_INLINE int report_failure(std::string_view program, const std::exception& e
   } catch (...) {
   }
   std::this_thread::sleep_for(std::chrono::seconds(seconds));
-  const std::string text = concat(program, ": ", error.what(), "\n");
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
   return EXIT_FAILURE;
+}
+
+REEF_INLINE int report_failure(std::string_view program, const std::exception& error) {
+  return report_failure(concat(program, ": ", error.what(), "\n"));
 }
 
 }  // namespace reef::inline v0::comm

@@ -30,8 +30,9 @@ struct ProgressOptions {
   /// Time between signs of life; at most a quarter of the deadline is used.
   Seconds heartbeat = 0.25;
 
-  /// How long an operation may wait for a peer that is alive but neither starts nor ends anything
-  /// (see Progress::tick). It ends a job of which one rank left out a collective. 0: ten deadlines.
+  /// How long an operation may wait for a rank that is alive, but neither computes nor sends, as far as is known (AtWork,
+  /// Progress::tick), nor waits: its program is at something of its own. It ends a job of which one rank left out a
+  /// collective. Where all who are waited for wait for each other, the deadline counts, 2 s at least. 0: ten deadlines.
   Seconds operation_deadline = 0;
 
   /// The network to emulate on this machine, read by read_network; empty: none.

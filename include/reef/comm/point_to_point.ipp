@@ -37,9 +37,9 @@ REEF_INLINE void TransferTask::start(const Station& station) {
     head.origin = origin_;
     if (kind() == Kind::send) {
       headers_[piece] = head;
-      station.wire.send(*this, piece, peer_, station.tag, kind(), headers_[piece], data_ + begin);
+      station.wire.send(*this, piece, peer_, station.channel, kind(), headers_[piece], data_ + begin);
     } else {
-      station.wire.receive(*this, piece, peer_, station.tag, kind(), head, headers_[piece],
+      station.wire.receive(*this, piece, peer_, station.channel, kind(), head, headers_[piece],
                            data_ + begin, length_);
     }
   }

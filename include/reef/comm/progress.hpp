@@ -23,8 +23,10 @@
 #include <reef/comm/detail/claims.hpp>
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
+#include <reef/comm/detail/lifetime.hpp>
 #include <reef/comm/detail/names.hpp>
 #include <reef/comm/detail/naps.hpp>
+#include <reef/comm/detail/occupations.hpp>
 #include <reef/comm/detail/window.hpp>
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/options.hpp>
@@ -45,8 +47,9 @@ namespace reef::inline v0::comm {
 /// |          | every task waits for a call of wake(). Without a task it sleeps until it has to send    |
 /// |          | the next sign of life. On shaped links, on a core that others use, messages that arrive |
 /// |          | within 100 us are seen together                                                         |
-/// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a slow  |
-/// |          | rank is late, not dead. See ProgressOptions                                             |
+/// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a rank   |
+/// |          | that computes, or whose messages are on emulated links, is late, not dead, and says so   |
+/// |          | on standard error. Ranks that wait for each other are lost. See ProgressOptions           |
 /// | errors   | MpiError, DeadlineError, or what a callback threw, out of wait() and the next submit(); |
 /// |          | the object is unusable then, the other ranks are told, and unfinished tasks' buffers    |
 /// |          | may be written to until the process ends                                                |
@@ -136,6 +139,11 @@ public:
   /// `ready` waits for has come. Any thread.
   void wake();
 
+  /// What the threads of this rank are at; outlives this with whoever holds it.
+  [[nodiscard]] const std::shared_ptr<detail::Occupations>& occupations() const {
+    return occupations_;
+  }
+
   /// What this rank sent so far. Any thread.
   [[nodiscard]] Meter meter() const { return meter_.read(); }
 
@@ -224,12 +232,27 @@ private:
   /// The same number for a send and its receive; 0 for collectives.
   [[nodiscard]] trace::Links links_of(const Task& task) const;
   void beat(std::int64_t now);
+  [[nodiscard]] detail::Standing standing();
+  /// Calls visit(task) for each that has started.
+  template <class Visit>
+  void for_each_running(const Visit& visit);
+  /// What this rank is at, if anything, for whoever waits for it.
+  [[nodiscard]] std::vector<detail::Work> work();
+  /// Says that this rank is at work, where others wait for longer than an operation may take.
+  void explain(std::int64_t now);
+  /// What this rank is at, and does last.
+  [[nodiscard]] std::string dump();
+  /// That use of its operation, alike on all ranks that take part.
+  [[nodiscard]] static std::uint64_t meeting_of(const Task& task);
+  /// What it does counts as a sign that this rank gets on.
+  [[nodiscard]] static bool counts(const Task& task) { return !task.fills_ || !task.fills_(); }
   void forgive();
   void hear(int peer, detail::Signal signal, const std::string& text);
   /// Throws Overdue when a running task waits for somebody who does not come.
   void watch(std::int64_t now);
-  void watch(const Task& task, std::int64_t now);
-  [[nodiscard]] std::string overdue(const Task& task, std::int64_t now) const;
+  void watch(Task& task, std::int64_t now);
+  [[nodiscard]] std::string overdue(const Task& task, const detail::Hold& hold,
+                                    std::int64_t now) const;
   enum class Why : std::uint8_t { mismatch, deadline, thrown, reported, unwinding };
   /// Makes this object unusable: gathers what the ranks did last, tells everyone, wakes who waits.
   void fail(std::string text, Why why) noexcept;
@@ -246,9 +269,12 @@ private:
 #else
   static constexpr int polls_per_round = 1;
 #endif
+  static constexpr Seconds least_patience = 2;  // with ranks that wait for each other
   static constexpr std::int64_t longest_drive_ns = 1'000'000;  // signs of life are the thread's
   static inline const std::string prefix = "reef::comm: ";
 
+  const detail::MpiUser mpi_{
+      "reef::comm::Progress"};  // first: whatever of it goes with the rest still has MPI
   const int exceptions_ = std::uncaught_exceptions();
   const ProgressOptions options_;
   detail::ReturnedErrors returned_errors_;
@@ -256,6 +282,7 @@ private:
   Communicator control_comm_;
   detail::LiveMeter meter_;
   detail::Names names_;
+  const std::shared_ptr<detail::Occupations> occupations_ = std::make_shared<detail::Occupations>();
   std::unique_ptr<detail::SharedWindow> window_;
   std::atomic<std::uint64_t> activity_{0};
 
@@ -291,6 +318,8 @@ private:
   std::int64_t shortest_poll_ns_ = 1000;  // by MPI, of late
   std::int64_t next_beat_ = 0;
   std::int64_t next_watch_ = 0;
+  std::int64_t next_explanation_ = 0;  // no sooner, of what is explained
+  std::int64_t explained_since_ = 0;   // when that began
   std::int64_t quiet_until_ = 0;
   bool looks_ = false;  // a task waits for what nobody tells
   std::int64_t parting_ = 0;

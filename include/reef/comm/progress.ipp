@@ -32,6 +32,7 @@ REEF_INLINE void Progress::run(Queue& queue, Task& task) {
 
 REEF_INLINE void Progress::wait(const Task& task) {
   if (task.in_flight()) require_no_callback("wait");
+  const detail::Waiting waiting(*occupations_);
   std::unique_lock lock(mutex_);
   ++task.waiters_;
   while (task.in_flight()) {
@@ -49,6 +50,7 @@ REEF_INLINE void Progress::wait(const Task& task) {
 }
 
 REEF_INLINE void Progress::wait_all() {
+  const detail::Waiting waiting(*occupations_);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return tasks_ == 0; });
   rethrow();
@@ -91,10 +93,9 @@ REEF_INLINE Progress::Progress(MPI_Comm parent, const std::string& name, Progres
     : options_(checked(std::move(options), size_of(parent))),
       data_(parent, name + ".data"),
       control_comm_(parent, name + ".control"),
-      names_(detail::largest_tag()),
       window_(detail::open_window(data_, options_)),
       wire_(data_.handle(), rank(), size(), options_.network, meter_,
-            options_.checksums),
+            options_.checksums, control_comm_.handle()),
       control_(control_comm_.handle(), rank(), size(), meter_) {
   try {
     thread_ = make_thread("reef::comm: the progress thread", [this] { serve(); });
@@ -121,6 +122,7 @@ REEF_INLINE int Progress::size_of(MPI_Comm ranks) {
 }
 
 REEF_INLINE void Progress::outlast(const Task& task) noexcept {
+  const detail::Waiting waiting(*occupations_);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&task] { return !task.in_flight(); });
 }

@@ -66,7 +66,9 @@ public:
 
   SharedCounter(const SharedCounter&) = delete;
   SharedCounter& operator=(const SharedCounter&) = delete;
-  ~SharedCounter() { progress_->outlast(claim_); }
+  ~SharedCounter() {
+    if (claim_.in_flight()) progress_->outlast(claim_);  // else the Progress object may be gone
+  }
 
   /// The number that this rank shall use now.
   std::uint64_t next();

@@ -74,6 +74,9 @@ public:
 
   /// How the trace names the next submission: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
+  /// Of the next submission: what it does is no sign that its rank gets on while `fills` returns true, as it is repeated until
+  /// something else has come. Asked on any thread. Not while in flight.
+  void fill_wait(std::function<bool()> fills) { fills_ = std::move(fills); }
   /// What the trace says that this submission waited for. On the progress thread, by `ready`.
   void trace_cause(std::uint32_t cause) { links_.cause = cause; }
 
@@ -124,9 +127,9 @@ private:
   std::function<bool()> ready_;
   Readiness readiness_ = Readiness::polled;
   std::function<void()> completed_;
+  std::function<bool()> fills_;
   trace::Links links_;
   Cost sent_{};  // written by the progress thread
-  int tag_ = 0;
   std::uint32_t sequence_ = 0;
   std::int64_t asked_ = 0;  // when it was submitted, if nothing then kept it from starting; else 0
   std::int64_t begin_ = 0;

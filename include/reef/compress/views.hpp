@@ -32,14 +32,15 @@ struct Coding {
   bool judged = false;     ///< it does nothing where the step does not count
 
   [[nodiscard]] std::uint8_t mode() const {
-    return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) | (adds ? 8 : 0) |
-                                     (masks ? 16 : 0) | (masked ? 32 : 0) | (judged ? 64 : 0));
+    return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) |
+                                     (adds ? 8 : 0) | (masks ? 16 : 0) | (masked ? 32 : 0) |
+                                     (judged ? 64 : 0));
   }
 };
 
 inline Coding coding_of(const schedule::Instruction& i) {
-  return {(i.mode & 1) != 0, (i.mode & 2) != 0, (i.mode & 4) != 0, (i.mode & 8) != 0, (i.mode & 16) != 0,
-          (i.mode & 32) != 0, (i.mode & 64) != 0};
+  return {(i.mode & 1) != 0,  (i.mode & 2) != 0,  (i.mode & 4) != 0, (i.mode & 8) != 0,
+          (i.mode & 16) != 0, (i.mode & 32) != 0, (i.mode & 64) != 0};
 }
 
 /// `Encode(edge, j)`, `EncodeParts(b)`, `EncodeShard(b)`.
@@ -103,7 +104,8 @@ struct EncodeInPlaceView {
 
   /// `memories`: to make room for.
   explicit EncodeInPlaceView(Instr& encode)
-      : EncodeInPlaceView(encode, encode.reads.size() - (coding_of(encode).judged ? 1 : 0), run::Lists::found) {}
+      : EncodeInPlaceView(encode, encode.reads.size() - (coding_of(encode).judged ? 1 : 0),
+                          run::Lists::found) {}
   EncodeInPlaceView(Instr& encode, std::size_t memories, run::Lists lists) {
     run::Layout layout(encode, lists);
     numbers = layout.accumulates(1);

@@ -41,6 +41,19 @@ private:
   Shape shape_;
 };
 
+/// A tensor that is asked for as elements of a type that it does not have: `data` says which. Nothing was changed.
+class ElementError : public ShapeError {
+public:
+  template <class... Pieces>
+  explicit ElementError(const void* data, const Pieces&... pieces)
+      : ShapeError(pieces...), data_(data) {}
+
+  [[nodiscard]] const void* data() const noexcept { return data_; }
+
+private:
+  const void* data_;
+};
+
 /// A TensorView whose element type is known only at run time: what a graph hands to an operator.
 ///
 /// \code
@@ -69,13 +82,13 @@ public:
   }
   [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
 
-  /// The typed view. Throws ShapeError when the tensor has another element type.
+  /// The typed view. Throws ElementError when the tensor has another element type.
   template <class T>
   [[nodiscard]] TensorView<T> as() const {
     if (element_of<std::remove_const_t<T>> != element_) {
-      throw ShapeError("reef::AnyView::as: the tensor holds ", name_of(element_),
-                       ", the operator asks for ", name_of(element_of<std::remove_const_t<T>>),
-                       ".");
+      throw ElementError(data_, "reef::AnyView::as: the tensor holds ", name_of(element_),
+                         ", but is asked for as ", name_of(element_of<std::remove_const_t<T>>),
+                         ".\n  fix: as<T>() with the T of ", name_of(element_), ".");
     }
     return {static_cast<T*>(data_), shape_};
   }

@@ -23,6 +23,7 @@
 #include <reef/core/finite.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/run/handlers.hpp>
+#include <reef/run/lane_work.hpp>
 #include <reef/run/lanes.hpp>
 #include <reef/run/links.hpp>
 #include <reef/run/stalls.hpp>
@@ -124,6 +125,9 @@ public:
       if (loop == schedule::no_loop || order.in_iteration || order.at_start) continue;
       loops_[loop].waits.push_back(wait_for({order.from, order.previous_round}, false));
     }
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      if (lanes_.lanes[lane]) works_[lane] = std::make_unique<LaneWork<Device>>(progress_);
+    }
     for (Loop& loop : loops_) {
       if (loop.repeat->is_shared()) loop.waits.push_back(wait_for({loop.repeat->first_agree, false}, false));
     }
@@ -145,6 +149,8 @@ public:
 
   /// Runs one round. All ranks call it equally often.
   void run() {
+    const comm::detail::Waiting waiting(
+        *progress_.occupations());  // the lanes say what they are at
     ++round_;
     if (lanes_.sink != nullptr) {
       former_ids_ = std::exchange(ids_, lanes_.sink->ids(steps_.size()));
@@ -272,6 +278,7 @@ private:
     bool posted = false;                ///< what is behind it on its lane does not wait for its end
     std::uint32_t agrees = schedule::no_loop;  ///< about that loop
     Seconds at_least = 0;               ///< of a paced one
+    Seconds took = 0;                   ///< the last time, on the thread of its lane
     typename Handlers<Device>::Code code;
     typename Handlers<Device>::Communication communication;
   };
@@ -483,6 +490,8 @@ private:
         stamp->cause = late != nullptr ? id_of(*late) : 0;
         lane.stamp(stamp->begin);
       }
+      const Seconds begin = trace::now();
+      begin_work(*works_[index], step);
       {
         const trace::NvtxRange range(step.nvtx);
         if (paced_ && (stood || free == 0)) free = trace::now();
@@ -491,10 +500,19 @@ private:
         if (step.at_least > 0) rest_until(free);
       }
       lane.record(*step.event);
+      works_[index]->end(*step.event,
+                         step.loop == schedule::no_loop ? round_ : loops_[step.loop].begun);
+      step.took = trace::now() - begin;
       if (stamp != nullptr) lane.stamp(stamp->end);
-      progress_.tick();
+      if (step.loop == schedule::no_loop) progress_.tick();
       if (step.starts_communication) progress_.wake();
     }
+  }
+
+  void begin_work(LaneWork<Device>& work, const Step& step) const {
+    const Seconds expected = Device::on_host ? std::max(step.at_least, step.took) : 0;
+    const bool looped = step.loop != schedule::no_loop;
+    work.begin(step.name, expected, looped ? loops_[step.loop].until : nullptr, round_);
   }
 
   /// Or until the round is given up.
@@ -597,6 +615,10 @@ private:
     Step& step = steps_[i];
     step.late = nullptr;
     step.communication.task->trace_as(id_of(i));
+    if (step.loop != schedule::no_loop) {
+      step.communication.task->fill_wait(
+          [until = loops_[step.loop].until, round = round_] { return !until->ready(round); });
+    }
     progress_.submit(
         *step.queue, *step.communication.task,
         [this, &step] {
@@ -632,6 +654,8 @@ private:
   std::vector<Loop> loops_;
   std::vector<Step> steps_;
   std::array<std::vector<Part>, schedule::lane_count> order_{};
+  std::array<std::unique_ptr<LaneWork<Device>>, schedule::lane_count>
+      works_{};                                        ///< null for queues
   std::array<Stamps, schedule::lane_count> stamps_{};  ///< by lane, of the round
 };
 

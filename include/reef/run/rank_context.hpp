@@ -33,8 +33,14 @@ namespace reef::inline v0::run {
 /// host memory, and returns the micro-batch's loss weight: 1, or its count of tokens.
 ///
 /// Called on a thread of its own, one call after another; it may take its time. Equal calls give equal
-/// bytes.
+/// bytes. What it throws ends the step of all ranks, with a SourceError here.
 using Source = std::function<double(std::uint64_t first_sample, std::span<const AnyView> inputs)>;
+
+/// What a source has thrown, with the rank, the micro-batch and its samples. The inputs are unspecified.
+class SourceError : public CausedError {
+public:
+  using CausedError::CausedError;
+};
 
 /// Says which of the job's micro-batches a rank's next one is, where its count is its own affair: called
 /// as a Source is. If it is empty, the plan says so.

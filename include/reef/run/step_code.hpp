@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -30,6 +32,33 @@ void run_operators(const Context& context, int micro_batch, const F& function) {
     throw graph::OperatorError(error.cause(), "reef::run: on rank ", context.rank(), ", micro-batch ", micro_batch,
                                ", samples from ", context.first_sample(micro_batch), ": ", error.what());
   }
+}
+
+/// The loss weight of a micro-batch, whose inputs the source fills: what it throws is told with the rank, the micro-batch
+/// and, of an input that it takes for another type, the input's name.
+template <class Context>
+double filled(const Context& context, int micro_batch, std::span<const AnyView> inputs) {
+  const auto tell = [&](const auto&... what) {
+    throw SourceError(std::current_exception(), "reef::run: the source of rank ", context.rank(),
+                      " has failed at micro-batch ", micro_batch, ", samples from ",
+                      context.first_sample(micro_batch), ": ", what...);
+  };
+  try {
+    return context.source(context.first_sample(micro_batch), inputs);
+  } catch (const ElementError& error) {
+    const auto one = std::find_if(inputs.begin(), inputs.end(), [&](const AnyView& input) {
+      return input.data() == error.data();
+    });
+    if (one == inputs.end()) tell(error.what());
+    const graph::Dag& dag = *context.plan().dag;
+    tell("input '", dag.tensor_at(dag.inputs[static_cast<std::size_t>(one - inputs.begin())]).name,
+         "': ", error.what());
+  } catch (const std::exception& error) {
+    tell(error.what());
+  } catch (...) {
+    tell("it threw what is no std::exception");
+  }
+  return 0;
 }
 
 /// The addresses of an instruction's operands, which it finds through the instruction's view: so a pass that gives an
@@ -248,7 +277,7 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
     Sum* const weight = context.at(view.loss_weight.front());
     return context.call("batch", [&context, inputs, weight, j = batch.micro_batch] {
       context.claim(j);
-      const double given = context.source(context.first_sample(j), inputs);
+      const double given = detail::filled(context, j, inputs);
       if (!is_finite(given) || given < 0) {
         throw OptionError("reef::run: the source of rank ", context.rank(), " gives micro-batch ",
                           j, " the weight ", given,

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/at_work.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/comm/shared_counter.hpp>
@@ -270,6 +271,7 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 template <class... Policies>
 std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
                            const io::Json& facts = io::Json::object()) {
+  const comm::AtWork at_work(trainer.progress(), "a checkpoint");
   const auto folder = io::checkpoint_folder(
       directory, static_cast<std::uint64_t>(trainer.progress_state().committed));
   const bool first = trainer.rank() == 0;
@@ -318,6 +320,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                                const std::filesystem::path& directory) {
+  const comm::AtWork at_work(trainer.progress(), "a resume");
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
   const std::string latest =
       steps.empty() ? std::string("none") : concat("after step ", steps.back());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/comm/at_work.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/nn/generator.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -35,6 +36,7 @@ std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
                                    const typename Trainer<Policies...>::Model& model,
                                    std::span<const std::int32_t> prompt,
                                    const nn::GenerateOptions& options = {}) {
+  const comm::AtWork at_work(trainer.progress(), "a sample");
   using Device = typename Trainer<Policies...>::Device;
   using T = typename Trainer<Policies...>::T;
   // What all ranks do together comes first: a rank that then has no memory for a model fails alone.

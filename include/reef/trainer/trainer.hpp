@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/at_work.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/comm/shared_counter.hpp>
@@ -38,6 +39,7 @@
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
 #include <reef/trainer/detail/in_library.hpp>
+#include <reef/trainer/detail/one_thread.hpp>
 #include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
@@ -101,8 +103,8 @@ concept composable =
 /// every rank verifies its own programs and compares them with what the rank ahead of it builds of it; one of them
 /// verifies what those of all ranks show together.
 ///
-/// | who    | all ranks construct it, call its members in the same order, and destroy it; one at a time  |
-/// |        | per process; a comm::Environment is alive meanwhile                                         |
+/// | who    | all ranks construct it, call its members in the same order, on one thread at a time, and    |
+/// |        | destroy it; one at a time per process; a comm::Environment is alive meanwhile               |
 /// | memory | two arenas, allocated once, hold every tensor; a step allocates none                        |
 /// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, tracing,      |
 /// |        | resuming and cuts change none                                                               |
@@ -110,9 +112,9 @@ concept composable =
 /// |        | ranks: options from the constructor, weights from the first step                            |
 /// | errors | OptionError, ScheduleError, MemoryError from the constructor; OptionError from step for a   |
 /// |        | learning rate that is no finite number of 0 or more, before anything of the step has run;   |
-/// |        | NonFiniteError from step, which has then committed nothing; comm's errors, and what a       |
-/// |        | source or an operator throws, of which the other ranks hear as MpiError: after these it is  |
-/// |        | unusable                                                                                    |
+/// |        | NonFiniteError from step, which has then committed nothing; comm's errors, and of what a    |
+/// |        | source or an operator throws run::SourceError or graph::OperatorError, of which the other   |
+/// |        | ranks hear as MpiError: after these it is unusable                                          |
 template <class... Policies>
 class Trainer {
   using Composition = detail::Composition<Policies...>;
@@ -202,6 +204,8 @@ public:
   ///     DiLoCo<Rule>:  for each micro-batch j:       Forward, Backward, then w = rule(w, mean of g)
   ///                    now and then, of a fragment:  theta = outer(theta, theta - mean over ranks of w)
   StepResult step() {
+    const detail::OneThread::Entry entry(one_thread_, "reef::Trainer", "step");
+    const comm::AtWork at_work(*progress_, concat("step ", state_.committed + 1));
     if (!same_weights_) require_same_weights();
     before_step();
     const Seconds begin = trace::now();
@@ -525,8 +529,9 @@ private:
   };
   /// On all ranks, also those that do not hold what was set: all compare weights before the next step, and a round of
   /// several steps begins anew.
-  void weights_were_set() {
+  void weights_were_set(std::string_view parameter) {
     same_weights_ = false;
+    if (weights_set_.empty()) weights_set_ = parameter;
     state_.began = state_.committed;
   }
   NotFinite find_weight_not_finite();
@@ -588,6 +593,8 @@ private:
   std::array<std::vector<std::uint64_t>, 2> numbers_{};  ///< of this round's, and of the last's
   std::vector<int> extra_{};  ///< micro-batches of the last step's phases beyond those of the plan
   bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
+  std::string weights_set_{};  ///< the parameter that was set first since then, if one was
+  detail::OneThread one_thread_{};
   bool pending_ = false;    ///< what is StateRange::Kept::pending is there
   bool ahead_in_buffer_ =
       false;  ///< the weights ahead are in builder.comm_buffer and tied_buffer, the committed ones here

@@ -16,7 +16,7 @@ class WindowChannel;
 struct Circle {
   Group group;        ///< of all ranks: without a name
   int position;       ///< of this rank
-  int tag;            ///< the first of two
+  std::uint64_t channel;  ///< of the first of two sorts of messages; the other's is the next number
   std::string place;  ///< place_of it
   // Progress thread only.
   std::uint32_t collectives = 0;

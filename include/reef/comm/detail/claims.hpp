@@ -30,8 +30,8 @@ static_assert(sizeof(Allotment) == header_bytes + 8);
 /// | waits  | for nobody: a rank that claims nothing is not missed                            |
 class ClaimDesk final : private Receiver {
 public:
-  ClaimDesk(int ranks, std::uint64_t operation, int tag)
-      : operation_(operation), tag_(tag), peers_(static_cast<std::size_t>(ranks)) {}
+  ClaimDesk(int ranks, std::uint64_t operation)
+      : operation_(operation), peers_(static_cast<std::size_t>(ranks)) {}
 
   [[nodiscard]] std::uint64_t operation() const { return operation_; }
 
@@ -62,7 +62,6 @@ private:
   REEF_INLINE void delivered(std::uint64_t token) override;
 
   std::uint64_t operation_;
-  int tag_;
   std::atomic<std::uint64_t> next_{0};
   Wire* wire_ = nullptr;
   std::vector<Peer> peers_;  // by rank; the first is unused

@@ -13,7 +13,7 @@ REEF_INLINE void ClaimDesk::open(Wire& wire) {
 
 REEF_INLINE void ClaimDesk::listen(std::uint64_t rank) {
   Peer& peer = peers_[rank];
-  wire_->receive(*this, 2 * rank + claim, static_cast<int>(rank), tag_, Kind::claim,
+  wire_->receive(*this, 2 * rank + claim, static_cast<int>(rank), operation_, Kind::claim,
                  header(peer, 0), peer.claim, nullptr);
 }
 
@@ -22,7 +22,7 @@ REEF_INLINE void ClaimDesk::delivered(std::uint64_t token) {
   Peer& peer = peers_[rank];
   if (token % 2 == claim) {
     peer.answer = {header(peer, sizeof peer.answer.number), take()};
-    wire_->send(*this, 2 * rank + answer, static_cast<int>(rank), tag_, Kind::claim,
+    wire_->send(*this, 2 * rank + answer, static_cast<int>(rank), operation_, Kind::claim,
                 peer.answer.header, &peer.answer.number);
   } else {
     ++peer.claims;
@@ -33,9 +33,9 @@ REEF_INLINE void ClaimDesk::delivered(std::uint64_t token) {
 REEF_INLINE void ClaimTask::start(const Station& station) {
   pending_ = 2;
   claim_ = header(station, 0, 0);
-  station.wire.receive(*this, 0, desk, station.tag, kind(),
+  station.wire.receive(*this, 0, desk, station.channel, kind(),
                        header(station, 0, sizeof answer_.number), answer_.header, &answer_.number);
-  station.wire.send(*this, 1, desk, station.tag, kind(), claim_, nullptr);
+  station.wire.send(*this, 1, desk, station.channel, kind(), claim_, nullptr);
 }
 
 REEF_INLINE void ClaimTask::delivered(std::uint64_t) {

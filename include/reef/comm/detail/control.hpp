@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <reef/comm/detail/clock.hpp>
+#include <reef/comm/detail/standing.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
@@ -25,7 +26,8 @@ enum class Signal : std::uint32_t { heartbeat, farewell, failure, dump_request, 
 ///
 /// | who     | the progress thread only; never blocks                                                |
 /// | traffic | one heartbeat per peer and period; a peer that does not take it gets no second one     |
-/// | wire    | 24 bytes and the text, at most `text_limit` bytes of it                                |
+/// | wire    | 24 bytes and the text, at most `text_limit` bytes of it; that of a sign of life is a    |
+/// |         | Standing                                                                              |
 class Control {
 public:
   static constexpr std::size_t text_limit = 3072;
@@ -38,6 +40,7 @@ public:
         heard_(static_cast<std::size_t>(size), now_ns()),
         activity_(static_cast<std::size_t>(size), 0),
         active_since_(static_cast<std::size_t>(size), now_ns()),
+        standings_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size), 0) {
     if (size > 1) listen();
   }
@@ -45,8 +48,8 @@ public:
   Control& operator=(const Control&) = delete;
   ~Control();
 
-  /// Sends a sign of life to every peer that took the last one.
-  void heartbeat(std::uint64_t activity);
+  /// Sends a sign of life to every peer that took the last one, and what this rank is at.
+  void heartbeat(std::uint64_t activity, const Standing& standing);
 
   void send(int peer, Signal signal, std::string_view text, std::uint64_t activity) {
     post(peer, signal, text, activity);
@@ -73,7 +76,7 @@ public:
           static_cast<std::size_t>(std::max(received - static_cast<int>(sizeof(Frame)), 0)));
       listen();
       if (frame.magic != Frame::number) continue;
-      note(peer, frame);
+      note(peer, frame, text);
       handle(peer, frame.signal, text);
     }
   }
@@ -82,9 +85,11 @@ public:
   bool flushed();
 
   [[nodiscard]] std::int64_t heard(int peer) const { return heard_[index(peer)]; }
-  /// Since when the peer reports the same activity.
+  /// Since when the peer reports the same activity and does not work.
   [[nodiscard]] std::int64_t active_since(int peer) const { return active_since_[index(peer)]; }
   [[nodiscard]] bool left(int peer) const { return left_[index(peer)] != 0; }
+  /// What the ranks are at, as they said last; of this one, as heartbeat() was told.
+  [[nodiscard]] const std::vector<Standing>& standings() const { return standings_; }
   [[nodiscard]] bool all_left() const;
 
   /// After a pause of this very process its clocks say nothing about the others.
@@ -116,7 +121,10 @@ private:
 
   Outgoing& post(int peer, Signal signal, std::string_view text, std::uint64_t activity);
 
-  void note(int peer, const Frame& frame);
+  void note(int peer, const Frame& frame, std::string_view text);
+
+  /// When a rank, this one too, did something last.
+  void note_activity(int rank, std::uint64_t activity, bool works);
 
   MPI_Comm comm_;
   int rank_;
@@ -128,6 +136,7 @@ private:
   std::vector<std::int64_t> heard_;
   std::vector<std::uint64_t> activity_;
   std::vector<std::int64_t> active_since_;
+  std::vector<Standing> standings_;
   std::vector<char> left_;
 };
 

@@ -12,12 +12,15 @@ REEF_INLINE Control::~Control() {
   }
 }
 
-REEF_INLINE void Control::heartbeat(std::uint64_t activity) {
+REEF_INLINE void Control::heartbeat(std::uint64_t activity, const Standing& standing) {
+  standings_[index(rank_)] = standing;
+  note_activity(rank_, activity, standing.works);
+  const std::string text = encode(standing);
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank_) continue;
     Outgoing*& last = beating_[static_cast<std::size_t>(peer)];
     if (last != nullptr && !settled(*last)) continue;
-    last = &post(peer, Signal::heartbeat, {}, activity);
+    last = &post(peer, Signal::heartbeat, text, activity);
   }
 }
 
@@ -78,14 +81,20 @@ REEF_INLINE Control::Outgoing& Control::post(int peer, Signal signal, std::strin
   return message;
 }
 
-REEF_INLINE void Control::note(int peer, const Frame& frame) {
-  const std::int64_t now = now_ns();
-  if (!left(peer)) heard_[index(peer)] = now;
-  if (frame.activity != activity_[index(peer)]) {
-    activity_[index(peer)] = frame.activity;
-    active_since_[index(peer)] = now;
+REEF_INLINE void Control::note(int peer, const Frame& frame, std::string_view text) {
+  if (!left(peer)) heard_[index(peer)] = now_ns();
+  if (frame.signal == Signal::heartbeat) standings_[index(peer)] = decode_standing(text);
+  if (frame.signal == Signal::farewell) {
+    left_[index(peer)] = 1;
+    standings_[index(peer)] = {};
   }
-  if (frame.signal == Signal::farewell) left_[index(peer)] = 1;
+  note_activity(peer, frame.activity, standings_[index(peer)].works);
+}
+
+REEF_INLINE void Control::note_activity(int rank, std::uint64_t activity, bool works) {
+  if (activity == activity_[index(rank)] && !works) return;
+  activity_[index(rank)] = activity;
+  active_since_[index(rank)] = now_ns();
 }
 
 }  // namespace reef::inline v0::comm::detail

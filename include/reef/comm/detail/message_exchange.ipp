@@ -116,8 +116,8 @@ REEF_INLINE void MessageExchange::pump(int position) {
   const std::int64_t theirs = pieces_.of(position);
   const int rank = station_->rank_of(position);
   const int mine = station_->position;
-  const int chunks = station_->tag;
-  const int shards = station_->tag + 1;
+  const std::uint64_t chunks = station_->channel;
+  const std::uint64_t shards = station_->channel + 1;
   if (plan_->reduce) {
     for (; peer.chunk_in < own_ && peer.chunk_in < produced_ + depth; ++peer.chunk_in) {
       station_->wire.receive(*this, token(Part::chunk_in, position, peer.chunk_in), rank, chunks,

@@ -26,7 +26,97 @@ namespace reef::inline v0::comm {
 REEF_INLINE void Progress::beat(std::int64_t now) {
   if (now < next_beat_ || farewell_) return;
   next_beat_ = now + detail::to_ns(options_.heartbeat);
-  control_.heartbeat(activity_.load(std::memory_order_relaxed));
+  control_.heartbeat(activity_.load(std::memory_order_relaxed), standing());
+  explain(now);
+}
+
+template <class Visit>
+REEF_INLINE void Progress::for_each_running(const Visit& visit) {
+  for (const Turn& turn : turn_) {
+    for (Task* const task : turn.queue->posted_) visit(*task);
+    Task* first = nullptr;
+    {
+      const std::scoped_lock lock(mutex_);
+      first = turn.queue->head_;
+    }
+    if (first != nullptr && first->state_ == Task::State::running) visit(*first);
+  }
+}
+
+REEF_INLINE std::uint64_t Progress::meeting_of(const Task& task) {
+  const std::uint64_t use = detail::mix(task.operation_ + task.sequence_);
+  return is_collective(task) ? detail::mix(use ^ task.circle_->channel) : use;
+}
+
+REEF_INLINE std::vector<detail::Work> Progress::work() {
+  std::vector<detail::Work> all = occupations_->work();
+  for_each_running([&](Task& task) {
+    if (task.kind() == Kind::call && counts(task)) {
+      all.push_back({concat("the call '", task.name(), "'"), task.begin_, 0});
+    }
+  });
+  return all;
+}
+
+REEF_INLINE detail::Standing Progress::standing() {
+  detail::Standing standing;
+  standing.works = !work().empty() || wire_.busy_until() > 0;
+  standing.waits = occupations_->waits();
+  for_each_running([&](Task& task) {
+    task.missing(missing_);
+    for (const int peer : missing_) standing.awaited.push_back({meeting_of(task), peer});
+  });
+  return standing;
+}
+
+REEF_INLINE void Progress::explain(std::int64_t now) {
+  if (options_.deadline <= 0 || size() == 1) return;
+  std::vector<int> waiting;
+  for (int peer = 0; peer < size(); ++peer) {
+    const detail::Standing& other = control_.standings()[static_cast<std::size_t>(peer)];
+    const bool waits = std::any_of(other.awaited.begin(), other.awaited.end(),
+                                   [this](const auto& one) { return one.rank == rank(); });
+    if (waits && peer != rank()) waiting.push_back(peer);
+  }
+  const std::int64_t longest = detail::to_ns(options_.operation_deadline);
+  std::string text;
+  for (const detail::Work& one : work()) {
+    if (now - one.since < longest) continue;
+    if (one.since != std::exchange(explained_since_, one.since)) next_explanation_ = 0;
+    text = concat("is at work: ", text_of(one));
+    break;
+  }
+  const detail::Wire::Leaving leaving = wire_.leaving();
+  if (text.empty() && leaving.until - now > longest) {
+    explained_since_ = now;
+    text = concat("sends ", format_bytes(leaving.bytes), " to rank ", leaving.peer,
+                  ", for which the emulated link takes ",
+                  format_seconds(detail::to_seconds(leaving.until - now)), " yet");
+  }
+  if (text.empty() || waiting.empty() || now < next_explanation_) return;
+  next_explanation_ = now + std::max(longest, now - explained_since_);
+  std::fprintf(
+      stderr,
+      "reef::comm: rank %d %s. %s %s for it: it is late, not lost, and no deadline ends it.\n",
+      rank(), text.c_str(), detail::name_ranks(waiting).c_str(),
+      waiting.size() == 1 ? "waits" : "wait");
+}
+
+REEF_INLINE std::string Progress::dump() {
+  std::string text = occupations_->text();
+  for (const detail::Work& one : work()) text += concat("    at work: ", text_of(one), "\n");
+  constexpr int most = 4;
+  int awaiting = 0;
+  for_each_running([&](Task& task) {
+    std::vector<int> absent;
+    task.missing(absent);
+    if (absent.empty() || awaiting++ >= most) return;
+    text += concat("    waits for ", detail::name_ranks(absent), " at ",
+                   describe(task.kind(), task.name(), task.sequence_), " in ", task.circle_->place,
+                   "\n");
+  });
+  if (awaiting > most) text += concat("    and waits at ", awaiting - most, " more\n");
+  return text + recorder_.text();
 }
 
 REEF_INLINE void Progress::forgive() {
@@ -41,7 +131,7 @@ REEF_INLINE void Progress::forgive() {
 
 REEF_INLINE void Progress::hear(int peer, detail::Signal signal, const std::string& text) {
   if (signal == detail::Signal::dump_request) {
-    control_.send(peer, detail::Signal::dump_reply, recorder_.text(), activity_);
+    control_.send(peer, detail::Signal::dump_reply, dump(), activity_);
     // The one who asks is about to report; two reports would say the same.
     quiet_until_ = detail::now_ns() + detail::to_ns(2);
   } else if (signal == detail::Signal::dump_reply) {
@@ -57,41 +147,59 @@ REEF_INLINE void Progress::hear(int peer, detail::Signal signal, const std::stri
 REEF_INLINE void Progress::watch(std::int64_t now) {
   if (failed_ || options_.deadline <= 0 || now < next_watch_ || now < quiet_until_) return;
   next_watch_ = now + detail::to_ns(std::min(options_.deadline, options_.operation_deadline) / 16);
-  for (const Turn& turn : turn_) {
-    for (const Task* const task : turn.queue->posted_) watch(*task, now);
-    const Task* first = nullptr;
-    {
-      const std::scoped_lock lock(mutex_);
-      first = turn.queue->head_;
-    }
-    if (first != nullptr && first->state_ == Task::State::running) watch(*first, now);
-  }
+  for_each_running([&](Task& task) { watch(task, now); });
 }
 
-REEF_INLINE void Progress::watch(const Task& task, std::int64_t now) {
+REEF_INLINE void Progress::watch(Task& task, std::int64_t now) {
   task.missing(missing_);
   for (const int peer : missing_) {
     const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
-    const std::int64_t active = std::max(control_.active_since(peer), task.moved_);
     const bool silent = detail::to_seconds(now - std::max(heard, task.begin_)) > options_.deadline;
-    if (silent || detail::to_seconds(now - active) > options_.operation_deadline) {
-      throw Overdue{overdue(task, now)};
-    }
+    if (silent) throw Overdue{overdue(task, {}, now)};
   }
+  // Ranks that wait for each other are known to: whatever else takes time has time.
+  const Seconds of_closed =
+      std::min(options_.operation_deadline, std::max(options_.deadline, least_patience));
+  if (missing_.empty() || detail::to_seconds(now - task.moved_) < of_closed) return;
+  const detail::Hold hold = detail::hold_of(control_.standings(), rank(), meeting_of(task));
+  if (hold.gets_on) task.moved_ = now;
+  std::int64_t active = task.moved_;
+  for (const int reached : hold.reached) active = std::max(active, control_.active_since(reached));
+  const Seconds patience = hold.closed ? of_closed : options_.operation_deadline;
+  if (detail::to_seconds(now - active) > patience) throw Overdue{overdue(task, hold, now)};
 }
 
-REEF_INLINE std::string Progress::overdue(const Task& task, std::int64_t now) const {
+REEF_INLINE std::string Progress::overdue(const Task& task, const detail::Hold& hold,
+                                          std::int64_t now) const {
   std::vector<detail::Absent> absent;
-  for (const int peer : missing_) {
+  const auto add = [&](int peer, bool direct) {
     const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
-    absent.push_back({peer, detail::to_seconds(now - heard),
-                      detail::to_seconds(now - control_.active_since(peer)), control_.left(peer)});
+    const detail::Standing& standing = control_.standings()[static_cast<std::size_t>(peer)];
+    detail::Absent one{peer,
+                       detail::to_seconds(now - heard),
+                       detail::to_seconds(now - control_.active_since(peer)),
+                       control_.left(peer),
+                       {},
+                       direct};
+    for (const detail::AwaitedRank& other : standing.awaited) {
+      if (std::find(one.awaits.begin(), one.awaits.end(), other.rank) == one.awaits.end())
+        one.awaits.push_back(other.rank);
+    }
+    std::sort(one.awaits.begin(), one.awaits.end());
+    if (!standing.waits) one.awaits.clear();
+    absent.push_back(std::move(one));
+  };
+  for (const int peer : missing_) add(peer, true);
+  for (const int peer : hold.reached) {
+    if (peer != rank() && std::find(missing_.begin(), missing_.end(), peer) == missing_.end())
+      add(peer, false);
   }
-  return concat("reef::comm: rank ", rank(), " waits at ",
-                describe(task.kind(), task.name(), task.sequence_), " in ", task.circle_->place,
-                ", since ", format_seconds(detail::to_seconds(now - task.begin_)), ": ",
-                detail::name_ranks(missing_), " did not arrive.",
-                detail::list_absent(absent, options_.deadline, options_.operation_deadline));
+  return concat(
+      "reef::comm: rank ", rank(), " waits at ", describe(task.kind(), task.name(), task.sequence_),
+      " in ", task.circle_->place, ", since ",
+      format_seconds(detail::to_seconds(now - task.begin_)), ": ", detail::name_ranks(missing_),
+      " did not arrive.",
+      detail::list_absent(absent, options_.deadline, options_.operation_deadline, hold.closed));
 }
 
 REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
@@ -151,7 +259,7 @@ REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
 
 REEF_INLINE void Progress::gather_dumps() {
   dumps_.assign(static_cast<std::size_t>(size()), {});
-  dumps_[static_cast<std::size_t>(rank())] = recorder_.text();
+  dumps_[static_cast<std::size_t>(rank())] = dump();
   control_.broadcast(detail::Signal::dump_request, {}, activity_);
   const std::int64_t until = detail::now_ns() + detail::to_ns(1);
   const auto answered = [this] {

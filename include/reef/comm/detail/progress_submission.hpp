@@ -48,9 +48,9 @@ REEF_INLINE detail::Circle& Progress::circle(Queue& queue, const std::optional<G
   }
   Group members = group ? *group : detail::all_of(size());
   const int position = members.position_of(rank());
-  queue.circles_.push_back(std::make_unique<detail::Circle>(
-      detail::Circle{std::move(members), position, names_.queue(queue.name_, name),
-                     detail::place_of(queue.name_, name)}));
+  queue.circles_.push_back(std::make_unique<detail::Circle>(detail::Circle{
+      std::move(members), position, detail::mix(~detail::meeting_id(queue.name_, name)),
+      detail::place_of(queue.name_, name)}));
   return *queue.circles_.back();
 }
 
@@ -75,7 +75,7 @@ REEF_INLINE bool Progress::append(Queue& queue, Task& task, std::function<bool()
     queue.tail_ = &task;
     ++tasks_;
   }
-  tick();
+  if (counts(task)) tick();
   return first;
 }
 
@@ -90,13 +90,13 @@ REEF_INLINE void Progress::check_submission(Task& task) {
       throw OptionError("reef::comm: '", task.name(), "' names rank ", peer,
                         " as its peer; this is rank ", rank(), " of ", size(), ".");
     }
-    task.tag_ = names_.transfer(task.operation_, task.kind(), task.name());
+    names_.remember(task.operation_, task.kind(), task.name());
     return;
   }
   const auto& group = task.group();
   if (group) detail::check_member(task.name(), *group, rank(), size());
-  names_.collective(task.operation_, task.kind(), task.name(),
-                    group ? std::string_view(group->name) : std::string_view());
+  names_.remember(task.operation_, task.kind(), task.name(),
+                  group ? std::string_view(group->name) : std::string_view());
 }
 
 REEF_INLINE detail::ClaimDesk& Progress::claim_desk(const std::string& name) {
@@ -105,8 +105,8 @@ REEF_INLINE detail::ClaimDesk& Progress::claim_desk(const std::string& name) {
   for (const auto& desk : desks_) {
     if (desk->operation() == operation) return *desk;
   }
-  const int tag = names_.transfer(operation, Kind::claim, name);
-  desks_.push_back(std::make_unique<detail::ClaimDesk>(size(), operation, tag));
+  names_.remember(operation, Kind::claim, name);
+  desks_.push_back(std::make_unique<detail::ClaimDesk>(size(), operation));
   return *desks_.back();
 }
 

@@ -188,7 +188,10 @@ REEF_INLINE Task* Progress::post(Queue& queue, Task& task) {
 
 REEF_INLINE bool Progress::advance(Queue& queue, Task& task) {
   const bool moved = task.advance();
-  if (moved) task.moved_ = detail::now_ns();
+  if (moved) {
+    task.moved_ = detail::now_ns();
+    if (counts(task)) tick();
+  }
   if (task.done()) {
     complete(queue, task);
     return true;
@@ -242,8 +245,8 @@ REEF_INLINE void Progress::start(Queue& queue, Task& task) {
       recorder_.started(task.kind(), task.name(), task.sequence_, circle.place, task.payload());
   task.state_.store(Task::State::running, std::memory_order_release);
   wire_.asked_at(task.asked_);
-  task.start({wire_, meter_, task.sent_, circle.group.members, circle.position, options_.piece_bytes,
-              collective ? circle.tag : task.tag_, task.sequence_,
+  task.start({wire_, meter_, task.sent_, circle.group.members, circle.position,
+              options_.piece_bytes, collective ? circle.channel : task.operation_, task.sequence_,
               windowed ? circle.window : nullptr, &queue.staging_, &aside_});
   wire_.asked_at(0);
 }
@@ -255,7 +258,7 @@ REEF_INLINE void Progress::complete(Queue& queue, Task& task) {
                        task.name(), detail::to_seconds(task.begin_),
                        detail::to_seconds(detail::now_ns()), task.carried(), links_of(task));
   }
-  tick();
+  if (counts(task)) tick();
   if (task.completed_) task.completed_();
   const std::scoped_lock lock(mutex_);
   if (queue.head_ == &task) {
@@ -292,7 +295,7 @@ REEF_INLINE trace::Links Progress::links_of(const Task& task) const {
   const std::uint64_t use = detail::mix(task.operation_ ^ task.sequence_);
   if (is_collective(task)) {
     links.role = trace::Role::meets;
-    links.message = detail::mix(use ^ static_cast<std::uint64_t>(task.circle_->tag)) | 1;
+    links.message = detail::mix(use ^ task.circle_->channel) | 1;
     return links;
   }
   const bool sends = task.kind() == Kind::send;

@@ -2,7 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
+#include <reef/comm/detail/occupations.hpp>
+#include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/detail/report.hpp>
 #include <reef/comm/detail/start.hpp>
 #include <reef/core/inline.hpp>
@@ -11,11 +15,16 @@
 namespace reef::inline v0::comm::detail {
 
 REEF_INLINE std::string list_absent(const std::vector<Absent>& ranks, Seconds deadline,
-                                    Seconds operation_deadline) {
+                                    Seconds operation_deadline, bool closed) {
   std::string text;
   for (const Absent& absent : ranks) {
     const std::string silence = format_seconds(absent.silence);
     text += concat("\n  rank ", absent.rank);
+    if (!absent.left && absent.silence <= deadline && !absent.awaits.empty()) {
+      text += concat(" waits itself, for ", name_ranks(absent.awaits));
+      continue;
+    }
+    if (!absent.direct) text += ", which is waited for in turn,";
     if (absent.left) {
       text += concat(" ended its communication ", silence, " ago, without this operation");
     } else if (absent.silence > deadline) {
@@ -27,9 +36,15 @@ REEF_INLINE std::string list_absent(const std::vector<Absent>& ranks, Seconds de
                      format_seconds(operation_deadline), "): did it leave this operation out?");
     }
   }
+  if (closed) {
+    return text +
+           "\n  why: these ranks wait for each other, and none of them is on the way to what another one waits for: "
+           "they do not do the same things in the same order.\n  fix: see below what each is at, and let all ranks "
+           "make the same calls.";
+  }
   return text +
-         "\n  fix: look at that rank's own output and machine; if it is only slow, give a longer "
-         "deadline.";
+         "\n  fix: look at that rank's own output and machine; if its program is at work of its own, let it say so "
+         "(comm::AtWork), or give a longer deadline.";
 }
 
 /// ", activation gradient of edge 3, micro-batch 2, step 7, round 8, plan 1234"; empty if it says none of it.
@@ -116,8 +131,28 @@ REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& name
   return text + ".\n  fix: " + fix_of(mismatch.fault);
 }
 
+/// Why ranks have parted, where some of them know a reason that the others do not have.
+inline std::string list_reasons(const std::vector<std::string>& dumps) {
+  const std::string_view mark = Occupations::reason_mark;
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons;
+  for (std::size_t rank = 0; rank < dumps.size(); ++rank) {
+    for (std::size_t at = dumps[rank].find(mark); at != std::string::npos; at = dumps[rank].find(mark, at)) {
+      at += mark.size();
+      const std::string reason = dumps[rank].substr(at, dumps[rank].find('\n', at) - at);
+      auto one = std::find_if(reasons.begin(), reasons.end(), [&](const auto& known) { return known.first == reason; });
+      if (one == reasons.end()) one = reasons.insert(one, {reason, {}});
+      one->second.push_back(rank);
+    }
+  }
+  std::string text;
+  for (const auto& [reason, ranks] : reasons) {
+    if (ranks.size() < dumps.size()) text += concat("\n  why: ", reason, ", on ", name_ranks(ranks), " alone.");
+  }
+  return text;
+}
+
 REEF_INLINE std::string list_operations(const std::vector<std::string>& dumps) {
-  std::string text = "\n  last operations, the latest first:";
+  std::string text = list_reasons(dumps) + "\n  what each is at, and its last operations, the latest first:";
   for (std::size_t rank = 0; rank < dumps.size(); ++rank) {
     text += concat("\n  rank ", rank);
     text += dumps[rank].empty() ? " does not answer" : ":\n" + dumps[rank];

@@ -27,7 +27,8 @@ struct Station {
   std::span<const int> members;  ///< the ranks that take part, by position
   int position;                  ///< of this rank
   Bytes piece_bytes;
-  int tag;  ///< collectives use tag and tag + 1
+  std::uint64_t
+      channel;  ///< whose messages these are (Wire); collectives use channel and channel + 1
   std::uint32_t sequence;
   WindowChannel* window;            ///< null: messages
   std::vector<std::byte>* staging;  ///< the queue's, grown once

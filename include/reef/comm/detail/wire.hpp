@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/channels.hpp>
 #include <reef/comm/detail/clock.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
@@ -56,13 +57,15 @@ struct Mismatch {
 /// and whoever waits sleeps until a time that is known.
 class Wire {
 public:
+  /// `told`: where ranks tell each other which tag a channel has; null: in `comm` too.
   Wire(MPI_Comm comm, int rank, int size, NetworkShape shape, LiveMeter& meter,
-       bool checksums = true)
+       bool checksums = true, MPI_Comm told = MPI_COMM_NULL)
       : comm_(comm),
         rank_(rank),
         shape_(std::move(shape)),
         meter_(&meter),
         checksums_(checksums),
+        channels_(told == MPI_COMM_NULL ? comm : told, size, meter),
         link_free_(static_cast<std::size_t>(size), 0),
         heard_(static_cast<std::size_t>(size), now_ns()) {}
 
@@ -70,14 +73,16 @@ public:
   /// first: on shaped links it leaves then. 0: it is asked for when it is sent.
   void asked_at(std::int64_t time) { asked_ = time; }
 
-  /// Sends `header` and header.bytes bytes of `payload`; both live until delivered(token).
-  void send(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind, Header& header,
-            const void* payload);
+  /// Sends `header` and header.bytes bytes of `payload`; both live until delivered(token). Messages of one channel, any
+  /// number that both ends know it by, meet in order; those of others do not meet them.
+  void send(Receiver& owner, std::uint64_t token, int peer, std::uint64_t channel, Kind kind,
+            Header& header, const void* payload);
 
   /// Receives the message that `expected` describes; header and payload live until
   /// delivered(token), and header.bytes of it have come then. Throws Mismatch out of poll() if another message comes.
-  void receive(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind,
-               const Header& expected, Header& header, void* payload, Length length = Length::exact);
+  void receive(Receiver& owner, std::uint64_t token, int peer, std::uint64_t channel, Kind kind,
+               const Header& expected, Header& header, void* payload,
+               Length length = Length::exact);
 
   /// Tests everything once. True if something was delivered.
   bool poll();
@@ -102,6 +107,18 @@ public:
   /// How long, in ns, a nap may last so that what is sent meanwhile over a shaped link is still seen in time: as many
   /// looks as quiet() says, but naps of 1 ms at least. never_ns where links are not shaped.
   [[nodiscard]] std::int64_t longest_nap() const;
+
+  /// When the last message is through the emulated links that is on them now; 0: there is none.
+  [[nodiscard]] std::int64_t busy_until() const;
+
+  /// Messages of this rank that are leaving by an emulated link: those to one peer.
+  struct Leaving {
+    int peer = 0;
+    Bytes bytes = 0;
+    std::int64_t until = 0;  ///< 0: there are none
+  };
+  /// Those of which the last leaves last.
+  [[nodiscard]] Leaving leaving() const;
 
   /// When the last message from `peer` came in.
   [[nodiscard]] std::int64_t heard(int peer) const {
@@ -136,6 +153,14 @@ private:
     Length length = Length::exact;
   };
 
+  /// A receive of a channel whose tag the peer has not told yet.
+  struct Waiting {
+    Slot slot;
+    std::uint64_t channel;
+    Header* header;
+    void* payload;
+  };
+
   /// Header and payload as one MPI datatype; plain bytes where they are neighbours.
   struct Layout {
     Layout(Header& header, void* payload);
@@ -155,6 +180,14 @@ private:
   static bool later(const Slot& a, const Slot& b) { return a.not_before > b.not_before; }
 
   void post(const Slot& slot, MPI_Request request);
+
+  void post_receive(const Slot& slot, Header& header, void* payload, int tag);
+
+  /// Posts what waits for the tag of a channel, in order.
+  void post_waiting(int peer, std::uint64_t channel, int tag);
+
+  /// No message of this rank is on its way, in or out.
+  [[nodiscard]] bool idle() const { return requests_.empty() && waiting_.empty(); }
 
   void collect(bool with_errors);
 
@@ -185,6 +218,8 @@ private:
   NetworkShape shape_;
   LiveMeter* meter_;
   bool checksums_;
+  Channels channels_;
+  std::vector<Waiting> waiting_;
   std::vector<std::int64_t> link_free_;
   std::int64_t uplink_free_ = 0;
   std::int64_t downlink_free_ = 0;

@@ -12,8 +12,9 @@
 
 namespace reef::inline v0::comm::detail {
 
-REEF_INLINE void Wire::send(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind,
-                            Header& header, const void* payload) {
+REEF_INLINE void Wire::send(Receiver& owner, std::uint64_t token, int peer, std::uint64_t channel,
+                            Kind kind, Header& header, const void* payload) {
+  const int tag = channels_.tag_to(peer, channel);
   Slot slot{&owner, token, peer, kind, false, nullptr, header, 0};
   const Bytes bytes = header_bytes + header.bytes;
   if (!shape_.empty()) {
@@ -31,22 +32,39 @@ REEF_INLINE void Wire::send(Receiver& owner, std::uint64_t token, int peer, int 
   post(slot, request);
 }
 
-REEF_INLINE void Wire::receive(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind,
-                               const Header& expected, Header& header, void* payload, Length length) {
+REEF_INLINE void Wire::receive(Receiver& owner, std::uint64_t token, int peer, std::uint64_t channel,
+                               Kind kind, const Header& expected, Header& header, void* payload, Length length) {
   header = Header{};
-  header.bytes = expected.bytes;
+  Slot slot{&owner, token, peer, kind, true, &header, expected, 0, payload};
+  slot.length = length;
+  if (const auto tag = channels_.tag_from(peer, channel)) {
+    post_receive(slot, header, payload, *tag);
+  } else {
+    waiting_.push_back({slot, channel, &header, payload});
+  }
+}
+
+REEF_INLINE void Wire::post_receive(const Slot& slot, Header& header, void* payload, int tag) {
+  header.bytes = slot.expected.bytes;
   const Layout layout(header, payload);
   header.bytes = 0;
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
+  check_mpi(MPI_Irecv(layout.address, layout.count, layout.type, slot.peer, tag, comm_, &request),
             "MPI_Irecv");
-  Slot slot{&owner, token, peer, kind, true, &header, expected, 0, payload};
-  slot.length = length;
   post(slot, request);
+}
+
+REEF_INLINE void Wire::post_waiting(int peer, std::uint64_t channel, int tag) {
+  const auto is_of_it = [&](const Waiting& one) { return one.slot.peer == peer && one.channel == channel; };
+  for (const Waiting& one : waiting_) {
+    if (is_of_it(one)) post_receive(one.slot, *one.header, one.payload, tag);
+  }
+  std::erase_if(waiting_, is_of_it);
 }
 
 REEF_INLINE bool Wire::poll() {
   bool moved = false;
+  channels_.poll([this](int peer, std::uint64_t channel, int tag) { post_waiting(peer, channel, tag); });
   if (!requests_.empty()) {
     const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &done_,
                                   indices_.data(), statuses_.data());
@@ -105,28 +123,60 @@ REEF_INLINE std::int64_t Wire::last_arrival(const Receiver& receiver,
 }
 
 REEF_INLINE std::int64_t Wire::quiet() const {
-  if (requests_.empty()) return to_ns(4e-3);
+  if (idle()) return to_ns(4e-3);
   return shape_.empty() ? 0 : to_ns(std::min(1e-3, look_time()));
 }
 
 REEF_INLINE std::int64_t Wire::longest_nap() const {
-  return requests_.empty() || shape_.empty() ? never_ns : to_ns(std::clamp(look_time(), 1e-3, 1.0));
+  return idle() || shape_.empty() ? never_ns : to_ns(std::clamp(look_time(), 1e-3, 1.0));
 }
 
 REEF_INLINE Seconds Wire::look_time() const {
   Seconds least = 1;
-  for (const Slot& slot : slots_) {
+  const auto look = [&](const Slot& slot) {
     const Bytes bytes = slot.expected.bytes;
     const int from = slot.receive ? slot.peer : rank_;
     const int to = slot.receive ? rank_ : slot.peer;
     const Seconds latency = slot.receive ? shape_.latency(from, to) : 0;
     const Seconds time = latency + static_cast<double>(bytes) / shape_.bandwidth(from, to);
     least = std::min(least, time / static_cast<double>(handshake + divide_up(bytes, fragment)));
-  }
+  };
+  for (const Slot& slot : slots_) look(slot);
+  for (const Waiting& one : waiting_) look(one.slot);
   return least;
 }
 
+REEF_INLINE std::int64_t Wire::busy_until() const {
+  std::int64_t last = 0;
+  const std::int64_t now = now_ns();
+  for (const std::vector<Slot>* const slots : {&slots_, &delayed_}) {
+    for (const Slot& slot : *slots) {
+      if (slot.not_before > now) last = std::max(last, slot.not_before);
+    }
+  }
+  return last;
+}
+
+REEF_INLINE Wire::Leaving Wire::leaving() const {
+  Leaving leaving;
+  const std::int64_t now = now_ns();
+  const auto visit = [&](const auto& see) {
+    for (const std::vector<Slot>* const slots : {&slots_, &delayed_}) {
+      for (const Slot& slot : *slots) {
+        if (!slot.receive && slot.not_before > now) see(slot);
+      }
+    }
+  };
+  visit([&](const Slot& slot) {
+    if (slot.not_before > leaving.until) leaving = {slot.peer, 0, slot.not_before};
+  });
+  visit([&](const Slot& slot) { leaving.bytes += slot.peer == leaving.peer ? header_bytes + slot.expected.bytes : 0; });
+  return leaving;
+}
+
 REEF_INLINE void Wire::cancel(std::int64_t patience_ns) {
+  channels_.cancel();
+  waiting_.clear();
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (slots_[i].receive && requests_[i] != MPI_REQUEST_NULL) MPI_Cancel(&requests_[i]);
   }

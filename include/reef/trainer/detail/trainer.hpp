@@ -37,6 +37,7 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
   progress_ = ranks != nullptr ? std::make_unique<comm::Progress>(*ranks, std::move(communication))
                                : std::make_unique<comm::Progress>(std::move(communication));
   try {
+    const comm::AtWork at_work(*progress_, "the plan of its steps");
     lanes_ = std::make_unique<run::Lanes<Device>>(device_, *progress_, options_.trace, failure);
     start(std::move(source), std::move(held_out));
   } catch (...) {
@@ -360,6 +361,8 @@ double Trainer<Policies...>::evaluate(std::int64_t rounds,
         "reef::Trainer::evaluate: there is no held-out source.\n"
         "  fix: give the constructor one.");
   }
+  const detail::OneThread::Entry entry(one_thread_, "reef::Trainer", "evaluate");
+  const comm::AtWork at_work(*progress_, "an evaluation");
   gather_committed_weights();
   double weight = 0;
   double loss = 0;

@@ -57,6 +57,12 @@ template <class... Policies>
 void Trainer<Policies...>::require_same_weights() {
   const bool here = weights_are_committed || !pending_ || ahead_in_buffer_;
   if (ranks() > 1 && here) {
+    const std::int64_t step = state_.committed + 1;
+    const comm::AtWork at_work(
+        *progress_, concat("the comparison of weights before step ", step),
+        weights_set_.empty()
+            ? std::string()
+            : concat("weights were set (parameter '", weights_set_, "') before step ", step));
     constexpr Bytes piece = Bytes{1} << 20;
     std::vector<std::byte> room;
     const auto checksum = [&](Bytes all, const auto& part) {
@@ -90,6 +96,7 @@ void Trainer<Policies...>::require_same_weights() {
         plan_.topology.stages == 1 ? comm::Missing::differs : comm::Missing::ignored);
   }
   same_weights_ = true;
+  weights_set_.clear();
 }
 
 /// The model's weights and those in builder.comm_buffer and tied_buffer change places.
@@ -191,7 +198,7 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
                      values.size(), " were given.");
   }
   if (!holds(name)) {
-    weights_were_set();
+    weights_were_set(name);
     return;
   }
   for (std::int64_t begin = 0; begin < count; begin += staged_elements) {
@@ -214,7 +221,7 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::int64_t fir
   if (holds(name)) {
     set_elements(static_cast<std::size_t>(p), first, values);
   } else {
-    weights_were_set();
+    weights_were_set(name);
   }
 }
 
@@ -233,7 +240,7 @@ void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
     copy(at.bucket, at.begin + first, rounded.data(), rounded.size() * sizeof(T),
          device::Copy::to_device);
   };
-  weights_were_set();
+  weights_were_set(name);
   set(locate(name));
   set_master(plan_.layout.parameters[p] + first, values);
   if (ahead_in_buffer_) set(locate(name, true));

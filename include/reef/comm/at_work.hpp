@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <reef/comm/detail/occupations.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::comm {
+
+class Progress;
+
+/// Says that the calling thread is at work of its own, while this lives: ranks that wait for this one then wait on, however
+/// long it takes, and are told what it is at. The lanes of a Trainer say so themselves.
+///
+/// | who    | one rank alone; any thread that may compute for longer than the operation deadline |
+/// | waits  | where the thread waits for a task meanwhile, it is not at work                      |
+/// | life   | ends on the thread that began it; may outlive the Progress object                   |
+/// | cost   | a lock when it begins, and when it ends                                             |
+///
+/// \code
+/// // given: comm::Progress& progress
+/// {
+///   const comm::AtWork at_work(progress, "reads the corpus anew", 600);  // some ten minutes
+///   // ... what takes long on this rank alone ...
+/// }
+/// comm::barrier(progress, "read");
+/// \endcode
+class AtWork {
+public:
+  /// `expected`: how long it should take, if that is known.
+  AtWork(Progress& progress, std::string what, Seconds expected = 0);
+
+  /// Of work that all ranks do or none: if ranks then wait for each other, their report says `reason`, and which ranks alone
+  /// it holds on.
+  AtWork(Progress& progress, std::string what, std::string reason);
+
+  AtWork(const AtWork&) = delete;
+  AtWork& operator=(const AtWork&) = delete;
+  ~AtWork();
+
+private:
+  std::shared_ptr<detail::Occupations> all_;
+  detail::OwnWork own_;
+};
+
+}  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/at_work.ipp>
+#endif
