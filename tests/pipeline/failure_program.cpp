@@ -1,6 +1,6 @@
 // A job whose ranks are stages, of which one does not do what it should: failure_test starts it and looks at its end.
 //
-//   failure_program MODE
+//   failure_program MODE FOLDER
 //
 // Three steps of three micro-batches. In the second, the first rank of two, or the second of three, sends what it has
 // of micro-batch 1 to the next rank, or back to the one before it, and MPI gets
@@ -19,7 +19,7 @@
 //   version, plan, step, round, edge, micro-batch, direction or codec
 //
 // It does so in MPI_Isend, which this program defines itself, in front of MPI's own. Each rank that hears of it says
-// how long after.
+// how long after, and then waits until all have: they tell each other by files in FOLDER.
 
 #include <algorithm>
 #include <array>
@@ -31,6 +31,8 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <span>
 #include <string>
@@ -184,8 +186,9 @@ int train() {
   options.micro_batches = {3};
   options.cuts = {3, 5};
   options.device.threads = 1;
-  options.communication.deadline = mode == "kill" ? 1 : 4;
-  options.communication.operation_deadline = mode == "lost" ? 2 : 40;
+  // Nobody misses them who is neither dead nor has lost a message.
+  options.communication.deadline = mode == "kill" ? 4 : 60;
+  options.communication.operation_deadline = mode == "lost" ? 5 : 300;
   options.communication.piece_bytes = 384;  // of the 768 that a stage sends
   if (world.size() == 2) options.cuts = {3};
   way = world.size() == 2 ? comm::Direction::activation : comm::Direction::activation_gradient;
@@ -199,6 +202,22 @@ int train() {
   return 0;
 }
 
+/// A launcher ends all ranks when one has ended. So this one waits, for half a minute at most.
+void until_all_have_said_so(const std::filesystem::path& folder) {
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const auto mark_of = [&](int of) { return folder / std::to_string(of); };
+  std::ofstream(mark_of(rank)).flush();
+  for (int tries = 0; tries < 1500; ++tries) {
+    int marks = 0;
+    for (int of = 0; of < ranks; ++of) marks += std::filesystem::exists(mark_of(of)) ? 1 : 0;
+    if (marks == ranks) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -210,6 +229,6 @@ int main(int argc, char** argv) {
     const double after = comm::detail::to_seconds(comm::detail::now_ns() - began);
     std::fprintf(stderr, "it ended %.2f s after its step began: %s\n", after, error.what());
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a launcher ends all when one has ended
+  if (mode != "kill") until_all_have_said_so(argv[2]);
   return 1;
 }

@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 function(check what most)
-  execute_process(COMMAND ${MPIEXEC} ${ARGN} TIMEOUT 60
+  execute_process(COMMAND ${MPIEXEC} ${ARGN} TIMEOUT 300
     RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status MATCHES "^[1-9]")
     message(FATAL_ERROR "${what}: the job ended with ${status}:\n${output}")

@@ -43,21 +43,21 @@ protected:
                        (folder_ / "case.json").string() + " " + more);
   }
 
-  /// The answer, which is one JSON object; of plan, behind lines that say what is under way.
+  /// The answer: one JSON object, which is all of standard output.
   io::Json answer(const std::string& command, const io::Json& test, const std::string& more = "") {
     const Ending ending = plan(command, test.dump(), more);
-    EXPECT_EQ(ending.status, 0) << ending.output;
-    const std::size_t begin = ending.output.starts_with('{') ? 0 : ending.output.find("\n{") + 1;
-    EXPECT_TRUE(begin == 0 || command == "plan") << ending.output;
-    return io::parse_json(ending.output.substr(begin), "answer");
+    EXPECT_EQ(ending.status, 0) << ending;
+    EXPECT_THAT(ending.output, testing::StartsWith("{")) << ending;
+    return io::parse_json(ending.output, "answer");
   }
 
-  /// Holds that an ending is a line of reef-plan with this in it, and status 2.
+  /// Holds that an ending is a line of reef-plan with this in it, on standard error alone, and status 2.
   static void expect_refusal(const Ending& ending, const std::string& text) {
-    EXPECT_EQ(ending.status, 2) << ending.output;
-    EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending.output;
-    EXPECT_THAT(ending.output, testing::StartsWith("reef-plan: "));
-    EXPECT_THAT(ending.output, HasSubstr(text));
+    EXPECT_EQ(ending.status, 2) << ending;
+    EXPECT_EQ(ending.output, "");
+    EXPECT_EQ(std::count(ending.errors.begin(), ending.errors.end(), '\n'), 1) << ending;
+    EXPECT_THAT(ending.errors, testing::StartsWith("reef-plan: "));
+    EXPECT_THAT(ending.errors, HasSubstr(text));
   }
   void refused(const std::string& command, const io::Json& test, const std::string& text,
                const std::string& more = "") {

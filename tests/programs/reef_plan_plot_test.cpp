@@ -117,8 +117,8 @@ TEST_F(ReefPlanPlot, takes_no_foreign_files_place_and_an_earlier_drawing_goes_as
     EXPECT_EQ(io::read_file(drawing(), 1_MiB), "<svg>my own</svg>");
     const std::string first = drawn(command, test);
     const Ending again = plan(command, test.dump(), "--plot " + drawing());
-    EXPECT_EQ(again.status, 0) << again.output;
-    EXPECT_THAT(again.output,
+    EXPECT_EQ(again.status, 0) << again;
+    EXPECT_THAT(again.errors,
                 HasSubstr("(what an earlier run left there is now in " + drawing() + ".1)"));
     EXPECT_EQ(io::read_file(drawing() + ".1", 1_MiB), first);
     EXPECT_EQ(io::read_file(drawing(), 1_MiB), first);

@@ -395,7 +395,7 @@ TEST_F(ReefPlan, plan_swaps_a_model_that_fits_no_device) {
 
 TEST_F(ReefPlan, plan_says_that_it_plans_what_is_swapped_and_heeds_a_budget) {
   const io::Json test = with(small_case(310'000, 2), "/allow", {"late"});
-  EXPECT_THAT(plan("plan", test.dump()).output, HasSubstr("recipes simulated; now atom, 1 stage, whose swapping is planned\n"));
+  EXPECT_THAT(plan("plan", test.dump()).errors, HasSubstr("recipes simulated; now atom, 1 stage, whose swapping is planned\n"));
   const io::Json all = answer("plan", test);
   EXPECT_FALSE(all.contains("left_out"));
   const io::Json some = answer("plan", test, "--budget 0.000001");

@@ -221,7 +221,7 @@ TEST_F(ReefPlan, of_a_long_text_an_error_shows_the_beginning) {
   const auto shown = [&](const std::string& command, const io::Json& test) {
     const Ending ending = plan(command, test.dump());
     expect_refusal(ending, "'" + std::string(60, 'x') + "'...");
-    EXPECT_LT(ending.output.size(), 1000U);
+    EXPECT_LT(ending.errors.size(), 1000U);
   };
   for (const char* key : {"/model", "/recipe", "/pipeline", "/layout", "/compress/gradients"}) {
     shown("simulate", with(recipe, key, text));
@@ -279,8 +279,8 @@ TEST_F(ReefPlan, null_is_refused_by_name_wherever_a_case_holds_it) {
       io::Json broken = test;
       broken[at] = nullptr;
       const Ending ending = plan("simulate", broken.dump());
-      EXPECT_EQ(ending.status, 2) << at << ": " << ending.output;
-      EXPECT_THAT(ending.output, HasSubstr(key)) << at;
+      EXPECT_EQ(ending.status, 2) << at << ": " << ending;
+      EXPECT_THAT(ending.errors, HasSubstr(key)) << at;
     }
   }
 }
@@ -309,13 +309,13 @@ TEST_F(ReefPlan, an_option_that_a_variant_does_not_heed_is_refused) {
   for (const char* variant : {"atom2", "zero", "zero_sync"}) {
     const Ending slots = ends(variant, {{"slots", 2}});
     EXPECT_EQ(slots.status, 2) << variant;
-    EXPECT_THAT(slots.output, HasSubstr("'slots' is 2")) << variant;
+    EXPECT_THAT(slots.errors, HasSubstr("'slots' is 2")) << variant;
     EXPECT_EQ(ends(variant, {{"slots", 0}, {"turn", false}}).status, 0) << variant;
   }
   for (const char* variant : {"zero", "zero_sync"}) {
     const Ending turn = ends(variant, {{"turn", true}});
     EXPECT_EQ(turn.status, 2) << variant;
-    EXPECT_THAT(turn.output, HasSubstr("'turn'")) << variant;
+    EXPECT_THAT(turn.errors, HasSubstr("'turn'")) << variant;
   }
   EXPECT_EQ(ends("atom3", {{"slots", 2}, {"turn", true}}).status, 0);
   EXPECT_EQ(ends("atom2", {{"turn", true}}).status, 0);
@@ -362,15 +362,15 @@ TEST_F(ReefPlan, a_trace_takes_no_foreign_files_place_and_an_earlier_one_goes_as
     std::filesystem::remove(trace + ".1");
     write_file(trace, "my notes");
     const Ending foreign = plan("simulate", test.dump(), "--trace " + trace);
-    EXPECT_EQ(foreign.status, 2) << foreign.output;
-    EXPECT_THAT(foreign.output, HasSubstr("--trace: '" + trace + "' holds something else"));
+    EXPECT_EQ(foreign.status, 2) << foreign;
+    EXPECT_THAT(foreign.errors, HasSubstr("--trace: '" + trace + "' holds something else"));
     EXPECT_EQ(text_of(trace), "my notes");
     write_file(trace, "");
     answer("simulate", test, "--trace " + trace);
     const std::string first = text_of(trace);
     const Ending again = plan("simulate", test.dump(), "--trace " + trace);
-    EXPECT_EQ(again.status, 0) << again.output;
-    EXPECT_THAT(again.output,
+    EXPECT_EQ(again.status, 0) << again;
+    EXPECT_THAT(again.errors,
                 HasSubstr("reef-plan: wrote " + trace +
                           " (what an earlier run left there is now in " + trace + ".1)"));
     EXPECT_EQ(text_of(trace + ".1"), first);
@@ -380,8 +380,8 @@ TEST_F(ReefPlan, a_trace_takes_no_foreign_files_place_and_an_earlier_one_goes_as
       plan("simulate", recipe.dump(), "--trace " + (folder_ / "case.json").string());
   EXPECT_EQ(link.status, 2);
   const Ending none = plan("simulate", recipe.dump(), "--trace ''");
-  EXPECT_EQ(none.status, 2) << none.output;
-  EXPECT_THAT(none.output, HasSubstr("'' is no path"));
+  EXPECT_EQ(none.status, 2) << none;
+  EXPECT_THAT(none.errors, HasSubstr("'' is no path"));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST_F(ReefPlan, answers_the_cases_of_the_readme_as_they_stand_there) {
 TEST_F(ReefPlan, measure_says_in_one_line_how_a_network_is_measured) {
   const Ending ending = run_command(std::string(REEF_PLAN) + " measure");
   EXPECT_EQ(ending.status, 0);
-  EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending.output;
+  EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending;
   EXPECT_THAT(ending.output, testing::ContainsRegex("^mpiexec -n P .*reef-measure --output "));
 }
 
@@ -86,8 +86,8 @@ TEST_F(ReefPlan, an_answer_that_cannot_be_written_is_an_error) {
     const Ending ending =
         run_command("sh -c '" + std::string(REEF_PLAN) + " " + words + " >/dev/full'");
     EXPECT_EQ(ending.status, 1) << words;
-    EXPECT_THAT(ending.output, testing::StartsWith("reef-plan: cannot write ")) << words;
-    EXPECT_THAT(ending.output, HasSubstr("No space left on device")) << words;
+    EXPECT_THAT(ending.errors, testing::StartsWith("reef-plan: cannot write ")) << words;
+    EXPECT_THAT(ending.errors, HasSubstr("No space left on device")) << words;
     EXPECT_EQ(run_command("sh -c '" + std::string(REEF_PLAN) + " " + words + " >&-'").status, 1)
         << words;
   }
@@ -95,7 +95,7 @@ TEST_F(ReefPlan, an_answer_that_cannot_be_written_is_an_error) {
 
 TEST_F(ReefPlan, needs_no_mpi_and_no_cuda_to_run) {
   const Ending libraries = run_command(std::string("ldd ") + REEF_PLAN);
-  ASSERT_EQ(libraries.status, 0) << libraries.output;
+  ASSERT_EQ(libraries.status, 0) << libraries;
   EXPECT_THAT(libraries.output, HasSubstr("libstdc++"));
   for (const char* library : {"libmpi", "libopen-pal", "libcuda", "libcublas"})
     EXPECT_THAT(libraries.output, testing::Not(HasSubstr(library)));

@@ -26,14 +26,14 @@ protected:
   ReefTrainGraph() { write("text.txt", story(400)); }
 
   [[nodiscard]] Ending train(int ranks, const std::string& options) const {
-    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " + REEF_TRAIN + " --data " +
-                       path("text.txt") + " --lr 0.01 --threads 1 --prompt-bytes 0 --eval-tokens 600 " + options);
+    return run_ranks(REEF_TEST_MPIEXEC, ranks,
+                     REEF_TRAIN " --data " + path("text.txt") + " --lr 0.01 --threads 1 --prompt-bytes 0 --eval-tokens 600 " + options);
   }
   /// The losses of the steps, and the one that is held out: every bit counts.
   [[nodiscard]] std::vector<double> losses(int ranks, const std::string& options) const {
     std::filesystem::remove(path("m"));
     const Ending ending = train(ranks, options + " --metrics " + path("m"));
-    EXPECT_EQ(ending.status, 0) << ending.output;
+    EXPECT_EQ(ending.status, 0) << ending;
     std::vector<double> found;
     for (const io::Json& line : lines("m")) {
       found.push_back(line.at(line.contains("summary") ? "validation_loss" : "loss").get<double>());
@@ -44,15 +44,15 @@ protected:
   void refused(const std::string& options, const std::string& why) const {
     const Ending ending = train(1, options);
     EXPECT_NE(ending.status, 0) << options;
-    EXPECT_THAT(ending.output, HasSubstr(why)) << options;
-    EXPECT_THAT(ending.output, HasSubstr("fix: ")) << options;
-    EXPECT_THAT(ending.output, Not(HasSubstr("held-out loss:"))) << options;
+    EXPECT_THAT(ending.errors, HasSubstr(why)) << options;
+    EXPECT_THAT(ending.errors, HasSubstr("fix: ")) << options;
+    EXPECT_THAT(ending.errors, Not(HasSubstr("held-out loss:"))) << options;
   }
   /// The same of what needs no ranks to be seen.
   void refused_at_once(const std::string& options, const std::string& why) const {
     const Ending ending = run_command(std::string(REEF_TRAIN) + " --data " + path("text.txt") + " " + options);
     EXPECT_EQ(ending.status, 2) << options;
-    EXPECT_THAT(ending.output, HasSubstr(why)) << options;
+    EXPECT_THAT(ending.errors, HasSubstr(why)) << options;
   }
   /// branches.json, changed.
   template <class Change>
@@ -82,7 +82,7 @@ TEST_F(ReefTrainGraph, of_branches_learns_the_same_on_stages_and_makes_text) {
   const Ending sample = train(1, "--graph " + graphs + "branches.json --steps 1 --prompt the --prompt-bytes 5");
   EXPECT_EQ(sample.status, 0);
   EXPECT_THAT(sample.output, HasSubstr("---\nthe"));
-  EXPECT_THAT(sample.output, HasSubstr("model: 70464 parameters, " + graphs + "branches.json, context 64"));
+  EXPECT_THAT(sample.errors, HasSubstr("model: 70464 parameters, " + graphs + "branches.json, context 64"));
 }
 
 TEST_F(ReefTrainGraph, operators_are_trained_as_the_file_says_and_the_command_line_comes_first) {
@@ -127,15 +127,15 @@ TEST_F(ReefTrainGraph, refuses_models_and_options_that_cannot_be) {
                                    json["nodes"][11].erase("outputs");
                                    json["nodes"][12]["inputs"][0] = "head";
                                  }) + " --steps 1 --prompt-bytes 5");
-  EXPECT_EQ(silent.status, 0) << silent.output;
-  EXPECT_THAT(silent.output, HasSubstr("no sample: "));
+  EXPECT_EQ(silent.status, 0) << silent;
+  EXPECT_THAT(silent.errors, HasSubstr("no sample: "));
 }
 
 TEST_F(ReefTrainGraph, sends_between_stages_what_sub_dags_says) {
   const std::string file = graphs + "branches.json";
   ASSERT_EQ(losses(2, "--graph " + file + " --recipe dtfm --stages 2 --micro-batches 3 --steps 2").size(), 3U);
   const Ending planned = run_command(std::string(REEF_PLAN) + " sub-dags " + file + " --stages 2");
-  ASSERT_EQ(planned.status, 0) << planned.output;
+  ASSERT_EQ(planned.status, 0) << planned;
   const io::Json ranks = io::parse_json(planned.output, "answer").at("ranks");
   const auto bytes = [&](std::size_t rank, const char* way) {
     std::uint64_t sum = 0;

@@ -37,20 +37,20 @@ protected:
 
   /// One rank with a model that trains in a moment.
   [[nodiscard]] static Ending train(const std::string& options) {
-    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n 1 " + REEF_TRAIN +
-                       " --model 1x2x32 --context 16 --batch 4 --threads 1 --prompt-bytes 0 " +
-                       options);
+    return run_ranks(REEF_TEST_MPIEXEC, 1,
+                     REEF_TRAIN " --model 1x2x32 --context 16 --batch 4 --threads 1 --prompt-bytes 0 " +
+                         options);
   }
   static void refused(const std::string& options, const std::string& text) {
     const Ending ending = train(options);
     EXPECT_NE(ending.status, 0) << options;
-    EXPECT_THAT(ending.output, AllOf(HasSubstr(text), HasSubstr("fix: "))) << options;
+    EXPECT_THAT(ending.errors, AllOf(HasSubstr(text), HasSubstr("fix: "))) << options;
   }
   /// What it says when it has taken a step.
   static std::string taken(const std::string& options) {
     const Ending ending = train("--steps 1 " + options);
-    EXPECT_EQ(ending.status, 0) << options << ": " << ending.output;
-    return ending.output;
+    EXPECT_EQ(ending.status, 0) << options << ": " << ending;
+    return ending.errors;
   }
 
   /// The loss of the first step, before weights change.
@@ -90,13 +90,13 @@ protected:
 TEST_F(ReefTrainInputs, numbers_are_what_a_person_reads) {
   const Ending ending =
       train("--data " + path("text.txt") + " --steps 010 --metrics " + path("m.jsonl"));
-  ASSERT_EQ(ending.status, 0) << ending.output;
-  EXPECT_THAT(ending.output, HasSubstr("after 10 steps"));
+  ASSERT_EQ(ending.status, 0) << ending;
+  EXPECT_THAT(ending.errors, HasSubstr("after 10 steps"));
   const auto refuses = [&](const std::string& option, const std::string& number) {
     const Ending refusal =
         run_command(std::string(REEF_TRAIN) + " " + option + " '" + number + "'");
-    EXPECT_EQ(refusal.status, 2) << option << " " << number << ": " << refusal.output;
-    EXPECT_THAT(refusal.output, HasSubstr(option)) << number;
+    EXPECT_EQ(refusal.status, 2) << option << " " << number << ": " << refusal;
+    EXPECT_THAT(refusal.errors, HasSubstr(option)) << number;
   };
   for (const char* number :
        {"0x10", "1e3", "10.5", " 10", "+10", "1_000", "99999999999999999999", "-1", "", "ten"})
@@ -173,8 +173,13 @@ TEST_F(ReefTrainInputs, tokenizer_files_that_were_cut_are_refused) {
 TEST_F(ReefTrainInputs, a_document_ends_with_the_token_that_one_names) {
   const auto trained_on = [&](const std::string& options) {
     const std::string said = taken(options);
-    const std::size_t at = said.find("text: ") + 6;
-    return std::stoi(said.substr(at, said.find(' ', at) - at));
+    const std::string before = "text: ";
+    const std::size_t at = said.find(before);
+    if (at == std::string::npos) {
+      ADD_FAILURE() << "no '" << before << "' in:\n" << said;
+      return -1;
+    }
+    return std::atoi(said.c_str() + at + before.size());
   };
   const std::string bytes = "--data " + path("text.txt");
   write("more.txt", text_);
@@ -245,7 +250,7 @@ TEST_F(ReefTrainInputs, weights_are_read_as_others_write_them) {
   const Ending lost = train("--data " + path("text.txt") + " --init " + path("folder") +
                             " --export " + path("folder/model-00001-of-00002.safetensors"));
   EXPECT_EQ(lost.status, 2);
-  EXPECT_THAT(lost.output, HasSubstr("is read by --init"));
+  EXPECT_THAT(lost.errors, HasSubstr("is read by --init"));
   std::filesystem::remove(path("folder/model-00001-of-00002.safetensors"));
   refused("--data " + path("text.txt") + " --init " + path("folder"),
           "00001-of-00002.safetensors' is not there");
@@ -278,7 +283,7 @@ TEST_F(ReefTrainInputs, weights_are_read_as_others_write_them) {
   write_tensors("nan.safetensors", broken);
   const Ending ending = train("--data " + path("text.txt") + " --init " + path("nan.safetensors"));
   EXPECT_NE(ending.status, 0);
-  EXPECT_THAT(ending.output,
+  EXPECT_THAT(ending.errors,
               AllOf(HasSubstr(path("nan.safetensors")),
                     HasSubstr("element 7 of tensor 'transformer.h.0.mlp.c_fc.weight'")));
 }

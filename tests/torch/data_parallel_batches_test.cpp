@@ -56,7 +56,7 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   int here_ = 0;
-  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + std::chrono::seconds(120);
 };
 
 /// Goes to a meeting in its next forward.
