@@ -30,6 +30,7 @@
 #include <reef/run/shared_loop.hpp>
 #include <reef/run/slots.hpp>
 #include <reef/run/staging.hpp>
+#include <reef/run/stage_memory.hpp>
 #include <reef/run/stalls.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>

@@ -123,9 +123,34 @@ TEST(Require, gives_the_value_at_a_dotted_path_as_exactly_that_type) {
   EXPECT_EQ(io::value_or<int>(root, "a.missing", 5), 5);
 }
 
+TEST(Require, takes_real_numbers_that_are_integers_for_these_and_no_others) {
+  const Json root = io::parse_json(
+      R"({"m":4e9,"n":-3.0,"s":1.8446744073709550e19,"h":0.5,"big":1.8446744073709552e19,"x":1e30,"v":[1e1,2]})", "x");
+  EXPECT_EQ(io::require<std::uint64_t>(root, "m"), 4'000'000'000U);
+  EXPECT_EQ(io::require<std::int64_t>(root, "m"), 4'000'000'000);
+  EXPECT_EQ(io::require<int>(root, "n"), -3);
+  EXPECT_EQ(io::require<std::uint64_t>(root, "s"), 18'446'744'073'709'549'568U);
+  EXPECT_EQ(io::require<std::vector<int>>(root, "v"), (std::vector<int>{10, 2}));
+  EXPECT_EQ(error_of([&] { io::require<int>(root, "h", "case.json"); }),
+            "reef::io: case.json: 'h' must be an integer from -2147483648 to 2147483647, it is 0.5.\n  fix: change it to that, "
+            "or give another file.");
+  EXPECT_NE(error_of([&] { io::require<int>(root, "m"); }), "no error");
+  EXPECT_NE(error_of([&] { io::require<unsigned>(root, "n"); }), "no error");
+  EXPECT_NE(error_of([&] { io::require<std::uint64_t>(root, "big"); }), "no error");
+  EXPECT_NE(error_of([&] { io::require<std::int64_t>(root, "x"); }), "no error");
+}
+
+TEST(Json, a_byte_order_mark_of_utf_8_is_passed_over_and_one_of_utf_16_named) {
+  EXPECT_EQ(io::parse_json("\xEF\xBB\xBF{\"a\": 1}", "x").at("a"), 1);
+  for (const char* const mark : {"\xFF\xFE", "\xFE\xFF"}) {
+    EXPECT_EQ(error_of([&] { io::parse_json(std::string(mark) + "{}", "case.json"); }),
+              "reef::io: case.json begins with a byte order mark of UTF-16, and JSON is UTF-8.\n  fix: save it as UTF-8.");
+  }
+}
+
 TEST(Require, says_what_is_missing_or_there_instead) {
   const Json root = io::parse_json(
-      R"({"a":{"b":"text"},"n":-3,"f":1.0,"v":[1,"x"],"big":18446744073709551615})", "x");
+      R"({"a":{"b":"text"},"n":-3,"f":1.5,"v":[1,"x"],"big":18446744073709551615})", "x");
   EXPECT_EQ(error_of([&] { io::require<int>(root, "a.c", "case.json"); }),
             "reef::io: case.json: 'a.c' is missing; it must be an integer from -2147483648 to "
             "2147483647.\n  fix: add it, or give a file that has it.");

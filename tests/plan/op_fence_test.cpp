@@ -118,6 +118,38 @@ TEST(OpFence, splits_a_given_order_exactly_with_devices_left_out_or_not) {
   }
 }
 
+TEST(OpFence, memory_that_is_said_by_where_stages_may_begin_is_heeded) {
+  std::mt19937_64 random(8);
+  int fitted = 0;
+  for (int run = 0; run < 100; ++run) {
+    SCOPED_TRACE("run " + std::to_string(run));
+    PipelineProblem problem = random_pipeline(random, {.devices = 3, .operators = 9, .micro_batches = 1 + run % 7, .tight = true});
+    const std::vector<int> order{2, 0, 1};
+    StageBegins earliest;
+    for (const int device : order) {
+      std::vector<int>& begins = earliest.emplace_back();
+      for (int end = 0; end <= 9; ++end) {
+        Bytes sum = 0;
+        int first = end;
+        while (first > 0 && sum + problem.memory[static_cast<std::size_t>(first - 1)] <= problem.capacity[static_cast<std::size_t>(device)])
+          sum += problem.memory[static_cast<std::size_t>(--first)];
+        begins.push_back(first);
+      }
+    }
+    const PipelinePlan summed = split_in_order(problem, order, false);
+    problem.memory.assign(9, 0);
+    const PipelinePlan said = split_in_order(problem, order, earliest);
+    EXPECT_EQ(said.stages, summed.stages);
+    EXPECT_EQ(said.feasible, summed.feasible);
+    fitted += said.feasible ? 1 : 0;
+  }
+  EXPECT_GT(fitted, 10);
+  EXPECT_LT(fitted, 90);
+  const PipelineProblem problem = random_pipeline(random, {.devices = 2, .operators = 3});
+  EXPECT_THROW(split_in_order(problem, {0, 1}, StageBegins{{0, 0, 0, 0}}), OptionError);
+  EXPECT_THROW(split_in_order(problem, {0, 1}, StageBegins{{0, 0, 0}, {0, 0, 0}}), OptionError);
+}
+
 TEST(OpFence, where_no_device_may_be_left_out_it_takes_the_least_of_all_their_orders) {
   std::mt19937_64 random(6);
   int left_out = 0;

@@ -334,6 +334,8 @@ TEST(PipelineOrder, what_is_no_order_is_refused_by_rank_and_task) {
   refused("F0 F7 B0 B7\n", "the number 7 among 4 tasks");
   refused("F0 F2147483647\n", "the number 2147483647 among");
   refused("", "there are no tasks");
+  refused("\xEF\xBB\xBF" "F0 B0\n", "begins with a byte order mark of UTF-8");
+  refused(std::string("\xFF\xFE" "F\0" "0\0", 6), "begins with a byte order mark of UTF-16");
   refused("F0 G0\n", "line 1: 'G0' is no task");
   refused("F0 B0\nF0 F\n", "line 2: 'F' is no task");
   refused("F-1\n", "is no task");

@@ -57,6 +57,9 @@ private:
   Bytes size_ = 0;
 };
 
+/// The encoding whose byte order mark begins a text, such as "UTF-8"; empty where none does.
+[[nodiscard]] std::string_view byte_order_mark(std::string_view text);
+
 /// All bytes of a file, or of a pipe, of at most `limit` bytes. Throws FileError, DecodeError
 /// beyond the limit.
 std::string read_file(const std::filesystem::path& path, Bytes limit);

@@ -58,6 +58,11 @@ REEF_INLINE void File::read(Bytes offset, std::span<std::byte> to) const {
   }
 }
 
+REEF_INLINE std::string_view byte_order_mark(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) return "UTF-8";
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ? "UTF-16" : "";
+}
+
 REEF_INLINE std::string read_file(const std::filesystem::path& path, Bytes limit) {
   const detail::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) detail::throw_open_error(path, errno, {});

@@ -129,6 +129,16 @@ bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
   return (convert_to_one<Ts>(from, to) || ...);
 }
 
+/// The integer that a real number says, as 4e9 does; false where it says none of that type.
+template <class T>
+bool convert_whole(double from, T& to) {
+  // Both ends are powers of two, or 0: what is below the upper one fits.
+  constexpr double end = 2 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+  if (!(from >= static_cast<double>(std::numeric_limits<T>::min()) && from < end)) return false;
+  to = static_cast<T>(from);
+  return static_cast<double>(to) == from;
+}
+
 /// Converts only what says exactly this type: no number from a string, no rounding, no wrap.
 template <class T>
 bool convert(const Json& from, T& to) {
@@ -145,6 +155,7 @@ bool convert(const Json& from, T& to) {
       to = static_cast<T>(value);
       return std::in_range<T>(value);
     }
+    if (from.is_number_float()) return convert_whole(from.get<double>(), to);
     if (!from.is_number_integer()) return false;
     const auto value = from.get<std::int64_t>();
     to = static_cast<T>(value);
@@ -190,7 +201,8 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 
 /// The value at a dotted path ("device.memory_bytes", "links.0.latency"), as exactly a T.
 ///
-/// T is bool, an integer, a floating-point type, std::string, a vector or a variant of these, or Json.
+/// T is bool, an integer, a floating-point type, std::string, a vector or a variant of these, or Json. An integer may be
+/// written as a real number that is one: 4e9, 8.0.
 /// Throws DecodeError with source, path, and what is there instead.
 ///
 /// \code

@@ -132,6 +132,11 @@ REEF_INLINE Json parse_json(std::string_view text, JsonSource source, JsonLimits
                       ", more than the limit of ", format_bytes(limits.bytes),
                       ".\n  fix: check that it is the file you meant.");
   }
+  // One of UTF-8 is passed over.
+  if (const std::string_view mark = byte_order_mark(text); mark == "UTF-16") {
+    throw DecodeError("reef::io: ", source.name, " begins with a byte order mark of ", mark,
+                      ", and JSON is UTF-8.\n  fix: ", source.fix_or("save it as UTF-8."));
+  }
   Json value;
   detail::StrictSax sax(value, limits);
   if (!Json::sax_parse(text.begin(), text.end(), &sax)) {

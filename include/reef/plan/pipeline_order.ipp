@@ -10,6 +10,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
+#include <reef/io/file.hpp>
 #include <reef/plan/detail/pipeline_order_writer.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
@@ -195,6 +196,10 @@ inline PipelineTask parse_task(std::string_view word, int rank, int line, std::s
 }  // namespace detail
 
 REEF_INLINE PipelineOrder parse_pipeline_order(std::string_view text, std::string_view source) {
+  if (const std::string_view mark = io::byte_order_mark(text); !mark.empty()) {
+    throw DecodeError("reef::plan: ", source, " begins with a byte order mark of ", mark,
+                      ", which is no task.\n  fix: save it as UTF-8 without one.");
+  }
   PipelineOrder order;
   int line = 0;
   for (std::size_t begin = 0; begin < text.size();) {

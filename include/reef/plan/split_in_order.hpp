@@ -26,6 +26,16 @@ PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
 PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order,
                             bool skips = true);
 
+/// By stage of an order, and by the end of its operators, the first operator that its device has memory for with all up
+/// to that end; the end itself where it has none. For memory that is no sum over operators.
+using StageBegins = std::vector<std::vector<int>>;
+
+/// The plan of least T over all devices in that order whose stages begin no earlier than that; the problem's own
+/// memory counts too.
+///
+/// | errors | OptionError for a problem or an order that cannot be, and begins that are not of its stages and ends |
+PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order, const StageBegins& earliest);
+
 /// The same number of operators on each device of the order: a baseline.
 PipelinePlan equal_operators(const PipelineProblem& problem, const std::vector<int>& order);
 

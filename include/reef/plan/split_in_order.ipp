@@ -60,6 +60,18 @@ inline std::vector<Stage> cut_by_share(const std::vector<double>& amounts,
   return stages;
 }
 
+/// What a search over an order finds.
+inline PipelinePlan least_in_order(const SplitCosts& costs, OrderedSplit search) {
+  Split split = sweep(costs, search).split;
+  PipelinePlan plan;
+  if (!split.stages.empty()) plan = plan_of(costs.problem(), std::move(split.stages));
+  if (!plan.feasible)
+    plan.why = "no cut of the chain over the devices in that order fits their memory";
+  plan.lower_bound = plan.time.pipelined;
+  plan.optimal = true;
+  return plan;
+}
+
 }  // namespace detail
 
 REEF_INLINE PipelinePlan split_in_order(const PipelineProblem& problem,
@@ -67,15 +79,23 @@ REEF_INLINE PipelinePlan split_in_order(const PipelineProblem& problem,
   problem.validate();
   detail::require_order(problem, order);
   const detail::SplitCosts costs(problem);
-  detail::OrderedSplit search(costs, order, skips ? detail::OrderedSplit::any : 1);
-  detail::Split split = detail::sweep(costs, search).split;
-  PipelinePlan plan;
-  if (!split.stages.empty()) plan = plan_of(problem, std::move(split.stages));
-  if (!plan.feasible)
-    plan.why = "no cut of the chain over the devices in that order fits their memory";
-  plan.lower_bound = plan.time.pipelined;
-  plan.optimal = true;
-  return plan;
+  return detail::least_in_order(costs, {costs, order, skips ? detail::OrderedSplit::any : 1});
+}
+
+REEF_INLINE PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order,
+                                        const StageBegins& earliest) {
+  problem.validate();
+  detail::require_order(problem, order);
+  const bool is_of_all = std::all_of(earliest.begin(), earliest.end(), [&](const std::vector<int>& begins) {
+    return begins.size() == problem.flops.size() + 1;
+  });
+  if (earliest.size() != order.size() || !is_of_all) {
+    throw OptionError("reef::plan::split_in_order: there are begins of ", earliest.size(), " stages, and ", order.size(),
+                      " devices.\n  fix: one list for each stage, of a number for each end, 0 to ",
+                      problem.operators(), ".");
+  }
+  const detail::SplitCosts costs(problem);
+  return detail::least_in_order(costs, {costs, order, 1, earliest});
 }
 
 REEF_INLINE PipelinePlan equal_operators(const PipelineProblem& problem,

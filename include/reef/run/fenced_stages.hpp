@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -15,6 +16,7 @@
 #include <reef/profile/network.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/chunk_bounds.hpp>
+#include <reef/run/stage_memory.hpp>
 #include <reef/run/topology.hpp>
 
 namespace reef::inline v0::run {
@@ -25,6 +27,10 @@ struct RankFigures {
   std::vector<Bytes> memories{};  ///< by rank; empty: enough of it
   profile::Network links{};       ///< between ranks
 };
+
+/// What the device of each rank needs of a topology whose order and bounds are known, in bytes: of its programs as they
+/// are placed (Trainer::estimate), which is what a Trainer proves.
+using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 
 /// Stages by plan::op_fence.
 struct FencedStages {
@@ -45,14 +51,17 @@ void validate(const RankFigures& figures, int ranks);
 ///
 ///     C_p  forward and backward of a micro-batch: times of the nodes over the speed of the stage's slowest rank
 ///     R_p  what crosses to the stage, over the slowest of its links, of either direction: gradients go back meanwhile
-///     memory  weights, gradients and two moments, and what is saved of as many micro-batches as 1F1B holds at most
+///     memory  what `needs` says: a layout that does not fit is none, and others are tried; without `needs`
+///             weights, gradients and two moments, and what is saved of as many micro-batches as 1F1B holds at most
 ///
 /// | times  | of run::node_times: of a micro-batch on a rank of speed 1                                     |
 /// | cuts   | at narrow_positions, as those of chunk_bounds, whose slowest stage equal ranks on equal links get |
-/// | order  | deterministic: all ranks find the same, given the same                                        |
+/// | order  | deterministic: all ranks find the same, given the same, and ask `needs` for the same           |
 /// | errors | OptionError: figures that are not of as many ranks as the topology has, more stages than nodes, or a model |
-/// |        | that no order of stages has memory for                                                        |
-/// | cost   | plan::op_fence, twice: about a second at most of some dozens of stages, unless they are few    |
+/// |        | that no order of stages was found to have memory for: it names the rank that lacks it in the nearest |
+/// | cost   | plan::op_fence, twice: about a second at most of some dozens of stages, unless they are few; `needs` is |
+/// |        | called once where all have enough memory, else some dozens of times at most                    |
+/// | memory | with up to six stages all orders are searched, with more some: those of op_fence and by memory |
 ///
 /// \code
 /// // given: const graph::Dag& dag, const profile::Network& network
@@ -64,7 +73,8 @@ void validate(const RankFigures& figures, int ranks);
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence). Deviation: every rank has a stage; those that
 /// only slow a step down are named instead.
 FencedStages fenced_stages(const graph::Dag& dag, const std::vector<Seconds>& times,
-                           const Topology& topology, const RankFigures& ranks, int micro_batches);
+                           const Topology& topology, const RankFigures& ranks, int micro_batches,
+                           const StageNeeds& needs = {});
 
 }  // namespace reef::inline v0::run
 

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/run/detail/fitted_stages.hpp>
 #include <reef/run/fenced_stages.hpp>
 
 namespace reef::inline v0::run {
 
 namespace detail {
+
+inline constexpr std::size_t most_cut_anywhere = 600;  // positions: what is foreseen of parts grows with their square
 
 /// The stages of a topology as the devices of a pipeline: a stage is as fast, has as much memory and links as good as
 /// the least of its replicas.
@@ -61,16 +66,16 @@ REEF_INLINE void validate(const RankFigures& figures, int ranks) {
 
 }  // namespace detail
 
-REEF_INLINE FencedStages fenced_stages(const graph::Dag& dag, const std::vector<Seconds>& times,
-                                       const Topology& topology, const RankFigures& ranks, int micro_batches) {
-  topology.validate_ranks();
-  detail::validate(ranks, topology.ranks());
-  const int stages = topology.stages;
-  std::vector<int> positions = narrow_positions(dag, stages);
-  positions.insert(positions.begin(), 0);
+namespace detail {
+
+/// A model between positions as operators of a pipeline, whose devices are the stages of a topology. Its memory is
+/// estimated.
+inline plan::PipelineProblem fenced_problem(const graph::Dag& dag, const std::vector<Seconds>& times,
+                                            const std::vector<int>& positions, const Topology& topology,
+                                            const RankFigures& ranks, int micro_batches) {
   const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
   const profile::Profile workload = graph::workload(dag);
-  const auto held = static_cast<Bytes>(std::clamp(micro_batches, 1, stages));
+  const auto held = static_cast<Bytes>(std::clamp(micro_batches, 1, topology.stages));
   plan::PipelineProblem problem;
   problem.micro_batches = micro_batches;
   for (std::size_t i = 0; i + 1 < positions.size(); ++i) {
@@ -86,27 +91,61 @@ REEF_INLINE FencedStages fenced_stages(const graph::Dag& dag, const std::vector<
     problem.cut.push_back(i > 0 ? static_cast<double>(crossing[static_cast<std::size_t>(positions[i])]) : 0);
   }
   problem.cut.push_back(0);
-  detail::set_devices(problem, topology, ranks);
+  set_devices(problem, topology, ranks);
+  return problem;
+}
 
-  const plan::PipelinePlan every = plan::op_fence(problem, {.effort = 1, .every_device = true});
-  if (!every.feasible) {
-    throw OptionError("reef::run: the model does not fit ", stages, " stages: ", every.why,
-                      ".\n  fix: more memory, a smaller model, or micro-batches of fewer samples.");
+/// The layout of `needs`, cut at narrow positions, or where that has none that fits, at any.
+inline plan::PipelinePlan fitted_plan(const graph::Dag& dag, const std::vector<Seconds>& times, std::vector<int>& positions,
+                                      const Topology& topology, const RankFigures& ranks, int micro_batches,
+                                      const StageNeeds& needs) {
+  std::string why;
+  for (;;) {
+    FittedStages search(dag, positions, topology, fenced_problem(dag, times, positions, topology, ranks, micro_batches), needs);
+    plan::PipelinePlan found = search.best();
+    if (found.feasible) return found;
+    if (why.empty()) why = found.why;
+    const auto all = static_cast<std::size_t>(dag.node_count()) + 1;
+    if (positions.size() == all || all > most_cut_anywhere) break;
+    positions.resize(all);
+    std::iota(positions.begin(), positions.end(), 0);
   }
-  FencedStages result{topology, every.time, {}, 0};
-  result.topology.rank_at.clear();
-  for (int replica = 0; replica < topology.replicas; ++replica) {
-    for (const plan::Stage& stage : every.stages) {
-      result.topology.rank_at.push_back(topology.rank(replica, stage.device));
+  throw OptionError("reef::run: no layout of ", topology.stages, " stages was found that fits the memory of all ranks. Of those that were "
+                    "placed, the one that lacks least: ", why,
+                    ".\n  fix: more memory there, a smaller model, micro-batches of fewer samples, an order that holds fewer of "
+                    "them at once (1f1b), or a policy that swaps.");
+}
+
+}  // namespace detail
+
+REEF_INLINE FencedStages fenced_stages(const graph::Dag& dag, const std::vector<Seconds>& times,
+                                       const Topology& topology, const RankFigures& ranks, int micro_batches,
+                                       const StageNeeds& needs) {
+  topology.validate_ranks();
+  detail::validate(ranks, topology.ranks());
+  const int stages = topology.stages;
+  std::vector<int> positions = narrow_positions(dag, stages);
+  positions.insert(positions.begin(), 0);
+  const plan::PipelineProblem problem = detail::fenced_problem(dag, times, positions, topology, ranks, micro_batches);
+  FencedStages result{topology, {}, {}, 0};
+  const bool is_bounded = std::any_of(ranks.memories.begin(), ranks.memories.end(),
+                                      [](Bytes memory) { return memory != std::numeric_limits<Bytes>::max(); });
+  if (needs && is_bounded) {
+    const plan::PipelinePlan found = detail::fitted_plan(dag, times, positions, topology, ranks, micro_batches, needs);
+    result.topology = detail::topology_of(topology, found.stages, positions);
+    result.time = found.time;
+  } else {
+    const plan::PipelinePlan every = plan::op_fence(problem, {.effort = 1, .every_device = true});
+    if (!every.feasible) {
+      throw OptionError("reef::run: the model does not fit ", stages, " stages: ", every.why,
+                        ".\n  fix: more memory, a smaller model, or micro-batches of fewer samples.");
     }
-  }
-  result.topology.bounds = {0};
-  for (const plan::Stage& stage : every.stages) {
-    result.topology.bounds.push_back(positions[static_cast<std::size_t>(stage.end)]);
+    result.topology = detail::topology_of(topology, every.stages, positions);
+    result.time = every.time;
   }
 
   const plan::PipelinePlan some = plan::op_fence(problem, {.effort = 1});
-  if (some.time.pipelined >= every.time.pipelined * (1 - 1e-9)) return result;
+  if (!some.feasible || some.time.pipelined >= result.time.pipelined * (1 - 1e-9)) return result;
   result.time_without = some.time.pipelined;
   for (int device = 0; device < stages; ++device) {
     const bool used = std::any_of(some.stages.begin(), some.stages.end(),

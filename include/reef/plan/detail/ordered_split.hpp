@@ -19,8 +19,10 @@ public:
 
   /// `reach`: a device comes so many places after the one before at most, so that those between are left out: 1, none
   /// may be; any, any number. Before the first and after the last any number may be, but for a reach of 1.
-  OrderedSplit(const SplitCosts& costs, std::vector<int> order, std::size_t reach)
-      : costs_(costs), order_(std::move(order)), reach_(reach) {
+  /// `earliest`: StageBegins, or none.
+  OrderedSplit(const SplitCosts& costs, std::vector<int> order, std::size_t reach,
+               std::vector<std::vector<int>> earliest = {})
+      : costs_(costs), order_(std::move(order)), reach_(reach), earliest_(std::move(earliest)) {
     const std::size_t cells = order_.size() * width();
     arrive_.resize(cells);
     arrive_from_.resize(cells);
@@ -84,6 +86,11 @@ private:
 
   void find_sums(std::size_t x, double limit, double cutoff) {
     costs_.longest(order_[x], limit, firsts_);
+    int least = 0;  // does not fall, as WindowMinimum wants it
+    for (std::size_t b = 0; b < firsts_.size() && !earliest_.empty(); ++b) {
+      least = std::max(least, earliest_[x][b]);
+      firsts_[b] = std::max(firsts_[b], least);
+    }
     double* const sums = &sum_[cell(x, 0)];
     const double* const arrive = &arrive_[cell(x, 0)];
     window_.clear(width());
@@ -108,6 +115,7 @@ private:
   const SplitCosts& costs_;
   std::vector<int> order_;
   std::size_t reach_;
+  std::vector<std::vector<int>> earliest_;
   std::uint64_t steps_ = 0;
   std::vector<double> arrive_, sum_;  // (devices, operators + 1)
   std::vector<int> arrive_from_, sum_from_;

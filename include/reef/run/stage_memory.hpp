@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/graph/dag.hpp>
+
+namespace reef::inline v0::run {
+
+/// What the stages of a pipeline take of their devices' memory, where a model may be cut at some positions: known of the
+/// parts that were asked for, and foreseen of all others.
+///
+/// | foreseen | of a stage's operators weights, gradients, two moments and what is saved of as many micro-batches as 1F1B |
+/// |          | holds there, and the largest workspace; corrected by how far that is off for the most similar part of that |
+/// |          | stage that is known, and never less than a known part of its operators takes, nor more than one that has    |
+/// |          | all of them                                                                                                 |
+/// | cost     | O(known parts) a look                                                                                       |
+///
+/// \code
+/// // given: const graph::Dag& dag, const std::vector<int>& positions
+/// run::StageMemory memory(dag, positions, 4, 8);
+/// memory.learn(0, {0, 3}, 2_MiB);  // what is before positions[3], as the first of 4 stages
+/// const Bytes more = memory.foreseen(0, {0, 4});
+/// \endcode
+class StageMemory {
+public:
+  /// A part of the model, between two of the positions.
+  using Part = std::pair<int, int>;
+
+  /// `positions` ascend from 0 to the number of nodes.
+  StageMemory(const graph::Dag& dag, const std::vector<int>& positions, int stages, int micro_batches);
+
+  [[nodiscard]] int stages() const { return static_cast<int>(known_.size()); }
+  /// The number of parts between two neighbouring positions.
+  [[nodiscard]] int parts() const { return static_cast<int>(fixed_.size()) - 1; }
+
+  /// Notes what a stage takes that has that part.
+  void learn(int stage, Part part, Bytes bytes) { known_[static_cast<std::size_t>(stage)][part] = bytes; }
+
+  [[nodiscard]] Bytes foreseen(int stage, Part part) const;
+
+private:
+  [[nodiscard]] Bytes estimate(int stage, Part part) const;
+
+  std::vector<Bytes> fixed_{0};  // up to a position: of weights
+  std::vector<Bytes> saved_{0};  // of one micro-batch
+  std::vector<std::vector<Bytes>> workspaces_;  // the largest, by first position and end
+  std::vector<Bytes> held_;        // micro-batches, by stage
+  std::vector<std::map<Part, Bytes>> known_;
+};
+
+}  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/stage_memory.ipp>
+#endif
