@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -35,6 +36,8 @@ struct Way {
   const char* name;
   Transport transport;
   bool read_peers = true;
+
+  friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
 
 ProgressOptions patient(const Way& way) {
