@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 
 #include <comm/groups.hpp>
+#include <comm/printers.hpp>
+#include <comm/reference.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/progress.hpp>
@@ -82,7 +84,10 @@ public:
   Exchanged& operator=(const Exchanged&) = delete;
 
   AllToAllTask& task() { return *task_; }
-  [[nodiscard]] bool right() const { return task_->complete() && output_ == wanted_; }
+  [[nodiscard]] testing::AssertionResult right() const {
+    if (!task_->complete()) return testing::AssertionFailure() << "the task is not complete";
+    return reef::test::same_bits(output_, wanted_);
+  }
   [[nodiscard]] const Cost& cost() const { return cost_; }
   void clear() { std::fill(output_.begin(), output_.end(), std::byte{0xee}); }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -35,6 +36,8 @@ struct Way {
   const char* name;
   Transport transport;
   bool read_peers = true;
+
+  friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
 
 ProgressOptions patient(const Way& way) {
@@ -147,7 +150,9 @@ TEST_P(ProgressThread, looks_when_it_is_woken_and_not_when_its_nap_is_over) {
     while (looked == before) std::this_thread::sleep_for(std::chrono::microseconds(20));
     return looked.load();
   };
-  std::int64_t last = look_behind(0);
+  look_behind(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until submit() has had its own look
+  std::int64_t last = looked;
   std::int64_t closest = comm::detail::never_ns;
   int wakes = 0;
   const std::int64_t begin = comm::detail::now_ns();

@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <comm/printers.hpp>
 #include <comm/reference.hpp>
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/detail/clock.hpp>

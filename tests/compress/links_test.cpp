@@ -26,6 +26,7 @@
 #include <reef/pipeline/one_f_one_b.hpp>
 #include <reef/trace/sink.hpp>
 
+#include "../comm/printers.hpp"
 #include "../support/same_bits.hpp"
 #include "../support/small_gpt.hpp"
 

@@ -4,11 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <ostream>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "programs.hpp"
+
+namespace reef::schedule {
+
+void PrintTo(const Dependency& wait, std::ostream* out) {
+  *out << "instruction " << wait.instruction << (wait.previous_round ? " of the round before" : "");
+}
+
+}  // namespace reef::schedule
 
 namespace reef::test {
 

@@ -32,6 +32,19 @@ schedule::Dependencies waits_without_sharing(Program program) {
   return schedule::derive(program, schedule::place(program));
 }
 
+/// Whether two regions have bytes in common, and which they have.
+testing::AssertionResult share_bytes(const Program& program, StorageId a, StorageId b) {
+  const Placement placement = schedule::place(program);
+  const bool shared = schedule::overlap(program, placement, a, b);
+  auto result = shared ? testing::AssertionSuccess() : testing::AssertionFailure();
+  for (const StorageId each : {a, b}) {
+    const schedule::Storage& storage = program.storages[each];
+    result << "'" << storage.name << "' has " << storage.bytes << " bytes from "
+           << placement.offset[each] << " on; ";
+  }
+  return result;
+}
+
 /// The offsets that placing means: each region, in its order, is compared with all before it.
 std::vector<Bytes> offsets_by_comparing_all(const Program& program) {
   const schedule::detail::Lifetimes lifetimes(program);
@@ -229,17 +242,7 @@ TEST(Placement, what_each_iteration_of_a_loop_reads_keeps_its_bytes_to_the_end_o
   w.reads("B", Lane::compute, before);
   w.writes("C", Lane::compute, inside);
   w.writes("D", Lane::compute, also_inside);
-  const auto shared = [&](StorageId a, StorageId b) {
-    const Placement placement = schedule::place(w.program);
-    const bool overlap = schedule::overlap(w.program, placement, a, b);
-    auto result = overlap ? testing::AssertionSuccess() : testing::AssertionFailure();
-    for (const StorageId each : {a, b}) {
-      const schedule::Storage& storage = w.program.storages[each];
-      result << "'" << storage.name << "' has " << storage.bytes << " bytes from "
-             << placement.offset[each] << " on; ";
-    }
-    return result;
-  };
+  const auto shared = [&](StorageId a, StorageId b) { return share_bytes(w.program, a, b); };
   EXPECT_TRUE(shared(before, inside));
   w.repeat_from(1, 0);
   w.writes("E", Lane::compute, behind);
@@ -247,6 +250,23 @@ TEST(Placement, what_each_iteration_of_a_loop_reads_keeps_its_bytes_to_the_end_o
   EXPECT_FALSE(shared(before, also_inside));
   EXPECT_TRUE(shared(inside, also_inside));
   EXPECT_TRUE(shared(before, behind));
+}
+
+/// Nothing in the body waits for the load, and nothing behind the loop.
+TEST(Placement, what_each_iteration_of_a_loop_reads_is_kept_until_all_its_lanes_have_ended) {
+  for (const Lane lane :
+       {Lane::load, Lane::evict, Lane::update, Lane::send, Lane::receive, Lane::reduce}) {
+    Writer w;
+    const StorageId before = w.storage("before");
+    const StorageId moved = w.storage("moved", 64, Life::persistent);
+    const StorageId behind = w.storage("behind");
+    w.writes("A", Lane::compute, before);
+    w.writes("Move", lane, moved);
+    w.reads("B", Lane::compute, before);
+    w.repeat_from(1, 0);
+    w.writes("C", Lane::compute, behind);
+    EXPECT_FALSE(share_bytes(w.program, before, behind)) << "on lane " << schedule::name_of(lane);
+  }
 }
 
 TEST(Placement, reserved_storages_come_first_in_their_order_whatever_follows) {

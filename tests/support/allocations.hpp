@@ -5,10 +5,21 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <ostream>
 #include <random>
 #include <vector>
 
 #include <reef/plan/allocation.hpp>
+
+namespace reef::plan {
+
+/// What GoogleTest prints.
+inline void PrintTo(const AllocationCost& cost, std::ostream* out) {
+  *out << cost.compute << " s of computation, " << cost.datap << " of gradients, " << cost.pipelinep
+       << " of activations";
+}
+
+}  // namespace reef::plan
 
 namespace reef::test {
 
