@@ -6,6 +6,7 @@
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/bindings.hpp>
 #include <reef/graph/chain.hpp>
+#include <reef/graph/check_gradients.hpp>
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/estimate.hpp>

@@ -87,7 +87,7 @@ TEST(FencedStages, the_slower_direction_of_a_link_counts) {
   EXPECT_EQ(found.topology.rank(0, 1), 2) << "no stage of rank 0 is beside one of rank 1";
 }
 
-TEST(FencedStages, equal_ranks_have_the_slowest_stage_of_chunk_bounds) {
+TEST(FencedStages, equal_ranks_on_free_links_have_a_slowest_stage_at_most_as_slow_as_that_of_chunk_bounds) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const int nodes = 6 + static_cast<int>(seed % 7);
     const graph::Dag dag = chain_with_skips(nodes, seed);
@@ -95,8 +95,11 @@ TEST(FencedStages, equal_ranks_have_the_slowest_stage_of_chunk_bounds) {
     for (int stages = 1; stages <= 4; ++stages) {
       const FencedStages found =
           run::fenced_stages(dag, times, run::Topology(1, stages), {{}, {}, free_links(stages)}, 4);
-      EXPECT_NEAR(slowest(times, found.topology.bounds), slowest(times, run::chunk_bounds(dag, times, stages)), 1e-9)
-          << "seed " << seed << ", " << stages << " stages";
+      // Their links cost nothing, so that a narrow border is worth no time to them.
+      const Seconds own = slowest(times, found.topology.bounds);
+      const Seconds narrow = slowest(times, run::chunk_bounds(dag, times, stages));
+      EXPECT_LE(own, narrow + 1e-9) << "seed " << seed << ", " << stages << " stages";
+      EXPECT_GE(own * (1 + run::narrow_border_tolerance), narrow - 1e-9) << "seed " << seed << ", " << stages << " stages";
       EXPECT_NO_THROW(found.topology.validate_bounds(nodes));
     }
   }

@@ -139,6 +139,13 @@ TEST(Estimate, is_what_the_counters_show_afterwards) {
   EXPECT_NE(ddp.text().find("optimizer state"), std::string::npos);
 }
 
+TEST(Estimate, holds_on_a_device_with_more_threads_than_the_model_is_made_for) {
+  auto options = small_options<Zero1Trainer>();
+  const Bytes alone = expect_the_counters<Zero1Trainer>(options).workspaces;
+  options.device.threads = 3;
+  EXPECT_GT(expect_the_counters<Zero1Trainer>(options).workspaces, alone) << "of a kernel with scratch memory for each thread";
+}
+
 TEST(Estimate, holds_on_a_device_with_a_memory_of_its_own) {
   auto options = small_options<DdpTrainer>();
   const Bytes plain = expect_the_counters<DdpTrainer>(options).host_bytes;

@@ -44,6 +44,7 @@ template <class Device, real T>
 class AnyOperator {
 public:
   virtual ~AnyOperator() = default;
+  [[nodiscard]] virtual Signature signature(const SignatureCall<Device, T>& call) const = 0;
   virtual void forward(const ForwardCall<Device, T>& call) const = 0;
   virtual void backward(const BackwardCall<Device, T>& call) const = 0;
 };
@@ -53,6 +54,7 @@ class StoredOperator final : public AnyOperator<Device, T> {
 public:
   explicit StoredOperator(Op op) : op_(std::move(op)) {}
   [[nodiscard]] const Op& op() const { return op_; }
+  [[nodiscard]] Signature signature(const SignatureCall<Device, T>& call) const override { return op_.signature(call); }
   void forward(const ForwardCall<Device, T>& call) const override { op_.forward(call); }
   void backward(const BackwardCall<Device, T>& call) const override { op_.backward(call); }
 
@@ -99,7 +101,8 @@ public:
   using Lane = typename Device::Lane;
   using Ref = int;
 
-  /// `threads`: the most that a kernel may use, for which scratch memory is planned.
+  /// `threads`: the most that a kernel may use, for which scratch memory is planned. A Trainer whose device has more trains
+  /// serving() of these.
   explicit Graph(int threads = device::available_cores()) : threads_(threads) {
     dag_.element = element_of<T>;
   }
@@ -161,6 +164,9 @@ public:
   template <class Op>
   void operator_as(int) const&& = delete;
   [[nodiscard]] int threads() const { return threads_; }
+
+  /// The same graph for a device of so many threads: where they are more, with as much scratch memory as kernels then need.
+  [[nodiscard]] Graph serving(int threads) const;
 
   /// The bytes of scratch memory that each node's forward, and then its backward, has: two a node.
   [[nodiscard]] std::vector<Bytes> workspaces() const {
@@ -346,7 +352,7 @@ private:
     if (lane.threads() > threads_) {
       throw OptionError("reef::graph: the lane has ", lane.threads(),
                         " threads, but scratch memory was planned for ", threads_,
-                        ".\n  fix: make the Graph with the number of threads of its device.");
+                        ".\n  fix: run graph.serving(device.threads()), or make the Graph with that number.");
     }
     if (saved != 0 && bindings.saved == nullptr)
       throw missing("saved activations of", format_bytes(saved));
@@ -407,6 +413,27 @@ private:
   Dag dag_;
   std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>> operators_;
 };
+
+template <device::device Device, real T>
+Graph<Device, T> Graph<Device, T>::serving(int threads) const {
+  Graph result = *this;
+  if (threads <= threads_) return result;
+  result.threads_ = threads;
+  for (std::size_t n = 0; n < dag_.nodes.size(); ++n) {
+    const Node& node = dag_.nodes[n];
+    std::vector<TensorSpec> specs;
+    std::vector<std::string_view> names;
+    for (const int input : node.inputs) {
+      specs.push_back(dag_.tensor_at(input).spec);
+      names.emplace_back(dag_.tensor_at(input).name);
+    }
+    const Signature more = operators_[n]->signature({node.name, node.kind, specs, names, threads});
+    Signature& own = result.dag_.nodes[n].signature;
+    own.forward_workspace = std::max(own.forward_workspace, more.forward_workspace);
+    own.backward_workspace = std::max(own.backward_workspace, more.backward_workspace);
+  }
+  return result;
+}
 
 template <device::device Device, real T>
 void Graph<Device, T>::enlarge_workspaces(std::span<const Bytes> bytes) {

@@ -99,7 +99,7 @@ inline std::int32_t draw_token(std::span<const float> logits, const GenerateOpti
 /// |        | outside the vocabulary or options that cannot be; NonFiniteError for logits that are    |
 /// |        | not; MemoryError. After any of these it can be used again                                |
 ///
-/// The graph and the device must outlive it.
+/// The device must outlive it.
 ///
 /// \code
 /// // given: const graph::Graph<device::Host, float>& model, const std::vector<float>& wte
@@ -115,8 +115,8 @@ public:
 
   /// Parameters are unspecified until each has been set.
   Generator(Device& device, const Graph& model)
-      : device_(device), model_(model), lane_(device, "generate"), bindings_(model.dag()) {
-    const graph::Dag& dag = model.dag();
+      : device_(device), model_(model.serving(device.threads())), lane_(device, "generate"), bindings_(model.dag()) {
+    const graph::Dag& dag = model_.dag();
     tokens_ = dag.tensor("tokens");
     logits_ = dag.tensor("logits");
     const graph::TensorSpec& tokens = dag.tensor_at(tokens_).spec;
@@ -224,7 +224,7 @@ private:
   }
 
   Device& device_;
-  const Graph& model_;
+  Graph model_;
   std::vector<typename Device::Buffer> memory_;
   Lane lane_;
   graph::SegmentBindings bindings_;

@@ -23,8 +23,14 @@ std::vector<Seconds> node_times(const graph::Dag& dag, const profile::Profile* p
 /// Throws OptionError for more chunks than nodes, or none.
 std::vector<int> narrow_positions(const graph::Dag& dag, int chunks);
 
-/// Where a model is cut into so many chunks that the slowest takes as little as can be: at
-/// narrow_positions.
+/// By how much the slowest chunk may take longer than it must, where fewer bytes cross borders then. A border inside a
+/// layer of a transformer is at least twice as wide as one beside it, and half a layer is less than this of a stage.
+inline constexpr double narrow_border_tolerance = 0.1;
+
+/// Where a model is cut into so many chunks, at narrow_positions.
+///
+/// Of all cuts whose slowest chunk takes at most 1 + narrow_border_tolerance times as long as the least possible, those
+/// over which the fewest bytes go; of these, those of the fastest slowest chunk.
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -33,7 +39,8 @@ std::vector<int> narrow_positions(const graph::Dag& dag, int chunks);
 ///
 /// | order  | ascending: 0, the first nodes of further chunks, the number of nodes          |
 /// | errors | OptionError for more chunks than nodes                                       |
-/// | cost   | O(nodes log(range of times)): a chunk is filled as far as a bound on it allows |
+/// | ties   | the earlier chunk has more                                                   |
+/// | cost   | O(chunks nodes log(range of times))                                          |
 std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Seconds>& times,
                               int chunks);
 

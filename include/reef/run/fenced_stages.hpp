@@ -55,7 +55,7 @@ void validate(const RankFigures& figures, int ranks);
 ///             weights, gradients and two moments, and what is saved of as many micro-batches as 1F1B holds at most
 ///
 /// | times  | of run::node_times: of a micro-batch on a rank of speed 1                                     |
-/// | cuts   | at narrow_positions, as those of chunk_bounds, whose slowest stage equal ranks on equal links get |
+/// | cuts   | at narrow_positions, as those of chunk_bounds; on free links equal ranks get the fastest slowest stage |
 /// | order  | deterministic: all ranks find the same, given the same, and ask `needs` for the same           |
 /// | errors | OptionError: figures that are not of as many ranks as the topology has, more stages than nodes, or a model |
 /// |        | that no order of stages was found to have memory for: it names the rank that lacks it in the nearest |

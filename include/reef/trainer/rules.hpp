@@ -135,6 +135,19 @@ concept matrices_on_host = !optim::needs_whole_matrices<typename Optim::Rule> ||
   "  fix: device::Host, or a rule that goes element by element, such as optim::AdamW.\n"      \
   "  see: docs/rules.md#r7"
 
+/// R8. A model is of the Trainer's device, and of the elements of its precision.
+///
+/// A graph's operators are of one device and one element type; which of theirs are called, the policies say.
+template <class Graph, class Device, class T>
+concept model_is_of = std::same_as<typename Graph::device_type, Device> && std::same_as<typename Graph::element_type, T>;
+
+#define REEF_R8_MODEL_IS_OF                                                                     \
+  "reef R8: this model is of other elements, or of another device, than the Trainer.\n"        \
+  "  why: a Trainer's are those of its policies, by default precision::Fp32 (float) and device::Host.\n" \
+  "  fix: precision::Fp64 among the policies for a Graph of double, precision::Bf16 for one of Bfloat16, " \
+  "device::Cuda for one of device::Cuda; or a model that is a Trainer::Model.\n"               \
+  "  see: docs/rules.md#r8"
+
 /// The policies can be composed.
 ///
 /// \code

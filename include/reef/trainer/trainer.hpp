@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -160,6 +161,12 @@ public:
           const comm::Communicator& ranks)
       : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
                 &ranks) {}
+
+  /// A model that is none of these: rule R8.
+  template <class OtherDevice, class U, class... Others>
+    requires(!std::same_as<graph::Graph<OtherDevice, U>, Model>)
+  Trainer(const graph::Graph<OtherDevice, U>& model, run::Source source, Options options = {}, const Others&...)
+      : Trainer(refused(model), std::move(source), std::move(options)) {}
 
   /// What a step takes on `rank` of `ranks`, before there is a Trainer: nothing is allocated, started
   /// or sent. micro_batches: of each rank, where they differ; else that of the options.
@@ -570,6 +577,11 @@ private:
   void require_committed_weights(std::string_view name) const;
   std::vector<StateRange> state_ranges(bool pending, bool ahead_in_buffer) const;
   static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);
+  template <class Other>
+  static Model refused(const Other&) {
+    static_assert(rules::model_is_of<Other, Device, T>, REEF_R8_MODEL_IS_OF);
+    return Model();
+  }
   static const optim::Verdict& verdict_of(const Executable& executable) {
     return *executable.memory().template at<const optim::Verdict>(
         executable.context().builder.verdict);

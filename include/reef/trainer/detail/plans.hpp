@@ -138,7 +138,8 @@ template <class... Policies>
 auto Trainer<Policies...>::planned(const Model& model, Options options, int ranks,
                                    std::vector<int> micro_batches) -> Options {
   possible(options);
-  const graph::Dag& dag = model.dag();
+  const Model served = model.serving(device::threads_of(options.device));
+  const graph::Dag& dag = served.dag();
   const run::StepPlan plan = plan_of(dag, options, ranks, std::move(micro_batches));
   options.activations = plan.activations;
   if (options.activations.empty()) options.activations = {Activations::keep};
@@ -372,7 +373,8 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
     throw OptionError("reef::Trainer::estimate: rank ", rank, " of ", ranks,
                       " ranks.\n  fix: at least one rank, and one of them.");
   }
-  const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
+  const Model served = model.serving(device::threads_of(options.device));
+  const run::StepPlan plan = plan_of(served.dag(), options, ranks, std::move(micro_batches));
   const run::PlacedProgram training(build(plan, rank, {run::Purpose::training}));
   StepEstimate work;
   work.steps = periodic ? plan.outer_schedule.every : 1;
@@ -396,7 +398,8 @@ std::vector<StepEstimate> Trainer<Policies...>::foresee(const Model& model, cons
   if (ranks < 1) {
     throw OptionError("reef::Trainer::foresee: ", ranks, " ranks.\n  fix: at least one.");
   }
-  const run::StepPlan plan = plan_of(model.dag(), options, ranks, {});
+  const Model served = model.serving(device::threads_of(options.device));
+  const run::StepPlan plan = plan_of(served.dag(), options, ranks, {});
   std::vector<StepEstimate> result;
   for (int variant = 0; variant < variants(plan); ++variant) {
     std::vector<schedule::Program> programs;
@@ -455,7 +458,8 @@ std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model
   if (ranks < 1) {
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }
-  const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
+  const Model served = model.serving(device::threads_of(options.device));
+  const run::StepPlan plan = plan_of(served.dag(), options, ranks, std::move(micro_batches));
   std::vector<schedule::Program> programs = programs_of(plan, {run::Purpose::training, variant});
   for (schedule::Program& program : programs) {
     if (options.profile) run::set_costs(program, plan, *options.profile);

@@ -26,7 +26,7 @@ namespace reef::inline v0 {
 template <class... Policies>
 Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
                               run::Source held_out, const comm::Communicator* ranks)
-    : options_(possible(std::move(options))), device_(options_.device), model_(std::move(model)) {
+    : options_(possible(std::move(options))), device_(options_.device), model_(model.serving(device_.threads())) {
   comm::ProgressOptions communication = options_.communication;
   communication.trace = options_.trace;
   const auto failure = std::make_shared<run::FailureSwitch>();
@@ -67,13 +67,6 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   if (!source) {
     throw OptionError(
         "reef::Trainer: the source is empty.\n  fix: a function that fills the inputs.");
-  }
-  if (device_.threads() > model_.threads()) {
-    throw OptionError(
-        "reef::Trainer: the device has ", device_.threads(), " threads, but the model is made for ",
-        model_.threads(),
-        ".\n  why: its operators have so much scratch memory.\n  fix: the same number "
-        "for the Graph and for TrainerOptions::device, by default all cores.");
   }
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;

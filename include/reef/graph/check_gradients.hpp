@@ -1,0 +1,380 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/random.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/graph.hpp>
+
+namespace reef::inline v0::graph {
+
+/// Where gradients are checked, and how many. A tensor's entries are taken evenly where it has more.
+struct GradientCheckOptions {
+  double low = -1;             ///< inputs are drawn from [low, high)
+  double high = 1;             ///< of an operator that has no value or a kink at 0: 0.1 and 1
+  std::int32_t classes = 2;    ///< integer inputs are drawn from [0, classes)
+  std::int64_t entries = 256;  ///< of each tensor, at most
+  double step = 0;             ///< h of the differences; 0: 0.002, of fp32 0.05
+  double tolerance = 0;        ///< of the error; 0: 1e-6, of fp32 5e-3
+  std::uint64_t seed = 1;
+
+  /// Throws OptionError, naming the first option that cannot be.
+  void validate() const;
+};
+
+/// What check_gradients found: the entry that is furthest off.
+struct GradientCheck {
+  double error = 0;  ///< its difference, relative to the greatest entry of its tensor's gradient
+  std::string name;  ///< of the input or parameter; with several uses, of the sum over these
+  Shape shape;       ///< of that
+  std::int64_t index = 0;  ///< of the entry, by rows
+  bool added = false;      ///< in the gradient that a second micro-batch adds, else in the first's
+  double backward = 0;     ///< what backward gives
+  double differences = 0;  ///< what differences of forward give
+  std::int64_t compared = 0;  ///< how many entries were
+  double tolerance = 0;
+
+  [[nodiscard]] bool passed() const { return error <= tolerance; }
+  explicit operator bool() const { return passed(); }
+
+  /// "d / d 'swish.slope'[3]: backward 0.41, differences 0.42; error 0.02, tolerance 1e-06, of 12 entries".
+  [[nodiscard]] std::string text() const;
+};
+
+namespace detail {
+
+/// Throws OptionError where a graph has nothing to check.
+[[noreturn]] void refuse_gradient_check(const char* why, const char* fix);
+
+/// A graph as one segment with memory of its own, which is NaN where nobody has written.
+template <device::device Device, std::floating_point T>
+class GradientChecker {
+public:
+  using Lane = typename Device::Lane;
+
+  GradientChecker(Device& device, const Graph<Device, T>& graph,
+                  const GradientCheckOptions& options)
+      : device_(device),
+        graph_(graph.serving(device.threads())),
+        options_(options),
+        lane_(device, "check"),
+        all_(plan_segment(graph_.dag())),
+        bindings_(graph_.dag()) {
+    if (options_.step == 0) options_.step = in_fp64 ? 2e-3 : 5e-2;
+    result_.tolerance = options_.tolerance > 0 ? options_.tolerance : in_fp64 ? 1e-6 : 5e-3;
+    bind_tensors();
+    bind_parameters();
+    bindings_.saved = allocate(all_.saved_bytes);
+    bindings_.workspace =
+        allocate(std::max(all_.forward_workspace_bytes, all_.backward_workspace_bytes));
+    if (variables_.empty()) {
+      refuse_gradient_check("no input is differentiable, and it has no parameter",
+                            "graph.input(name, spec, true) for an input whose gradient is wanted.");
+    }
+    if (results_.empty())
+      refuse_gradient_check("no result depends on one that is differentiable",
+                            "a loss, or a tensor that nobody reads.");
+  }
+
+  GradientCheck run() {
+    for (Variable& variable : variables_) variable.first.resize(variable.at.size());
+    backward(false);
+    read(&Variable::first);
+    backward(true);
+    read(&Variable::second);
+    write_values();
+    for (Variable& variable : variables_) variable.differences = differences_of(variable);
+    for (const Variable& variable : variables_) compare(variable);
+    return result_;
+  }
+
+private:
+  static constexpr bool in_fp64 = sizeof(T) == sizeof(double);
+
+  /// An input or a parameter.
+  struct Variable {
+    std::string name;
+    Shape shape;
+    T* values = nullptr;                ///< on the device
+    std::vector<const T*> gradients{};  ///< of an input one, of a parameter one a use
+    bool accumulates = false;           ///< a second micro-batch adds
+    std::vector<T> at{};
+    std::vector<double> first{}, second{},
+        differences{};  ///< second: after one more backward that adds
+    std::vector<std::int64_t> entries{};
+  };
+  struct Result {
+    int tensor;
+    std::vector<T> seed;
+  };
+
+  [[nodiscard]] const Dag& dag() const { return graph_.dag(); }
+
+  T draw(std::uint32_t stream, std::int64_t i, double low, double high) const {
+    const double share =
+        uniform(DrawKey{options_.seed, 0, 0, stream}, static_cast<std::uint64_t>(i));
+    return static_cast<T>(low + (high - low) * share);
+  }
+  std::vector<T> draws(std::uint32_t stream, std::int64_t size, double low, double high) const {
+    std::vector<T> values;
+    for (std::int64_t i = 0; i < size; ++i) values.push_back(draw(stream, i, low, high));
+    return values;
+  }
+
+  void bind_tensors() {
+    const GradientFlow flow = gradient_flow(dag());
+    for (const int id : all_.boundary_outputs)
+      bindings_.tensor(id) = allocate(dag().tensor_at(id).spec.bytes());
+    for (const int id : all_.output_gradients)
+      bindings_.gradient(id) = allocate(dag().tensor_at(id).spec.bytes());
+    for (const int id : all_.input_gradients)
+      bindings_.gradient(id) = allocate(dag().tensor_at(id).spec.bytes());
+    for (const int id : all_.boundary_inputs) {
+      const Tensor& tensor = dag().tensor_at(id);
+      bindings_.tensor(id) = allocate(tensor.spec.bytes());
+      if (tensor.spec.element == Element::int32) {
+        std::vector<std::int32_t> values;
+        for (std::int64_t i = 0; i < tensor.spec.shape.size(); ++i) {
+          const std::uint32_t bits = random_bits(
+              {options_.seed, 0, 1, static_cast<std::uint32_t>(id)}, static_cast<std::uint64_t>(i));
+          values.push_back(
+              static_cast<std::int32_t>(bits % static_cast<std::uint32_t>(options_.classes)));
+        }
+        copy(bindings_.tensor(id), values.data(), values.size() * sizeof(std::int32_t),
+             device::Copy::to_device);
+        continue;
+      }
+      require_element(tensor);
+      Variable variable{tensor.name, tensor.spec.shape, static_cast<T*>(bindings_.tensor(id))};
+      variable.at =
+          draws(static_cast<std::uint32_t>(id), variable.shape.size(), options_.low, options_.high);
+      if (flow.tensors[static_cast<std::size_t>(id)]) {
+        variable.gradients.push_back(static_cast<const T*>(bindings_.gradient(id)));
+        variables_.push_back(std::move(variable));
+      } else {
+        copy(variable.values, variable.at.data(), variable.at.size() * sizeof(T),
+             device::Copy::to_device);
+      }
+    }
+    for (const int id : all_.output_gradients) {
+      const Tensor& tensor = dag().tensor_at(id);
+      require_element(tensor);
+      results_.push_back(
+          {id, draws(static_cast<std::uint32_t>(1U << 20U) + static_cast<std::uint32_t>(id),
+                     tensor.spec.shape.size(), -1, 1)});
+    }
+  }
+
+  void bind_parameters() {
+    for (std::size_t p = 0; p < dag().parameters.size(); ++p) {
+      const Parameter& parameter = dag().parameters[p];
+      const int id = static_cast<int>(p);
+      Variable variable{parameter.name, parameter.spec.shape,
+                        static_cast<T*>(allocate(parameter.spec.bytes()))};
+      bindings_.parameter(id) = variable.values;
+      const double middle = parameter.init.law == Init::Law::ones ? 1 : 0;
+      variable.at = draws(static_cast<std::uint32_t>(2U << 20U) + static_cast<std::uint32_t>(p),
+                          variable.shape.size(), middle - 0.5, middle + 0.5);
+      for (const int use : parameter.uses) {
+        bindings_.use(use) = allocate(dag().gradient_spec(parameter).bytes());
+        variable.gradients.push_back(static_cast<const T*>(bindings_.use(use)));
+      }
+      variable.accumulates = true;
+      variables_.push_back(std::move(variable));
+    }
+  }
+
+  static void require_element(const Tensor& tensor) {
+    if (tensor.spec.element == element_of<T>) return;
+    throw OptionError("reef::graph::check_gradients: '", tensor.name, "' is ", tensor.spec.text(),
+                      ", in a graph of ", name_of(element_of<T>),
+                      ".\n  fix: int32 for numbers that choose, the graph's own type for those "
+                      "that have gradients.");
+  }
+
+  void write_values() {
+    for (const Variable& variable : variables_) {
+      copy(variable.values, variable.at.data(), variable.at.size() * sizeof(T),
+           device::Copy::to_device);
+    }
+  }
+
+  /// What is compared is linear in the results: their sum by the seeds. Also of the absolute values.
+  std::pair<double, double> evaluate() {
+    submit([&](Lane& lane) { graph_.forward(all_, bindings_, lane, {}, Forward::keeps); });
+    double sum = 0;
+    double absolute = 0;
+    std::vector<T> values;
+    for (const Result& result : results_) {
+      values.resize(result.seed.size());
+      copy(values.data(), bindings_.tensor(result.tensor), values.size() * sizeof(T),
+           device::Copy::to_host);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double term = static_cast<double>(values[i]) * static_cast<double>(result.seed[i]);
+        sum += term;
+        absolute += std::abs(term);
+      }
+    }
+    return {sum, absolute};
+  }
+
+  void backward(bool accumulate) {
+    write_values();
+    magnitude_ = evaluate().second;
+    for (const Result& result : results_) {
+      copy(bindings_.gradient(result.tensor), result.seed.data(), result.seed.size() * sizeof(T),
+           device::Copy::to_device);
+    }
+    submit([&](Lane& lane) { graph_.backward(all_, bindings_, lane, {}, accumulate); });
+  }
+
+  void read(std::vector<double> Variable::*to) {
+    for (Variable& variable : variables_) {
+      std::vector<double>& sum = variable.*to;
+      sum.assign(variable.at.size(), 0);
+      std::vector<T> part(variable.at.size());
+      for (const T* const gradient : variable.gradients) {
+        copy(part.data(), gradient, part.size() * sizeof(T), device::Copy::to_host);
+        for (std::size_t i = 0; i < part.size(); ++i) sum[i] += static_cast<double>(part[i]);
+      }
+    }
+  }
+
+  /// By fourth-order central differences: (8 (F(x + h) - F(x - h)) - (F(x + 2h) - F(x - 2h))) / 12 h.
+  std::vector<double> differences_of(Variable& variable) {
+    const std::int64_t size = variable.shape.size();
+    const std::int64_t count = std::min(size, options_.entries);
+    std::vector<double> result;
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t i = k * size / count;
+      const T at = variable.at[static_cast<std::size_t>(i)];
+      const auto value = [&](double steps) {
+        const T moved = static_cast<T>(static_cast<double>(at) + steps * options_.step);
+        copy(variable.values + i, &moved, sizeof(T), device::Copy::to_device);
+        return evaluate().first;
+      };
+      const double near = value(1) - value(-1);
+      const double far = value(2) - value(-2);
+      copy(variable.values + i, &at, sizeof(T), device::Copy::to_device);
+      variable.entries.push_back(i);
+      result.push_back((8 * near - far) / (12 * options_.step));
+    }
+    return result;
+  }
+
+  /// Relative to the tensor's greatest entry, but to no less than what rounding of the results leaves of others.
+  void compare(const Variable& variable) {
+    double scale = 1e-5 * magnitude_;
+    for (const Variable& other : variables_) {
+      const double share = &other == &variable ? 1 : 1e-4;
+      for (const double difference : other.differences)
+        scale = std::max(scale, share * std::abs(difference));
+    }
+    for (std::size_t k = 0; k < variable.entries.size(); ++k) {
+      const std::int64_t i = variable.entries[k];
+      ++result_.compared;
+      consider(variable, i, false, variable.first[static_cast<std::size_t>(i)],
+               variable.differences[k], scale);
+      if (!variable.accumulates) continue;
+      consider(variable, i, true, variable.second[static_cast<std::size_t>(i)],
+               2 * variable.differences[k], 2 * scale);
+    }
+  }
+  void consider(const Variable& variable, std::int64_t index, bool added, double backward,
+                double differences, double scale) {
+    const double off = std::abs(backward - differences);
+    const double error = off == 0             ? 0
+                         : std::isfinite(off) ? off / scale
+                                              : std::numeric_limits<double>::infinity();
+    if (error <= result_.error && !result_.name.empty()) return;
+    result_ = {error,       variable.name,    variable.shape,   index, added, backward,
+               differences, result_.compared, result_.tolerance};
+  }
+
+  /// Memory that is NaN.
+  void* allocate(Bytes bytes) {
+    if (bytes == 0) return nullptr;
+    memory_.push_back(device_.allocate(bytes, "check of gradients"));
+    const std::vector<std::byte> nan(static_cast<std::size_t>(bytes), std::byte{0xFF});
+    copy(memory_.back().data(), nan.data(), nan.size(), device::Copy::to_device);
+    return memory_.back().data();
+  }
+  void copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
+    submit([&](Lane& lane) { lane.copy(to, from, bytes, direction); });
+  }
+  template <class F>
+  void submit(const F& function) {
+    lane_.submit(function);
+    lane_.synchronize();
+  }
+
+  Device& device_;
+  Graph<Device, T> graph_;
+  GradientCheckOptions options_;
+  Lane lane_;
+  Segment all_;
+  SegmentBindings bindings_;
+  std::vector<typename Device::Buffer> memory_;
+  std::vector<Variable> variables_;
+  std::vector<Result> results_;
+  double magnitude_ = 0;
+  GradientCheck result_;
+};
+
+}  // namespace detail
+
+/// Whether a graph's backward is the derivative of its forward: compares the gradients of all parameters, and of inputs that
+/// are differentiable, with central differences of a random sum of the results, at a random point.
+///
+///     error = |backward - differences| / greatest |differences| of the tensor
+///
+/// | tolerance | fp64: 1e-6, where a right backward has some 1e-9. fp32: 5e-3, since differences of fp32 have 2 to 3 digits:     |
+/// |           | check a graph of double where the operators are templates. bf16 has none: it does not compile                 |
+/// | finds     | also what is not written, which is NaN, and gradients of parameters that a second micro-batch does not add to   |
+/// | kinks     | an entry within 2 h of one (ReLU at 0) is off: another seed, or a smaller step                                   |
+/// | dropout   | draws the same in every run                                                                                      |
+/// | cost      | 4 forwards an entry                                                                                              |
+/// | errors    | OptionError for options that cannot be, or a graph without gradients; what operators throw                       |
+///
+/// \code
+/// #include <cstdio>
+/// #include <reef/nn/linear.hpp>
+/// const auto found = graph::check_gradients(nn::Linear{.features = 7}, {{{3, 5}, Element::float64}});
+/// if (!found) std::printf("%s\n", found.text().c_str());
+/// \endcode
+template <device::device Device, std::floating_point T>
+GradientCheck check_gradients(Device& device, const Graph<Device, T>& graph,
+                              const GradientCheckOptions& options = {}) {
+  options.validate();
+  return detail::GradientChecker<Device, T>(device, graph, options).run();
+}
+
+/// The same of an operator alone, on the host in fp64, of inputs such as these: of fp64, or of int32.
+template <operator_for<device::Host, double> Op>
+GradientCheck check_gradients(const Op& op, const std::vector<TensorSpec>& inputs,
+                              const GradientCheckOptions& options = {}) {
+  device::Host host({.threads = 1});
+  Graph<device::Host, double> graph(1);
+  std::vector<int> given;
+  for (const TensorSpec& spec : inputs) {
+    given.push_back(
+        graph.input(concat("input ", given.size()), spec, spec.element != Element::int32));
+  }
+  graph.add(std::string(Op::kind), op, given);
+  return check_gradients(host, graph, options);
+}
+
+}  // namespace reef::inline v0::graph
+
+#ifndef REEF_COMPILED
+#include <reef/graph/check_gradients.ipp>
+#endif

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
+#include <reef/graph/check_gradients.hpp>
+
+namespace reef::inline v0::graph {
+
+REEF_INLINE void GradientCheckOptions::validate() const {
+  const auto require = [](bool holds, const char* option, auto value, const char* fix) {
+    if (holds) return;
+    throw OptionError("reef::graph::check_gradients: ", option, " is ", value, ".\n  fix: ", fix);
+  };
+  require(is_finite(low) && is_finite(high) && low < high, "low", low, "a number below high.");
+  require(classes >= 1, "classes", classes, "1 or more.");
+  require(entries >= 1, "entries", entries, "1 or more of each tensor.");
+  require(step == 0 || within(step, 1e-12, 1e12), "step", step,
+          "0 for the usual one, or from 1e-12 to 1e12.");
+  require(tolerance == 0 || within(tolerance, 1e-15, 1), "tolerance", tolerance,
+          "0 for the usual one, or from 1e-15 to 1.");
+}
+
+REEF_INLINE std::string GradientCheck::text() const {
+  std::string place;
+  std::int64_t left = index;
+  std::int64_t behind = shape.size();
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    behind /= shape[axis];
+    place += concat(axis == 0 ? "" : ", ", left / behind);
+    left %= behind;
+  }
+  return concat("d / d '", name, "'[", place, "]",
+                added ? ", where a second micro-batch is added" : "", ": backward ", backward,
+                ", differences ", differences, "; error ", error, ", tolerance ", tolerance,
+                ", of ", compared, " entries");
+}
+
+namespace detail {
+
+REEF_INLINE void refuse_gradient_check(const char* why, const char* fix) {
+  throw OptionError("reef::graph::check_gradients: the graph has no gradient to check.\n  why: ",
+                    why, ".\n  fix: ", fix);
+}
+
+}  // namespace detail
+
+}  // namespace reef::inline v0::graph
