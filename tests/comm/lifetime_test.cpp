@@ -76,7 +76,7 @@ TEST(ObjectsThatOutliveTheirProgressObject, end_without_a_word) {
 }
 
 TEST(ASecondEnvironment, is_refused_while_objects_of_the_first_live_on) {
-  const Ending ending = ending_of("again");
+  const Ending ending = ending_of("again", 1);
   EXPECT_NE(ending.status, 0);
   EXPECT_THAT(ending.output, HasSubstr("one has ended before, and MPI cannot be started twice"));
 }

@@ -79,6 +79,20 @@ protected:
 
 }  // namespace
 
+TEST_F(ReefTrainRanks, options_that_cannot_be_are_told_once_and_not_by_each_rank) {
+  const auto told_once = [&](const std::string& options, const std::string& text) {
+    const Ending ending = train(3, options);
+    expect_refused(ending, {text});
+    const std::size_t first = ending.output.find(text);
+    EXPECT_EQ(ending.output.find(text, first + 1), std::string::npos) << ending.output;
+  };
+  told_once("--lr x", "--lr: 'x' is not a number");
+  told_once("--group a=b:c", "--group: 'a=b:c' is not");
+  told_once("--init " + path("none"), "--init: Path does not exist");
+  told_once("--no-such-option", "--no-such-option");
+  told_once("--network " + path("a.txt"), "a.txt");
+}
+
 TEST_F(ReefTrainRanks, options_that_differ_are_refused_by_name_with_both_values) {
   const auto refused = [&](const std::string& first, const std::string& second,
                            const std::string& text) {

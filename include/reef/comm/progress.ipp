@@ -31,8 +31,11 @@ REEF_INLINE void Progress::run(Queue& queue, Task& task) {
 }
 
 REEF_INLINE void Progress::wait(const Task& task) {
-  if (task.in_flight()) require_no_callback("wait");
-  const detail::Waiting waiting(*occupations_);
+  std::optional<detail::Waiting> waiting;
+  if (task.in_flight()) {
+    require_no_callback("wait");
+    waiting.emplace(*occupations_);
+  }
   std::unique_lock lock(mutex_);
   ++task.waiters_;
   while (task.in_flight()) {

@@ -57,6 +57,7 @@ REEF_INLINE detail::Circle& Progress::circle(Queue& queue, const std::optional<G
 REEF_INLINE bool Progress::append(Queue& queue, Task& task, std::function<bool()> ready,
                                   std::function<void()> completed, Readiness readiness) {
   check_submission(task);
+  const bool counted = counts(task);  // once it is in flight, whoever waits for it may destroy it
   bool first = false;
   {
     const std::scoped_lock lock(mutex_);
@@ -75,7 +76,7 @@ REEF_INLINE bool Progress::append(Queue& queue, Task& task, std::function<bool()
     queue.tail_ = &task;
     ++tasks_;
   }
-  if (counts(task)) tick();
+  if (counted) tick();
   return first;
 }
 
