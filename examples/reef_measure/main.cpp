@@ -5,6 +5,7 @@
 //
 // `reef-measure --help` lists everything.
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,8 +36,10 @@
 
 #include "../support/earlier_files.hpp"
 #include "../support/file_roles.hpp"
+#include "../support/input_files.hpp"
 #include "../support/model_shape.hpp"
 #include "../support/number_option.hpp"
+#include "../support/output_places.hpp"
 #include "../support/progress.hpp"
 #include "../support/standard_output.hpp"
 #include "case_text.hpp"
@@ -69,10 +72,18 @@ void add_options(CLI::App& app, Options& o) {
                  "the file to write; default: standard output of rank 0. What an earlier run left "
                  "there is renamed");
   app.add_option("--network", o.network, "case file of a network to emulate")
-      ->check(CLI::ExistingFile);
-  app.add_option("--sizes", o.sizes, "bytes of the messages, ascending, two at least")
-      ->transform(number_from<reef::Bytes>(8, reef::Bytes{1} << 30))
-      ->capture_default_str();
+      ->check(readable_file());
+  app.add_option_function<std::vector<std::string>>(
+         "--sizes",
+         [&o](const std::vector<std::string>& lists) {
+           o.sizes.clear();
+           for (const std::string& list : lists) {
+             for (const reef::Bytes size : numbers_of<reef::Bytes>(list)) o.sizes.push_back(size);
+           }
+         },
+         "bytes of the messages, ascending, two at least: N N ... or N,N,...")
+      ->transform(numbers_from<reef::Bytes>(8, reef::Bytes{1} << 30))
+      ->default_str("1024,4096,16384,65536,262144,1048576,4194304");
   app.add_option("--repeats", o.repeats, "how often each size is sent, if there is time")
       ->transform(number_from<int>(1, 1'000'000))
       ->capture_default_str();
@@ -90,6 +101,14 @@ void add_options(CLI::App& app, Options& o) {
       ->transform(number_from<double>(0, 1e9))
       ->capture_default_str();
   app.add_flag("--links-only", o.links_only, "without the speeds of the devices");
+  const std::vector<std::pair<const char*, std::vector<const char*>>> groups{
+      {"What is written", {"--output"}},
+      {"The job", {"--network", "--threads", "--deadline"}},
+      {"Links", {"--sizes", "--repeats", "--seconds", "--links-only"}},
+      {"Devices", {"--model"}}};
+  for (const auto& [group, names] : groups) {
+    for (const char* const name : names) app.get_option(name)->group(group);
+  }
 }
 
 /// Throws CLI::ValidationError for what no run can be of.
@@ -133,6 +152,22 @@ void require_same_options(comm::Progress& progress, const Options& o) {
                       "start every rank with the same options.");
 }
 
+/// Throws FileError on every rank where rank 0 cannot write the case: before it is measured. All ranks call it.
+void require_output(comm::Progress& progress, const Options& o) {
+  std::string problem;
+  if (progress.rank() == 0 && !o.output.empty()) {
+    try {
+      require_room_in_file(o.output);
+    } catch (const reef::FileError& error) {
+      problem = error.what();
+    }
+  }
+  problem = comm::broadcast_text(progress, "output that cannot be written", std::move(problem));
+  if (problem.empty()) return;
+  comm::barrier(progress, "the output is told");  // they end together
+  throw reef::FileError(problem);
+}
+
 void measure(const Options& o, const std::optional<ModelShape>& model) {
   const comm::Communicator ranks;
   const int threads = o.threads > 0 ? o.threads : comm::share_of_cores(ranks);
@@ -142,6 +177,7 @@ void measure(const Options& o, const std::optional<ModelShape>& model) {
   if (!o.network.empty()) options.network = comm::read_network(o.network, ranks.size());
   comm::Progress progress(ranks, options);
   require_same_options(progress, o);
+  require_output(progress, o);
   const bool tells = progress.rank() == 0;
   Progress bar;
 
@@ -182,17 +218,24 @@ void measure(const Options& o, const std::optional<ModelShape>& model) {
   const std::string text = case_text(measured);
   if (o.output.empty()) {
     bar.finish();
-    std::fputs(text.c_str(), stdout);
+    print(text, "the case");
     return;
   }
-  const std::string aside =
-      write_in_place(o.output, [&] { reef::io::write_atomically(o.output, text); });
+  std::string aside;
+  try {
+    aside = write_in_place(o.output, [&] { reef::io::write_atomically(o.output, text); });
+  } catch (const reef::FileError&) {
+    bar.finish();
+    print(text, "the case");  // rather than lose it
+    throw;
+  }
   bar.say(concat("the network of ", ranks_text, " is in ", o.output, aside));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that file, and what was measured is told
   Options options;
   std::optional<ModelShape> model;
   CLI::App app(

@@ -14,6 +14,7 @@
 #include "../support/earlier_files.hpp"
 #include "../support/file_roles.hpp"
 #include "../support/number_option.hpp"
+#include "../support/output_places.hpp"
 
 namespace reef_examples {
 
@@ -83,6 +84,7 @@ reef::io::Json Commands::answer() const {
   for (const OutputOption& output : outputs_) {
     if (const auto why = in_the_way(output.kind, *output.file))
       throw reef::OptionError(output.name, ": ", *why, ".");
+    if (!output.file->empty()) require_room_in_file(*output.file);
   }
   PlanCase read = case_;
   // A file of a million devices is refused before it is read to its end.
@@ -91,10 +93,31 @@ reef::io::Json Commands::answer() const {
   return chosen_(read);
 }
 
+namespace {
+
+bool any_output_failed = false;
+
+}  // namespace
+
 void write_output(const std::string& file, const std::function<void()>& write) {
   if (file.empty()) return;
-  const std::string aside = write_in_place(file, write);
-  if (!aside.empty()) std::fprintf(stderr, "reef-plan: wrote %s%s\n", file.c_str(), aside.c_str());
+  try {
+    const std::string aside = write_in_place(file, write);
+    if (!aside.empty()) std::fprintf(stderr, "reef-plan: wrote %s%s\n", file.c_str(), aside.c_str());
+  } catch (const reef::FileError& error) {
+    any_output_failed = true;
+    std::fprintf(stderr, "reef-plan: %s\n", in_one_line(error.what()).c_str());
+  }
+}
+
+bool output_failed() { return any_output_failed; }
+
+std::string in_one_line(std::string text) {
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    const std::size_t end = text.find_first_not_of(" \n", at);
+    text.replace(at, (end == std::string::npos ? text.size() : end) - at, " ");
+  }
+  return text;
 }
 
 }  // namespace reef_examples

@@ -52,7 +52,7 @@ public:
   [[nodiscard]] std::string list() const;
 
   /// The answer of the command that was chosen. Throws OptionError for an output that names the case, or a
-  /// file of something else.
+  /// file of something else, and FileError for one that cannot be written, before anything is read.
   [[nodiscard]] reef::io::Json answer() const;
 
   [[nodiscard]] bool chosen() const { return chosen_ != nullptr; }
@@ -76,8 +76,14 @@ private:
 };
 
 /// Calls `write`, which writes the file of an output, if there is to be one. What an earlier run left there goes
-/// aside first, and standard error tells where.
+/// aside first, and standard error tells where. A FileError is told there too, and noted: the answer is still to come.
 void write_output(const std::string& file, const std::function<void()>& write);
+
+/// Whether a write_output() has failed.
+bool output_failed();
+
+/// An error's text in one line.
+std::string in_one_line(std::string text);
 
 void add_swap(Commands& commands);
 void add_simulate(Commands& commands);

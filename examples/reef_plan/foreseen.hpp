@@ -9,6 +9,7 @@
 #include <reef/graph/dag.hpp>
 #include <reef/io/json.hpp>
 #include <reef/profile/profile.hpp>
+#include <reef/run/topology.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
 
@@ -38,10 +39,11 @@ struct Estimated {
 /// Is shown what was simulated.
 using Shown = std::function<void(std::span<const reef::schedule::Program>, const reef::schedule::Simulation&)>;
 
-/// A recipe of reef-train: what a case of it is answered with. Both throw DecodeError, with the file, for what cannot be asked.
+/// A recipe of reef-train: what a case of it is answered with. All throw DecodeError, with the file, for what cannot be asked.
 struct Recipe {
   Foreseen (*foresee)(const RecipeCase& asked, const std::string& file, const Shown& shown);
   Estimated (*estimate)(const RecipeCase& asked, const std::string& file);
+  reef::run::Topology (*topology)(const RecipeCase& asked, const std::string& file);  ///< with the bounds of a layout by op-fence
 };
 
 extern const Recipe recipe_ddp, recipe_zero1, recipe_atom;

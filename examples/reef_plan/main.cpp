@@ -6,6 +6,8 @@
 // What cannot be is an answer, with `feasible: false` and `why`, and exit status 0. A case that cannot be
 // read is a line on standard error and exit status 2; an answer that cannot be written, 1. `reef-plan --help` lists everything.
 
+#include <signal.h>
+
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -23,17 +25,8 @@ namespace {
 constexpr int unreadable = 2;
 constexpr int unwritable = 1;
 
-/// An error's text in one line.
-std::string in_one_line(std::string text) {
-  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
-    const std::size_t end = text.find_first_not_of(" \n", at);
-    text.replace(at, (end == std::string::npos ? text.size() : end) - at, " ");
-  }
-  return text;
-}
-
 void tell(const std::exception& error) {
-  std::fprintf(stderr, "reef-plan: %s\n", in_one_line(error.what()).c_str());
+  std::fprintf(stderr, "reef-plan: %s\n", reef_examples::in_one_line(error.what()).c_str());
 }
 
 int run(int argc, char** argv) {
@@ -66,7 +59,7 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0)
       return reef_examples::end_parsing(app, error, unreadable, [](const std::string&) {});
     std::fprintf(stderr, "reef-plan: %s fix: see reef-plan --help\n",
-                 in_one_line(error.what()).c_str());
+                 reef_examples::in_one_line(error.what()).c_str());
     return unreadable;
   }
   const auto answer = [&commands] {
@@ -82,12 +75,13 @@ int run(int argc, char** argv) {
     tell(error);
     return unwritable;
   }
-  return 0;
+  return reef_examples::output_failed() ? unwritable : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that file, and the answer is still to come
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

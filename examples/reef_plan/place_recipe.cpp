@@ -1,5 +1,4 @@
 #include <cstddef>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -7,10 +6,10 @@
 #include <reef/graph/placed_dag.hpp>
 #include <reef/plan/pipeline_order.hpp>
 #include <reef/run/chunk_bounds.hpp>
-#include <reef/run/fenced_stages.hpp>
 #include <reef/run/topology.hpp>
 
 #include "commands.hpp"
+#include "foreseen.hpp"
 #include "recipe_case.hpp"
 #include "recipe_model.hpp"
 
@@ -29,12 +28,7 @@ graph::PlacedDag place_recipe(const PlanCase& test) {
     topology.stage_of_chunk = plan::pipeline_order_of(asked.pipeline, asked.stages, 1).rank_of_chunk;
   }
   if (asked.layout == "op-fence" && asked.ranks > 1) {
-    run::RankFigures figures;
-    figures.links = asked.network();
-    const auto ranks = static_cast<std::size_t>(asked.ranks);
-    figures.speeds.assign(ranks, 1);
-    figures.memories.assign(ranks, asked.memory > 0 ? asked.memory : std::numeric_limits<Bytes>::max());
-    topology = run::fenced_stages(dag, times, topology, figures, asked.micro_batches).topology;
+    topology = recipe_named(asked.recipe, test.file).topology(asked, test.file);
   }
   const std::vector<int> bounds = topology.bounds.empty() ? run::chunk_bounds(dag, times, topology.chunks()) : topology.bounds;
   graph::PlacedDag placed{dag, asked.ranks, {}};

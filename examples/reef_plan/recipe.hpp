@@ -33,15 +33,16 @@ using AnyCodec = reef::compress::Channels<
     reef::compress::Activation<reef::codec::Chosen>, reef::compress::ActivationGradient<reef::codec::Chosen>,
     reef::compress::Gradient<reef::codec::Chosen>, reef::compress::Parameter<reef::codec::Chosen>>;
 
-/// Stages as reef-train lays them out for ranks that differ in links alone.
+/// Stages as reef-train lays them out for ranks that differ in links alone. `needs`: none where memory is no bound.
 inline reef::run::Topology fenced(const reef::graph::Dag& dag, const reef::profile::Profile& profile,
-                                  const reef::run::Topology& topology, const RecipeCase& asked, int micro_batches) {
+                                  const reef::run::Topology& topology, const RecipeCase& asked, int micro_batches,
+                                  const reef::run::StageNeeds& needs) {
   const auto ranks = static_cast<std::size_t>(asked.ranks);
   reef::run::RankFigures figures;
   figures.links = asked.network();
   figures.speeds.assign(ranks, 1);
-  figures.memories.assign(ranks, asked.memory > 0 ? asked.memory : std::numeric_limits<reef::Bytes>::max());
-  return reef::run::fenced_stages(dag, reef::run::node_times(dag, &profile), topology, figures, micro_batches).topology;
+  if (needs) figures.memories.assign(ranks, asked.memory);
+  return reef::run::fenced_stages(dag, reef::run::node_times(dag, &profile), topology, figures, micro_batches, needs).topology;
 }
 
 /// The bytes and operations of a step, by name.
@@ -101,6 +102,8 @@ public:
     if (result.step > 0) result.utilisation = *std::min_element(busy.begin(), busy.end()) / result.step;
     return result;
   }
+
+  [[nodiscard]] reef::run::Topology topology() const { return options_.topology.value_or(reef::run::Topology(asked_.ranks)); }
 
   [[nodiscard]] Estimated estimate() const {
     try {
@@ -179,8 +182,6 @@ private:
       options.pipeline.schedule = asked_.pipeline;
       options.pipeline.unit = asked_.unit;
       if (asked_.ranks > 1) options.pipeline.network = world;
-      if (asked_.layout == "op-fence" && asked_.ranks > 1)
-        topology = fenced(model_.dag(), *options.profile, topology, asked_, options.micro_batches.front());
       options.topology = std::move(topology);
     }
     if constexpr (requires { options.compress.gradient = codec::Chosen(); }) {
@@ -203,7 +204,26 @@ private:
       options.optim.fragments = asked_.fragments;
       options.optim.overlap = asked_.overlap == "eager" ? Overlap::eager : asked_.overlap == "mix" ? Overlap::mix : Overlap::none;
     }
+    if (asked_.layout == "op-fence" && asked_.ranks > 1)
+      options.topology = fenced(model_.dag(), *options.profile, *options.topology, asked_, options.micro_batches.front(), needs_of(options));
     return options;
+  }
+
+  /// What stages need of their devices, all else being as in the options: none where a model is swapped, or memory is no bound.
+  /// Replicas of a stage need the same but for what its shards differ in, so one of them stands for all.
+  [[nodiscard]] reef::run::StageNeeds needs_of(const Options& options) const {
+    if (asked_.memory == 0 || Asked::Swap::offloads_to_host) return {};
+    return [this, &options](const reef::run::Topology& candidate) {
+      Options asked = options;
+      asked.topology = candidate;
+      std::vector<reef::Bytes> bytes(static_cast<std::size_t>(asked_.ranks));
+      for (int stage = 0; stage < candidate.stages; ++stage) {
+        const reef::Bytes taken = Asked::estimate(model_, asked, asked_.ranks, candidate.rank(0, stage)).device_bytes;
+        for (int replica = 0; replica < candidate.replicas; ++replica)
+          bytes[static_cast<std::size_t>(candidate.rank(replica, stage))] = taken;
+      }
+      return bytes;
+    };
   }
 
   const RecipeCase& asked_;
@@ -217,6 +237,7 @@ inline constexpr Recipe recipe_of{
     [](const RecipeCase& asked, const std::string& file, const Shown& shown) {
       return RecipeOf<Policies...>(asked, file).foresee(shown);
     },
-    [](const RecipeCase& asked, const std::string& file) { return RecipeOf<Policies...>(asked, file).estimate(); }};
+    [](const RecipeCase& asked, const std::string& file) { return RecipeOf<Policies...>(asked, file).estimate(); },
+    [](const RecipeCase& asked, const std::string& file) { return RecipeOf<Policies...>(asked, file).topology(); }};
 
 }  // namespace reef_examples

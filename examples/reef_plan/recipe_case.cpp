@@ -35,7 +35,10 @@ void refuse(const std::string& file, const std::string& why, const std::string& 
 
 namespace {
 
-/// As --model of reef-train, or an object with what it leaves out.
+/// What stands beside a model that is a text, and in one that is an object.
+constexpr std::array<const char*, 3> keys_beside_a_shape{"vocabulary", "context", "batch"};
+
+/// As --model of reef-train, with what it leaves out beside it, or an object with all of it.
 nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   nn::GptConfig config;
   config.vocabulary = 256;
@@ -43,8 +46,20 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   config.batch = 8;
   const io::Json& model = test.contains("model") ? test["model"] : io::Json();
   std::string shape;
+  const auto take_from = [&](const std::string& path, std::int64_t& to) {
+    to = io::value_or<std::int64_t>(test, path, to, file);
+    if (to < 1) refuse(file, concat(path, " is ", to), "at least 1");
+  };
+  for (const char* const key : keys_beside_a_shape) {
+    if (!test.contains(key) || model.is_string()) continue;
+    refuse(file, concat("'", key, "' is of a model that is a text"),
+           model.is_object() ? concat("\"model\": {..., \"", key, "\": ...}") : "\"model\": \"LAYERSxHEADSxCHANNELS\" beside it");
+  }
   if (model.is_string()) {
     shape = model.get<std::string>();
+    take_from("vocabulary", config.vocabulary);
+    take_from("context", config.context);
+    take_from("batch", config.batch);
   } else if (model.is_object()) {
     io::require_known_keys(model,
                            std::array<std::string_view, 7>{"shape", "layers", "heads", "channels",
@@ -61,10 +76,7 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
                            : concat("'model.", member, "' is given, and 'model.shape' too"),
              "layers, heads and channels, or shape alone, LAYERSxHEADSxCHANNELS");
     }
-    const auto take = [&](const char* member, std::int64_t& to) {
-      to = io::value_or<std::int64_t>(test, concat("model.", member), to, file);
-      if (to < 1) refuse(file, concat("model.", member, " is ", to), "at least 1");
-    };
+    const auto take = [&](const char* member, std::int64_t& to) { take_from(concat("model.", member), to); };
     take("layers", config.layers);
     take("heads", config.heads);
     take("channels", config.channels);
@@ -89,6 +101,9 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
 /// The file of 'graph', which says how many samples and tokens a micro-batch has.
 void read_graph(RecipeCase& to, const io::Json& test, const std::string& file) {
   if (test.contains("model")) refuse(file, "'graph' is given, and 'model' too", "one of them");
+  for (const char* const key : keys_beside_a_shape) {
+    if (test.contains(key)) refuse(file, concat("'", key, "' is given, and 'graph', whose file says it"), "leave it out");
+  }
   to.graph_file = io::require<std::string>(test, "graph", file);
   to.graph = std::make_shared<const io::Json>(io::read_json(to.graph_file));
   const graph::ModelFile model = graph::read_model(*to.graph, to.graph_file);
@@ -120,13 +135,17 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
 void refuse_uneven(const io::Json& test, const io::Json& device, const std::string& file) {
   const char* const fix =
       "\"device\": {\"flops\": that of the slowest}; what uneven devices are worth reef-plan op-fence plans, and "
-      "reef-train --recipe dtfm --layout op-fence --network";
+      "reef-train --recipe dtfm --layout op-fence --network, with --device-memory N,N,... by rank";
   for (const char* const key : {"device_flops", "model_flops", "device_memory_gbps"}) {
     if (test.contains(key))
       refuse(file, concat("'", key, "' has speeds of each device, and here all devices are alike"), fix);
   }
-  if (device.contains("flops") && device["flops"].is_array())
-    refuse(file, "'device.flops' must be a number, not one for each device: here all devices are alike", fix);
+  for (const char* const key : {"flops", "memory_bytes", "memory_gbps", "link_gbps"}) {
+    if (!device.contains(key) || !device[key].is_array()) continue;
+    refuse(file, concat("'device.", key, "' must be a number, not one for each device: here all devices are alike"),
+           std::string_view(key) == "flops" ? fix : concat("\"device\": {\"", key, "\": the least of all}; unequal devices reef-plan op-fence takes (cap, speed), and "
+                                                          "reef-train --layout op-fence, with --device-memory N,N,... by rank"));
+  }
 }
 
 /// The operations per second that runs in a warm-up have shown.
@@ -277,8 +296,10 @@ schedule::World RecipeCase::world(const profile::Profile& profile) const {
 
 RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
   const bool estimates = use == CaseOf::estimate;
-  constexpr std::array<std::string_view, 8> of_plan{"model", "graph", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio"};
-  constexpr std::array<std::string_view, 19> of_recipe{
+  constexpr std::array<std::string_view, 11> of_plan{"model", "graph", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio",
+                                                     "vocabulary", "context", "batch"};
+  constexpr std::array<std::string_view, 22> of_recipe{
+      "vocabulary", "context", "batch",
       "model",   "graph", "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
       "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();

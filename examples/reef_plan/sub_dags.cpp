@@ -145,9 +145,9 @@ void add_sub_dags(Commands& commands) {
           ->transform(number_from<int>(1, 10'000));
   CLI::Option* const cut =
       command->add_option("--cut", places.first, "operators with which the second and further ranks begin, NAME,NAME,...")->delimiter(',');
-  command->add_option("--place", places.of_node, "the rank of each operator, R,R,..., in the order of the model")
-      ->delimiter(',')
-      ->check(CLI::Range(0, 9'999))
+  command->add_option_function<std::string>("--place", [](const std::string& text) { places.of_node = numbers_of<int>(text); },
+                                            "the rank of each operator, R,R,..., in the order of the model")
+      ->transform(numbers_from<int>(0, 9'999))
       ->excludes(stages)
       ->excludes(cut);
   cut->excludes(stages);

@@ -9,10 +9,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/agreement.hpp>
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/gather.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
@@ -22,6 +24,7 @@
 #include <reef/io/mapped_file.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
+#include "../support/output_places.hpp"
 #include "../support/tokenizer.hpp"
 #include "../support/weight_files.hpp"
 
@@ -183,6 +186,48 @@ void require_same_options(const CLI::App& app, const TrainOptions& options) {
   if (difference.empty()) return;
   throw reef::OptionError("the command lines are not the same on all ranks: ", difference,
                           ".\n  fix: start every rank with the same options.");
+}
+
+void take_figures_of_rank(TrainOptions& options) {
+  const reef::comm::Communicator ranks;
+  const auto own = [&ranks](const char* name, const auto& list, auto otherwise) {
+    if (list.empty()) return otherwise;
+    if (list.size() == 1) return list.front();
+    if (static_cast<int>(list.size()) != ranks.size()) {
+      throw reef::OptionError(name, " has ", list.size(), " numbers, and there ",
+                              ranks.size() == 1 ? "is 1 rank" : reef::concat("are ", ranks.size(), " ranks"),
+                              ".\n  fix: one number for all, or one for each rank, rank 0 first.");
+    }
+    return list[static_cast<std::size_t>(ranks.rank())];
+  };
+  options.device_memory = own("--device-memory", options.device_memories, std::uint64_t{0});
+  options.device_link = own("--device-link", options.device_links, 0.0);
+}
+
+void require_outputs(const TrainOptions& options) {
+  const reef::comm::Communicator ranks;
+  std::string problem;
+  if (ranks.rank() == 0) {
+    try {
+      for (const auto& path : {options.trace, options.report, options.export_file}) {
+        if (!path.empty()) require_writable_file(path);
+      }
+      if (!options.metrics.empty()) require_place(options.metrics);  // who writes it opens it
+      if (!options.checkpoint.empty()) require_writable_folder(options.checkpoint);
+      std::error_code none;
+      if (!options.profile.empty() && !fs::exists(options.profile, none)) require_writable_file(options.profile);
+    } catch (const reef::FileError& error) {
+      problem = error.what();
+    }
+  }
+  if (ranks.size() > 1) {
+    reef::comm::ProgressOptions plain;
+    plain.transport = reef::comm::Transport::messages;
+    reef::comm::Progress progress(ranks, plain);
+    problem = reef::comm::broadcast_text(progress, "outputs that cannot be written", std::move(problem));
+    if (!problem.empty()) reef::comm::barrier(progress, "the outputs are told");  // they end together
+  }
+  if (!problem.empty()) throw reef::FileError(problem);
 }
 
 std::map<std::string, std::string> options_of_the_run(const CLI::App& app,

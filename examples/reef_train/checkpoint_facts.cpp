@@ -97,6 +97,7 @@ reef::io::Json CheckpointFacts::json() const {
                        {"context", context},
                        {"options", options},
                        {"tokens_a_step", tokens_a_step}};
+  if (const auto recipe = options.find("--recipe"); recipe != options.end()) facts["called"] = called_by(recipe->second);
   if (learning_rate) {
     facts["learning_rate"] = {{"peak", learning_rate->peak},
                               {"warmup", learning_rate->warmup},

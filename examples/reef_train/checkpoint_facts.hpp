@@ -11,6 +11,9 @@
 
 namespace reef_examples {
 
+/// What errors call a run: by its recipe, since several have one optimizer.
+inline std::string called_by(const std::string& recipe) { return "--recipe " + recipe; }
+
 /// What a checkpoint says of the run that wrote it. Runs of before some of it was kept lack that.
 struct CheckpointFacts {
   CheckpointFacts() = default;

@@ -26,9 +26,11 @@
 
 #include "../support/earlier_files.hpp"
 #include "../support/file_roles.hpp"
+#include "../support/input_files.hpp"
 #include "../support/model_shape.hpp"
 #include "../support/number_option.hpp"
 #include "../support/numbers.hpp"
+#include "../support/output_places.hpp"
 #include "../support/own_text.hpp"
 #include "../support/tokenizer.hpp"
 #include "../support/weight_files.hpp"
@@ -107,6 +109,10 @@ void parse_record_edges(const std::string& text, TrainOptions& o) {
   const std::string file = text.substr(std::min(colon + 1, text.size()));
   if (!step || *step < 1 || file.empty()) {
     throw CLI::ValidationError("--record-edges", "'" + text + "' is not STEP:FILE with a step from 1 on, as "
+                                                 "100:edges.safetensors");
+  }
+  if (names_a_folder(file)) {  // its extension would be put behind the dot, where nobody finds the file
+    throw CLI::ValidationError("--record-edges", "'" + file + "' is the name of a folder; name a file in it, as "
                                                  "100:edges.safetensors");
   }
   o.record_step = *step;
@@ -329,9 +335,13 @@ void require_places(const TrainOptions& o) {
   require("--export", Output::weights, o.export_file);
 }
 
-/// What a plan adds to a command line, but for options that are `given`.
+/// An option and what a plan gives it.
+using PlannedOption = std::pair<std::string, std::string>;
+
+/// What a plan adds to a command line, but for options that are `given`: these are told in `otherwise`.
 std::vector<std::string> options_of_plan(const std::string& file, TrainOptions& to,
-                                         const std::function<bool(const std::string&)>& given) {
+                                         const std::function<bool(const std::string&)>& given,
+                                         std::vector<PlannedOption>& otherwise) {
   const reef::io::Json json = reef::io::read_json(file);
   const reef::io::JsonSource source(file, "give a file that reef-plan plan has written.");
   const auto options = reef::io::require<reef::io::Json>(json, "options", source);
@@ -346,6 +356,11 @@ std::vector<std::string> options_of_plan(const std::string& file, TrainOptions& 
       throw reef::DecodeError(file, ": options has '", name, "', which is no option with a text, texts, true or false.\n"
                               "  fix: give a file that reef-plan plan has written.");
     }
+    if (name == "--plan") {
+      throw reef::DecodeError(file, ": options has '--plan', and a plan is of one file.\n"
+                              "  fix: give a file that reef-plan plan has written.");
+    }
+    if (given(name) && value.is_string()) otherwise.emplace_back(name, value.get<std::string>());
     if (given(name) || (value.is_boolean() && !value.get<bool>())) continue;
     planned.push_back(name);
     if (value.is_string()) planned.push_back(value.get<std::string>());
@@ -353,6 +368,31 @@ std::vector<std::string> options_of_plan(const std::string& file, TrainOptions& 
     for (const reef::io::Json& one : value) planned.push_back(one.get<std::string>());
   }
   return planned;
+}
+
+/// The groups of --help, with the recipes that their options are of. They come in the order of their first options.
+void set_groups(CLI::App& app) {
+  const std::vector<std::pair<const char*, std::vector<const char*>>> groups{
+      {"What is trained, by which recipe",
+       {"--recipe", "--plan", "--data", "--data-kind", "--document-end", "--tokenizer", "--model", "--graph", "--context", "--batch",
+        "--dropout", "--precision", "--init", "--seed"}},
+      {"Steps", {"--micro-batches", "--steps", "--lr", "--warmup", "--rule", "--group", "--weight-decay", "--clip", "--non-finite"}},
+      {"Accumulation that adapts (acco, acco-wp, dpu, reef)", {"--accumulate", "--sampler"}},
+      {"Steps of each rank's own (diloco, sparse)",
+       {"--sync-every", "--fragments", "--overlap", "--mix", "--outer-lr", "--outer-momentum", "--divisor", "--clip-median", "--decay"}},
+      {"Machines", {"--threads", "--network", "--device-memory", "--device-link", "--device-flops", "--slow", "--deadline"}},
+      {"What ranks send (all recipes but sparse, which has a codec of its own)",
+       {"--compress", "--ramp-ratios", "--measure-error", "--record-edges"}},
+      {"Stages (dtfm, fusion, reef)",
+       {"--stages", "--place", "--pipeline", "--micro-batches-per-update", "--layout", "--unit", "--order", "--adapt-ratios",
+        "--replan-ratios", "--replay-ratios", "--one-mask"}},
+      {"Memory and times to plan by (atom, reef; of dtfm and fusion --profile; all recompute)", {"--activations", "--profile"}},
+      {"Checkpoints", {"--checkpoint", "--checkpoint-every", "--checkpoint-keep", "--resume"}},
+      {"What is told and written",
+       {"--export", "--metrics", "--trace", "--report", "--eval-tokens", "--eval-every", "--prompt", "--prompt-tokens"}}};
+  for (const auto& [group, names] : groups) {
+    for (const char* const name : names) app.get_option(name)->group(group);
+  }
 }
 
 }  // namespace
@@ -374,7 +414,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
          "Reef's own sources. Held out: every tenth of many texts, else the last tenth; of "
          "tokens the files with val, valid or validation as a word of their name, else the "
          "last tenth")
-      ->check(CLI::ExistingFile)
+      ->check(readable_file())
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--data-kind", o.data_kind,
                  "of --data: auto, tokens where files are named .bin or .npy, else text; text; "
@@ -393,7 +433,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--graph", o.graph,
                  "a model's file instead of --model (docs/graph_files.md): its inputs are tokens and targets, (B, T) int32, which say "
                  "--batch and --context; it has a loss, and for the sample at the end a tensor logits (B, T, V)")
-      ->check(CLI::ExistingFile);
+      ->check(readable_file());
   const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
   const CLI::Validator count_or_none = number_from<std::int64_t>(0, 1'000'000'000);
   const CLI::Validator amount = number_from<double>(0, 1e18);
@@ -500,16 +540,21 @@ void add_options(CLI::App& app, TrainOptions& o) {
          "--init", o.init,
          "a GPT-2 of that --model to start from: .safetensors of Hugging Face or --export, an "
          "index of several (model.safetensors.index.json), or a folder with either")
-      ->check(CLI::ExistingPath);
+      ->check(readable_file_or_folder());
   app.add_option("--export", o.export_file,
                  "where to write the weights, .safetensors, and beside them config.json: as "
                  "DIR/model.safetensors, Hugging Face's GPT2LMHeadModel.from_pretrained reads DIR");
   app.add_option("--network", o.network, "case file of the network to emulate")
-      ->check(CLI::ExistingFile);
-  app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")
-      ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
-  app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
-      ->transform(amount);
+      ->check(readable_file());
+  app.add_option_function<std::string>(
+         "--device-memory", [&o](const std::string& text) { o.device_memories = numbers_of<std::uint64_t>(text); },
+         "bytes of the emulated device, as 8e9; of devices that differ N,N,... by rank. --layout op-fence gives each as much "
+         "as it has room for; a model that is swapped is planned for the least")
+      ->transform(numbers_from<std::uint64_t>(0, 1'000'000'000'000'000'000U, Spelling::amounts));
+  app.add_option_function<std::string>(
+         "--device-link", [&o](const std::string& text) { o.device_links = numbers_of<double>(text); },
+         "GB/s between the host and the emulated device; of devices that differ N,N,... by rank")
+      ->transform(numbers_from<double>(0, 1e18));
   app.add_option("--device-flops", o.device_flops,
                  "GFLOP/s of the emulated device: what is computed faster here waits for the rest of its time, so ranks may "
                  "be more than cores. Plans are made by the same figures")
@@ -532,7 +577,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->transform(number_from<std::int64_t>(0, 1'000'000'000));
   app.add_option("--replay-ratios", o.replay_ratios,
                  "--metrics of a run with --replan-ratios, whose ratios are taken: the bits of that run, on any network")
-      ->check(CLI::ExistingFile);
+      ->check(readable_file());
   app.add_flag("--one-mask", o.one_mask,
                "dtfm, fusion, reef: gradients of activations have the zeros of what --compress activations= left, and no indices; by "
                "masks of their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
@@ -549,14 +594,14 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--stages", o.stages,
                  "dtfm, fusion, reef: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));
-  app.add_option("--place", o.place,
-                 "dtfm, fusion, reef: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; "
-                 "default: by --network, or in turn")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+  app.add_option_function<std::string>(
+         "--place", [&o](const std::string& text) { o.place = numbers_of<int>(text); },
+         "dtfm, fusion, reef: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; "
+         "default: by --network, or in turn")
+      ->transform(numbers_from<int>(0, 999'999));
   app.add_option("--plan", o.plan,
                  "a file of reef-plan plan, whose options hold unless they are given here")
-      ->check(CLI::ExistingFile);
+      ->check(readable_file());
   app.add_option("--pipeline", o.pipeline,
                  "dtfm, fusion, reef: the order in which stages run micro-batches; searched: for --profile and --network, at "
                  "the memory of 1f1b; pipedream, 2bw: updates within a step, which drains them")
@@ -577,7 +622,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option("--order", o.order,
                  "dtfm, fusion, reef: a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
-      ->check(CLI::ExistingFile);
+      ->check(readable_file());
   app.add_option(
          "--activations", o.activations,
          "what there is of a segment between its forward and its backward; planned: all of it, "
@@ -586,7 +631,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option("--profile", o.profile,
                  "atom, dtfm, fusion, reef: times of the model's operators to plan by, .json; one rank alone measures "
-                 "them first if the file is not there. Without, they are estimated");
+                 "them first if the file is not there. Without, they are estimated")
+      ->check(readable_file_if_there());
   app.add_option_function<std::vector<std::string>>(
          "--slow",
          [&o](const std::vector<std::string>& texts) {
@@ -632,6 +678,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--prompt-tokens,--prompt-bytes", o.prompt_tokens, "length of the sample")
       ->transform(count_or_none)
       ->capture_default_str();
+  set_groups(app);
 }
 
 void require_sense(const CLI::App& app, TrainOptions& options) {
@@ -645,28 +692,39 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
 
 void parse(CLI::App& app, TrainOptions& options, int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto given = [&arguments](const std::string& name) {
-    return std::find_if(arguments.begin(), arguments.end(), [&](const std::string& argument) {
-      return argument == name || argument.starts_with(name + "=");
-    });
+  const auto is = [](const std::string& argument, const std::string& name) {
+    return argument == name || argument.starts_with(name + "=");
   };
-  std::string file;
-  if (const auto plan = given("--plan"); plan != arguments.end()) {
-    if (const std::size_t value = plan->find('='); value != std::string::npos) {
-      file = plan->substr(value + 1);
-    } else if (plan + 1 != arguments.end()) {
-      file = *(plan + 1);
+  const auto given = [&](const std::string& name) {
+    return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) { return is(argument, name); });
+  };
+  std::string file;  // the last, as of every other option
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!is(arguments[i], "--plan")) continue;
+    if (const std::size_t value = arguments[i].find('='); value != std::string::npos) {
+      file = arguments[i].substr(value + 1);
+    } else if (i + 1 < arguments.size()) {
+      file = arguments[i + 1];
     }
   }
-  if (std::error_code none; fs::is_regular_file(file, none)) {
-    const std::vector<std::string> planned = options_of_plan(file, options, [&given, &arguments](const std::string& name) {
-      const bool replays = name == "--replan-ratios" && given("--replay-ratios") != arguments.end();
-      return replays || given(name) != arguments.end();
-    });
+  std::vector<PlannedOption> otherwise;
+  // What is no file the option itself refuses.
+  if (not_readable(file, false, false).empty()) {
+    const std::vector<std::string> planned = options_of_plan(
+        file, options,
+        [&](const std::string& name) { return given(name) || (name == "--replan-ratios" && given("--replay-ratios")); },
+        otherwise);
     arguments.insert(arguments.begin(), planned.begin(), planned.end());
   }
   std::reverse(arguments.begin(), arguments.end());
   app.parse(std::move(arguments));
+  for (const auto& [name, planned] : otherwise) {
+    const CLI::Option* const option = app.get_option_no_throw(name);
+    const std::string here = option != nullptr && option->count() > 0 ? option->reduced_results().back() : planned;
+    if (here == planned) continue;
+    options.planned_otherwise +=
+        reef::concat(options.planned_otherwise.empty() ? "" : ", ", name, " ", planned, " (here ", here, ")");
+  }
 }
 
 }  // namespace reef_examples

@@ -61,7 +61,9 @@ int main(int argc, char** argv) {
     // Ranks read their data before they meet, and give no sign of life yet.
     const double start = options.deadline > 0 ? std::max(30.0, 20 * options.deadline) : 0;
     const reef::comm::Environment environment(argc, argv, start);
+    reef_examples::take_figures_of_rank(options);
     reef_examples::require_same_options(app, options);
+    reef_examples::require_outputs(options);
     options.of_the_run = reef_examples::options_of_the_run(app, options);
     return reef_examples::recipe_of(options.recipe)(options, stop);
   } catch (const std::exception& error) {

@@ -33,6 +33,7 @@
 #include <reef/trace/overlap.hpp>
 
 #include "../support/earlier_files.hpp"
+#include "../support/output_places.hpp"
 #include "ratio_log.hpp"
 
 namespace reef_examples {
@@ -104,40 +105,6 @@ std::vector<reef::trace::Recording> recordings_of_ranks(reef::comm::Progress& pr
   return recordings;
 }
 
-/// Where nothing can be written for a reason that a person would not look for in an error of the system.
-void require_place(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code none;
-  const auto refuse = [&](const std::string& why, const char* fix) {
-    throw reef::FileError("cannot write '", path, "': ", why, ".\n  fix: ", fix);
-  };
-  if (fs::is_directory(path, none)) refuse("it is a folder", "name a file in it.");
-  const fs::path folder = fs::path(path).parent_path();
-  if (folder.empty() || fs::is_directory(folder, none)) return;
-  if (fs::exists(folder, none))
-    refuse(reef::concat("'", folder.string(), "' is no folder"), "name a file in one.");
-  refuse(reef::concat("the folder '", folder.string(), "' does not exist"),
-         "create it, or name a file in another.");
-}
-
-/// A directory that may be there later: the nearest that is there now takes files.
-void require_writable(const std::string& directory) {
-  namespace fs = std::filesystem;
-  std::error_code none;
-  fs::path there = fs::absolute(directory);
-  while (!fs::exists(there, none) && there.has_relative_path()) there = there.parent_path();
-  const auto refuse = [&](const char* why) {
-    throw reef::FileError("cannot write to '", directory, "': ", there.string(), why,
-                          ".\n  fix: a directory that you may write to.");
-  };
-  if (!fs::is_directory(there, none)) refuse(" is a file");
-  try {
-    const reef::io::AtomicFile probe(there / "probe");
-  } catch (const reef::Error&) {
-    refuse(" takes no files of yours");
-  }
-}
-
 }  // namespace
 
 Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses,
@@ -147,17 +114,7 @@ Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks
       path_(options.metrics),
       ranks_(ranks),
       own_losses_(own_losses) {
-  if (sink.rank() != 0) return;
-  for (const auto& path : {options.trace, options.report, options.export_file}) {
-    if (path.empty()) continue;
-    require_place(path);
-    const auto found = std::filesystem::status(path);
-    // Who reads a pipe would see its end when the probe closes it.
-    if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found)) continue;
-    const reef::io::AtomicFile probe(path);  // leaves nothing: who looks finds no half of a file
-  }
-  if (!options.checkpoint.empty()) require_writable(options.checkpoint);
-  if (!options.metrics.empty()) open();
+  if (sink.rank() == 0 && !options.metrics.empty()) open();
 }
 
 /// To add lines, of this job alone. A job that was killed a moment ago is waited for, and so is who will read a pipe.

@@ -33,8 +33,7 @@ struct MetricsLine {
 /// the page at the end. Figures are means over ranks; files are written by rank 0.
 class Metrics {
 public:
-  /// Opens the metrics, and sees that the files of the end can be written, before the work that they are
-  /// about; what is in them stays. Rank 0 of `ranks` writes. `own_losses`: a step's loss is each rank's own,
+  /// Opens the metrics; what is in them stays. Rank 0 of `ranks` writes. `own_losses`: a step's loss is each rank's own,
   /// and the mean over ranks is told. What cannot be written once the run is on its way goes to `failures`.
   Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses,
           Failures& failures);

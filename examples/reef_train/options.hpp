@@ -56,7 +56,9 @@ struct TrainOptions {
   std::string init;
   std::string export_file;
   std::string network;
-  std::uint64_t device_memory = 0;
+  std::vector<std::uint64_t> device_memories;  // by rank, or one for all
+  std::vector<double> device_links;
+  std::uint64_t device_memory = 0;  // this rank's, as the next
   double device_link = 0;
   double device_flops = 0;  // 1e9 a second; 0: as fast as the cores are
   std::string activations = "planned";
@@ -77,6 +79,7 @@ struct TrainOptions {
   std::string plan;        // a file
   int planned_ranks = 0;   // of that; 0: it does not say
   std::int64_t planned_vocabulary = 0;
+  std::string planned_otherwise;  // "--model 2x2x32 (here 4x4x128), ...": what it is for, and is not here
   int unit = 1;       // 0: all micro-batches
   std::string layout = "balanced";
   std::string profile;

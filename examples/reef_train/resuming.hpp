@@ -70,7 +70,7 @@ void compare_with_checkpoint(TrainerType& trainer, const Setup& run, const Check
 template <class TrainerType>
 void resume(TrainerType& trainer, const Setup& run, const CheckpointFacts& now, Metrics& metrics) {
   compare_with_checkpoint(trainer, run, now);
-  const auto facts = reef::checkpoint::resume(trainer, run.options.checkpoint);
+  const auto facts = reef::checkpoint::resume(trainer, run.options.checkpoint, called_by(run.options.recipe));
   if (!facts) {
     run.say("resume: no complete checkpoint in " + run.options.checkpoint + ", starting at step 1");
     return;

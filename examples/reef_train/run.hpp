@@ -34,6 +34,7 @@
 
 #include "../support/progress.hpp"
 #include "../support/standard_output.hpp"
+#include "../support/terminal_text.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
 #include "checkpoint_facts.hpp"
@@ -88,6 +89,10 @@ public:
     if (options_.planned_vocabulary > 0 && options_.planned_vocabulary != config_.vocabulary) {
       say(reef::concat("plan: it is of a vocabulary of ", options_.planned_vocabulary, ", here it is ", config_.vocabulary,
                        ": a step takes another time than it says"));
+    }
+    if (!options_.planned_otherwise.empty()) {
+      say(reef::concat("plan: ", options_.plan, " is for ", options_.planned_otherwise,
+                       ": a step takes another time, and other memory, than it says"));
     }
     // Before a directory is made: weights that cannot be read end the run.
     if (!options_.init.empty() && !goes_on()) load_weights(trainer_, run);
@@ -350,7 +355,7 @@ private:
     failures_.attempt("the sample", [&] {
       try {
         sample = continued_prompt();
-        if (first()) print(reef::concat("---\n", sample, "\n---\n"), "the sample");
+        if (first()) print(reef::concat("---\n", shown_on_output(sample), "\n---\n"), "the sample");
       } catch (const reef::MemoryError& error) {
         say(std::string("no sample: ") + error.what());
       } catch (const reef::ShapeError& error) {  // of a graph that cannot be asked for text

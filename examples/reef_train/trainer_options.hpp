@@ -179,6 +179,9 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   if constexpr (requires { result.compress.watch; }) result.compress.watch = run.edges.watch(options.measure_error);
   if constexpr (requires { result.optim.every; }) set_outer_schedule(options, result.optim);
   if constexpr (requires { result.compress.pseudo_gradient.decay; }) set_differences<TrainerType>(options, result);
+  if constexpr (requires { result.pipeline.schedule; }) {
+    if (fences(run)) fence_stages<TrainerType>(run, result);
+  }
   return result;
 }
 

@@ -1,5 +1,7 @@
 // reef-measure as a user runs it, on links whose figures are known.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -137,6 +139,37 @@ TEST_F(ReefMeasure, writes_to_standard_output_and_has_little_to_say_of_one_rank)
   EXPECT_EQ(alone.status, 0) << alone;
   EXPECT_THAT(alone.errors, HasSubstr("none was measured: mpiexec -n P starts P of them"));
   EXPECT_THAT(alone.errors, HasSubstr("the network of 1 rank is in "));
+}
+
+TEST_F(ReefMeasure, finds_what_cannot_be_written_before_it_measures) {
+  // It would measure for an hour.
+  const std::string long_job = "--sizes 8 1048576 --repeats 1000000 --seconds 3600 --output ";
+  for (const auto& [file, why] : {std::pair{std::string("/dev/full"), "No space left on device"}, std::pair{path(""), "it is a folder"},
+                                  std::pair{path("none/x"), "does not exist"}}) {
+    const Ending ending = measure(2, long_job + file);
+    EXPECT_EQ(ending.status, 1) << ending;
+    EXPECT_EQ(ending.output, "");
+    EXPECT_THAT(ending.errors, testing::AllOf(HasSubstr("cannot write"), HasSubstr(why))) << file;
+  }
+}
+
+TEST_F(ReefMeasure, a_case_whose_file_cannot_be_written_at_the_end_is_on_standard_output) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const Ending ending = measure(1, "--links-only --output " + path("pipe"));
+  EXPECT_EQ(ending.status, 1) << ending;
+  EXPECT_THAT(ending.errors, HasSubstr("it is a pipe that nobody reads"));
+  EXPECT_EQ(io::parse_json(ending.output, "the case").at("devices").size(), 1U);
+}
+
+TEST_F(ReefMeasure, reads_a_list_of_sizes_as_other_numbers_are_read) {
+  for (const char* const sizes : {"0x8,16", "8,", "8,,16", "-8,16", "8,+16", "8,words", "16,8"}) {
+    const Ending ending = run_command(concat(REEF_MEASURE, " --sizes '", sizes, "'"));
+    EXPECT_EQ(ending.status, 2) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr("--sizes")) << sizes;
+  }
+  const Ending ending = measure(1, "--links-only --sizes 08,016");
+  EXPECT_EQ(ending.status, 0) << ending;
+  EXPECT_THAT(ending.output, HasSubstr("messages of 8 to 16 bytes"));
 }
 
 TEST_F(ReefMeasure, refuses_what_cannot_be_and_files_that_hold_something_else) {

@@ -99,6 +99,45 @@ TEST_F(ReefPlan, simulate_foresees_stages_of_which_one_is_zero1) {
 }
 
 /// Recipes that stand for several options: fusion is dtfm with them, reef swaps and reduces beside its micro-batches too.
+TEST_F(ReefPlan, integers_of_a_case_may_be_written_as_real_numbers) {
+  io::Json test = with(recipe_case("dtfm"), "/device/memory_bytes", 4'000'000'000);
+  const io::Json wanted = answer("simulate", test);
+  std::string text = test.dump();
+  text.replace(text.find("4000000000"), 10, "4e9");
+  const Ending real = plan("simulate", text);
+  EXPECT_EQ(real.status, 0) << real;
+  EXPECT_EQ(io::parse_json(real.output, "answer"), wanted);
+  refused("simulate", with(test, "/device/memory_bytes", 4e9 + 0.5), "'device.memory_bytes' must be an integer");
+  refused("simulate", with(test, "/micro_batches", 1.5), "'micro_batches' must be an integer");
+  refused("simulate", with(test, "/device/memory_bytes", {8e9, 4e9}),
+          "'device.memory_bytes' must be a number, not one for each device: here all devices are alike");
+  refused("simulate", with(test, "/device/memory_bytes", {8e9, 4e9}), "reef-plan op-fence takes (cap, speed)");
+}
+
+TEST_F(ReefPlan, a_model_that_is_a_text_may_have_its_context_batch_and_vocabulary_beside_it) {
+  const io::Json object = with(recipe_case("dtfm"), "/model", {{"shape", "2x4x64"}, {"context", 32}, {"batch", 2}, {"vocabulary", 100}});
+  io::Json beside = with(object, "/model", "2x4x64");
+  for (const auto& [key, value] : {std::pair{"context", 32}, std::pair{"batch", 2}, std::pair{"vocabulary", 100}}) beside[key] = value;
+  EXPECT_EQ(answer("simulate", beside), answer("simulate", object));
+  refused("simulate", with(beside, "/context", 0), "context is 0");
+  refused("simulate", with(object, "/context", 32), "'context' is of a model that is a text");
+  refused("simulate", with(with(object, "/batch", 4), "/model", {{"shape", "2x4x64"}}), "\"model\": {..., \"batch\": ...}");
+}
+
+TEST_F(ReefPlan, simulate_lays_stages_out_by_op_fence_where_they_fit_as_they_are_placed) {
+  io::Json test = with(recipe_case("dtfm"), "/layout", "op-fence");
+  const io::Json free = answer("simulate", test);
+  const auto peak = free.at("peak_device_bytes").get<std::uint64_t>();
+  const io::Json bounded = answer("simulate", with(test, "/device/memory_bytes", peak));
+  EXPECT_EQ(bounded.at("feasible"), true) << bounded;
+  EXPECT_EQ(bounded.at("step_s"), free.at("step_s"));
+  // With less than all would have as they are, others fit; what is planned is what is proved.
+  const io::Json less = answer("simulate", with(test, "/device/memory_bytes", peak - 64));
+  if (less.at("feasible").get<bool>()) {
+    EXPECT_LT(less.at("peak_device_bytes").get<std::uint64_t>(), peak);
+  }
+}
+
 TEST_F(ReefPlan, simulate_foresees_recipes_of_several_axes) {
   io::Json spelt = with(recipe_case("dtfm"), "/compress", {{"activations", "top-k:10"}});
   spelt.update({{"one_mask", true}, {"adapt_ratios", true}, {"layout", "op-fence"}});

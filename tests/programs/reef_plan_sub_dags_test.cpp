@@ -68,6 +68,13 @@ TEST_F(ReefPlan, sub_dags_of_a_case_of_messages_and_of_a_recipe_are_on_the_ranks
 
 TEST_F(ReefPlan, sub_dags_refuses_places_and_models_that_cannot_be) {
   refused("sub-dags", branches(), "--place has 2 ranks, and the model has 13 operators", "--place 0,1");
+  EXPECT_EQ(answer("sub-dags", branches(), "--place 00,00,0,0,0,01,1,1,02,2,2,2,2"),
+            answer("sub-dags", branches(), "--place 0,0,0,0,0,1,1,1,2,2,2,2,2"));
+  EXPECT_EQ(answer("sub-dags", branches(), "--place 010,8,8,8,8,8,8,8,8,8,8,8,8").at("ranks").at(1).at("rank"), 10);
+  for (const auto& [list, why] : {std::pair{"0x1,0", "'0x1' is not a whole number from 0 to 9999"}, std::pair{"0,-1", "number 2 of the list '0,-1'"},
+                                  std::pair{"", "'' is not a whole number"}, std::pair{"0,", "number 2 of the list '0,': '' is not"},
+                                  std::pair{"+1", "'+1' is not"}, std::pair{"one", "'one' is not"}, std::pair{"10000", "from 0 to 9999"}})
+    refused("sub-dags", branches(), why, std::string("--place '") + list + "'");
   refused("sub-dags", branches(), "'wideer' is no operator of the model", "--cut wideer");
   refused("sub-dags", branches(), "'qkv' does not come after the one before", "--cut wide,qkv");
   refused("sub-dags", branches(), "excludes", "--cut wide --stages 2");

@@ -1,5 +1,7 @@
 // reef-plan as a program: its commands, its options, what it needs, and what the README says of it.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <fstream>
@@ -91,6 +93,32 @@ TEST_F(ReefPlan, an_answer_that_cannot_be_written_is_an_error) {
     EXPECT_EQ(run_command("sh -c '" + std::string(REEF_PLAN) + " " + words + " >&-'").status, 1)
         << words;
   }
+}
+
+TEST_F(ReefPlan, what_cannot_be_written_is_found_before_the_case_is_read) {
+  const std::string folder = folder_.path().string();
+  for (const auto& [command, option] : {std::pair{"simulate", "--trace"}, std::pair{"schedule", "--write-order"},
+                                        std::pair{"schedule", "--plot"}, std::pair{"allocate", "--plot"},
+                                        std::pair{"op-fence", "--plot"}, std::pair{"plan", "--plan"}}) {
+    // No case, which only who reads it would say.
+    for (const auto& [file, why] : {std::pair{std::string("/dev/full"), "No space left on device"}, std::pair{folder, "it is a folder"},
+                                    std::pair{folder + "/none/x", "does not exist"}, std::pair{folder + "/.", "it is a folder"},
+                                    std::pair{folder + "/case.json/x", "is no folder"}}) {
+      const Ending ending = plan(command, "no case", concat(option, " ", file));
+      expect_refusal(ending, why);
+      EXPECT_THAT(ending.errors, HasSubstr("cannot write")) << command << " " << option << " " << file;
+    }
+  }
+}
+
+TEST_F(ReefPlan, an_answer_whose_file_cannot_be_written_at_the_end_is_on_standard_output) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string test = case_of("swap_schedule.json", 1).dump();
+  const Ending ending = plan("simulate", test, "--trace " + pipe);
+  EXPECT_EQ(ending.status, 1) << ending;
+  EXPECT_THAT(ending.errors, testing::StartsWith("reef-plan: reef::io: cannot write to '" + pipe + "': it is a pipe that nobody reads"));
+  EXPECT_EQ(ending.output, plan("simulate", test).output);
 }
 
 TEST_F(ReefPlan, needs_no_mpi_and_no_cuda_to_run) {

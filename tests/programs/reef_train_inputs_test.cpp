@@ -116,6 +116,14 @@ TEST_F(ReefTrainInputs, numbers_are_what_a_person_reads) {
   }
   for (const char* shape : {"0x10x4x8", "4x4x1e2", "4x-4x8", "4x4x8 ", "4x4x99999999999999999999"})
     refuses("--model", shape);
+  for (const char* list : {"0x1,0", "0,-1", "-1,0", "", "0,", ",0", "0,,1", "+1,0", "zero,one", "0;1", "0 1", "99999999999999999999"})
+    refuses("--place", list);
+  for (const char* list : {"8e6,", "8e6,0x10", "-1,8e6", "8e-1,1", "1.5,2", "8e6;4e6", "1e30,1", ""}) refuses("--device-memory", list);
+  for (const char* list : {"1,0x10", "1,", "nan,1", "-1,1"}) refuses("--device-link", list);
+  for (const char* option : {"--place '0,-1'", "--place ''", "--device-memory '1,-1'"}) {
+    const std::string said = run_command(std::string(REEF_TRAIN) + " " + option).errors;
+    EXPECT_LT(said.size(), 300U) << said;
+  }
   for (const char* slow : {"0x1:2", "0:0x2", "0:inf", "1:2s", "-1:2", ":2", "0:"})
     refuses("--slow", slow);
   for (const char* accumulate : {"cap:0x8", "cap:-1", "fixed:4.0", "cap:+3", "cap:99999999999"})

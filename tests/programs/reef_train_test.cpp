@@ -226,6 +226,8 @@ TEST_F(ReefTrain, takes_the_options_of_a_plan_unless_they_are_given) {
   write("empty.json", "{}");
   refused(2, "--plan " + path("empty.json"), "options");
   refused(2, "--recipe dtfm --place 0,0", "permutation");
+  EXPECT_EQ(train(2, "--recipe dtfm --steps 1 --place 01,00").status, 0) << "as `seq -w` writes them";
+  refused(2, "--recipe dtfm --place 010,0", "ranks");
 }
 
 TEST_F(ReefTrain, ddp_zero1_and_atom_print_the_same_losses) {

@@ -30,24 +30,27 @@ public:
   using Part = std::pair<int, int>;
 
   /// `positions` ascend from 0 to the number of nodes.
-  StageMemory(const graph::Dag& dag, const std::vector<int>& positions, int stages, int micro_batches);
+  StageMemory(const graph::Dag& dag, const std::vector<int>& positions, int stages,
+              int micro_batches);
 
   [[nodiscard]] int stages() const { return static_cast<int>(known_.size()); }
   /// The number of parts between two neighbouring positions.
   [[nodiscard]] int parts() const { return static_cast<int>(fixed_.size()) - 1; }
 
   /// Notes what a stage takes that has that part.
-  void learn(int stage, Part part, Bytes bytes) { known_[static_cast<std::size_t>(stage)][part] = bytes; }
+  void learn(int stage, Part part, Bytes bytes) {
+    known_[static_cast<std::size_t>(stage)][part] = bytes;
+  }
 
   [[nodiscard]] Bytes foreseen(int stage, Part part) const;
 
 private:
   [[nodiscard]] Bytes estimate(int stage, Part part) const;
 
-  std::vector<Bytes> fixed_{0};  // up to a position: of weights
-  std::vector<Bytes> saved_{0};  // of one micro-batch
+  std::vector<Bytes> fixed_{0};                 // up to a position: of weights
+  std::vector<Bytes> saved_{0};                 // of one micro-batch
   std::vector<std::vector<Bytes>> workspaces_;  // the largest, by first position and end
-  std::vector<Bytes> held_;        // micro-batches, by stage
+  std::vector<Bytes> held_;                     // micro-batches, by stage
   std::vector<std::map<Part, Bytes>> known_;
 };
 

@@ -13,8 +13,8 @@
 
 namespace reef::inline v0::run {
 
-REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<int>& positions, int stages,
-                                     int micro_batches)
+REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<int>& positions,
+                                     int stages, int micro_batches)
     : known_(static_cast<std::size_t>(stages)) {
   const profile::Profile workload = graph::workload(dag);
   std::vector<Bytes> workspaces;  // between neighbours
@@ -26,7 +26,8 @@ REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<in
       const auto& entry = workload.operators[static_cast<std::size_t>(node)];
       fixed += entry.parameter_bytes + 3 * entry.gradient_bytes;
       saved += entry.saved_bytes;
-      workspace = std::max({workspace, entry.forward_workspace_bytes, entry.backward_workspace_bytes});
+      workspace =
+          std::max({workspace, entry.forward_workspace_bytes, entry.backward_workspace_bytes});
     }
     fixed_.push_back(fixed_.back() + fixed);
     saved_.push_back(saved_.back() + saved);
@@ -34,7 +35,8 @@ REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<in
   }
   for (std::size_t first = 0; first < workspaces.size(); ++first) {
     std::vector<Bytes>& most = workspaces_.emplace_back(workspaces.size() + 1);
-    for (std::size_t end = first + 1; end < most.size(); ++end) most[end] = std::max(most[end - 1], workspaces[end - 1]);
+    for (std::size_t end = first + 1; end < most.size(); ++end)
+      most[end] = std::max(most[end - 1], workspaces[end - 1]);
   }
   for (int stage = 0; stage < stages; ++stage) {
     held_.push_back(static_cast<Bytes>(std::clamp(micro_batches, 1, stages - stage)));
@@ -44,7 +46,8 @@ REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<in
 REEF_INLINE Bytes StageMemory::estimate(int stage, Part part) const {
   const auto first = static_cast<std::size_t>(part.first);
   const auto end = static_cast<std::size_t>(part.second);
-  return fixed_[end] - fixed_[first] + held_[static_cast<std::size_t>(stage)] * (saved_[end] - saved_[first]) +
+  return fixed_[end] - fixed_[first] +
+         held_[static_cast<std::size_t>(stage)] * (saved_[end] - saved_[first]) +
          workspaces_[first][end];
 }
 
@@ -56,7 +59,8 @@ REEF_INLINE Bytes StageMemory::foreseen(int stage, Part part) const {
   Bytes most = std::numeric_limits<Bytes>::max();
   for (const auto& [other, bytes] : known_[static_cast<std::size_t>(stage)]) {
     if (other == part) return bytes;
-    const std::int64_t apart = std::abs(part.first - other.first) + std::abs(part.second - other.second);
+    const std::int64_t apart =
+        std::abs(part.first - other.first) + std::abs(part.second - other.second);
     if (apart < nearest) {
       nearest = apart;
       error = static_cast<std::int64_t>(bytes) - static_cast<std::int64_t>(estimate(stage, other));

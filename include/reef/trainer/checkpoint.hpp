@@ -317,9 +317,11 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
 /// |        | seed or element: the trainer is unchanged. Only if the second reading fails, its     |
 /// |        | weights and state are unspecified                                                    |
+/// `called` is what errors call a run of this kind, as the name of its recipe, in place of its optimizer; so is the text
+/// "called" of a checkpoint's facts for the run that wrote it.
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
-                               const std::filesystem::path& directory) {
+                               const std::filesystem::path& directory, std::string_view called = {}) {
   const comm::AtWork at_work(trainer.progress(), "a resume");
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
   const std::string latest =
@@ -368,7 +370,11 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
       }
     }
     loader.emplace(trainer, std::move(ranges));
-    loader->check_shards(folder, manifest.shards, source, was("optimizer", optimizer), optimizer);
+    const bool has_name = manifest.facts.contains("user") && manifest.facts["user"].is_object();
+    loader->check_shards(folder, manifest.shards, source,
+                  io::value_or<std::string>(has_name ? manifest.facts["user"] : io::Json::object(), "called",
+                                            was("optimizer", optimizer), written),
+                  called.empty() ? optimizer : called);
     committed = io::require<std::int64_t>(manifest.facts, "committed", written);
     micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", written);
     micro_batches.unused =

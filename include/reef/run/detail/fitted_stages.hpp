@@ -24,14 +24,17 @@
 namespace reef::inline v0::run::detail {
 
 /// The topology that these stages are.
-inline Topology topology_of(const Topology& given, const std::vector<plan::Stage>& stages, const std::vector<int>& positions) {
+inline Topology topology_of(const Topology& given, const std::vector<plan::Stage>& stages,
+                            const std::vector<int>& positions) {
   Topology result = given;
   result.rank_at.clear();
   for (int replica = 0; replica < given.replicas; ++replica) {
-    for (const plan::Stage& stage : stages) result.rank_at.push_back(given.rank(replica, stage.device));
+    for (const plan::Stage& stage : stages)
+      result.rank_at.push_back(given.rank(replica, stage.device));
   }
   result.bounds = {0};
-  for (const plan::Stage& stage : stages) result.bounds.push_back(positions[static_cast<std::size_t>(stage.end)]);
+  for (const plan::Stage& stage : stages)
+    result.bounds.push_back(positions[static_cast<std::size_t>(stage.end)]);
   return result;
 }
 
@@ -50,7 +53,8 @@ public:
         problem_(std::move(problem)),
         needs_(needs),
         memory_(dag, positions, topology.stages, static_cast<int>(problem_.micro_batches)) {
-    const plan::PipelinePlan estimated = plan::op_fence(problem_, {.effort = 1, .every_device = true});
+    const plan::PipelinePlan estimated =
+        plan::op_fence(problem_, {.effort = 1, .every_device = true});
     problem_.memory.assign(problem_.memory.size(), 0);
     first_ = plan::op_fence(problem_, {.effort = 1, .every_device = true});
     add_orders(estimated);
@@ -94,16 +98,20 @@ private:
       std::reverse(one.begin(), one.end());
       orders_.push_back(std::move(one));
     };
-    for (const std::vector<plan::Stage>* const planned : {&std::as_const(first_.stages), &estimated.stages}) {
+    for (const std::vector<plan::Stage>* const planned :
+         {&std::as_const(first_.stages), &estimated.stages}) {
       std::vector<int> of_plan;
       for (const plan::Stage& stage : *planned) of_plan.push_back(stage.device);
       if (!of_plan.empty()) add(of_plan);
     }
-    std::stable_sort(order.begin(), order.end(), [this](int a, int b) { return capacity(a) > capacity(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [this](int a, int b) { return capacity(a) > capacity(b); });
     add(order);
   }
 
-  [[nodiscard]] Bytes capacity(int device) const { return problem_.capacity[static_cast<std::size_t>(device)]; }
+  [[nodiscard]] Bytes capacity(int device) const {
+    return problem_.capacity[static_cast<std::size_t>(device)];
+  }
 
   /// Asks what a layout takes, and learns it.
   bool fits(const std::vector<plan::Stage>& stages) {
@@ -118,7 +126,8 @@ private:
       int heaviest = topology.rank(0, p);
       for (int replica = 1; replica < topology.replicas; ++replica) {
         const int rank = topology.rank(replica, p);
-        if (bytes[static_cast<std::size_t>(rank)] > bytes[static_cast<std::size_t>(heaviest)]) heaviest = rank;
+        if (bytes[static_cast<std::size_t>(rank)] > bytes[static_cast<std::size_t>(heaviest)])
+          heaviest = rank;
       }
       const Bytes taken = bytes[static_cast<std::size_t>(heaviest)];
       memory_.learn(p, {stage.first, stage.end}, taken);
@@ -128,8 +137,8 @@ private:
       const auto name = [this](int node) { return in_quotes(dag_.node_at(node).name); };
       text = concat("rank ", heaviest, ", stage ", p, " of ", topology.stages, " with operators ",
                     name(topology.bounds[static_cast<std::size_t>(p)]), " to ",
-                    name(topology.bounds[static_cast<std::size_t>(p) + 1] - 1), ", needs ", format_bytes(taken), " of ",
-                    format_bytes(capacity(stage.device)));
+                    name(topology.bounds[static_cast<std::size_t>(p) + 1] - 1), ", needs ",
+                    format_bytes(taken), " of ", format_bytes(capacity(stage.device)));
     }
     if (worst <= 1) return true;
     if (worst < lack_) {
@@ -141,8 +150,10 @@ private:
 
   /// How much of its memory a device would have to give; above 1 exactly where it does not fit.
   [[nodiscard]] double share(Bytes bytes, int device) const {
-    if (bytes <= capacity(device)) return std::min(1.0, static_cast<double>(bytes) / static_cast<double>(capacity(device)));
-    return std::max(1 + 1e-12, static_cast<double>(bytes) / static_cast<double>(std::max<Bytes>(capacity(device), 1)));
+    if (bytes <= capacity(device))
+      return std::min(1.0, static_cast<double>(bytes) / static_cast<double>(capacity(device)));
+    return std::max(1 + 1e-12, static_cast<double>(bytes) /
+                                   static_cast<double>(std::max<Bytes>(capacity(device), 1)));
   }
 
   /// plan::StageBegins of a stage on a device with so much memory.
@@ -162,9 +173,11 @@ private:
     plan::PipelinePlan best;
     for (const std::vector<int>& order : orders_) {
       plan::StageBegins earliest;
-      for (std::size_t p = 0; p < order.size(); ++p) earliest.push_back(begins(static_cast<int>(p), capacity(order[p])));
+      for (std::size_t p = 0; p < order.size(); ++p)
+        earliest.push_back(begins(static_cast<int>(p), capacity(order[p])));
       plan::PipelinePlan found = plan::split_in_order(problem_, order, earliest);
-      if (found.feasible && (!best.feasible || found.time.pipelined < best.time.pipelined)) best = std::move(found);
+      if (found.feasible && (!best.feasible || found.time.pipelined < best.time.pipelined))
+        best = std::move(found);
     }
     return best;
   }
@@ -222,10 +235,14 @@ private:
           std::vector<plan::Stage> other = one;
           other[p].end += step;
           other[p + 1].first += step;
-          if (other[p].end == other[p].first || other[p + 1].end == other[p + 1].first || was_asked(other)) continue;
+          if (other[p].end == other[p].first || other[p + 1].end == other[p + 1].first ||
+              was_asked(other))
+            continue;
           double lack = 0;
           for (std::size_t s = 0; s < other.size(); ++s)
-            lack = std::max(lack, share(memory_.foreseen(static_cast<int>(s), {other[s].first, other[s].end}), other[s].device));
+            lack = std::max(
+                lack, share(memory_.foreseen(static_cast<int>(s), {other[s].first, other[s].end}),
+                            other[s].device));
           if (lack >= least) continue;
           least = lack;
           best = std::move(other);
