@@ -36,8 +36,8 @@ TEST(Standing, comes_back_from_its_bytes) {
 TEST(Standing, is_empty_where_bytes_are_none_of_one) {
   const std::string bytes = encode(waits_for({{x, 1}, {y, 2}}));
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    if (size % 12 != 1)
-      EXPECT_EQ(decode_standing(bytes.substr(0, size)), Standing{}) << size << " bytes";
+    if (size % 12 == 1) continue;
+    EXPECT_EQ(decode_standing(bytes.substr(0, size)), Standing{}) << size << " bytes";
   }
 }
 

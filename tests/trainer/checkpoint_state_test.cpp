@@ -1,5 +1,6 @@
 // An optimizer's state, of which a checkpoint's files have parts: any parts that make a whole, and no others.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <mpi.h>
@@ -102,8 +103,7 @@ TEST(CheckpointState, is_taken_in_any_parts_and_refused_where_an_element_is_miss
         EXPECT_EQ(outcome_of(resumed, 1), undisturbed);
       } else {
         const std::string stem = tensors[number].name.substr(0, tensors[number].name.find(".from."));
-        EXPECT_NE(refusal.find("there is no whole '" + stem + "'"), std::string::npos)
-            << "it is refused with: " << (refusal.empty() ? "nothing" : refusal);
+        EXPECT_THAT(refusal, testing::HasSubstr("there is no whole '" + stem + "'"));
       }
     }
   }

@@ -245,8 +245,8 @@ TEST(Checkpoint, what_cannot_be_is_refused_though_all_checksums_are_right) {
     manifest.facts[fact] = value;
     return manifest;
   };
-  refused(with("committed", -2), "is of step -2");
-  refused(with("committed", 34), "is of step 34");
+  refused(with("committed", -2), "is of step -2, its folder of step 2");
+  refused(with("committed", 34), "is of step 34, its folder of step 2");
   refused(with("began", 3), "its ranks began together after step 3");
   refused(with("updates", 1), "is of step 2, but of 1 updates");
   refused(with("updates", -1), "is of step 2, but of -1 updates");
