@@ -186,7 +186,7 @@ TEST_F(LateRank, is_lost_where_its_program_does_nothing_that_is_known_and_it_is_
       const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
       while (std::chrono::steady_clock::now() < end) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        progress.check();
+        progress.throw_failure();
       }
     }
   });
