@@ -175,6 +175,24 @@ TEST_F(LateRank, is_lost_where_ranks_wait_for_each_other_and_both_are_named) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_F(LateRank, is_lost_where_all_receive_under_one_name_before_they_send) {
+  ProgressOptions short_silence = options(3600);
+  short_silence.deadline = 5;
+  std::string text;
+  {
+    Progress progress(world, short_silence);
+    const int ranks = world.size();
+    std::vector<float> in(3);
+    std::vector<float> out(3);
+    text = failure_of([&] {
+      receive(progress, "ring", (world.rank() + 1) % ranks, std::span(in));
+      send(progress, "ring", (world.rank() + ranks - 1) % ranks, std::span(out));
+    });
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  EXPECT_THAT(text, HasSubstr("these ranks wait for each other"));
+}
+
 TEST_F(LateRank, is_lost_where_its_program_does_nothing_that_is_known_and_it_is_named) {
   if (world.size() < 3) GTEST_SKIP() << "nobody waits in between";
   Progress progress(world, options(of_operation));

@@ -243,7 +243,7 @@ private:
   /// What this rank is at, and does last.
   [[nodiscard]] std::string dump();
   /// That use of its operation, alike on all ranks that take part.
-  [[nodiscard]] static std::uint64_t meeting_of(const Task& task);
+  [[nodiscard]] std::uint64_t meeting_of(const Task& task) const;
   /// What it does counts as a sign that this rank gets on.
   [[nodiscard]] static bool counts(const Task& task) { return !task.fills_ || !task.fills_(); }
   void forgive();

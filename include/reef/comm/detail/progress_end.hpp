@@ -43,9 +43,13 @@ REEF_INLINE void Progress::for_each_running(const Visit& visit) {
   }
 }
 
-REEF_INLINE std::uint64_t Progress::meeting_of(const Task& task) {
+REEF_INLINE std::uint64_t Progress::meeting_of(const Task& task) const {
   const std::uint64_t use = detail::mix(task.operation_ + task.sequence_);
-  return is_collective(task) ? detail::mix(use ^ task.circle_->channel) : use;
+  if (is_collective(task)) return detail::mix(use ^ task.circle_->channel);
+  const bool sends = task.kind() == Kind::send;  // what comes back under its name is another one
+  const auto from = static_cast<std::uint64_t>(sends ? rank() : task.peer());
+  const auto to = static_cast<std::uint64_t>(sends ? task.peer() : rank());
+  return detail::mix(use ^ (from << 32 | to));
 }
 
 REEF_INLINE std::vector<detail::Work> Progress::work() {
