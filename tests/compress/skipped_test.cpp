@@ -4,9 +4,16 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include <reef/codec/dense.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>
@@ -75,6 +82,43 @@ TEST(SkippedStep, leaves_nothing_in_what_stages_send_each_other) {
     options.compress.activation = options.compress.activation_gradient = codec;
     expect_no_trace<Staged>(options, codec.text(), draws(codec));
   }
+}
+
+/// As codec::Dense, and counts in its memory the messages that counted.
+struct Counted {
+  static constexpr std::string_view name = "counted";
+  static constexpr bool exact = true, lossless = true, linear = false;
+
+  static inline std::atomic<int> most{0};  ///< that were ever found there
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return codec::Dense{}.encoded_bytes(n); }
+  [[nodiscard]] std::int64_t state(std::int64_t n) const { return n + 1; }
+  [[nodiscard]] std::int64_t received_state(std::int64_t /*n*/) const { return 0; }
+  Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
+               std::span<std::byte> message) const {
+    const float count = state.back();
+    EXPECT_EQ(count, std::floor(count)) << "somebody else has written that";
+    for (const float one : state.first(values.size())) EXPECT_EQ(one, std::floor(one)) << "and that";
+    most = std::max(most.load(), static_cast<int>(count));
+    std::fill(next.begin(), next.end(), count + 1);
+    return codec::Dense{}.encode(values, message);
+  }
+  void decode(std::span<const std::byte> message, std::span<float> values) const { codec::Dense{}.decode(message, values); }
+  void decode(std::span<const std::byte> message, std::span<const float> /*state*/, std::span<float> /*next*/,
+              std::span<float> values) const {
+    decode(message, values);
+  }
+};
+
+TEST(SkippedStep, is_not_counted_by_a_codec_whose_memory_nobody_else_changes) {
+  auto options = options_with<Reduced>(run::Topology(world_size()));
+  options.compress.gradient = Chosen(Counted{});
+  const comm::Communicator world;
+  const auto each = static_cast<std::uint64_t>(world_size()) * of_replica;
+  Counted::most = 0;
+  Reduced trainer(model(), source(Spoils::spoilt, {.each = each, .spoilt = 0}), options, {}, world);
+  left_by(trainer, 5, 6);
+  EXPECT_EQ(Counted::most, world_size() == 1 ? 1 : 4) << "before the fifth step that counts";
 }
 
 }  // namespace

@@ -357,7 +357,7 @@ private:
     std::vector<double> ratios;
     if constexpr (codec::has_ratio<Own>) {
       const bool adapts = options.network && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
-      if (adapts && !is_replanned(options, traffic, own)) {
+      if (adapts && !is_replanned(options, traffic, own) && !is_chosen_by_step(options, own)) {
         ratios = detail::adapted_ratios(plan, *options.network, traffic, codec::ratio_of(own), options.stage_compute);
       }
     }

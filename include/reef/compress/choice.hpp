@@ -22,7 +22,7 @@ inline constexpr double most_ratio = 1e12;  // of a codec
 /// one: of both, or of what is carried alone, which is then for good.
 ///
 ///     (carried, step) -> a ratio from `least` on: in that step; at 1 all numbers are sent, still by the codec
-///                        nothing: what it has else, of `replan`, `network` or the codec, under `ramp`
+///                        nothing: what it has else, of `replan` or the codec, under `ramp`. `network` alone says nothing then
 ///     (carried)       -> 1: it is not encoded at all; more: the ratio, under `ramp`; nothing: what it has else
 ///
 /// Another function that is assigned has another `least`, 1.
