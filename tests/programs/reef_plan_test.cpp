@@ -96,14 +96,16 @@ TEST_F(ReefPlan, an_answer_that_cannot_be_written_is_an_error) {
 }
 
 TEST_F(ReefPlan, what_cannot_be_written_is_found_before_the_case_is_read) {
-  const std::string folder = folder_.path().string();
+  const std::string folder = (folder_ / "sub").string();
+  std::filesystem::create_directory(folder);
+  write_file(folder_ / "sub" / "file", "text");
   for (const auto& [command, option] : {std::pair{"simulate", "--trace"}, std::pair{"schedule", "--write-order"},
                                         std::pair{"schedule", "--plot"}, std::pair{"allocate", "--plot"},
                                         std::pair{"op-fence", "--plot"}, std::pair{"plan", "--plan"}}) {
     // No case, which only who reads it would say.
     for (const auto& [file, why] : {std::pair{std::string("/dev/full"), "No space left on device"}, std::pair{folder, "it is a folder"},
                                     std::pair{folder + "/none/x", "does not exist"}, std::pair{folder + "/.", "it is a folder"},
-                                    std::pair{folder + "/case.json/x", "is no folder"}}) {
+                                    std::pair{folder + "/file/x", "is no folder"}}) {
       const Ending ending = plan(command, "no case", concat(option, " ", file));
       expect_refusal(ending, why);
       EXPECT_THAT(ending.errors, HasSubstr("cannot write")) << command << " " << option << " " << file;

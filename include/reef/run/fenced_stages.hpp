@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -27,10 +26,6 @@ struct RankFigures {
   std::vector<Bytes> memories{};  ///< by rank; empty: enough of it
   profile::Network links{};       ///< between ranks
 };
-
-/// What the device of each rank needs of a topology whose order and bounds are known, in bytes: of its programs as they
-/// are placed (Trainer::estimate), which is what a Trainer proves.
-using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 
 /// Stages by plan::op_fence.
 struct FencedStages {

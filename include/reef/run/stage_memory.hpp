@@ -1,13 +1,19 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include <reef/core/units.hpp>
 #include <reef/graph/dag.hpp>
+#include <reef/run/topology.hpp>
 
 namespace reef::inline v0::run {
+
+/// What the device of each rank needs of a topology whose order and bounds are known, in bytes: of its programs as they
+/// are placed (Trainer::estimate), which is what a Trainer proves.
+using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 
 /// What the stages of a pipeline take of their devices' memory, where a model may be cut at some positions: known of the
 /// parts that were asked for, and foreseen of all others.

@@ -17,7 +17,6 @@
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 #include <reef/plan/split_in_order.hpp>
-#include <reef/run/fenced_stages.hpp>
 #include <reef/run/stage_memory.hpp>
 #include <reef/run/topology.hpp>
 
