@@ -141,3 +141,15 @@
 #define Copy(from, to, count, type) memcpy(to, from, (count) * sizeof(type))
 #define Move(from, to, count, type) memmove(to, from, (count) * sizeof(type))
 #define Zero(to, count, type) memset(to, 0, (count) * sizeof(type))
+
+// <windows.h>, <X11/Xos.h>, f2c.h
+#undef min
+#undef max
+#undef abs
+#undef index
+#undef rindex
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define abs(x) ((x) >= 0 ? (x) : -(x))
+#define index(s, c) (strchr((s), (c)))
+#define rindex(s, c) (strrchr((s), (c)))

@@ -34,8 +34,8 @@ REEF_INLINE void Blockwise8::dequantize(std::span<const float> largest, std::spa
   const std::array<float, 256>& code = detail::dynamic_code().values();
   detail::each_part(threads, static_cast<std::int64_t>(values.size()), block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; at += block) {
-      detail::look_up_times(code, largest[static_cast<std::size_t>(at / block)], indices.data() + at,
-                            values.data() + at, std::min(block, end - at));
+      detail::look_up_times(code, largest[static_cast<std::size_t>(at / block)],
+                            indices.data() + at, values.data() + at, (std::min)(block, end - at));
     }
   });
 }

@@ -34,9 +34,9 @@ struct CodecText {
 inline std::vector<CodecText> codec_texts(std::string_view text) {
   std::vector<CodecText> parts;
   while (true) {
-    const std::size_t plus = std::min(text.find('+'), text.size());
+    const std::size_t plus = (std::min)(text.find('+'), text.size());
     const std::string_view part = text.substr(0, plus);
-    const std::size_t colon = std::min(part.find(':'), part.size());
+    const std::size_t colon = (std::min)(part.find(':'), part.size());
     CodecText own{part, part.substr(0, colon), {}};
     if (colon < part.size()) own.numbers = part.substr(colon + 1);
     parts.push_back(own);

@@ -100,7 +100,7 @@ REEF_INLINE std::vector<std::uint32_t> ChunkTopK::select(std::span<const float> 
   const auto n = static_cast<std::int64_t>(values.size());
   std::vector<std::uint32_t> indices;
   indices.reserve(static_cast<std::size_t>(kept(n)));
-  detail::LargestOfChunks largest(std::min(static_cast<std::size_t>(chunk), values.size()));
+  detail::LargestOfChunks largest((std::min)(static_cast<std::size_t>(chunk), values.size()));
   detail::each_chunk(*this, n, [&](std::size_t begin, std::size_t end, std::size_t /*first*/, std::size_t of_chunk) {
     largest.append(values.subspan(begin, end - begin), of_chunk, begin, indices);
   });
@@ -108,7 +108,8 @@ REEF_INLINE std::vector<std::uint32_t> ChunkTopK::select(std::span<const float> 
 }
 
 REEF_INLINE Bytes ChunkTopK::selection_bytes(std::int64_t n) const {
-  return 2 + std::min(coding_in({}, n, IndexForm::bitmap).bytes, detail::bytes_in_chunks(*this, kept(n)));
+  return 2 + (std::min)(coding_in({}, n, IndexForm::bitmap).bytes,
+                        detail::bytes_in_chunks(*this, kept(n)));
 }
 
 /// Gaps begin anew with each chunk: what is behind its last index is left out, as if chunks ended there.

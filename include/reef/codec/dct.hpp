@@ -114,11 +114,12 @@ private:
   };
 
   void transform(std::span<float> values, bool back) const {
-    const auto whole = std::min(static_cast<std::size_t>(block), values.size());
+    const auto whole = (std::min)(static_cast<std::size_t>(block), values.size());
     std::vector<float> row(whole);
     Factors own(whole, back);
     for (std::size_t begin = 0; begin < values.size(); begin += whole) {
-      const std::span<float> numbers = values.subspan(begin, std::min(whole, values.size() - begin));
+      const std::span<float> numbers =
+          values.subspan(begin, (std::min)(whole, values.size() - begin));
       const std::size_t size = numbers.size();
       if (own.size() != size) own = Factors(size, back);
       const std::span<float> to = std::span(row).first(size);

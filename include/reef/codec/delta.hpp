@@ -61,7 +61,7 @@ struct Delta {
       throw OptionError("reef::codec::Delta: the source is to repeat itself every ", period,
                         " steps.\n  fix: the steps of an epoch, at least 1.");
     }
-    return std::max(Dense{}.encoded_bytes(n), inner.encoded_bytes(n));
+    return (std::max)(Dense{}.encoded_bytes(n), inner.encoded_bytes(n));
   }
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return n + 1; }
   [[nodiscard]] std::int64_t received_state(std::int64_t n) const { return n + 1; }

@@ -46,7 +46,7 @@ inline std::vector<std::int64_t> outlier_columns(std::span<const float> matrix, 
   for (std::int64_t column = 0; column < columns; ++column) {
     bool is_outlier = false;
     for (std::size_t i = static_cast<std::size_t>(column); i < matrix.size(); i += static_cast<std::size_t>(columns)) {
-      is_outlier = is_outlier || std::abs(matrix[i]) >= outlier;
+      is_outlier = is_outlier || (std::abs)(matrix[i]) >= outlier;
     }
     if (is_outlier) found.push_back(column);
   }

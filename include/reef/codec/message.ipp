@@ -31,7 +31,9 @@ inline std::uint32_t checksum_of(std::span<const std::byte> message, const Threa
   const auto payload = message.subspan(message_head_bytes);
   std::uint32_t checksum = io::crc32c(message.first(offsetof(RawHead, checksum)));
   if (payload.size() <= part) return io::crc32c(payload, checksum);
-  const auto bytes_of = [&](std::size_t i) { return payload.subspan(i * part, std::min(part, payload.size() - i * part)); };
+  const auto bytes_of = [&](std::size_t i) {
+    return payload.subspan(i * part, (std::min)(part, payload.size() - i * part));
+  };
   std::vector<std::uint32_t> parts((payload.size() + part - 1) / part);
   threads(std::ssize(parts), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);

@@ -29,13 +29,13 @@ struct QuantizeHalves {
     const std::int64_t group = std::max<std::int64_t>(1, together / block) * block;
     const V none(std::numeric_limits<float>::quiet_NaN());  // behind the last number: code 0
     for (std::int64_t first = 0; first < n; first += group) {
-      const std::int64_t last = std::min(n, first + group);
+      const std::int64_t last = (std::min)(n, first + group);
       float* of_block = largest;
       for (std::int64_t begin = first; begin < last; begin += block) {
-        *of_block++ = largest_magnitude<V>(values + begin, std::min(block, last - begin));
+        *of_block++ = largest_magnitude<V>(values + begin, (std::min)(block, last - begin));
       }
       for (std::int64_t begin = first; begin < last; begin += block) {
-        const std::int64_t end = std::min(last, begin + block);
+        const std::int64_t end = (std::min)(last, begin + block);
         const V scale(1 / *largest++);
         for (std::int64_t i = begin; i < end; i += V::width) {
           (V::load(values + i, end - i, none) * scale).store_halves(packed + i / 2, end - i, thresholds);
@@ -50,7 +50,7 @@ struct DequantizeHalves {
   template <class V>
   void run(const std::uint8_t* packed, std::int64_t n, std::int64_t block, const float* factor, float* values) const {
     for (std::int64_t begin = 0; begin < n; begin += block, ++factor) {
-      const std::int64_t end = std::min(n, begin + block);
+      const std::int64_t end = (std::min)(n, begin + block);
       for (std::int64_t i = begin; i < end; i += V::width) {
         (V::load_halves(packed + i / 2, end - i, normal_float4_values.data()) * V(*factor)).store(values + i, end - i);
       }

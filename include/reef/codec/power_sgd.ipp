@@ -49,7 +49,7 @@ REEF_INLINE std::int64_t PowerSgd::rank_of(std::int64_t n) const {
     throw OptionError("reef::codec::PowerSgd: ", columns, " columns, and a rank of ", rank, ".\n  fix: from 1 to ",
                       most_elements, " each, as the matrix has, and 4.");
   }
-  return std::min({rank, rows(n), width(n)});
+  return (std::min)({rank, rows(n), width(n)});
 }
 
 REEF_INLINE MessageHead PowerSgd::head(std::int64_t n) const {

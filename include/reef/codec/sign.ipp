@@ -24,9 +24,9 @@ REEF_INLINE void Sign::quantize(std::span<const float> values, std::span<float> 
   std::fill(packed.begin(), packed.end(), std::uint8_t{});
   detail::each_block(static_cast<std::int64_t>(values.size()), block,
                      [&](std::size_t b, std::size_t begin, std::size_t end) {
-                       const double sum = detail::sum_in_lanes(values.subspan(begin, end - begin), [](float value) {
-                         return static_cast<double>(std::abs(value));
-                       });
+                       const double sum = detail::sum_in_lanes(
+                           values.subspan(begin, end - begin),
+                           [](float value) { return static_cast<double>((std::abs)(value)); });
                        for (std::size_t i = begin; i < end; ++i) {
                          const unsigned negative = std::signbit(values[i]) ? 1U : 0U;
                          packed[i / 8] = static_cast<std::uint8_t>(packed[i / 8] | negative << (i % 8));

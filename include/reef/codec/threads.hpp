@@ -62,7 +62,7 @@ void each_number(const Threads& threads, std::size_t n, const F& function) {
   constexpr std::size_t part = 65536;
   threads(static_cast<std::int64_t>((n + part - 1) / part), [&](std::int64_t p) {
     const std::size_t begin = static_cast<std::size_t>(p) * part;
-    const std::size_t end = std::min(n, begin + part);
+    const std::size_t end = (std::min)(n, begin + part);
     for (std::size_t i = begin; i < end; ++i) function(i);
   });
 }

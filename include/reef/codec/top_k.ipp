@@ -57,8 +57,10 @@ REEF_INLINE IndexCoding least_coding(std::span<const std::uint32_t> indices, std
   consider(coding_in(indices, n, IndexForm::all_but));
   // Around the best parameter for gaps that are geometric: log2 of their mean times ln 2.
   const double mean = static_cast<double>(n) / static_cast<double>(indices.size());
-  const int guess = std::max(0, static_cast<int>(std::floor(std::log2(std::max(mean * 0.6931, 1.0)))));
-  for (int parameter = std::max(0, guess - 1); parameter <= std::min(guess + 1, 31); ++parameter) {
+  const int guess =
+      (std::max)(0, static_cast<int>(std::floor(std::log2((std::max)(mean * 0.6931, 1.0)))));
+  for (int parameter = (std::max)(0, guess - 1); parameter <= (std::min)(guess + 1, 31);
+       ++parameter) {
     consider(coding_in(indices, n, IndexForm::rice, static_cast<std::uint8_t>(parameter)));
   }
   return best;
@@ -102,8 +104,8 @@ REEF_INLINE void write_indices(std::span<const std::uint32_t> indices, std::int6
           continue;
         }
         writer.write(low, coding.parameter);
-        for (; ones > 0; ones -= std::min(ones, 31U)) {
-          writer.write((std::uint64_t{1} << std::min(ones, 31U)) - 1, std::min(ones, 31U));
+        for (; ones > 0; ones -= (std::min)(ones, 31U)) {
+          writer.write((std::uint64_t{1} << (std::min)(ones, 31U)) - 1, (std::min)(ones, 31U));
         }
         writer.write(0, 1);
         next = index + 1;
@@ -220,7 +222,8 @@ REEF_INLINE IndexCoding coding_said(std::span<const std::byte> from) {
 
 REEF_INLINE std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k,
                                                        const Threads& threads) {
-  return detail::largest(values, std::min(k, static_cast<std::int64_t>(values.size())), threads).indices;
+  return detail::largest(values, (std::min)(k, static_cast<std::int64_t>(values.size())), threads)
+      .indices;
 }
 
 REEF_INLINE std::int64_t TopK::kept(std::int64_t n) const { return detail::one_in(ratio, n, name); }
@@ -230,7 +233,8 @@ REEF_INLINE std::vector<std::uint32_t> TopK::select(std::span<const float> value
 }
 
 REEF_INLINE Bytes TopK::selection_bytes(std::int64_t n) const {
-  return 2 + std::min(detail::bitmap_bytes(n), detail::blocked_bytes(n, static_cast<std::size_t>(kept(n))));
+  return 2 + (std::min)(detail::bitmap_bytes(n),
+                        detail::blocked_bytes(n, static_cast<std::size_t>(kept(n))));
 }
 
 REEF_INLINE Bytes TopK::write_selection(std::span<const std::uint32_t> indices, std::int64_t n,

@@ -36,7 +36,8 @@ REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float
       const double centred = static_cast<double>(value) - mean;
       return centred * centred;
     });
-    const double width = static_cast<double>(sigmas) / 4 * std::sqrt(squares / std::max(count - 1, 1.0));
+    const double width =
+        static_cast<double>(sigmas) / 4 * std::sqrt(squares / (std::max)(count - 1, 1.0));
     std::array<std::array<double, 4>, 4> sums{};  // by lane, i % 4, and code
     std::array<std::array<double, 4>, 4> counts{};
     for (std::size_t i = begin; i < end; ++i) {

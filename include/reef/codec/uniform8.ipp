@@ -92,7 +92,9 @@ REEF_INLINE auto Uniform8::quantize(std::span<const float> values, std::span<std
   const auto n = static_cast<double>(values.size());
   const std::int64_t part = detail::numbers_of_part;
   std::vector<detail::Moments> parts((values.size() + static_cast<std::size_t>(part) - 1) / static_cast<std::size_t>(part));
-  const auto in_part = [&](std::int64_t p) { return std::min(part, std::ssize(values) - p * part); };
+  const auto in_part = [&](std::int64_t p) {
+    return (std::min)(part, std::ssize(values) - p * part);
+  };
   threads(std::ssize(parts), [&](std::int64_t p) {
     device::run_vectors<float>(detail::MomentsOfPart{}, values.data() + p * part, in_part(p), &parts[static_cast<std::size_t>(p)]);
   });
@@ -104,7 +106,8 @@ REEF_INLINE auto Uniform8::quantize(std::span<const float> values, std::span<std
   for (std::size_t p = 0; p < parts.size(); ++p) {
     squares += parts[p].squares_around(scale.mean, static_cast<double>(in_part(static_cast<std::int64_t>(p))));
   }
-  scale.step = static_cast<float>(6 * std::sqrt(std::max(squares, 0.0) / std::max(n - 1, 1.0)) / 256);
+  scale.step =
+      static_cast<float>(6 * std::sqrt((std::max)(squares, 0.0) / (std::max)(n - 1, 1.0)) / 256);
   const float inverse = scale.step > 0 ? 1 / scale.step : 0;
   detail::each_part(threads, static_cast<std::int64_t>(values.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     device::run_vectors<float>(detail::QuantizeEvenly{}, values.data() + begin, end - begin, scale.mean, inverse,

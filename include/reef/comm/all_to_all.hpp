@@ -91,7 +91,7 @@ public:
       throw OptionError("reef::comm: '", name(), "' is to send ", bytes, " of ", most, " bytes to member ", position,
                         ".\n  fix: all of them, or fewer with Length::at_most on all ranks.");
     }
-    used_[index(position)] = bytes;
+    used_[to_index(position)] = bytes;
   }
 
   /// What rank `rank` of `ranks` sends at most, of a part for each: in a group the position, of its size.
@@ -121,10 +121,10 @@ private:
   static std::uint64_t pieces_of(Bytes bytes, Bytes piece) {
     return std::max<std::uint64_t>(1, divide_up(bytes, piece));
   }
-  static std::size_t index(int position) { return static_cast<std::size_t>(position); }
+  static std::size_t to_index(int position) { return static_cast<std::size_t>(position); }
 
   [[nodiscard]] std::int64_t begin_for(int position) const {
-    return parts_ == Parts::one ? 0 : input_offsets_[index(position)];
+    return parts_ == Parts::one ? 0 : input_offsets_[to_index(position)];
   }
   [[nodiscard]] Bytes most_for(int position) const {
     return length(input_offsets_, parts_ == Parts::one ? 0 : position);
@@ -139,7 +139,7 @@ private:
     const int ranks = station.size();
     const int own = station.position;
     check_sides(ranks);
-    const Bytes kept = used_[index(own)];
+    const Bytes kept = used_[to_index(own)];
     if (most_for(own) != length(output_offsets_, own)) {
       throw OptionError("reef::comm: '", name(), "' keeps ", most_for(own), " bytes of its input, but has ",
                         length(output_offsets_, own),
@@ -149,10 +149,10 @@ private:
     members_.assign(station.members.begin(), station.members.end());
     pending_ = 0;
     moved_ = false;
-    peers_.assign(index(ranks), {});
+    peers_.assign(to_index(ranks), {});
     for (int position = 0; position < ranks; ++position) {
       if (position == own) continue;
-      Peer& peer = peers_[index(position)];
+      Peer& peer = peers_[to_index(position)];
       peer.to_send = pieces_of(most_for(position), station.piece_bytes);
       peer.to_receive = pieces_of(length(output_offsets_, position), station.piece_bytes);
       pending_ += peer.to_send + peer.to_receive;
@@ -164,19 +164,19 @@ private:
       next = receive(station, (own + ranks - step) % ranks, next);
     for (int step = 1; step < ranks; ++step) next = send(station, (own + step) % ranks, next);
     if (kept > 0) {
-      std::memcpy(output_.data() + output_offsets_[index(own)],
-                  input_.data() + begin_for(own), kept);
+      std::memcpy(output_.data() + output_offsets_[to_index(own)], input_.data() + begin_for(own),
+                  kept);
     }
   }
 
   // Pieces are numbered by how many are behind them: the first says how long the whole is.
   Header* receive(const detail::Station& station, int position, Header* headers) {
-    const std::uint64_t pieces = peers_[index(position)].to_receive;
+    const std::uint64_t pieces = peers_[to_index(position)].to_receive;
     const Bytes all = length(output_offsets_, position);
-    std::byte* const place = output_.data() + output_offsets_[index(position)];
+    std::byte* const place = output_.data() + output_offsets_[to_index(position)];
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
       const Bytes begin = piece * station.piece_bytes;
-      const Bytes bytes = std::min(station.piece_bytes, all - begin);
+      const Bytes bytes = (std::min)(station.piece_bytes, all - begin);
       const Header expected =
           header(station, static_cast<std::uint32_t>(pieces - 1 - piece), bytes);
       station.wire.receive(*this, token(position, true), station.rank_of(position), station.channel,
@@ -185,12 +185,12 @@ private:
     return headers;
   }
   Header* send(const detail::Station& station, int position, Header* headers) {
-    const std::uint64_t pieces = peers_[index(position)].to_send;
-    const Bytes all = used_[index(position)];
+    const std::uint64_t pieces = peers_[to_index(position)].to_send;
+    const Bytes all = used_[to_index(position)];
     const std::byte* const place = input_.data() + begin_for(position);
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
       const Bytes begin = piece * station.piece_bytes;
-      const Bytes bytes = begin < all ? std::min(station.piece_bytes, all - begin) : 0;
+      const Bytes bytes = begin < all ? (std::min)(station.piece_bytes, all - begin) : 0;
       *headers = header(station, static_cast<std::uint32_t>(pieces - 1 - piece), bytes);
       station.wire.send(*this, token(position, false), station.rank_of(position), station.channel,
                         kind(), *headers++, place + begin);

@@ -27,7 +27,7 @@ REEF_INLINE Seconds clock_offset(Progress& progress, const std::string& clock, S
   const bool same = progress.rank() == 0 || (!clock.empty() && clock == first);
   const auto all_same = gather_numbers(progress, name, std::uint64_t{same});
   Seconds offset = 0;
-  Seconds least = std::numeric_limits<Seconds>::max();
+  Seconds least = (std::numeric_limits<Seconds>::max)();
   for (int peer = 1; peer < progress.size(); ++peer) {
     if (all_same[static_cast<std::size_t>(peer)] != 0) continue;
     for (int i = 0; i < exchanges; ++i) {

@@ -45,7 +45,7 @@ std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std
   all_gather<T>(progress, name, mine, all, even_offsets(ranks * count, progress.size()));
   for (std::size_t i = 0; i < all.size(); ++i) {
     T& largest = mine[i % mine.size()];
-    largest = std::max(largest, all[i]);
+    largest = (std::max)(largest, all[i]);
   }
   return mine;
 }

@@ -34,7 +34,7 @@ REEF_INLINE std::vector<ProbedLink> probe_links(Progress& progress, const std::v
     const auto [from, to] = links[l];
     if (progress.rank() != from && progress.rank() != to) continue;
     const auto least = [&, from = from, to = to](std::span<std::byte> message) {
-      Seconds best = std::numeric_limits<Seconds>::max();
+      Seconds best = (std::numeric_limits<Seconds>::max)();
       for (int i = 0; i < options.repeats; ++i) {
         if (progress.rank() == to) {
           receive(progress, name, from, message);
@@ -44,7 +44,7 @@ REEF_INLINE std::vector<ProbedLink> probe_links(Progress& progress, const std::v
         const Seconds begin = trace::now();
         send(progress, name, to, message);
         receive(progress, name, to, one_byte);
-        best = std::min(best, trace::now() - begin);
+        best = (std::min)(best, trace::now() - begin);
       }
       return best;
     };

@@ -32,7 +32,7 @@ REEF_INLINE ProgressOptions checked(ProgressOptions options, int ranks) {
     }
   }
   if (options.deadline > 0) {
-    options.heartbeat = std::min(options.heartbeat, options.deadline / 4);
+    options.heartbeat = (std::min)(options.heartbeat, options.deadline / 4);
     if (options.operation_deadline == 0) options.operation_deadline = 10 * options.deadline;
   }
   return options;

@@ -32,7 +32,7 @@ REEF_INLINE void TransferTask::start(const Station& station) {
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
     const Bytes begin = piece * station.piece_bytes;
     const Bytes end = kind() == Kind::send ? used_ : bytes_;
-    const Bytes size = begin < end ? std::min(station.piece_bytes, end - begin) : 0;
+    const Bytes size = begin < end ? (std::min)(station.piece_bytes, end - begin) : 0;
     Header head = header(station, piece, size);
     head.origin = origin_;
     if (kind() == Kind::send) {

@@ -314,7 +314,7 @@ private:
   std::vector<int> missing_;
   std::vector<std::string> dumps_;
   std::int64_t pause_ns_ =
-      detail::to_ns(options_.deadline > 0 ? std::min(1.0, options_.deadline / 2) : 1.0);
+      detail::to_ns(options_.deadline > 0 ? (std::min)(1.0, options_.deadline / 2) : 1.0);
   std::int64_t shortest_poll_ns_ = 1000;  // by MPI, of late
   std::int64_t next_beat_ = 0;
   std::int64_t next_watch_ = 0;

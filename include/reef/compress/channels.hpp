@@ -373,7 +373,7 @@ private:
       if constexpr (codec::has_ratio<Own>) {
         if (*chosen > 1) static_cast<void>(codec::with_ratio(own, *chosen).encoded_bytes(1));
       }
-      ratios.resize(std::max(ratios.size(), static_cast<std::size_t>(carried.index) + 1), 0);
+      ratios.resize((std::max)(ratios.size(), static_cast<std::size_t>(carried.index) + 1), 0);
       ratios[static_cast<std::size_t>(carried.index)] = *chosen;
     }
     return ratios;

@@ -36,7 +36,7 @@ struct RatioRamp {
     if (committed >= steps || stages == 0) return own;
     double reached = from;
     for (std::int64_t stage = committed * stages / steps; stage > 0; --stage) reached *= 4;
-    return std::min(reached, own);
+    return (std::min)(reached, own);
   }
 
   /// A codec at that step; one without a ratio as it is.
@@ -57,7 +57,7 @@ struct RatioRamp {
     if constexpr (codec::has_ratio<C>) {
       if (steps == 0 || !codec::takes_ratio(format)) return most;
       for (double reached = from; reached < codec::ratio_of(format); reached *= 4) {
-        most = std::max(most, codec::with_ratio(format, reached).encoded_bytes(n));
+        most = (std::max)(most, codec::with_ratio(format, reached).encoded_bytes(n));
       }
     }
     return most;

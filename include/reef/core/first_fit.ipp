@@ -13,7 +13,7 @@ REEF_INLINE Bytes first_fit(std::vector<ByteRange> taken, Bytes bytes) {
   Bytes offset = 0;
   for (const ByteRange& range : taken) {
     if (offset + bytes <= range.begin) break;
-    offset = std::max(offset, round_up(range.end, arena_alignment));
+    offset = (std::max)(offset, round_up(range.end, arena_alignment));
   }
   return offset;
 }

@@ -99,8 +99,8 @@ REEF_INLINE std::int64_t Validation::fill(std::int64_t first,
   const auto space = static_cast<std::size_t>(batch * context_);
   const std::size_t at = static_cast<std::size_t>(first * context_);
   const std::size_t left = at < tokens_.size() ? tokens_.size() - at : 0;
-  const std::size_t present = std::min(space, left);
-  const std::size_t counted = std::min(space, left == 0 ? 0 : left - 1);
+  const std::size_t present = (std::min)(space, left);
+  const std::size_t counted = (std::min)(space, left == 0 ? 0 : left - 1);
   tokens_.copy(at, {tokens, present});
   tokens_.copy(at + 1, {targets, counted});
   std::fill(tokens + present, tokens + space, 0);

@@ -119,14 +119,14 @@ REEF_INLINE void TokenFile::refuse(const std::string& why, const std::string& fi
 
 REEF_INLINE void write_token_file(const std::filesystem::path& path,
                                   std::span<const std::int32_t> tokens) {
-  if (tokens.empty() || tokens.size() > std::numeric_limits<std::int32_t>::max()) {
+  if (tokens.empty() || tokens.size() > (std::numeric_limits<std::int32_t>::max)()) {
     throw OptionError("reef::data::write_token_file: ", tokens.size(), " tokens for '",
                       path.string(), "'.\n  fix: 1 to 2^31 - 1 a file, the rest in the next.");
   }
   std::vector<std::uint16_t> narrow;
   narrow.reserve(tokens.size());
   for (const std::int32_t token : tokens) {
-    if (token < 0 || token > std::numeric_limits<std::uint16_t>::max()) {
+    if (token < 0 || token > (std::numeric_limits<std::uint16_t>::max)()) {
       throw OptionError("reef::data::write_token_file: token ", narrow.size(), " is ", token,
                         ", the format holds 0 to 65535.\n  fix: a vocabulary of at most 65536.");
     }

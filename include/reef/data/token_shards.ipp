@@ -62,7 +62,7 @@ REEF_INLINE void TokenShards::require_below(std::int32_t vocabulary) const {
       const auto bound = static_cast<std::uint32_t>(vocabulary);
       // The largest of all first: a loop without a branch. Then the place, if there is one.
       std::uint32_t largest = 0;
-      for (const std::uint32_t token : tokens) largest = std::max(largest, token);
+      for (const std::uint32_t token : tokens) largest = (std::max)(largest, token);
       if (largest < bound) return;
       const auto bad = std::find_if(tokens.begin(), tokens.end(),
                                     [&](std::uint32_t token) { return token >= bound; });

@@ -26,7 +26,7 @@ REEF_INLINE void TokenView::copy(std::size_t first, std::span<std::int32_t> to) 
   auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), first,
                                 [](std::size_t at, const Piece& p) { return at < p.end; });
   for (; !to.empty(); ++piece) {
-    const std::size_t count = std::min(to.size(), piece->end - first);
+    const std::size_t count = (std::min)(to.size(), piece->end - first);
     piece->visit([&](const auto* tokens) {
       std::transform(tokens + (first - piece->begin), tokens + (first - piece->begin) + count,
                      to.data(), [](auto token) { return static_cast<std::int32_t>(token); });
@@ -39,8 +39,8 @@ REEF_INLINE void TokenView::copy(std::size_t first, std::span<std::int32_t> to) 
 REEF_INLINE TokenView TokenView::part(std::size_t first, std::size_t count) const {
   TokenView result;
   for (const Piece& piece : pieces_) {
-    const std::size_t from = std::max(first, piece.begin);
-    const std::size_t to = std::min(first + count, piece.end);
+    const std::size_t from = (std::max)(first, piece.begin);
+    const std::size_t to = (std::min)(first + count, piece.end);
     if (from >= to) continue;
     piece.visit([&](const auto* tokens) {
       result.append(std::span(tokens + (from - piece.begin), to - from));

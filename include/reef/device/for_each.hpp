@@ -16,7 +16,7 @@ void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const 
   if (n <= 0) return;
   lane.parallel((n + block - 1) / block, [&](std::int64_t part) {
     const std::int64_t begin = part * block;
-    function(begin, std::min(n, begin + block));
+    function(begin, (std::min)(n, begin + block));
   });
 }
 

@@ -160,7 +160,7 @@ private:
     };
     const std::lock_guard lock(link_mutex_);
     Clock::time_point& free = link_free_[direction == Copy::to_device ? 0 : 1];
-    free = std::max(Clock::now(), free);
+    free = (std::max)(Clock::now(), free);
     if (options_.link_bytes_per_second > 0) {
       free += time(static_cast<double>(bytes) / options_.link_bytes_per_second);
     }
@@ -396,7 +396,7 @@ private:
     constexpr Bytes piece = Bytes{1} << 20;
     parallel(static_cast<std::int64_t>(divide_up(bytes, piece)), [&](std::int64_t part) {
       const Bytes begin = static_cast<Bytes>(part) * piece;
-      function(begin, static_cast<std::size_t>(std::min(piece, bytes - begin)));
+      function(begin, static_cast<std::size_t>((std::min)(piece, bytes - begin)));
     });
   }
 

@@ -72,7 +72,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
 template <class T, class F, class... In>
 void map(Cuda::Lane& lane, std::int64_t n, T* out, F function, const In*... in) {
   const std::int64_t packs = Pack<T>::at(out) && (Pack<T>::at(in) && ...) ? n / Pack<T>::width : 0;
-  const std::int64_t threads = std::max(packs, n - packs * Pack<T>::width);
+  const std::int64_t threads = (std::max)(packs, n - packs * Pack<T>::width);
   launch(lane, "map", &detail::map_kernel<T, F, In...>,
          std::min<std::int64_t>((threads + cuda_block - 1) / cuda_block, 1 << 20), cuda_block, 0,
          packs, n, out, function, in...);

@@ -20,7 +20,7 @@ REEF_INLINE void MemoryLedger::take(Bytes bytes, std::string_view what) {
   }
   holder->second += bytes;
   used_ += bytes;
-  peak_ = std::max(peak_, used_);
+  peak_ = (std::max)(peak_, used_);
 }
 
 REEF_INLINE void MemoryLedger::give_back(Bytes bytes, std::string_view what) noexcept {

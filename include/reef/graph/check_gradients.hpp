@@ -75,7 +75,7 @@ public:
     bind_parameters();
     bindings_.saved = allocate(all_.saved_bytes);
     bindings_.workspace =
-        allocate(std::max(all_.forward_workspace_bytes, all_.backward_workspace_bytes));
+        allocate((std::max)(all_.forward_workspace_bytes, all_.backward_workspace_bytes));
     if (variables_.empty()) {
       refuse_gradient_check("no input is differentiable, and it has no parameter",
                             "graph.input(name, spec, true) for an input whose gradient is wanted.");
@@ -221,7 +221,7 @@ private:
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double term = static_cast<double>(values[i]) * static_cast<double>(result.seed[i]);
         sum += term;
-        absolute += std::abs(term);
+        absolute += (std::abs)(term);
       }
     }
     return {sum, absolute};
@@ -252,7 +252,7 @@ private:
   /// By fourth-order central differences: (8 (F(x + h) - F(x - h)) - (F(x + 2h) - F(x - 2h))) / 12 h.
   std::vector<double> differences_of(Variable& variable) {
     const std::int64_t size = variable.shape.size();
-    const std::int64_t count = std::min(size, options_.entries);
+    const std::int64_t count = (std::min)(size, options_.entries);
     std::vector<double> result;
     for (std::int64_t k = 0; k < count; ++k) {
       const std::int64_t i = k * size / count;
@@ -277,7 +277,7 @@ private:
     for (const Variable& other : variables_) {
       const double share = &other == &variable ? 1 : 1e-4;
       for (const double difference : other.differences)
-        scale = std::max(scale, share * std::abs(difference));
+        scale = (std::max)(scale, share * (std::abs)(difference));
     }
     for (std::size_t k = 0; k < variable.entries.size(); ++k) {
       const std::int64_t i = variable.entries[k];
@@ -291,7 +291,7 @@ private:
   }
   void consider(const Variable& variable, std::int64_t index, bool added, double backward,
                 double differences, double scale) {
-    const double off = std::abs(backward - differences);
+    const double off = (std::abs)(backward - differences);
     const double error = off == 0             ? 0
                          : std::isfinite(off) ? off / scale
                                               : std::numeric_limits<double>::infinity();

@@ -11,17 +11,17 @@
 namespace reef::inline v0::graph {
 
 REEF_INLINE void GradientCheckOptions::validate() const {
-  const auto require = [](bool holds, const char* option, auto value, const char* fix) {
+  const auto require_that = [](bool holds, const char* option, auto value, const char* fix) {
     if (holds) return;
     throw OptionError("reef::graph::check_gradients: ", option, " is ", value, ".\n  fix: ", fix);
   };
-  require(is_finite(low) && is_finite(high) && low < high, "low", low, "a number below high.");
-  require(classes >= 1, "classes", classes, "1 or more.");
-  require(entries >= 1, "entries", entries, "1 or more of each tensor.");
-  require(step == 0 || within(step, 1e-12, 1e12), "step", step,
-          "0 for the usual one, or from 1e-12 to 1e12.");
-  require(tolerance == 0 || within(tolerance, 1e-15, 1), "tolerance", tolerance,
-          "0 for the usual one, or from 1e-15 to 1.");
+  require_that(is_finite(low) && is_finite(high) && low < high, "low", low, "a number below high.");
+  require_that(classes >= 1, "classes", classes, "1 or more.");
+  require_that(entries >= 1, "entries", entries, "1 or more of each tensor.");
+  require_that(step == 0 || within(step, 1e-12, 1e12), "step", step,
+               "0 for the usual one, or from 1e-12 to 1e12.");
+  require_that(tolerance == 0 || within(tolerance, 1e-15, 1), "tolerance", tolerance,
+               "0 for the usual one, or from 1e-15 to 1.");
 }
 
 REEF_INLINE std::string GradientCheck::text() const {

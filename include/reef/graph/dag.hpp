@@ -79,13 +79,13 @@ struct Dag {
     return find(parameter_ids_, "parameter", name);
   }
 
-  [[nodiscard]] const Tensor& tensor_at(int id) const& { return tensors[index(id)]; }
-  [[nodiscard]] Tensor tensor_at(int id) const&& { return tensors[index(id)]; }
-  [[nodiscard]] const Node& node_at(int id) const& { return nodes[index(id)]; }
-  [[nodiscard]] Node node_at(int id) const&& { return nodes[index(id)]; }
-  [[nodiscard]] const Parameter& parameter_at(int id) const& { return parameters[index(id)]; }
-  [[nodiscard]] Parameter parameter_at(int id) const&& { return parameters[index(id)]; }
-  [[nodiscard]] Use use_at(int id) const { return uses[index(id)]; }
+  [[nodiscard]] const Tensor& tensor_at(int id) const& { return tensors[to_index(id)]; }
+  [[nodiscard]] Tensor tensor_at(int id) const&& { return tensors[to_index(id)]; }
+  [[nodiscard]] const Node& node_at(int id) const& { return nodes[to_index(id)]; }
+  [[nodiscard]] Node node_at(int id) const&& { return nodes[to_index(id)]; }
+  [[nodiscard]] const Parameter& parameter_at(int id) const& { return parameters[to_index(id)]; }
+  [[nodiscard]] Parameter parameter_at(int id) const&& { return parameters[to_index(id)]; }
+  [[nodiscard]] Use use_at(int id) const { return uses[to_index(id)]; }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
 
   /// What a parameter's gradient is: its shape, of the type that elements are summed in.
@@ -127,7 +127,7 @@ private:
   static constexpr std::string_view last_result =
       "only a result that no node reads can be the loss.";
 
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+  static std::size_t to_index(int id) { return static_cast<std::size_t>(id); }
 
   /// The ids of entries of one sort by their names.
   using Ids = std::map<std::string, int, std::less<>>;

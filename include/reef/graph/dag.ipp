@@ -57,7 +57,7 @@ REEF_INLINE void Dag::rename(int id, std::string name) {
   check_new(tensor_ids_, "tensor", name);
   tensor_ids_.emplace(name, id);
   tensor_ids_.erase(tensor_at(id).name);
-  tensors[index(id)].name = std::move(name);
+  tensors[to_index(id)].name = std::move(name);
 }
 
 REEF_INLINE void Dag::rename_node(int id, std::string name) {
@@ -69,7 +69,7 @@ REEF_INLINE void Dag::rename_node(int id, std::string name) {
   check_new(node_ids_, "node", name);
   node_ids_.emplace(name, id);
   node_ids_.erase(node_at(id).name);
-  nodes[index(id)].name = std::move(name);
+  nodes[to_index(id)].name = std::move(name);
 }
 
 REEF_INLINE void Dag::initialise(std::string_view name, Init init) {
@@ -82,7 +82,7 @@ REEF_INLINE void Dag::initialise(std::string_view name, Init init) {
     throw OptionError("reef::graph: the parameter '", name, "' is to begin with given values, and there are none.\n",
                       "  fix: Init::given(values).");
   }
-  parameters[index(id)].init = std::move(init);
+  parameters[to_index(id)].init = std::move(init);
 }
 
 REEF_INLINE void Dag::check_tensor(std::string_view who, int id) const {
@@ -150,7 +150,7 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
   const int id = node_count();
   node_ids_.emplace(name, id);
   Node node{std::move(name), std::move(kind), std::move(node_inputs), {}, {}, std::move(signature)};
-  for (const int input : node.inputs) tensors[index(input)].consumers.push_back(id);
+  for (const int input : node.inputs) tensors[to_index(input)].consumers.push_back(id);
   for (std::size_t i = 0; i < node.signature.outputs.size(); ++i) {
     const TensorSpec& spec = node.signature.outputs[i];
     const int output = static_cast<int>(tensors.size());
@@ -168,7 +168,7 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
       parameters.push_back(
           {parameter_names[slot], {spec.shape, element}, spec.init, spec.decay, {}, spec.linear});
     }
-    Parameter& parameter = parameters[index(known->second)];
+    Parameter& parameter = parameters[to_index(known->second)];
     parameter.linear = parameter.linear && spec.linear;
     const int use = static_cast<int>(uses.size());
     uses.push_back({known->second, id, static_cast<int>(slot)});

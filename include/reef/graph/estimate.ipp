@@ -99,12 +99,12 @@ REEF_INLINE profile::Profile estimate(const Dag& dag, const Speed& speed) {
     for (const int input : dag.node_at(n).inputs) moved += dag.tensor_at(input).spec.bytes();
     const Seconds memory =
         speed.bytes_per_second > 0 ? static_cast<double>(moved) / speed.bytes_per_second : 0;
-    entry.forward_s = std::max(entry.forward_flops / speed.flops_per_second, memory);
+    entry.forward_s = (std::max)(entry.forward_flops / speed.flops_per_second, memory);
     if (speed.copy_bytes_per_second > 0) {
       entry.load_s = static_cast<double>(entry.parameter_bytes) / speed.copy_bytes_per_second;
     }
     if (entry.backward_flops > 0) {
-      entry.backward_s = std::max(entry.backward_flops / speed.flops_per_second, 2 * memory);
+      entry.backward_s = (std::max)(entry.backward_flops / speed.flops_per_second, 2 * memory);
     }
   }
   return result;

@@ -429,8 +429,8 @@ Graph<Device, T> Graph<Device, T>::serving(int threads) const {
     }
     const Signature more = operators_[n]->signature({node.name, node.kind, specs, names, threads});
     Signature& own = result.dag_.nodes[n].signature;
-    own.forward_workspace = std::max(own.forward_workspace, more.forward_workspace);
-    own.backward_workspace = std::max(own.backward_workspace, more.backward_workspace);
+    own.forward_workspace = (std::max)(own.forward_workspace, more.forward_workspace);
+    own.backward_workspace = (std::max)(own.backward_workspace, more.backward_workspace);
   }
   return result;
 }
@@ -444,8 +444,8 @@ void Graph<Device, T>::enlarge_workspaces(std::span<const Bytes> bytes) {
   }
   for (std::size_t n = 0; n < dag_.nodes.size(); ++n) {
     Signature& signature = dag_.nodes[n].signature;
-    signature.forward_workspace = std::max(signature.forward_workspace, bytes[2 * n]);
-    signature.backward_workspace = std::max(signature.backward_workspace, bytes[2 * n + 1]);
+    signature.forward_workspace = (std::max)(signature.forward_workspace, bytes[2 * n]);
+    signature.backward_workspace = (std::max)(signature.backward_workspace, bytes[2 * n + 1]);
   }
 }
 

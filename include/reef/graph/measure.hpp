@@ -76,7 +76,7 @@ public:
       const TensorSpec& spec = dag.parameter_at(id).spec;
       bindings_.parameter(id) = make(spec);
       loads_.push_back({bindings_.parameter(id), spec.bytes()});
-      largest = std::max(largest, spec.bytes());
+      largest = (std::max)(largest, spec.bytes());
     }
     if (largest > 0) {
       on_host_ = device.allocate_pinned(largest, "profile");
@@ -87,7 +87,7 @@ public:
     }
     bindings_.saved = reserve(segment_.saved_bytes);
     bindings_.workspace =
-        reserve(std::max(segment_.forward_workspace_bytes, segment_.backward_workspace_bytes));
+        reserve((std::max)(segment_.forward_workspace_bytes, segment_.backward_workspace_bytes));
   }
 
   /// Runs on the lane's thread.
@@ -260,7 +260,7 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
     }
     profile.copy_bytes_per_second = static_cast<double>(most - least) / more;
     profile.copy_latency =
-        std::max(0.0, shorter - static_cast<double>(least) / profile.copy_bytes_per_second);
+        (std::max)(0.0, shorter - static_cast<double>(least) / profile.copy_bytes_per_second);
   });
   lane.synchronize();
 }

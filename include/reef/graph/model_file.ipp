@@ -303,7 +303,7 @@ private:
     path.erase(path.begin(), std::find(path.begin(), path.end(), at));
     std::string cycle;
     constexpr std::size_t most = 8;
-    for (std::size_t i = 0; i < std::min(path.size(), most); ++i) {
+    for (std::size_t i = 0; i < (std::min)(path.size(), most); ++i) {
       cycle += in_quotes(model_.nodes[path[i]].name) + " reads ";
     }
     if (path.size() > most) cycle += "... reads ";

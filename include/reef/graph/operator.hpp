@@ -67,7 +67,7 @@ struct SignatureCall {
 
   /// Throws ShapeError unless a number of the operator's own is at least 0, and finite also as sum_t<T>.
   void expect_not_negative(std::string_view name, double value) const {
-    if (within(value, 0, std::numeric_limits<sum_t<T>>::max())) return;
+    if (within(value, 0, (std::numeric_limits<sum_t<T>>::max)())) return;
     throw ShapeError(place(), ": its ", name, " is ", value, ".\n  fix: 0 or more, and finite as ",
                      name_of(element_of<sum_t<T>>), ".");
   }

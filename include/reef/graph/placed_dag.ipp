@@ -82,7 +82,7 @@ private:
       refuse(path, concat("is ", in_quotes(name), ", as ", other->second, " is"),
              "a name of its own for each");
     }
-    longest_name_ = std::max(longest_name_, name.size());
+    longest_name_ = (std::max)(longest_name_, name.size());
     return name;
   }
 

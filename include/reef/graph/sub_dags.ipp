@@ -38,7 +38,7 @@ REEF_INLINE Bytes SubDagMessages::sent() const { return detail::bytes_of(sends);
 
 REEF_INLINE std::vector<SubDag> sub_dags(const Dag& dag, std::span<const int> place_of_node, int places) {
   const auto edges = remote_edges(dag, place_of_node);  // there is a place for each node
-  std::vector<SubDag> parts(static_cast<std::size_t>(std::max(places, 0)));
+  std::vector<SubDag> parts(static_cast<std::size_t>((std::max)(places, 0)));
   for (int place = 0; place < places; ++place) parts[static_cast<std::size_t>(place)].place = place;
   const auto place_of = [&](int node) { return place_of_node[static_cast<std::size_t>(node)]; };
   std::vector<std::set<int>> inputs(parts.size()), parameters(parts.size());

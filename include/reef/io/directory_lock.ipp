@@ -53,7 +53,7 @@ REEF_INLINE bool locks_are_the_servers(std::string_view mounts, std::uint64_t ma
   const std::string device = concat(" ", major, ":", minor, " ");
   while (!mounts.empty()) {
     const std::string_view line = mounts.substr(0, mounts.find('\n'));
-    mounts.remove_prefix(std::min(line.size() + 1, mounts.size()));
+    mounts.remove_prefix((std::min)(line.size() + 1, mounts.size()));
     const std::size_t dash = line.find(" - ");
     if (dash == std::string_view::npos ||
         line.substr(0, dash).find(device) == std::string_view::npos)
@@ -136,7 +136,7 @@ REEF_INLINE void DirectoryLock::require_own(const struct ::stat& found) {
 REEF_INLINE bool DirectoryLock::begins_as_a_lock(std::string_view text) {
   constexpr std::string_view begin = "{\"host\"";
   if (text.find_first_not_of('\0') == std::string_view::npos) return true;  // a power cut's
-  return text.starts_with(begin.substr(0, std::min(begin.size(), text.size())));
+  return text.starts_with(begin.substr(0, (std::min)(begin.size(), text.size())));
 }
 
 REEF_INLINE void DirectoryLock::refuse_foreign(const std::string& what) {

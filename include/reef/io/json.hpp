@@ -27,7 +27,7 @@ struct JsonLimits {
   Bytes bytes = 64_MiB;
   int depth = 64;
   std::size_t nested =
-      std::numeric_limits<std::size_t>::max();  ///< lists and objects in one of either
+      (std::numeric_limits<std::size_t>::max)();  ///< lists and objects in one of either
 };
 
 /// The origin of JSON: the name that errors give it, and the fix that they recommend. Without a fix, errors tell how
@@ -94,8 +94,8 @@ std::string expectation() {
   if constexpr (std::is_same_v<T, bool>) {
     return "true or false";
   } else if constexpr (std::is_integral_v<T>) {
-    return concat("an integer from ", std::numeric_limits<T>::min(), " to ",
-                  std::numeric_limits<T>::max());
+    return concat("an integer from ", (std::numeric_limits<T>::min)(), " to ",
+                  (std::numeric_limits<T>::max)());
   } else if constexpr (std::is_floating_point_v<T>) {
     return "a number";
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -133,8 +133,8 @@ bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
 template <class T>
 bool convert_whole(double from, T& to) {
   // Both ends are powers of two, or 0: what is below the upper one fits.
-  constexpr double end = 2 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
-  if (!(from >= static_cast<double>(std::numeric_limits<T>::min()) && from < end)) return false;
+  constexpr double end = 2 * static_cast<double>((std::numeric_limits<T>::max)() / 2 + 1);
+  if (!(from >= static_cast<double>((std::numeric_limits<T>::min)()) && from < end)) return false;
   to = static_cast<T>(from);
   return static_cast<double>(to) == from;
 }

@@ -163,7 +163,7 @@ REEF_INLINE const Json* find_at(const Json& root, std::string_view path, JsonSou
   const Json* at = &root;
   std::size_t begin = 0;
   while (begin < path.size()) {
-    const std::size_t end = std::min(path.size(), path.find('.', begin));
+    const std::size_t end = (std::min)(path.size(), path.find('.', begin));
     const std::string step(path.substr(begin, end - begin));
     if (at->is_object()) {
       const auto found = at->find(step);

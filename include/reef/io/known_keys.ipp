@@ -24,7 +24,7 @@ inline std::size_t letters_apart(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t replaced = before + (a[i - 1] == b[j - 1] ? 0 : 1);
       before = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      row[j] = (std::min)({replaced, row[j] + 1, row[j - 1] + 1});
     }
   }
   return row[b.size()];
@@ -35,7 +35,8 @@ REEF_INLINE std::string_view nearest_key(std::string_view key,
   std::string_view nearest;
   std::size_t fewest = key.size() / 4 + 2;  // so many letters are not near any more
   for (const std::string_view name : known) {
-    const bool begins = std::min(key.size(), name.size()) >= 3 && (name.starts_with(key) || key.starts_with(name));
+    const bool begins = (std::min)(key.size(), name.size()) >= 3 &&
+                        (name.starts_with(key) || key.starts_with(name));
     const std::size_t apart = begins ? 1 : letters_apart(key.substr(0, 100), name);
     if (apart < fewest) {
       fewest = apart;

@@ -97,7 +97,7 @@ public:
     const std::uint32_t expected = checksum_of(name);
     std::uint32_t crc = 0;
     for (Bytes offset = 0; offset < tensor.bytes(); offset += piece_bytes) {
-      const Bytes size = std::min(piece_bytes, tensor.bytes() - offset);
+      const Bytes size = (std::min)(piece_bytes, tensor.bytes() - offset);
       const std::span<std::byte> piece(room(offset, size), static_cast<std::size_t>(size));
       file_.read(tensor, offset, piece);
       crc = crc32c(piece, crc);

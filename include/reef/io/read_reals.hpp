@@ -25,7 +25,7 @@ void read_converted(const SafetensorsFile& file, const StoredTensor& tensor, std
                     const Convert& convert) {
   std::vector<Stored> piece(std::min<std::size_t>(to.size(), 1 << 16));
   for (std::size_t done = 0; done < to.size(); done += piece.size()) {
-    piece.resize(std::min(piece.size(), to.size() - done));
+    piece.resize((std::min)(piece.size(), to.size() - done));
     file.read(tensor, done * sizeof(Stored), std::as_writable_bytes(std::span(piece)));
     for (std::size_t i = 0; i < piece.size(); ++i) to[done + i] = static_cast<T>(convert(piece[i]));
   }

@@ -130,7 +130,7 @@ REEF_INLINE StoredTensor SafetensorsFile::read_entry(const std::string& name, co
   if (width == 0) refuse(concat("tensor '", name, "' has the unknown dtype '", tensor.dtype, "'"));
   Bytes bytes = 1;
   const auto times = [&](Bytes factor) {
-    if (factor != 0 && bytes > std::numeric_limits<Bytes>::max() / factor) {
+    if (factor != 0 && bytes > (std::numeric_limits<Bytes>::max)() / factor) {
       refuse(concat("tensor '", name, "' is larger than any file"));
     }
     bytes *= factor;

@@ -107,7 +107,7 @@ REEF_INLINE Shard stream_safetensors(const std::filesystem::path& path,
   for (const NamedSource* tensor : order) {
     std::uint32_t crc = 0;
     for (Bytes at = 0; at < tensor->size(); at += piece_bytes) {
-      const Bytes size = std::min(piece_bytes, tensor->size() - at);
+      const Bytes size = (std::min)(piece_bytes, tensor->size() - at);
       const auto bytes = tensor->bytes(at, std::span(piece).first(static_cast<std::size_t>(size)));
       if (bytes.size() != size) {
         throw OptionError("reef::io::stream_safetensors: '", path.string(), "': tensor '",

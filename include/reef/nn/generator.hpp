@@ -69,7 +69,7 @@ inline std::int32_t draw_token(std::span<const float> logits, const GenerateOpti
   if (options.temperature == 0) return *std::min_element(order.begin(), order.end(), before);
 
   const auto all = static_cast<std::int64_t>(order.size());
-  const std::int64_t kept = options.top_k == 0 ? all : std::min(options.top_k, all);
+  const std::int64_t kept = options.top_k == 0 ? all : (std::min)(options.top_k, all);
   std::partial_sort(order.begin(), order.begin() + kept, order.end(), before);
   order.resize(static_cast<std::size_t>(kept));
 
@@ -171,7 +171,7 @@ public:
                         ".\n  fix: tokens from 0 to ", vocabulary() - 1, ".");
     }
     // The last T tokens, at the front of the window: no position looks at what follows.
-    const auto length = std::min(sequence.size(), static_cast<std::size_t>(context()));
+    const auto length = (std::min)(sequence.size(), static_cast<std::size_t>(context()));
     std::vector<std::int32_t> window(static_cast<std::size_t>(context()), 0);
     std::copy(sequence.end() - static_cast<std::ptrdiff_t>(length), sequence.end(), window.begin());
     std::vector<T> row(static_cast<std::size_t>(vocabulary()));

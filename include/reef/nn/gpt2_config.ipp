@@ -54,7 +54,7 @@ REEF_INLINE GptConfig read_gpt2_config(const std::filesystem::path& path) {
   const std::int64_t inner = 4 * config.channels;
   expect(value_or("n_inner", inner) == inner, "n_inner", "4 n_embd");
   const auto epsilon = value_or("layer_norm_epsilon", 1e-5);
-  expect(std::abs(epsilon - 1e-5) < 1e-9, "layer_norm_epsilon", "1e-5");
+  expect((std::abs)(epsilon - 1e-5) < 1e-9, "layer_norm_epsilon", "1e-5");
   expect(value_or("scale_attn_weights", true), "scale_attn_weights", "true");
   expect(!value_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
          "false");

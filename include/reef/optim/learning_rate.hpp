@@ -39,7 +39,7 @@ struct LearningRate {
       return peak * static_cast<double>(committed + 1) / static_cast<double>(warmup);
     }
     if (steps <= warmup) return peak;
-    const double progress = std::min(
+    const double progress = (std::min)(
         1.0, static_cast<double>(committed - warmup) / static_cast<double>(steps - warmup));
     return floor + (peak - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
   }

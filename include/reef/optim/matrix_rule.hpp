@@ -148,7 +148,7 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
         const std::int64_t each = matrix ? end - begin : run::norm_block;
         for (std::int64_t at = begin; at < end; at += each) {
           parts.push_back(at);
-          work.push_back(std::min(each, end - at) * run::WholeMatrices::flops_of_element +
+          work.push_back((std::min)(each, end - at) * run::WholeMatrices::flops_of_element +
                          static_cast<std::int64_t>(matrix ? matrix->flops : 0));
         }
       }

@@ -172,7 +172,8 @@ struct Muon {
                                                    static_cast<E>(options.momentum)});
     const E* const x = NewtonSchulz(matrix.rows, matrix.columns)
                            .run(matrix.lane, matrix.workspace, options.newton_schulz_steps);
-    const double step = lr * options.rms * std::sqrt(static_cast<double>(std::max(matrix.rows, matrix.columns)));
+    const double step =
+        lr * options.rms * std::sqrt(static_cast<double>((std::max)(matrix.rows, matrix.columns)));
     const double keep = decays ? 1 - lr * options.weight_decay : 1;
     transform_vectors<T>(matrix.lane, n,
                          detail::OrthogonalStepKernel<T>{matrix.weight, matrix.master, x, static_cast<E>(keep),

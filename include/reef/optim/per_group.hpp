@@ -70,7 +70,8 @@ struct PerGroup {
                                          detail::PerGroupName<First, Others...>::text.size()};
   static constexpr std::array<std::string_view, 1 + sizeof...(Others)> rule_names{First::name, Others::name...};
   static constexpr int rule_count = 1 + static_cast<int>(sizeof...(Others));
-  static constexpr int states = std::max({static_cast<int>(First::states), static_cast<int>(Others::states)...});
+  static constexpr int states =
+      (std::max)({static_cast<int>(First::states), static_cast<int>(Others::states)...});
   static constexpr bool needs_whole_matrices =
       (optim::needs_whole_matrices<First> || ... || optim::needs_whole_matrices<Others>);
 

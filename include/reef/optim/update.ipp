@@ -96,7 +96,7 @@ REEF_INLINE void add_update(run::StepBuilder& builder, std::size_t b, const Upda
   for (const detail::Run& run : detail::runs_of(builder.plan, update.index, update.elements.first,
                                                 update.elements.second - update.elements.first)) {
     if (!run.matrix) continue;
-    workspace = std::max(workspace, run.matrix->workspace);
+    workspace = (std::max)(workspace, run.matrix->workspace);
     update.cost.flops += run.matrix->flops;
   }
   view.workspace.front() = {

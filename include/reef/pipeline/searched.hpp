@@ -54,7 +54,7 @@ struct Searched : Scheduled<Searched> {
     problem.splits = options.splits_backward;
     const int stages = problem.ranks();
     for (int stage = 0; stage < stages && options.max_activations.empty(); ++stage) {
-      problem.max_activations.push_back(std::min(micro_batches, stages - stage));
+      problem.max_activations.push_back((std::min)(micro_batches, stages - stage));
     }
     plan::PipelineSearch found = plan::search_pipeline_order(
         problem, {.seed = options.seed, .effort = options.effort});

@@ -32,7 +32,7 @@ REEF_INLINE AdaTopKRatios adatopk(const std::vector<AdaTopKLink>& links,
                         " s and transfers for ", links[p].transfer,
                         " s.\n  fix: both from 0 to 1e12 s.");
     }
-    result.target = std::max(result.target, links[p].latency + links[p].transfer / options.ratio);
+    result.target = (std::max)(result.target, links[p].latency + links[p].transfer / options.ratio);
   }
   const double coefficient = (4 + static_cast<double>(options.index_bytes)) / 4;
   for (const AdaTopKLink& link : links) {
@@ -50,7 +50,7 @@ REEF_INLINE AdaTopKRatios adatopk(const std::vector<AdaTopKLink>& links,
     }
     result.ratios.push_back(ratio);
     result.times.push_back(time);
-    result.bottleneck = std::max(result.bottleneck, time);
+    result.bottleneck = (std::max)(result.bottleneck, time);
   }
   return result;
 }

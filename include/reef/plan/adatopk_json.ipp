@@ -74,7 +74,7 @@ REEF_INLINE AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view
       refuse(concat("'compute_s' has ", compute.size(), " numbers for ", links, " links"),
              "one for each stage: as many as links, or one more");
     for (const double time : compute)
-      result.slowest_compute = std::max(result.slowest_compute, time);
+      result.slowest_compute = (std::max)(result.slowest_compute, time);
   }
   return result;
 }

@@ -61,7 +61,7 @@ REEF_INLINE Allocation allocate(const AllocationProblem& problem,
     return answer;
   }
   int wanted = options.effort;
-  if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : default_effort;
+  if (wanted < 0) wanted = options.budget > 0 ? (std::numeric_limits<int>::max)() : default_effort;
   const auto report = [&] {
     if (options.progress) options.progress(answer.effort, searches.best().cost());
   };
@@ -76,7 +76,7 @@ REEF_INLINE Allocation allocate(const AllocationProblem& problem,
   answer.stages = best.shape.stages;
   answer.pipelines = best.shape.pipelines;
   answer.cost = best.search->cost();
-  answer.lower_bound = std::min(searches.lower_bound(), answer.cost.total());
+  answer.lower_bound = (std::min)(searches.lower_bound(), answer.cost.total());
   answer.optimal = answer.lower_bound == answer.cost.total();
   answer.sigma = best.search->sigma();
   for (auto& pipeline : answer.sigma) {

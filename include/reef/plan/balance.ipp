@@ -43,7 +43,7 @@ inline void cover(const Swarm& swarm, const std::vector<int>& order, SwarmPlacem
     const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
     if (held >= swarm.blocks) return;
     if (server.throughput == 0) continue;
-    placement.relocate(swarm, i, std::min(held, swarm.blocks - server.length));
+    placement.relocate(swarm, i, (std::min)(held, swarm.blocks - server.length));
     held += server.length;
   }
 }
@@ -55,7 +55,7 @@ REEF_INLINE BalancePlan balance(const Swarm& swarm, const BalanceOptions& option
   constexpr std::int64_t whole = 1'000'000;
   if (options.price_ppm < 0 || options.price_ppm > 1000 * whole || options.targets < 1 ||
       options.beam < 1 || options.moves < 1 ||
-      std::max({options.targets, options.beam, options.moves}) > 1000) {
+      (std::max)({options.targets, options.beam, options.moves}) > 1000) {
     throw OptionError("reef::plan::balance: price ", options.price_ppm, " ppm, ", options.targets,
                       " targets, a beam of ", options.beam, ", ", options.moves,
                       " moves.\n  fix: a price from 0 to 1e9, the others from 1 to 1000.");
@@ -90,7 +90,7 @@ REEF_INLINE BalancePlan balance(const Swarm& swarm, const BalanceOptions& option
   if (!order.empty()) {
     const auto servers = static_cast<std::int64_t>(swarm.servers.size());
     effort.price_ppm =
-        std::min((2 * options.price_ppm + servers) / (2 * servers), whole - 1);  // rounded
+        (std::min)((2 * options.price_ppm + servers) / (2 * servers), whole - 1);  // rounded
   }
   detail::SwarmPlacement best = first;
   const Throughput now = slowest_block(first.t);

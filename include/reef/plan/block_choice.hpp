@@ -41,7 +41,7 @@ int best_start(std::span<const Number> t, int length) {
   std::size_t last = t.size() - 1;
   while (t[last] != least) --last;
   const std::size_t begin = first + 1 > room ? first + 1 - room : 0;
-  const std::size_t end = std::min(t.size(), last + room);
+  const std::size_t end = (std::min)(t.size(), last + room);
   detail::WindowOrder order(t.subspan(begin, end - begin), length);
   int best = static_cast<int>(begin);
   for (std::size_t start = begin + 1; start + room <= end; ++start) {

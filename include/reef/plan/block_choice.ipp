@@ -31,7 +31,7 @@ REEF_INLINE double advertised_throughput(const ServerSpeed& speed) {
   }
   const double compute = speed.forward_rps / ((static_cast<double>(speed.blocks) + 1) / 2);
   if (!speed.network_rps) return compute;
-  return std::min(compute, network * (speed.relay ? 0.2 : 1.0));
+  return (std::min)(compute, network * (speed.relay ? 0.2 : 1.0));
 }
 
 REEF_INLINE MoveDecision should_move(const Swarm& swarm, std::string_view me,

@@ -41,7 +41,7 @@ REEF_INLINE void Chain::validate(std::int64_t accumulation) const {
   double bytes = 0;
   for (int i = 0; i < size(); ++i) {
     const ChainOperator& o = operators[static_cast<std::size_t>(i)];
-    if (std::min({o.forward, o.backward, o.load, o.leave_forward, o.leave_backward}) < 0) {
+    if ((std::min)({o.forward, o.backward, o.load, o.leave_forward, o.leave_backward}) < 0) {
       throw OptionError("reef::plan::Chain: operator ", name(i),
                         " has a time below 0.\n  fix: times of 0 or more.");
     }

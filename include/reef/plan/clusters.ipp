@@ -19,7 +19,7 @@ namespace reef::inline v0::plan {
 
 REEF_INLINE std::vector<double> cluster_weights(const std::vector<double>& bandwidths, int devices,
                                                 ClusterWeights kind) {
-  const auto n = static_cast<std::size_t>(std::max(devices, 0));
+  const auto n = static_cast<std::size_t>((std::max)(devices, 0));
   if (devices < 1 || devices > most_clustered_devices || bandwidths.size() != n * n) {
     throw OptionError("reef::plan::cluster_weights: ", devices, " devices have ", bandwidths.size(),
                       " bandwidths.\n  fix: 1 to ", most_clustered_devices,
@@ -32,13 +32,13 @@ REEF_INLINE std::vector<double> cluster_weights(const std::vector<double>& bandw
                       " is ", bandwidth, ".\n  fix: from 1e-30 to 1e30, or 0 where no link is.");
   }
   std::vector<double> weights(n * n, 0);
-  double least = std::numeric_limits<double>::max();
+  double least = (std::numeric_limits<double>::max)();
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
       if (i == j) continue;
-      const double slower = std::min(bandwidths[i * n + j], bandwidths[j * n + i]);
+      const double slower = (std::min)(bandwidths[i * n + j], bandwidths[j * n + i]);
       weights[i * n + j] = slower;
-      if (slower > 0) least = std::min(least, slower);
+      if (slower > 0) least = (std::min)(least, slower);
     }
   }
   if (kind == ClusterWeights::log) {
@@ -48,7 +48,7 @@ REEF_INLINE std::vector<double> cluster_weights(const std::vector<double>& bandw
 }
 
 REEF_INLINE Clusters clusters(const std::vector<double>& weights, int devices, double resolution) {
-  const auto n = static_cast<std::size_t>(std::max(devices, 0));
+  const auto n = static_cast<std::size_t>((std::max)(devices, 0));
   if (devices < 1 || devices > most_clustered_devices || weights.size() != n * n) {
     throw OptionError("reef::plan::clusters: ", devices, " devices have ", weights.size(),
                       " weights.\n  fix: 1 to ", most_clustered_devices,

@@ -80,7 +80,7 @@ REEF_INLINE Allocation genetic_allocation(const AllocationProblem& problem,
   answer.pipelines = problem.pipelines;
   answer.cost = best.cost;
   answer.lower_bound = detail::AllocationBound(weights, problem.stages, problem.pipelines).total();
-  answer.lower_bound = std::min(answer.lower_bound, answer.cost.total());
+  answer.lower_bound = (std::min)(answer.lower_bound, answer.cost.total());
   answer.effort = evaluations;
   answer.sigma.assign(static_cast<std::size_t>(problem.pipelines), {});
   for (std::size_t place = 0; place < best.at.size(); ++place) {

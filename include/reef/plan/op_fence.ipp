@@ -76,7 +76,7 @@ REEF_INLINE PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceO
   };
   constexpr int default_rounds = 4;
   int wanted = options.effort;
-  if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : default_rounds;
+  if (wanted < 0) wanted = options.budget > 0 ? (std::numeric_limits<int>::max)() : default_rounds;
   detail::OpFenceSearch search(sorted, options.seed, options.every_device);
   int rounds = 0;
   while (rounds < wanted && !search.proven() && !stop() && search.round(stop)) ++rounds;
@@ -87,8 +87,8 @@ REEF_INLINE PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceO
     std::vector<Stage> stages = search.best().stages;
     for (Stage& stage : stages) stage.device = canonical[static_cast<std::size_t>(stage.device)];
     plan = plan_of(problem, std::move(stages));
-    plan.lower_bound =
-        search.proven() ? plan.time.pipelined : std::min(search.lower_bound(), plan.time.pipelined);
+    plan.lower_bound = search.proven() ? plan.time.pipelined
+                                       : (std::min)(search.lower_bound(), plan.time.pipelined);
   }
   plan.optimal = search.proven();
   plan.effort = rounds;

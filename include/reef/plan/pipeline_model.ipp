@@ -178,7 +178,8 @@ inline void count_peaks(const PipelineOrder& order, PipelineEstimate& result) {
       held += forward ? 1 : half ? 0 : -1;
       until_half += forward ? 1 : weight ? 0 : -1;
       pending += half ? 1 : weight ? -1 : 0;
-      most = {std::max(most[0], held), std::max(most[1], until_half), std::max(most[2], pending)};
+      most = {(std::max)(most[0], held), (std::max)(most[1], until_half),
+              (std::max)(most[2], pending)};
     }
     result.peak_activations.push_back(most[0]);
     result.peak_until_input_half.push_back(most[1]);
@@ -226,7 +227,7 @@ REEF_INLINE PipelineEstimate estimate(const PipelineModel& model) {
   result.makespan = 0;
   for (const auto& ends : result.task_ends) {
     result.rank_end.push_back(ends.back());
-    result.makespan = std::max(result.makespan, ends.back());
+    result.makespan = (std::max)(result.makespan, ends.back());
   }
   Seconds all_busy = 0;
   for (std::size_t r = 0; r < order.tasks.size(); ++r) {

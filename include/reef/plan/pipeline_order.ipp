@@ -203,7 +203,7 @@ REEF_INLINE PipelineOrder parse_pipeline_order(std::string_view text, std::strin
   PipelineOrder order;
   int line = 0;
   for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::size_t end = (std::min)(text.find('\n', begin), text.size());
     std::string_view words = text.substr(begin, end - begin);
     begin = end + 1;
     ++line;
@@ -214,7 +214,7 @@ REEF_INLINE PipelineOrder parse_pipeline_order(std::string_view text, std::strin
     auto& tasks = order.tasks.emplace_back();
     for (std::size_t at = words.find_first_not_of(blanks); at != std::string_view::npos;
          at = words.find_first_not_of(blanks, at)) {
-      const std::size_t stop = std::min(words.find_first_of(blanks, at), words.size());
+      const std::size_t stop = (std::min)(words.find_first_of(blanks, at), words.size());
       tasks.push_back(detail::parse_task(words.substr(at, stop - at), rank, line, source));
       at = stop;
     }
@@ -224,7 +224,7 @@ REEF_INLINE PipelineOrder parse_pipeline_order(std::string_view text, std::strin
   int most = -1;
   for (const auto& tasks : order.tasks) {
     count += tasks.size();
-    for (const PipelineTask& task : tasks) most = std::max({most, task.chunk, task.micro_batch});
+    for (const PipelineTask& task : tasks) most = (std::max)({most, task.chunk, task.micro_batch});
   }
   if (count == 0) {
     throw DecodeError("reef::plan: ", source,
@@ -238,8 +238,8 @@ REEF_INLINE PipelineOrder parse_pipeline_order(std::string_view text, std::strin
   int chunks = 0;
   for (const auto& tasks : order.tasks) {
     for (const PipelineTask& task : tasks) {
-      chunks = std::max(chunks, task.chunk + 1);
-      order.micro_batches = std::max(order.micro_batches, task.micro_batch + 1);
+      chunks = (std::max)(chunks, task.chunk + 1);
+      order.micro_batches = (std::max)(order.micro_batches, task.micro_batch + 1);
     }
   }
   order.rank_of_chunk.assign(static_cast<std::size_t>(chunks), -1);
@@ -297,7 +297,7 @@ REEF_INLINE PipelineOrder one_f_one_b_order(int ranks, int micro_batches,
   }
   return detail::write_order(
       detail::looped_pipeline(ranks, micro_batches, 1), [&](int r, auto& writer) {
-        const int first = std::min(micro_batches, warm_up[static_cast<std::size_t>(r)]);
+        const int first = (std::min)(micro_batches, warm_up[static_cast<std::size_t>(r)]);
         for (int k = 0; k < first; ++k) writer.f(0);
         for (int k = first; k < micro_batches; ++k) {
           writer.f(0);
@@ -336,13 +336,13 @@ REEF_INLINE PipelineOrder looped_bfs_order(int ranks, int micro_batches, int chu
 }
 
 REEF_INLINE PipelineOrder zb_h1_order(int ranks, int micro_batches) {
-  return interleaved_zb_order(ranks, micro_batches, 1, std::max(ranks, micro_batches));
+  return interleaved_zb_order(ranks, micro_batches, 1, (std::max)(ranks, micro_batches));
 }
 
 REEF_INLINE PipelineOrder zb_h2_order(int ranks, int micro_batches) {
   return detail::write_order(detail::looped_pipeline(ranks, micro_batches, 1),
                              [&](int r, auto& writer) {
-                               int forwards = std::min(micro_batches, 2 * (ranks - r) - 1);
+                               int forwards = (std::min)(micro_batches, 2 * (ranks - r) - 1);
                                for (int k = 0; k < forwards; ++k) writer.f(0);
                                for (int k = 0; k < micro_batches; ++k) {
                                  writer.i(0);
@@ -367,7 +367,7 @@ REEF_INLINE PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int
       writer.i(steps.backward_chunk(k));
       if (k >= r) writer.w(steps.backward_chunk(k - r));
     }
-    for (int k = std::max(0, steps.count - r); k < steps.count; ++k) {
+    for (int k = (std::max)(0, steps.count - r); k < steps.count; ++k) {
       writer.w(steps.backward_chunk(k));
     }
   });
@@ -378,7 +378,7 @@ REEF_INLINE PipelineOrder zb_v_order(int ranks, int micro_batches) {
       detail::folded_pipeline(ranks, micro_batches), [&](int r, auto& writer) {
         constexpr int a = 0;
         constexpr int b = 1;
-        const int count = std::max(micro_batches, 2 * ranks - 1);
+        const int count = (std::max)(micro_batches, 2 * ranks - 1);
         for (int k = 0; k < 2 * (ranks - r) - 1; ++k) writer.f(a);
         for (int k = 0; k < r; ++k) {
           writer.f(b);
@@ -435,7 +435,7 @@ REEF_INLINE PipelineOrder dualpipe_v_order(int ranks, int micro_batches) {
                              [&](int r, auto& writer) {
                                constexpr int a = 0;
                                constexpr int b = 1;
-                               const int count = std::max(micro_batches, 2 * ranks);
+                               const int count = (std::max)(micro_batches, 2 * ranks);
                                const int after = ranks - 1 - r;
                                std::vector<int> half;  // chunks of I without W, in their order
                                std::size_t done = 0;

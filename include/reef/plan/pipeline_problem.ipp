@@ -49,7 +49,8 @@ REEF_INLINE void PipelineProblem::validate() const {
   size("mem", memory.size(), flops.size(), "operator");
   size("cut", cut.size(), flops.size() + 1, "boundary, first and last included");
   size("cap", capacity.size(), speed.size(), "device");
-  size("the network", static_cast<std::size_t>(std::max(links.devices, 0)), speed.size(), "device");
+  size("the network", static_cast<std::size_t>((std::max)(links.devices, 0)), speed.size(),
+       "device");
   links.validate();
   const auto figures = [&](const char* name, const std::vector<double>& values, double least,
                            double most) {
@@ -80,7 +81,7 @@ REEF_INLINE std::vector<double> crossing_bytes(const std::vector<double>& output
                         " operators are in an order in which each comes after "
                         "those that it reads.\n  fix: sort them so, and number them from 0.");
     }
-    last[static_cast<std::size_t>(from)] = std::max(last[static_cast<std::size_t>(from)], to);
+    last[static_cast<std::size_t>(from)] = (std::max)(last[static_cast<std::size_t>(from)], to);
   }
   std::vector<double> crossing(outputs.size() + 1, 0);
   for (std::size_t from = 0; from < outputs.size(); ++from) {

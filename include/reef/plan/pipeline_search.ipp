@@ -136,7 +136,8 @@ public:
     PipelineGreedy greedy(problem_);
     std::vector<int> caps = problem_.max_activations;
     if (caps.empty())
-      caps.assign(static_cast<std::size_t>(problem_.ranks()), std::numeric_limits<int>::max() / 2);
+      caps.assign(static_cast<std::size_t>(problem_.ranks()),
+                  (std::numeric_limits<int>::max)() / 2);
     for (const bool backward_first : {true, false}) {
       for (const double patience : {0.0, 0.5, 1.0}) {
         propose(greedy.run({backward_first, patience, caps}));
@@ -159,7 +160,7 @@ public:
     const bool is_power = (round & (round - 1)) == 0;
     if (round <= 1 || is_power) {
       annealer.start(answer_.order.tasks);
-      length_ = std::max(1, round);
+      length_ = (std::max)(1, round);
       done_ = 0;
     }
     const auto at = [&](int n) {
@@ -210,7 +211,7 @@ private:
         if (half && !problem_.splits) return FreePipeline::never;
         weights += half || task.kind == PipelineTaskKind::backward ? 1 : 0;
       }
-      const int most = problem_.max_activations.empty() ? std::numeric_limits<int>::max()
+      const int most = problem_.max_activations.empty() ? (std::numeric_limits<int>::max)()
                                                         : problem_.max_activations[r];
       if (!legal_(tasks[r], most)) return FreePipeline::never;
     }
@@ -268,7 +269,7 @@ REEF_INLINE PipelineSearch search_pipeline_order(const PipelineOrderProblem& pro
   const auto in_time = [&](int rounds) {  // one more like those before
     if (options.budget == 0) return true;
     const Seconds used = std::chrono::duration<double>(Clock::now() - start).count();
-    return used * (rounds + 1) / std::max(1, rounds) < options.budget;
+    return used * (rounds + 1) / (std::max)(1, rounds) < options.budget;
   };
   PipelineSearch answer;
   answer.why = detail::does_not_fit(problem);
@@ -290,7 +291,7 @@ REEF_INLINE PipelineSearch search_pipeline_order(const PipelineOrderProblem& pro
   constexpr int rounds_without_budget = 40;
   int wanted = options.effort;
   if (wanted < 0)
-    wanted = options.budget > 0 ? std::numeric_limits<int>::max() : rounds_without_budget;
+    wanted = options.budget > 0 ? (std::numeric_limits<int>::max)() : rounds_without_budget;
   bool all = false;
   if (!meets_bound() && wanted > 0) all = searcher.try_all();
   while (!all && !meets_bound() && answer.effort < wanted && in_time(answer.effort)) {
@@ -298,7 +299,7 @@ REEF_INLINE PipelineSearch search_pipeline_order(const PipelineOrderProblem& pro
     report();
   }
   if (all) answer.lower_bound = answer.makespan;
-  answer.lower_bound = std::min(answer.lower_bound, answer.makespan);
+  answer.lower_bound = (std::min)(answer.lower_bound, answer.makespan);
   answer.optimal = all || meets_bound();
   return answer;
 }

@@ -29,7 +29,7 @@ REEF_INLINE PipelineTime pipeline_time(const std::vector<Seconds>& compute,
     time.compute += compute[p];
     time.receive += receive[p];
     time.latency += compute[p] + receive[p];
-    time.bottleneck = std::max({time.bottleneck, compute[p], receive[p]});
+    time.bottleneck = (std::max)({time.bottleneck, compute[p], receive[p]});
   }
   time.pipelined = time.latency + static_cast<double>(micro_batches - 1) * time.bottleneck;
   if (time.pipelined > 0) time.rate = static_cast<double>(micro_batches) * samples / time.pipelined;

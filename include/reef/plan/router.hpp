@@ -68,7 +68,7 @@ public:
 
 private:
   static constexpr int client = 0;
-  static constexpr detail::Picoseconds none = std::numeric_limits<detail::Picoseconds>::max();
+  static constexpr detail::Picoseconds none = (std::numeric_limits<detail::Picoseconds>::max)();
 
   /// From a server's end on.
   struct Best {
@@ -115,7 +115,7 @@ private:
   /// Those that may go on to a server: they end inside its span, and before the request does.
   template <class F>
   void for_each_before(const Node& node, F&& function) {
-    const int last = std::min(node.end, request_.end);
+    const int last = (std::min)(node.end, request_.end);
     for (auto from = std::ranges::lower_bound(order_, std::pair(node.server.start, client),
                                               std::less<>(), by_end());
          from != order_.end() && nodes_[at(*from)].end < last; ++from) {

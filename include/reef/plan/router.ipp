@@ -65,7 +65,7 @@ REEF_INLINE Route Router::route() {
   for (int from = client; nodes_[at(from)].best.next != client;) {
     const int to = nodes_[at(from)].best.next;
     const Node& node = nodes_[at(to)];
-    const int end = std::min(node.end, request_.end);
+    const int end = (std::min)(node.end, request_.end);
     route.path.push_back({names_[at(to)], block, end});
     route.cost += detail::delay(rtt(from, to), options_) +
                   detail::entry_time(node.server, end - block, request_, options_);
@@ -115,7 +115,7 @@ REEF_INLINE Router::Best Router::through(int from, int to) {
   ++looked_at_;
   const Node& node = nodes_[at(to)];
   if (node.best.cost == none) return {};
-  const int used = std::min(node.end, request_.end) - nodes_[at(from)].end;
+  const int used = (std::min)(node.end, request_.end) - nodes_[at(from)].end;
   const detail::Picoseconds entry =
       options_.cache_of_used_blocks
           ? detail::picoseconds(detail::entry_time(node.server, used, request_, options_))

@@ -23,7 +23,7 @@ inline std::vector<Ticks> ends_of(const schedule::Program& program, const schedu
   for (const schedule::SimulatedSpan& span : run.spans) {
     if (program.round[span.instruction].kind != kinds::backward) continue;
     Ticks& end = ends[static_cast<std::size_t>(span.round)];
-    end = std::max(end, static_cast<Ticks>(span.end));
+    end = (std::max)(end, static_cast<Ticks>(span.end));
   }
   return ends;
 }

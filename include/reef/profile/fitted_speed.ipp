@@ -43,7 +43,7 @@ REEF_INLINE FittedSpeed fitted_speed(const std::vector<TimedOperations>& runs) {
   }
   const double cost = detail::median_cost(runs);
   const auto deviation = [&](const TimedOperations& run) {
-    return std::abs(run.seconds - run.flops * cost);
+    return (std::abs)(run.seconds - run.flops * cost);
   };
   std::vector<double> deviations;
   for (const TimedOperations& run : runs) deviations.push_back(deviation(run));

@@ -17,8 +17,8 @@ REEF_INLINE std::vector<std::pair<std::int64_t, std::int64_t>> Bucket::pieces(st
   std::vector<std::pair<std::int64_t, std::int64_t>> result;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     const std::int64_t next = p + 1 < parameters.size() ? parameters[p + 1] : size();
-    const std::int64_t from = std::max(first, parameters[p]);
-    const std::int64_t to = std::min(last, next);
+    const std::int64_t from = (std::max)(first, parameters[p]);
+    const std::int64_t to = (std::min)(last, next);
     if (from < to) result.emplace_back(from, to);
   }
   return result;
@@ -39,7 +39,7 @@ REEF_INLINE std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
     const std::int64_t begin = behind == parameters.begin() ? 0 : *(behind - 1);
     const std::int64_t below = begin + (share - begin) / norm_block * norm_block;
     const std::int64_t above =
-        std::min(below + norm_block, behind == parameters.end() ? n : *behind);
+        (std::min)(below + norm_block, behind == parameters.end() ? n : *behind);
     offsets.push_back(share - below < above - share ? below : above);
   }
   offsets.back() = n;

@@ -25,7 +25,7 @@ REEF_INLINE std::vector<Seconds> node_times(const graph::Dag& dag, const profile
       const profile::OperatorProfile& entry = profile->operators[static_cast<std::size_t>(n)];
       time = entry.forward_s + entry.backward_s;
     }
-    times.push_back(std::max(time, least));
+    times.push_back((std::max)(time, least));
   }
   return times;
 }
@@ -40,8 +40,8 @@ REEF_INLINE std::vector<int> narrow_positions(const graph::Dag& dag, int chunks)
   std::vector<int> narrow;
   for (int c = 1; c < nodes; ++c) {
     const auto at = static_cast<std::size_t>(c);
-    const Bytes before = c > 1 ? crossing[at - 1] : std::numeric_limits<Bytes>::max();
-    const Bytes behind = c + 1 < nodes ? crossing[at + 1] : std::numeric_limits<Bytes>::max();
+    const Bytes before = c > 1 ? crossing[at - 1] : (std::numeric_limits<Bytes>::max)();
+    const Bytes behind = c + 1 < nodes ? crossing[at + 1] : (std::numeric_limits<Bytes>::max)();
     if (crossing[at] <= before && crossing[at] <= behind) narrow.push_back(c);
   }
   if (static_cast<int>(narrow.size()) < chunks - 1) {
@@ -56,7 +56,7 @@ namespace detail {
 
 /// Cuts a chain into chunks at some of its positions, of which the first and the last are its ends.
 struct ChunkCutter {
-  static constexpr Bytes none = std::numeric_limits<Bytes>::max();
+  static constexpr Bytes none = (std::numeric_limits<Bytes>::max)();
 
   std::vector<Seconds> until;  ///< by position: what all before it takes
   std::vector<Bytes> bytes;    ///< by position: what crosses it

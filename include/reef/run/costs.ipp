@@ -53,8 +53,8 @@ REEF_INLINE std::vector<SegmentTimes> segment_times(const StepPlan& plan, const 
         sum.weight_backward += entry.backward_s * segment.plan(node).weight_share;
       }
     }
-    sum.forward = std::max(sum.forward, least);
-    sum.backward = std::max(sum.backward, 2 * least);
+    sum.forward = (std::max)(sum.forward, least);
+    sum.backward = (std::max)(sum.backward, 2 * least);
     sum.weight_backward = std::clamp(sum.weight_backward, least, sum.backward - least);
     times.push_back(sum);
   }

@@ -510,7 +510,7 @@ private:
   }
 
   void begin_work(LaneWork<Device>& work, const Step& step) const {
-    const Seconds expected = Device::on_host ? std::max(step.at_least, step.took) : 0;
+    const Seconds expected = Device::on_host ? (std::max)(step.at_least, step.took) : 0;
     const bool looped = step.loop != schedule::no_loop;
     work.begin(step.name, expected, looped ? loops_[step.loop].until : nullptr, round_);
   }
@@ -519,7 +519,7 @@ private:
   void rest_until(Seconds end) const {
     constexpr Seconds longest = 0.05;
     for (Seconds left = end - trace::now(); left > 0 && !abandoned_.load(std::memory_order_relaxed); left = end - trace::now()) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, longest)));
+      std::this_thread::sleep_for(std::chrono::duration<double>((std::min)(left, longest)));
     }
   }
 

@@ -24,12 +24,12 @@ inline void set_devices(plan::PipelineProblem& problem, const Topology& topology
   const int stages = topology.stages;
   problem.links = {stages, {}, {}, {}};
   for (int a = 0; a < stages; ++a) {
-    double speed = std::numeric_limits<double>::max();
-    Bytes memory = std::numeric_limits<Bytes>::max();
+    double speed = (std::numeric_limits<double>::max)();
+    Bytes memory = (std::numeric_limits<Bytes>::max)();
     for (int replica = 0; replica < topology.replicas; ++replica) {
       const auto rank = static_cast<std::size_t>(topology.rank(replica, a));
-      speed = std::min(speed, ranks.speeds.empty() ? 1 : ranks.speeds[rank]);
-      if (!ranks.memories.empty()) memory = std::min(memory, ranks.memories[rank]);
+      speed = (std::min)(speed, ranks.speeds.empty() ? 1 : ranks.speeds[rank]);
+      if (!ranks.memories.empty()) memory = (std::min)(memory, ranks.memories[rank]);
     }
     problem.speed.push_back(speed * 1e9);  // operations are nanoseconds at speed 1
     problem.capacity.push_back(memory);
@@ -40,8 +40,9 @@ inline void set_devices(plan::PipelineProblem& problem, const Topology& topology
         const int from = topology.rank(replica, a);
         const int to = topology.rank(replica, b);
         // Activations go one way, gradients the other.
-        latency = std::max({latency, ranks.links.latency(from, to), ranks.links.latency(to, from)});
-        rate = std::min({rate, ranks.links.rate(from, to), ranks.links.rate(to, from)});
+        latency =
+            (std::max)({latency, ranks.links.latency(from, to), ranks.links.latency(to, from)});
+        rate = (std::min)({rate, ranks.links.rate(from, to), ranks.links.rate(to, from)});
       }
       problem.links.latencies.push_back(latency);
       problem.links.rates.push_back(rate);
@@ -128,8 +129,9 @@ REEF_INLINE FencedStages fenced_stages(const graph::Dag& dag, const std::vector<
   positions.insert(positions.begin(), 0);
   const plan::PipelineProblem problem = detail::fenced_problem(dag, times, positions, topology, ranks, micro_batches);
   FencedStages result{topology, {}, {}, 0};
-  const bool is_bounded = std::any_of(ranks.memories.begin(), ranks.memories.end(),
-                                      [](Bytes memory) { return memory != std::numeric_limits<Bytes>::max(); });
+  const bool is_bounded =
+      std::any_of(ranks.memories.begin(), ranks.memories.end(),
+                  [](Bytes memory) { return memory != (std::numeric_limits<Bytes>::max)(); });
   if (needs && is_bounded) {
     const plan::PipelinePlan found = detail::fitted_plan(dag, times, positions, topology, ranks, micro_batches, needs);
     result.topology = detail::topology_of(topology, found.stages, positions);

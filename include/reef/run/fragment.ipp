@@ -22,8 +22,8 @@ REEF_INLINE std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int
       FragmentPiece piece;
       piece.fragment = static_cast<int>(f);
       piece.bucket = b;
-      piece.begin = std::max(bounds[f], bucket.begin) - bucket.begin;
-      piece.end = std::min(bounds[f + 1], bucket.end) - bucket.begin;
+      piece.begin = (std::max)(bounds[f], bucket.begin) - bucket.begin;
+      piece.end = (std::min)(bounds[f + 1], bucket.end) - bucket.begin;
       if (piece.begin >= piece.end) continue;
       for (const auto& [begin, end] : bucket.pieces(piece.begin, piece.end)) {
         piece.parameters.push_back(begin - piece.begin);

@@ -46,12 +46,12 @@ REEF_INLINE LinkUse LinkTable::of(schedule::Traffic traffic) const {
 
 REEF_INLINE std::string LinkTable::text() const {
   std::size_t widest = 4;
-  for (const auto& [link, use] : uses) widest = std::max(widest, link.text().size());
+  for (const auto& [link, use] : uses) widest = (std::max)(widest, link.text().size());
   const auto line = [&](const std::string& channel, const std::string& link, const std::string& rest) {
     std::string text = channel;
     text.resize(std::max<std::size_t>(20, text.size()), ' ');
     text += link;
-    text.resize(std::max(20 + widest, text.size()), ' ');
+    text.resize((std::max)(20 + widest, text.size()), ' ');
     return text + rest + "\n";
   };
   const auto columns = [](const char* messages, const std::string& raw, const std::string& wire, const char* ratio,

@@ -20,8 +20,8 @@ public:
     Bytes device_bytes = 0;
     Bytes host_bytes = 0;
     for (const schedule::Placement* placement : placements) {
-      device_bytes = std::max(device_bytes, placement->device_bytes);
-      host_bytes = std::max(host_bytes, placement->host_bytes);
+      device_bytes = (std::max)(device_bytes, placement->device_bytes);
+      host_bytes = (std::max)(host_bytes, placement->host_bytes);
     }
     device_ = device.allocate(device_bytes, "the step's device arena");
     host_ = device.allocate_pinned(host_bytes, "the step's host arena");

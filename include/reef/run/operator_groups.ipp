@@ -31,7 +31,7 @@ REEF_INLINE std::vector<ParameterGroup> groups_of_operators(
     std::span<const std::string_view> rules) {
   std::vector<int> says(dag.parameters.size(), -1);  // the first node that says something of it
   std::vector<ParameterGroup> groups;
-  for (std::size_t n = 0; n < std::min(optimizers.size(), dag.nodes.size()); ++n) {
+  for (std::size_t n = 0; n < (std::min)(optimizers.size(), dag.nodes.size()); ++n) {
     if (!optimizers[n]) continue;
     const graph::Node& node = dag.nodes[n];
     const graph::OperatorOptimizer& optimizer = *optimizers[n];

@@ -17,7 +17,7 @@ REEF_INLINE Slots::Slots(schedule::Program& program, int count, const char* what
   for (const std::vector<Value>& of_segment : values) {
     Bytes bytes = 0;
     for (const Value& value : of_segment) bytes += place_of(program, value);
-    largest = std::max(largest, bytes);
+    largest = (std::max)(largest, bytes);
   }
   for (int slot = 0; slot < count; ++slot) {
     const StorageId region =

@@ -27,7 +27,7 @@ REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<in
       fixed += entry.parameter_bytes + 3 * entry.gradient_bytes;
       saved += entry.saved_bytes;
       workspace =
-          std::max({workspace, entry.forward_workspace_bytes, entry.backward_workspace_bytes});
+          (std::max)({workspace, entry.forward_workspace_bytes, entry.backward_workspace_bytes});
     }
     fixed_.push_back(fixed_.back() + fixed);
     saved_.push_back(saved_.back() + saved);
@@ -36,7 +36,7 @@ REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<in
   for (std::size_t first = 0; first < workspaces.size(); ++first) {
     std::vector<Bytes>& most = workspaces_.emplace_back(workspaces.size() + 1);
     for (std::size_t end = first + 1; end < most.size(); ++end)
-      most[end] = std::max(most[end - 1], workspaces[end - 1]);
+      most[end] = (std::max)(most[end - 1], workspaces[end - 1]);
   }
   for (int stage = 0; stage < stages; ++stage) {
     held_.push_back(static_cast<Bytes>(std::clamp(micro_batches, 1, stages - stage)));
@@ -53,23 +53,23 @@ REEF_INLINE Bytes StageMemory::estimate(int stage, Part part) const {
 
 REEF_INLINE Bytes StageMemory::foreseen(int stage, Part part) const {
   const auto own = static_cast<std::int64_t>(estimate(stage, part));
-  std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
+  std::int64_t nearest = (std::numeric_limits<std::int64_t>::max)();
   std::int64_t error = 0;
   Bytes least = 0;
-  Bytes most = std::numeric_limits<Bytes>::max();
+  Bytes most = (std::numeric_limits<Bytes>::max)();
   for (const auto& [other, bytes] : known_[static_cast<std::size_t>(stage)]) {
     if (other == part) return bytes;
     const std::int64_t apart =
-        std::abs(part.first - other.first) + std::abs(part.second - other.second);
+        (std::abs)(part.first - other.first) + (std::abs)(part.second - other.second);
     if (apart < nearest) {
       nearest = apart;
       error = static_cast<std::int64_t>(bytes) - static_cast<std::int64_t>(estimate(stage, other));
     }
-    if (part.first <= other.first && other.second <= part.second) least = std::max(least, bytes);
-    if (other.first <= part.first && part.second <= other.second) most = std::min(most, bytes);
+    if (part.first <= other.first && other.second <= part.second) least = (std::max)(least, bytes);
+    if (other.first <= part.first && part.second <= other.second) most = (std::min)(most, bytes);
   }
   const auto corrected = static_cast<Bytes>(std::max<std::int64_t>(own + error, 1));
-  return std::max(least, std::min(corrected, most));
+  return (std::max)(least, (std::min)(corrected, most));
 }
 
 }  // namespace reef::inline v0::run

@@ -54,7 +54,7 @@ public:
   [[nodiscard]] std::vector<Seconds> exposed() const&& { return exposed_; }
 
 private:
-  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t none = (std::numeric_limits<std::size_t>::max)();
 
   struct Stall {
     std::size_t on;

@@ -24,7 +24,7 @@ REEF_INLINE Stalls::Stalls(const schedule::Program& program) : exposed_(program.
 }
 
 REEF_INLINE void Stalls::end_round() {
-  constexpr Seconds end = std::numeric_limits<Seconds>::max();
+  constexpr Seconds end = (std::numeric_limits<Seconds>::max)();
   expose(schedule::Lane::compute, 0, end, 0);
   expose(schedule::Lane::update, computed_, end, 0);
 }
@@ -33,8 +33,8 @@ REEF_INLINE void Stalls::expose(schedule::Lane of, Seconds from, Seconds to, uns
   const unsigned bit = 1U << static_cast<unsigned>(of);
   if ((met & bit) != 0) return;
   for (const Stall& stall : stalls_[static_cast<std::size_t>(of)]) {
-    const Seconds begin = std::max(from, stall.from);
-    const Seconds end = std::min(to, stall.to);
+    const Seconds begin = (std::max)(from, stall.from);
+    const Seconds end = (std::min)(to, stall.to);
     if (!(begin < end)) continue;
     if (messages_[stall.on] != none) {
       exposed_[messages_[stall.on]] += end - begin;

@@ -105,7 +105,7 @@ REEF_INLINE std::pair<int, int> StepPlan::folds_of(int rank) const {
 REEF_INLINE std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes,
                                          const std::vector<int>& bounds) {
   const int count = dag.node_count();
-  constexpr Bytes everything = std::numeric_limits<Bytes>::max();
+  constexpr Bytes everything = (std::numeric_limits<Bytes>::max)();
   std::vector<Bytes> crossing = graph::crossing_bytes(dag);
   crossing.front() = everything;
   crossing.back() = everything;
@@ -172,7 +172,7 @@ REEF_INLINE StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int
         " ranks.\n  why: one process stands for several ranks only when it is alone.\n"
         "  fix: virtual_ranks = 1, or one rank.");
   }
-  const auto folds = static_cast<std::size_t>(std::max(topology.replicas, virtual_ranks));
+  const auto folds = static_cast<std::size_t>((std::max)(topology.replicas, virtual_ranks));
   if (micro_batches.size() != folds) {
     throw OptionError("reef::run: ", micro_batches.size(), " counts of micro-batches for ", folds,
                       folds == 1 ? " replica" : " replicas",
@@ -213,14 +213,15 @@ REEF_INLINE StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     plan.segments.push_back(graph::plan_segment(dag, cuts[i], cuts[i + 1]));
     const int segment = static_cast<int>(i);
-    Bucket bucket{segment, std::numeric_limits<std::int64_t>::max(), 0, {}, {}};
+    Bucket bucket{segment, (std::numeric_limits<std::int64_t>::max)(), 0, {}, {}};
     for (const int id : plan.segments.back().parameters) {
       const auto parameter = static_cast<std::size_t>(id);
       if (plan.bucket_of_parameter[parameter] >= 0) continue;
       plan.bucket_of_parameter[parameter] = static_cast<int>(plan.buckets.size());
       const std::int64_t begin = plan.layout.parameters[parameter];
-      bucket.begin = std::min(bucket.begin, begin);
-      bucket.end = std::max(bucket.end, begin + graph::ParameterLayout::room(dag.parameters[parameter]));
+      bucket.begin = (std::min)(bucket.begin, begin);
+      bucket.end =
+          (std::max)(bucket.end, begin + graph::ParameterLayout::room(dag.parameters[parameter]));
       bucket.parameters.push_back(begin);
     }
     for (std::int64_t& begin : bucket.parameters) begin -= bucket.begin;

@@ -29,8 +29,8 @@ void add_tied_code(Handlers& handlers, const RankContext& context) {
     Bytes at = 0;  // of the bucket
     for (const Value from : view.weights) {
       const Bytes behind = at + context.storage(from).bytes;
-      const Bytes first = std::max(begin, at);
-      const Bytes last = std::min(end, behind);
+      const Bytes first = (std::max)(begin, at);
+      const Bytes last = (std::min)(end, behind);
       if (first < last) {
         parts.push_back(context.memory.copy({to.storage, first - begin}, {from.storage, first - at},
                                             last - first));

@@ -29,7 +29,7 @@ struct Timetable {
 
   /// The micro-batches of one of the order's units: [first, last). Of the last unit there may be fewer.
   [[nodiscard]] std::pair<int, int> micro_batches_of(int which) const {
-    return {which * unit, std::min((which + 1) * unit, micro_batches)};
+    return {which * unit, (std::min)((which + 1) * unit, micro_batches)};
   }
 
   /// Some backward runs in halves.

@@ -33,12 +33,12 @@ struct WeightVersions {
   /// How many a stage has at one time in a step of so many micro-batches.
   [[nodiscard]] int kept_by(int stage, int micro_batches) const {
     if (!within_a_step()) return 1;
-    return std::min(kept[static_cast<std::size_t>(stage)], updates(micro_batches));
+    return (std::min)(kept[static_cast<std::size_t>(stage)], updates(micro_batches));
   }
 
   [[nodiscard]] int version_of(int stage, int micro_batch) const {
     if (!within_a_step()) return 0;
-    return std::max(0, micro_batch / every - (kept[static_cast<std::size_t>(stage)] - 1));
+    return (std::max)(0, micro_batch / every - (kept[static_cast<std::size_t>(stage)] - 1));
   }
 };
 

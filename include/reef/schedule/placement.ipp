@@ -66,7 +66,7 @@ REEF_INLINE Lifetimes::Lifetimes(const Program& program)
         Region& region = regions_[program.region_of(value.storage).first];
         Lifetime& life = region.life;
         for (std::size_t l = 0; l < lane_count; ++l) {
-          life.known[l] = region.used ? std::min(life.known[l], known[l]) : known[l];
+          life.known[l] = region.used ? (std::min)(life.known[l], known[l]) : known[l];
         }
         if (!region.used) life.first = position;
         life.last[lane] = position;
@@ -104,7 +104,7 @@ REEF_INLINE void Lifetimes::keep_through(const Repeat& repeat) {
         Lifetime& life = regions_[program_.region_of(value.storage).first].life;
         if (life.first >= repeat.begin) continue;
         for (std::size_t l = 0; l < lane_count; ++l) {
-          life.last[l] = std::max(life.last[l], end[l]);
+          life.last[l] = (std::max)(life.last[l], end[l]);
         }
       }
     }
@@ -142,7 +142,7 @@ REEF_INLINE Placement place(const Program& program, std::uint64_t* looked_at) {
         of_round ? others.lowest_offset(storage.bytes, life) : others.take_for_good(storage.bytes);
     result.offset[id] = offset;
     Bytes& arena = storage.place == Place::device ? result.device_bytes : result.host_bytes;
-    arena = std::max(arena, round_up(offset + storage.bytes, arena_alignment));
+    arena = (std::max)(arena, round_up(offset + storage.bytes, arena_alignment));
     if (of_round && storage.bytes > 0) others.insert({offset, offset + storage.bytes}, life);
   }
   if (looked_at != nullptr) *looked_at = occupied[0].looked_at() + occupied[1].looked_at();
@@ -197,7 +197,7 @@ REEF_INLINE Bytes most_live(const Program& program, Place place) {
   Bytes most = always;
   for (std::size_t i = 0; i < program.round.size(); ++i) {
     live = live + begins[i] - ends[i];
-    most = std::max(most, live);
+    most = (std::max)(most, live);
   }
   return most;
 }

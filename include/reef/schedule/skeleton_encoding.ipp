@@ -83,7 +83,7 @@ public:
   std::uint32_t number32(const char* what) { return below(std::uint64_t{1} << 32, what); }
   int integer(const char* what) {
     const std::int64_t value = whole();
-    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max()) {
+    if (value < (std::numeric_limits<int>::min)() || value > (std::numeric_limits<int>::max)()) {
       refuse(what, value);
     }
     return static_cast<int>(value);

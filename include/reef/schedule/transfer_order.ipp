@@ -168,7 +168,7 @@ REEF_INLINE void order_transfers(std::span<Program> programs, const World& world
     for (const FreeTransfer& t : transfers) {
       if (t.sender == r && !moves[t.send]) {
         moves[t.send] = true;
-        after = std::max(after, t.send);
+        after = (std::max)(after, t.send);
         behind[after].push_back(t.send);
       }
       if (t.receiver == r && program.round[t.receive].is_posted() && !moves[t.receive]) {
@@ -180,7 +180,7 @@ REEF_INLINE void order_transfers(std::span<Program> programs, const World& world
     const std::vector<std::uint32_t> loops = loop_by_instruction(program);
     std::size_t before = count;
     for (auto receive = receives.rbegin(); receive != receives.rend(); ++receive) {
-      before = std::min(before, readers[*receive].first);
+      before = (std::min)(before, readers[*receive].first);
       if (before < count && loops[before] != no_loop) before = program.repeats[loops[before]].begin;
       ahead[before].push_back(*receive);
     }

@@ -18,11 +18,11 @@ REEF_INLINE Seconds duration_of(const Instruction& instruction, const Machine& m
   if (cost.seconds >= 0) return cost.seconds;
   const auto bytes = static_cast<double>(cost.bytes);
   if (copies(instruction)) {
-    return std::max(cost.copies, 1) * machine.copy_latency +
+    return (std::max)(cost.copies, 1) * machine.copy_latency +
            over(bytes, machine.copy_bytes_per_second);
   }
-  return std::max(over(cost.flops, machine.flops_per_second),
-                  over(bytes, machine.memory_bytes_per_second));
+  return (std::max)(over(cost.flops, machine.flops_per_second),
+                    over(bytes, machine.memory_bytes_per_second));
 }
 
 REEF_INLINE World World::uniform(int ranks, Machine machine, Link link) {

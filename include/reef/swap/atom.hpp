@@ -77,7 +77,7 @@ struct Atom : detail::Swapped {
   static constexpr auto schedules() {
     if constexpr (Slots > 0) {
       return std::array{
-          run::SwapSchedule{.weight_slots = Slots, .stash_slots = std::min(Slots, 4)}};
+          run::SwapSchedule{.weight_slots = Slots, .stash_slots = (std::min)(Slots, 4)}};
     } else {
       return std::array{run::SwapSchedule{.weight_slots = 2},
                         run::SwapSchedule{.weight_slots = 3},

@@ -80,7 +80,7 @@ REEF_INLINE void Planner::add_uniform(std::vector<Candidate>& found, const std::
     const auto as_before = [&](const run::SwapSchedule& other) {
       run::SwapSchedule same = swapping;
       same.weight_slots = other.weight_slots;
-      same.stash_slots = std::min(same.stash_slots, other.stash_slots);  // no less than that
+      same.stash_slots = (std::min)(same.stash_slots, other.stash_slots);  // no less than that
       return same == other;
     };
     // More slots than segments are none (those for stashes are changed later), and what does not fit
@@ -225,7 +225,7 @@ REEF_INLINE std::vector<Planner::Candidate> Planner::fastest_of(std::vector<Cand
 
 REEF_INLINE std::vector<Planner::Candidate> Planner::finest_of(const std::vector<Candidate>& candidates) {
   std::size_t most = 0;
-  for (const Candidate& one : candidates) most = std::max(most, one.choice.cuts.size());
+  for (const Candidate& one : candidates) most = (std::max)(most, one.choice.cuts.size());
   std::vector<Candidate> finest;
   for (const Candidate& one : candidates) {
     if (one.choice.cuts.size() == most) finest.push_back(one);

@@ -24,7 +24,7 @@ struct Slice {
   Nanoseconds end = 0;
 
   /// Its last nanosecond: what is tied to its end must lie inside it.
-  [[nodiscard]] Nanoseconds last() const { return std::max(begin, end - 1); }
+  [[nodiscard]] Nanoseconds last() const { return (std::max)(begin, end - 1); }
 };
 
 }  // namespace detail

@@ -101,7 +101,7 @@ private:
     std::vector<std::size_t> order;
     for (const std::size_t i : members) {
       begin.push_back(at(recording_.spans[i].begin));
-      end.push_back(std::max(begin.back(), at(recording_.spans[i].end)));
+      end.push_back((std::max)(begin.back(), at(recording_.spans[i].end)));
       order.push_back(order.size());
     }
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -238,7 +238,7 @@ private:
   void write_arrow(std::string_view what, const Slice& from, const Slice& to, Nanoseconds time) {
     if (time < from.begin) return;
     ++arrows_;
-    write_end('s', what, from, std::min(from.last(), time));
+    write_end('s', what, from, (std::min)(from.last(), time));
     write_end('f', what, to, time);
   }
 
@@ -265,10 +265,10 @@ private:
 }  // namespace detail
 
 REEF_INLINE Seconds first_begin(std::span<const Recording> recordings) {
-  constexpr Seconds none = std::numeric_limits<Seconds>::max();
+  constexpr Seconds none = (std::numeric_limits<Seconds>::max)();
   Seconds first = none;
   for (const Recording& recording : recordings) {
-    for (const Span& span : recording.spans) first = std::min(first, span.begin);
+    for (const Span& span : recording.spans) first = (std::min)(first, span.begin);
   }
   return first < none ? first : 0;
 }

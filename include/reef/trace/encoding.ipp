@@ -134,7 +134,7 @@ REEF_INLINE Recording decode(std::span<const std::byte> bytes) {
     const auto activity = in.number<std::uint8_t>("spans");
     const auto role = in.number<std::uint8_t>("spans");
     // 1e9 s bounds what the writers multiply into integers.
-    if (!(std::abs(span.begin) < 1e9) || !(std::abs(span.end) < 1e9)) {
+    if (!((std::abs)(span.begin) < 1e9) || !((std::abs)(span.end) < 1e9)) {
       WireReader::refuse("spans", "a time is no number, or out of range");
     }
     if (name >= recording.names.size() || span.track >= recording.tracks.size() ||

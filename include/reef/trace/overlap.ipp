@@ -21,7 +21,7 @@ REEF_INLINE Intervals::Intervals(std::vector<Interval> parts) : parts_(std::move
   std::size_t count = 0;
   for (const Interval& part : parts_) {
     if (count != 0 && part.begin <= parts_[count - 1].end) {
-      parts_[count - 1].end = std::max(parts_[count - 1].end, part.end);
+      parts_[count - 1].end = (std::max)(parts_[count - 1].end, part.end);
     } else {
       parts_[count++] = part;
     }
@@ -46,7 +46,7 @@ REEF_INLINE Seconds Intervals::covered(Seconds begin, Seconds end) const {
                                [](Seconds at, const Interval& p) { return at < p.end; });
   Seconds sum = 0;
   for (; part != parts_.end() && part->begin < end; ++part) {
-    sum += std::max(0.0, std::min(end, part->end) - std::max(begin, part->begin));
+    sum += (std::max)(0.0, (std::min)(end, part->end) - (std::max)(begin, part->begin));
   }
   return sum;
 }
@@ -56,7 +56,7 @@ REEF_INLINE Intervals busy(std::span<const Span> spans, Activity activity, Secon
   std::vector<Intervals::Interval> parts;
   for (const Span& span : spans) {
     if (span.activity == activity) {
-      parts.push_back({std::max(from, span.begin), std::min(to, span.end)});
+      parts.push_back({(std::max)(from, span.begin), (std::min)(to, span.end)});
     }
   }
   return Intervals(std::move(parts));
@@ -67,14 +67,14 @@ REEF_INLINE Overlap analyze(std::span<const Span> spans, Seconds from, Seconds t
   const Intervals communication = busy(spans, Activity::communication, from, to);
   const Intervals copy = busy(spans, Activity::copy, from, to);
   Overlap result;
-  result.wall = std::max(0.0, to - from);
+  result.wall = (std::max)(0.0, to - from);
   result.compute = compute.length();
   result.communication = communication.length();
   result.copy = copy.length();
   result.union_ = compute.united(communication).length();
   // Sums of different terms: a rounding error must not show as negative seconds.
-  result.exposed = std::max(0.0, result.union_ - result.compute);
-  result.exposed_copy = std::max(0.0, compute.united(copy).length() - result.compute);
+  result.exposed = (std::max)(0.0, result.union_ - result.compute);
+  result.exposed_copy = (std::max)(0.0, compute.united(copy).length() - result.compute);
   return result;
 }
 
@@ -116,8 +116,8 @@ REEF_INLINE std::string check_overlap(const Recording& recording, Seconds from, 
   const Intervals compute = busy(recording.spans, Activity::compute, from, to);
   std::map<std::string_view, Seconds> exposed;
   for (const Span& span : recording.spans) {
-    const Seconds begin = std::max(from, span.begin);
-    const Seconds end = std::min(to, span.end);
+    const Seconds begin = (std::max)(from, span.begin);
+    const Seconds end = (std::min)(to, span.end);
     if (span.activity == Activity::communication && begin < end) {
       exposed[recording.name_of(span)] += end - begin - compute.covered(begin, end);
     }

@@ -27,7 +27,7 @@ public:
     if (from_ < to_) return;
     from_ = to_ = first_begin(report.recordings);
     for (const Recording& recording : report.recordings) {
-      for (const Span& span : recording.spans) to_ = std::max(to_, span.end);
+      for (const Span& span : recording.spans) to_ = (std::max)(to_, span.end);
     }
   }
 
@@ -57,7 +57,7 @@ private:
 
   [[nodiscard]] std::size_t tint_of(std::string_view name) const {
     const auto found = std::find(kinds_.begin(), kinds_.end(), kind_of(name));
-    return std::min(tints - 1, static_cast<std::size_t>(found - kinds_.begin()));
+    return (std::min)(tints - 1, static_cast<std::size_t>(found - kinds_.begin()));
   }
 
   void add_rank(const Recording& recording) {
@@ -97,8 +97,8 @@ private:
     std::size_t shown = 0;
     const auto add = [&](std::string_view css, Seconds begin, Seconds end,
                          const std::string& what) {
-      begin = std::max(begin, from_);
-      end = std::min(end, to_);
+      begin = (std::max)(begin, from_);
+      end = (std::min)(end, to_);
       if (!(begin < end)) return;
       body_ += concat("<rect class=\"", css, "\" x=\"", fixed(px(begin), 2), "\" y=\"",
                       fixed(y_, 1), "\" width=\"", width_of(begin, end), "\" height=\"7\"><title>",
@@ -135,7 +135,7 @@ private:
   }
 
   [[nodiscard]] std::string width_of(Seconds begin, Seconds end) const {
-    return fixed(std::max(0.4, (end - begin) * scale_), 2);
+    return fixed((std::max)(0.4, (end - begin) * scale_), 2);
   }
 
   void add_box(const Box& box) {
@@ -172,7 +172,7 @@ private:
       out += concat("<span><svg viewBox=\"0 0 11 11\"><rect class=\"", css,
                     "\" width=\"11\" height=\"11\" rx=\"3\"/></svg>", html_escape(text), "</span>");
     };
-    for (std::size_t i = 0; i < std::min(kinds_.size(), tints); ++i) {
+    for (std::size_t i = 0; i < (std::min)(kinds_.size(), tints); ++i) {
       entry(concat("compute t", i),
             i + 1 == tints && kinds_.size() > tints ? "other compute" : kinds_[i]);
     }
@@ -203,7 +203,7 @@ private:
     for (const ReportStep& step : report_.steps) {
       const Seconds end = report_.origin + step.seconds;
       if (!(end > from_) || !(end < to_ + 0.01 * (to_ - from_))) continue;
-      const std::string x = fixed(std::min(right, px(end)), 1);
+      const std::string x = fixed((std::min)(right, px(end)), 1);
       out += concat("<line class=\"step\" x1=\"", x, "\" x2=\"", x, "\" y1=\"4\" y2=\"",
                     fixed(y_, 1), "\"/>");
       if ((end - begin) * scale_ > 50) {
@@ -354,7 +354,7 @@ REEF_INLINE std::string report_html(const Report& report) {
   }
   const bool all = !(report.from < report.to);
   const Seconds from = all ? std::numeric_limits<Seconds>::lowest() : report.from;
-  const Seconds to = all ? std::numeric_limits<Seconds>::max() : report.to;
+  const Seconds to = all ? (std::numeric_limits<Seconds>::max)() : report.to;
   const std::vector<LinkUse> links = links_of(report.recordings, from, to);
   if (!all && !links.empty()) {
     std::vector<Waits> waits;

@@ -52,7 +52,7 @@ REEF_INLINE Track& Sink::track(std::string lane) {
   for (Track& track : tracks_) {
     if (track.lane() == lane) return track;
   }
-  if (tracks_.size() >= std::numeric_limits<std::uint16_t>::max()) {
+  if (tracks_.size() >= (std::numeric_limits<std::uint16_t>::max)()) {
     throw OptionError("reef::trace::Sink: too many lanes, at '", lane,
                       "'.\n  fix: name lanes after what runs in order, not after each thing run.");
   }

@@ -45,7 +45,7 @@ inline std::string_view awaited(const Recording& recording,
 }  // namespace detail
 
 REEF_INLINE Waits waits_of(const Recording& recording, Seconds from, Seconds to) {
-  Waits result{recording.rank, 0, std::max(0.0, to - from), {}};
+  Waits result{recording.rank, 0, (std::max)(0.0, to - from), {}};
   std::unordered_map<std::uint32_t, const Span*> by_id;
   std::vector<const Span*> computes;
   for (const Span& span : recording.spans) {
@@ -68,9 +68,9 @@ REEF_INLINE Waits waits_of(const Recording& recording, Seconds from, Seconds to)
     if (span->begin > end) {
       wait(detail::awaited(recording, by_id, *span, end), span->begin - end);
     }
-    const Seconds until = std::min(to, span->end);
-    result.busy += std::max(0.0, until - std::max(end, span->begin));
-    end = std::max(end, until);
+    const Seconds until = (std::min)(to, span->end);
+    result.busy += (std::max)(0.0, until - (std::max)(end, span->begin));
+    end = (std::max)(end, until);
   }
   wait("the end", to - end);
   for (auto& [what, known] : waits) {
@@ -103,7 +103,7 @@ REEF_INLINE std::vector<LinkUse> links_of(std::span<const Recording> recordings,
       use.from = sender;
       use.to = recording.rank;
       ++use.messages;
-      use.bytes += std::max(span.bytes, leaves->bytes);
+      use.bytes += (std::max)(span.bytes, leaves->bytes);
       seconds.push_back(span.end - leaves->begin);
     }
   }

@@ -72,7 +72,9 @@ std::string text_of_memory(const Trainer<Policies...>& trainer) {
     }
     remembers = remembers || form.state || form.received_state;
   }
-  if (remembers) return concat(std::max(plan.topology.replicas, plan.virtual_ranks), " ranks, plan ", cuts.value());
+  if (remembers)
+    return concat((std::max)(plan.topology.replicas, plan.virtual_ranks), " ranks, plan ",
+                  cuts.value());
   return "none";
 }
 

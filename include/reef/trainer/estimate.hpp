@@ -90,8 +90,8 @@ inline void add_work(StepEstimate& result, const schedule::Program& program, std
 
 /// A program has these arenas too.
 inline void add_arenas(StepEstimate& result, const schedule::Placement& placement) {
-  result.device_bytes = std::max(result.device_bytes, placement.device_bytes);
-  result.host_bytes = std::max(result.host_bytes, placement.host_bytes);
+  result.device_bytes = (std::max)(result.device_bytes, placement.device_bytes);
+  result.host_bytes = (std::max)(result.host_bytes, placement.host_bytes);
 }
 
 /// As long as no other program shares its arenas; `work`: what add_work has added up.
@@ -147,7 +147,8 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     for (int n = segment.first; n < segment.last; ++n) {
       const graph::Signature& of_node = builder.plan.dag->node_at(n).signature;
       kept += of_node.kept_heap_bytes;
-      called = std::max(called, of_node.heap_bytes - std::min(of_node.heap_bytes, of_node.kept_heap_bytes));
+      called = (std::max)(
+          called, of_node.heap_bytes - (std::min)(of_node.heap_bytes, of_node.kept_heap_bytes));
     }
   }
   result.heap_bytes = kept + called;

@@ -30,7 +30,8 @@ public:
     filled_ -= 32;
   }
   void finish() {
-    for (; filled_ > 0; filled_ -= std::min(filled_, 8U), pending_ >>= 8) *to_++ = static_cast<std::byte>(pending_);
+    for (; filled_ > 0; filled_ -= (std::min)(filled_, 8U), pending_ >>= 8)
+      *to_++ = static_cast<std::byte>(pending_);
   }
 
 private:
@@ -54,7 +55,7 @@ public:
     std::uint64_t count = 0;
     while (count <= most && has(1)) {
       const std::uint64_t known = std::min<std::uint64_t>(ahead_bits, left());
-      const auto run = std::min(static_cast<std::uint64_t>(std::countr_one(ahead())), known);
+      const auto run = (std::min)(static_cast<std::uint64_t>(std::countr_one(ahead())), known);
       at_ += run;
       count += run;
       if (run == known) continue;
@@ -74,7 +75,7 @@ private:
   [[nodiscard]] std::uint64_t ahead() const {
     std::uint64_t bits = 0;
     const auto byte = static_cast<std::size_t>(at_ / 8);
-    const std::size_t bytes = std::min(sizeof bits, from_.size() - byte);
+    const std::size_t bytes = (std::min)(sizeof bits, from_.size() - byte);
     if (bytes == sizeof bits) {
       std::memcpy(&bits, from_.data() + byte, sizeof bits);
     } else if (bytes > 0) {

@@ -28,7 +28,7 @@ inline float largest_magnitude(std::span<const float> values) {
 /// The same by vectors.
 template <class V>
 REEF_ALWAYS_INLINE float largest_magnitude(const float* values, std::int64_t n) {
-  constexpr auto finite = std::bit_cast<std::int32_t>(std::numeric_limits<float>::max());
+  constexpr auto finite = std::bit_cast<std::int32_t>((std::numeric_limits<float>::max)());
   V most(0.0F);
   std::uint32_t others = 0;
   for (std::int64_t i = 0; i < n; i += V::width) {
@@ -68,7 +68,8 @@ inline constexpr std::int64_t numbers_of_part = 65536;
 template <class F>
 void each_part(const Threads& threads, std::int64_t n, std::int64_t unit, const F& f) {
   const std::int64_t part = std::max<std::int64_t>(1, numbers_of_part / unit) * unit;
-  threads((n + part - 1) / part, [&](std::int64_t i) { f(i * part, std::min(n, (i + 1) * part)); });
+  threads((n + part - 1) / part,
+          [&](std::int64_t i) { f(i * part, (std::min)(n, (i + 1) * part)); });
 }
 
 }  // namespace reef::inline v0::codec::detail

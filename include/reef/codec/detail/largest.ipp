@@ -43,10 +43,11 @@ inline std::vector<Selected> all_above(std::span<const float> values, std::int32
     std::uint32_t indices[together];
     float kept[together];
     const std::size_t begin = static_cast<std::size_t>(p) * part;
-    const std::size_t end = std::min(values.size(), begin + part);
+    const std::size_t end = (std::min)(values.size(), begin + part);
     for (std::size_t i = begin; i < end && total.load(std::memory_order_relaxed) <= most; i += together) {
       std::size_t count = 0;
-      device::run_vectors<float>(KeepAbove{}, values.data() + i, static_cast<std::int64_t>(std::min(together, end - i)),
+      device::run_vectors<float>(KeepAbove{}, values.data() + i,
+                                 static_cast<std::int64_t>((std::min)(together, end - i)),
                                  static_cast<std::uint32_t>(i), bits, indices, kept, &count);
       own.indices.insert(own.indices.end(), indices, indices + count);
       own.values.insert(own.values.end(), kept, kept + count);

@@ -67,7 +67,8 @@ template <class C>
 Bytes selected_bytes(const C& format, std::int64_t n) {
   const Bytes selection = format.selection_bytes(n);
   const Bytes all = sizeof(float) * static_cast<Bytes>(n) + std::min<Bytes>(selection, 2);
-  return message_head_bytes + std::min(sizeof(float) * static_cast<Bytes>(format.kept(n)) + selection, all);
+  return message_head_bytes +
+         (std::min)(sizeof(float) * static_cast<Bytes>(format.kept(n)) + selection, all);
 }
 
 /// A codec that sends numbers whatever they are: of any that is not finite it sends NaN alone, so that it is seen.

@@ -87,16 +87,16 @@ struct QuantizeBlocks {
     std::uint32_t keys[together + V::width];
     const std::int64_t group = std::max<std::int64_t>(1, together / block) * block;
     for (std::int64_t first = 0; first < n; first += group) {
-      const std::int64_t last = std::min(n, first + group);
+      const std::int64_t last = (std::min)(n, first + group);
       float* const largest = largest_of_block + first / block;
       for (std::int64_t begin = first, b = 0; begin < last; begin += block, ++b) {
-        largest[b] = largest_magnitude<V>(values + begin, std::min(block, last - begin));
+        largest[b] = largest_magnitude<V>(values + begin, (std::min)(block, last - begin));
       }
       std::int64_t b = 0;
       for (std::int64_t at = first; at < last; at += together) {
-        const std::int64_t end = std::min(last, at + together);
+        const std::int64_t end = (std::min)(last, at + together);
         for (std::int64_t begin = at; begin < end;) {  // what is of one block
-          const std::int64_t until = std::min(end, first + (b + 1) * block);
+          const std::int64_t until = (std::min)(end, first + (b + 1) * block);
           const V scale(1 / largest[b]);
           for (std::int64_t i = begin; i < until; i += V::width) {
             const V scaled = V::load(values + i, until - i) * scale;

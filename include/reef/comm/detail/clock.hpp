@@ -15,7 +15,7 @@ inline std::int64_t now_ns() {
       .count();
 }
 
-inline constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t never_ns = (std::numeric_limits<std::int64_t>::max)();
 
 constexpr std::int64_t to_ns(Seconds seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
 constexpr Seconds to_seconds(std::int64_t ns) { return static_cast<Seconds>(ns) * 1e-9; }

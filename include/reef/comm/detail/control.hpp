@@ -73,7 +73,7 @@ public:
       }
       const std::string text(
           inbox_.data() + sizeof(Frame),
-          static_cast<std::size_t>(std::max(received - static_cast<int>(sizeof(Frame)), 0)));
+          static_cast<std::size_t>((std::max)(received - static_cast<int>(sizeof(Frame)), 0)));
       listen();
       if (frame.magic != Frame::number) continue;
       note(peer, frame, text);
@@ -84,10 +84,10 @@ public:
   /// True once all that was sent has left this rank.
   bool flushed();
 
-  [[nodiscard]] std::int64_t heard(int peer) const { return heard_[index(peer)]; }
+  [[nodiscard]] std::int64_t heard(int peer) const { return heard_[to_index(peer)]; }
   /// Since when the peer reports the same activity and does not work.
-  [[nodiscard]] std::int64_t active_since(int peer) const { return active_since_[index(peer)]; }
-  [[nodiscard]] bool left(int peer) const { return left_[index(peer)] != 0; }
+  [[nodiscard]] std::int64_t active_since(int peer) const { return active_since_[to_index(peer)]; }
+  [[nodiscard]] bool left(int peer) const { return left_[to_index(peer)] != 0; }
   /// What the ranks are at, as they said last; of this one, as heartbeat() was told.
   [[nodiscard]] const std::vector<Standing>& standings() const { return standings_; }
   [[nodiscard]] bool all_left() const;
@@ -113,7 +113,7 @@ private:
   };
 
   [[nodiscard]] int size() const { return static_cast<int>(heard_.size()); }
-  static std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
+  static std::size_t to_index(int peer) { return static_cast<std::size_t>(peer); }
 
   void listen();
 

@@ -13,7 +13,7 @@ REEF_INLINE Control::~Control() {
 }
 
 REEF_INLINE void Control::heartbeat(std::uint64_t activity, const Standing& standing) {
-  standings_[index(rank_)] = standing;
+  standings_[to_index(rank_)] = standing;
   note_activity(rank_, activity, standing.works);
   const std::string text = encode(standing);
   for (int peer = 0; peer < size(); ++peer) {
@@ -82,19 +82,19 @@ REEF_INLINE Control::Outgoing& Control::post(int peer, Signal signal, std::strin
 }
 
 REEF_INLINE void Control::note(int peer, const Frame& frame, std::string_view text) {
-  if (!left(peer)) heard_[index(peer)] = now_ns();
-  if (frame.signal == Signal::heartbeat) standings_[index(peer)] = decode_standing(text);
+  if (!left(peer)) heard_[to_index(peer)] = now_ns();
+  if (frame.signal == Signal::heartbeat) standings_[to_index(peer)] = decode_standing(text);
   if (frame.signal == Signal::farewell) {
-    left_[index(peer)] = 1;
-    standings_[index(peer)] = {};
+    left_[to_index(peer)] = 1;
+    standings_[to_index(peer)] = {};
   }
-  note_activity(peer, frame.activity, standings_[index(peer)].works);
+  note_activity(peer, frame.activity, standings_[to_index(peer)].works);
 }
 
 REEF_INLINE void Control::note_activity(int rank, std::uint64_t activity, bool works) {
-  if (activity == activity_[index(rank)] && !works) return;
-  activity_[index(rank)] = activity;
-  active_since_[index(rank)] = now_ns();
+  if (activity == activity_[to_index(rank)] && !works) return;
+  activity_[to_index(rank)] = activity;
+  active_since_[to_index(rank)] = now_ns();
 }
 
 }  // namespace reef::inline v0::comm::detail

@@ -93,9 +93,9 @@ REEF_INLINE void DirectExchange::announce() {
 REEF_INLINE void DirectExchange::prepare_staging() {
   std::int64_t longest = 0;
   for (int shard = 0; shard < station_->size(); ++shard) {
-    longest = std::max(longest, plan_->length(shard));
+    longest = (std::max)(longest, plan_->length(shard));
   }
-  longest = std::min(longest, pieces_.elements);
+  longest = (std::min)(longest, pieces_.elements);
   stride_ = round_up(static_cast<Bytes>(longest) * plan_->element + line, page);
   const Bytes wanted = (plan_->reduce ? static_cast<Bytes>(station_->size()) : 1) * stride_ + page;
   if (station_->staging->size() < wanted) station_->staging->resize(wanted);

@@ -12,7 +12,7 @@ REEF_INLINE std::int64_t ExchangePlan::length(int shard) const {
 
 REEF_INLINE std::int64_t Pieces::most() const {
   std::int64_t most = 0;
-  for (int shard = 0; shard < plan->ranks(); ++shard) most = std::max(most, of(shard));
+  for (int shard = 0; shard < plan->ranks(); ++shard) most = (std::max)(most, of(shard));
   return most;
 }
 

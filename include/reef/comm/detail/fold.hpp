@@ -48,7 +48,7 @@ void fold(void* out, std::span<const void* const> sources, std::int64_t count) {
   alignas(64) std::array<Sum, block> sum;
   const std::size_t last = sources.size() - 1;
   for (std::int64_t begin = 0; begin < count; begin += block) {
-    const std::int64_t length = std::min(block, count - begin);
+    const std::int64_t length = (std::min)(block, count - begin);
     const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]) + begin; };
     Sum* const to = static_cast<Sum*>(out) + begin;
     if (last == 0) {

@@ -48,7 +48,7 @@ private:
 
   static constexpr std::int64_t depth = 4;
 
-  static std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
+  static std::size_t to_index(std::int64_t value) { return static_cast<std::size_t>(value); }
   static std::uint64_t token(Part part, int peer, std::int64_t piece);
 
   void prepare(int position);

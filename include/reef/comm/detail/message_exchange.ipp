@@ -25,7 +25,7 @@ REEF_INLINE void MessageExchange::start(const Station& station, const ExchangePl
   remaining_ = 0;
   moved_ = false;
   // A shaped link must see everything that is to go over it, or it would idle for a latency.
-  send_limit_ = station.wire.shaped() ? std::numeric_limits<std::int64_t>::max() / 2 : 16;
+  send_limit_ = station.wire.shaped() ? (std::numeric_limits<std::int64_t>::max)() / 2 : 16;
   peers_.resize(static_cast<std::size_t>(station.size()));
   sources_.resize(static_cast<std::size_t>(station.size()));
   for (int position = 0; position < station.size(); ++position) {
@@ -65,7 +65,7 @@ REEF_INLINE std::uint64_t MessageExchange::token(Part part, int peer, std::int64
 }
 
 REEF_INLINE void MessageExchange::prepare(int position) {
-  Peer& peer = peers_[index(position)];
+  Peer& peer = peers_[to_index(position)];
   const std::int64_t theirs = pieces_.of(position);
   peer.chunk_out = peer.chunk_in = peer.shard_out = peer.shard_in = 0;
   peer.chunk_out_done = peer.shard_out_done = peer.shard_in_done = 0;
@@ -73,17 +73,17 @@ REEF_INLINE void MessageExchange::prepare(int position) {
   peer.to_receive = (plan_->reduce ? own_ : 0) + (plan_->gather ? theirs : 0);
   peer.seen = false;
   remaining_ += peer.to_send + peer.to_receive;
-  peer.chunk_left.assign(index(theirs), 0);
-  peer.chunk_here.assign(index(own_), 0);
-  if (plan_->reduce) peer.chunk_out_headers.resize(index(theirs));
+  peer.chunk_left.assign(to_index(theirs), 0);
+  peer.chunk_here.assign(to_index(own_), 0);
+  if (plan_->reduce) peer.chunk_out_headers.resize(to_index(theirs));
   if (plan_->gather) {
-    peer.shard_out_headers.resize(index(own_));
-    peer.shard_in_headers.resize(index(theirs));
+    peer.shard_out_headers.resize(to_index(own_));
+    peer.shard_in_headers.resize(to_index(theirs));
   }
 }
 
 REEF_INLINE void MessageExchange::prepare_staging() {
-  const std::int64_t longest = std::min(pieces_.elements, plan_->length(station_->position));
+  const std::int64_t longest = (std::min)(pieces_.elements, plan_->length(station_->position));
   slot_bytes_ = header_bytes + round_up(static_cast<Bytes>(longest) * plan_->element, 64);
   const auto slot_count = static_cast<Bytes>(station_->size() - 1) * static_cast<Bytes>(depth);
   const Bytes wanted = own_ == 0 ? 0 : slot_count * slot_bytes_ + 64;
@@ -112,7 +112,7 @@ REEF_INLINE void MessageExchange::pump_all() {
 }
 
 REEF_INLINE void MessageExchange::pump(int position) {
-  Peer& peer = peers_[index(position)];
+  Peer& peer = peers_[to_index(position)];
   const std::int64_t theirs = pieces_.of(position);
   const int rank = station_->rank_of(position);
   const int mine = station_->position;
@@ -127,7 +127,7 @@ REEF_INLINE void MessageExchange::pump(int position) {
     }
     for (; peer.chunk_out < theirs && peer.chunk_out < peer.chunk_out_done + send_limit_;
          ++peer.chunk_out) {
-      Header& head = peer.chunk_out_headers[index(peer.chunk_out)];
+      Header& head = peer.chunk_out_headers[to_index(peer.chunk_out)];
       head = header(position, peer.chunk_out);
       station_->wire.send(*this, token(Part::chunk_out, position, peer.chunk_out), rank, chunks,
                           kind_, head, plan_->input_at(pieces_.at(position, peer.chunk_out)));
@@ -139,12 +139,12 @@ REEF_INLINE void MessageExchange::pump(int position) {
     for (; peer.shard_in < open && peer.shard_in < peer.shard_in_done + 16; ++peer.shard_in) {
       station_->wire.receive(*this, token(Part::shard_in, position, peer.shard_in), rank, shards,
                              kind_, header(position, peer.shard_in),
-                             peer.shard_in_headers[index(peer.shard_in)],
+                             peer.shard_in_headers[to_index(peer.shard_in)],
                              plan_->output_at(pieces_.at(position, peer.shard_in)));
     }
     for (; peer.shard_out < produced_ && peer.shard_out < peer.shard_out_done + send_limit_;
          ++peer.shard_out) {
-      Header& head = peer.shard_out_headers[index(peer.shard_out)];
+      Header& head = peer.shard_out_headers[to_index(peer.shard_out)];
       head = header(mine, peer.shard_out);
       station_->wire.send(*this, token(Part::shard_out, position, peer.shard_out), rank, shards,
                           kind_, head, plan_->output_at(pieces_.at(mine, peer.shard_out)));
@@ -154,7 +154,7 @@ REEF_INLINE void MessageExchange::pump(int position) {
 
 REEF_INLINE void MessageExchange::delivered(std::uint64_t token) {
   const auto part = static_cast<Part>(token >> 62);
-  Peer& peer = peers_[index(static_cast<std::int64_t>((token >> 40) & 0x3fffff))];
+  Peer& peer = peers_[to_index(static_cast<std::int64_t>((token >> 40) & 0x3fffff))];
   const auto piece = static_cast<std::size_t>(token & 0xffffffffff);
   --remaining_;
   moved_ = true;
@@ -170,8 +170,8 @@ REEF_INLINE void MessageExchange::delivered(std::uint64_t token) {
     case Part::shard_out: ++peer.shard_out_done; break;
     case Part::chunk_out:
       peer.chunk_left[piece] = 1;
-      while (index(peer.chunk_out_done) < peer.chunk_left.size() &&
-             peer.chunk_left[index(peer.chunk_out_done)] != 0) {
+      while (to_index(peer.chunk_out_done) < peer.chunk_left.size() &&
+             peer.chunk_left[to_index(peer.chunk_out_done)] != 0) {
         ++peer.chunk_out_done;
       }
       break;
@@ -182,7 +182,7 @@ REEF_INLINE bool MessageExchange::all_chunks_here() const {
   if (!plan_->reduce) return true;
   for (int position = 0; position < station_->size(); ++position) {
     if (position == station_->position) continue;
-    if (peers_[index(position)].chunk_here[index(produced_)] == 0) return false;
+    if (peers_[to_index(position)].chunk_here[to_index(produced_)] == 0) return false;
   }
   return true;
 }
@@ -194,7 +194,7 @@ REEF_INLINE void MessageExchange::produce(std::int64_t piece) {
   std::byte* const output = plan_->output_at(place);
   if (plan_->reduce && (station_->size() > 1 || plan_->widening > 1)) {
     for (int position = 0; position < station_->size(); ++position) {
-      sources_[index(position)] =
+      sources_[to_index(position)] =
           position == mine ? input : static_cast<const void*>(slot_payload(position, piece));
     }
     plan_->fold(output, sources_, pieces_.count(mine, piece));

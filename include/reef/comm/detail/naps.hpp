@@ -40,7 +40,7 @@ public:
     if (moved) {
       still_since_ = now;
     } else if (const std::int64_t nap =
-                   nap_of(now, beat, arrival, quiet, std::min(longest, longest_ns), busy());
+                   nap_of(now, beat, arrival, quiet, (std::min)(longest, longest_ns), busy());
                nap > 0) {
       std::unique_lock lock(mutex_);
       napping_.store(true);

@@ -23,12 +23,12 @@ REEF_INLINE std::int64_t Naps::nap_of(std::int64_t now, std::int64_t beat, std::
   const std::int64_t still = now - still_since_;
   const bool alone = now >= shared_until_;
   if (working && still < spin_ns && alone && quiet <= spin_ns) return yield(now);
-  std::int64_t nap = std::max(beat - now, spin_ns);
+  std::int64_t nap = (std::max)(beat - now, spin_ns);
   if (working) {
     const std::int64_t shortest = std::clamp(quiet, alone ? spin_ns : 2 * spin_ns, longest);
-    nap = std::min(nap, std::clamp(still / (alone ? 32 : 16), shortest, longest));
+    nap = (std::min)(nap, std::clamp(still / (alone ? 32 : 16), shortest, longest));
   }
-  nap = std::min(nap, arrival - now - (alone ? spin_ns : 0));
+  nap = (std::min)(nap, arrival - now - (alone ? spin_ns : 0));
   if (nap > 0) return nap;
   return alone ? yield(now) : 0;
 }

@@ -98,7 +98,7 @@ REEF_INLINE void Progress::explain(std::int64_t now) {
                   format_seconds(detail::to_seconds(leaving.until - now)), " yet");
   }
   if (text.empty() || waiting.empty() || now < next_explanation_) return;
-  next_explanation_ = now + std::max(longest, now - explained_since_);
+  next_explanation_ = now + (std::max)(longest, now - explained_since_);
   std::fprintf(
       stderr,
       "reef::comm: rank %d %s. %s %s for it: it is late, not lost, and no deadline ends it.\n",
@@ -150,25 +150,28 @@ REEF_INLINE void Progress::hear(int peer, detail::Signal signal, const std::stri
 
 REEF_INLINE void Progress::watch(std::int64_t now) {
   if (failed_ || options_.deadline <= 0 || now < next_watch_ || now < quiet_until_) return;
-  next_watch_ = now + detail::to_ns(std::min(options_.deadline, options_.operation_deadline) / 16);
+  next_watch_ =
+      now + detail::to_ns((std::min)(options_.deadline, options_.operation_deadline) / 16);
   for_each_running([&](Task& task) { watch(task, now); });
 }
 
 REEF_INLINE void Progress::watch(Task& task, std::int64_t now) {
   task.missing(missing_);
   for (const int peer : missing_) {
-    const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
-    const bool silent = detail::to_seconds(now - std::max(heard, task.begin_)) > options_.deadline;
+    const std::int64_t heard = (std::max)(control_.heard(peer), wire_.heard(peer));
+    const bool silent =
+        detail::to_seconds(now - (std::max)(heard, task.begin_)) > options_.deadline;
     if (silent) throw Overdue{overdue(task, {}, now)};
   }
   // Ranks that wait for each other are known to: whatever else takes time has time.
   const Seconds of_closed =
-      std::min(options_.operation_deadline, std::max(options_.deadline, least_patience));
+      (std::min)(options_.operation_deadline, (std::max)(options_.deadline, least_patience));
   if (missing_.empty() || detail::to_seconds(now - task.moved_) < of_closed) return;
   const detail::Hold hold = detail::hold_of(control_.standings(), rank(), meeting_of(task));
   if (hold.gets_on) task.moved_ = now;
   std::int64_t active = task.moved_;
-  for (const int reached : hold.reached) active = std::max(active, control_.active_since(reached));
+  for (const int reached : hold.reached)
+    active = (std::max)(active, control_.active_since(reached));
   const Seconds patience = hold.closed ? of_closed : options_.operation_deadline;
   if (detail::to_seconds(now - active) > patience) throw Overdue{overdue(task, hold, now)};
 }
@@ -177,7 +180,7 @@ REEF_INLINE std::string Progress::overdue(const Task& task, const detail::Hold& 
                                           std::int64_t now) const {
   std::vector<detail::Absent> absent;
   const auto add = [&](int peer, bool direct) {
-    const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
+    const std::int64_t heard = (std::max)(control_.heard(peer), wire_.heard(peer));
     const detail::Standing& standing = control_.standings()[static_cast<std::size_t>(peer)];
     detail::Absent one{peer,
                        detail::to_seconds(now - heard),
@@ -341,7 +344,7 @@ REEF_INLINE std::int64_t Progress::last_sign() const {
   std::int64_t last = parting_;
   if (failed_) return last;
   for (int peer = 0; peer < size(); ++peer) {
-    if (peer != rank() && !control_.left(peer)) last = std::max(last, control_.heard(peer));
+    if (peer != rank() && !control_.left(peer)) last = (std::max)(last, control_.heard(peer));
   }
   return last;
 }

@@ -127,7 +127,7 @@ REEF_INLINE bool Progress::poll_wire() {
       if (wire_.poll()) return true;
       const std::int64_t took = detail::now_ns() - begin;
       shortest_poll_ns_ =
-          std::min({took, shortest_poll_ns_ + shortest_poll_ns_ / 64 + 1, std::int64_t{2000}});
+          (std::min)({took, shortest_poll_ns_ + shortest_poll_ns_ / 64 + 1, std::int64_t{2000}});
       if (took < 2 * shortest_poll_ns_) return false;
     }
   }
@@ -221,7 +221,7 @@ REEF_INLINE std::int64_t Progress::call_ahead() {
   for (const auto& [task, at] : endings_) {
     if (task->waiters_ == 0) continue;
     if (now < at - ahead) {
-      arrival = std::min(arrival, at - ahead + detail::Naps::spin_ns);
+      arrival = (std::min)(arrival, at - ahead + detail::Naps::spin_ns);
     } else if (task->awake_until_ < at) {
       task->awake_until_ = at + late;
       called = true;

@@ -17,7 +17,7 @@ REEF_INLINE bool Standing::is_at(std::uint64_t operation) const {
 inline constexpr std::size_t awaited_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
 REEF_INLINE std::string encode(const Standing& standing) {
-  const std::size_t count = std::min(standing.awaited.size(), Standing::most);
+  const std::size_t count = (std::min)(standing.awaited.size(), Standing::most);
   const bool more = standing.more || count < standing.awaited.size();
   std::string bytes(1 + count * awaited_bytes, '\0');
   bytes[0] =

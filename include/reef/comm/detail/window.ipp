@@ -21,7 +21,7 @@ REEF_INLINE WindowBoard::Label label_of(const Header& prototype, const ExchangeP
   const Bytes total = static_cast<Bytes>(plan.offsets.back()) * plan.element;
   label.header.bytes = static_cast<std::uint32_t>(total);
   label.header.piece = static_cast<std::uint32_t>(total >> 32);
-  std::copy_n(name.begin(), std::min(name.size(), label.name.size() - 1), label.name.begin());
+  std::copy_n(name.begin(), (std::min)(name.size(), label.name.size() - 1), label.name.begin());
   Hash hash;
   for (const std::int64_t offset : plan.offsets) hash.add(offset);
   label.offsets = hash.value();

@@ -103,7 +103,7 @@ REEF_INLINE std::int64_t Wire::next_arrival(std::int64_t together) const {
   for (const Slot& slot : delayed_) {
     if (slot.not_before > next + together) continue;
     std::int64_t& last = slot.receive ? received : left;
-    last = std::max(last, slot.not_before);
+    last = (std::max)(last, slot.not_before);
   }
   return received > 0 ? received : left;
 }
@@ -116,7 +116,7 @@ REEF_INLINE std::int64_t Wire::last_arrival(const Receiver& receiver,
   for (const Slot& slot : delayed_) {
     if (slot.owner != &receiver) continue;
     if (slot.reaches) return never_ns;  // it has yet to pass the downlink
-    last = std::max(last, slot.not_before);
+    last = (std::max)(last, slot.not_before);
     ++here;
   }
   return here > 0 && here == messages ? last : never_ns;
@@ -124,7 +124,7 @@ REEF_INLINE std::int64_t Wire::last_arrival(const Receiver& receiver,
 
 REEF_INLINE std::int64_t Wire::quiet() const {
   if (idle()) return to_ns(4e-3);
-  return shape_.empty() ? 0 : to_ns(std::min(1e-3, look_time()));
+  return shape_.empty() ? 0 : to_ns((std::min)(1e-3, look_time()));
 }
 
 REEF_INLINE std::int64_t Wire::longest_nap() const {
@@ -139,7 +139,7 @@ REEF_INLINE Seconds Wire::look_time() const {
     const int to = slot.receive ? rank_ : slot.peer;
     const Seconds latency = slot.receive ? shape_.latency(from, to) : 0;
     const Seconds time = latency + static_cast<double>(bytes) / shape_.bandwidth(from, to);
-    least = std::min(least, time / static_cast<double>(handshake + divide_up(bytes, fragment)));
+    least = (std::min)(least, time / static_cast<double>(handshake + divide_up(bytes, fragment)));
   };
   for (const Slot& slot : slots_) look(slot);
   for (const Waiting& one : waiting_) look(one.slot);
@@ -149,9 +149,9 @@ REEF_INLINE Seconds Wire::look_time() const {
 REEF_INLINE std::int64_t Wire::busy_until() const {
   std::int64_t last = 0;
   const std::int64_t now = now_ns();
-  for (const std::vector<Slot>* const slots : {&slots_, &delayed_}) {
-    for (const Slot& slot : *slots) {
-      if (slot.not_before > now) last = std::max(last, slot.not_before);
+  for (const std::vector<Slot>* const places : {&slots_, &delayed_}) {
+    for (const Slot& slot : *places) {
+      if (slot.not_before > now) last = (std::max)(last, slot.not_before);
     }
   }
   return last;
@@ -161,8 +161,8 @@ REEF_INLINE Wire::Leaving Wire::leaving() const {
   Leaving leaving;
   const std::int64_t now = now_ns();
   const auto visit = [&](const auto& see) {
-    for (const std::vector<Slot>* const slots : {&slots_, &delayed_}) {
-      for (const Slot& slot : *slots) {
+    for (const std::vector<Slot>* const places : {&slots_, &delayed_}) {
+      for (const Slot& slot : *places) {
         if (!slot.receive && slot.not_before > now) see(slot);
       }
     }
@@ -246,17 +246,17 @@ REEF_INLINE std::int64_t Wire::book(int peer, Bytes bytes) {
   const auto amount = static_cast<double>(bytes);
   const std::int64_t asked = asked_ != 0 ? asked_ : now_ns();
   std::int64_t& free = link_free_[static_cast<std::size_t>(peer)];
-  free = std::max(free, asked) + to_ns(amount / shape_.bandwidth(rank_, peer));
+  free = (std::max)(free, asked) + to_ns(amount / shape_.bandwidth(rank_, peer));
   if (shape_.has_uplinks()) {
-    uplink_free_ = std::max(uplink_free_, asked) + to_ns(amount / shape_.uplink(rank_));
-    free = std::max(free, uplink_free_);
+    uplink_free_ = (std::max)(uplink_free_, asked) + to_ns(amount / shape_.uplink(rank_));
+    free = (std::max)(free, uplink_free_);
   }
   return free;
 }
 
 REEF_INLINE Wire::Slot Wire::reaching(Slot slot) const {
   const auto bytes = static_cast<double>(header_bytes + slot.expected.bytes);
-  const double rate = std::min(shape_.bandwidth(slot.peer, rank_), shape_.uplink(slot.peer));
+  const double rate = (std::min)(shape_.bandwidth(slot.peer, rank_), shape_.uplink(slot.peer));
   slot.not_before -= to_ns(bytes / rate);
   slot.reaches = true;
   return slot;
@@ -265,8 +265,8 @@ REEF_INLINE Wire::Slot Wire::reaching(Slot slot) const {
 REEF_INLINE Wire::Slot Wire::through_downlink(Slot slot) {
   const auto bytes = static_cast<double>(header_bytes + slot.expected.bytes);
   downlink_free_ =
-      std::max(downlink_free_, slot.not_before) + to_ns(bytes / shape_.downlink(rank_));
-  downlink_free_ = std::max(downlink_free_, slot.header->arrival);
+      (std::max)(downlink_free_, slot.not_before) + to_ns(bytes / shape_.downlink(rank_));
+  downlink_free_ = (std::max)(downlink_free_, slot.header->arrival);
   slot.not_before = downlink_free_;
   slot.reaches = false;
   return slot;
@@ -279,8 +279,8 @@ REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status
   const bool longer = kind == MPI_ERR_TRUNCATE;  // some MPIs then keep the header to themselves
   int count = 0;
   MPI_Get_elements(&status, MPI_BYTE, &count);
-  const auto received = longer ? header_bytes : static_cast<Bytes>(std::max(count, 0));
-  const auto head = bytes_at(slot.header, std::min(received, header_bytes));
+  const auto received = longer ? header_bytes : static_cast<Bytes>((std::max)(count, 0));
+  const auto head = bytes_at(slot.header, (std::min)(received, header_bytes));
   const auto payload = bytes_at(slot.payload, received - head.size());
   const Fault fault =
       longer ? Fault::longer : examine(slot.expected, head, payload, checks(slot.kind), slot.length);

@@ -35,8 +35,8 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(const run::
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
   std::int64_t end = 0;  // of the parameters so far
   const auto add_gap = [&](std::int64_t begin) {
-    const std::int64_t from = std::max(end, first);
-    const std::int64_t to = std::min(begin, last);
+    const std::int64_t from = (std::max)(end, first);
+    const std::int64_t to = (std::min)(begin, last);
     if (from < to) gaps.emplace_back(from - first, to - first);
   };
   for (const auto& [begin, behind] : plan.parameters_in(bucket)) {

@@ -44,7 +44,7 @@ public:
   void run();
 
 private:
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t to_index(int i) { return static_cast<std::size_t>(i); }
 
   // -- collectives --------------------------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ REEF_INLINE std::optional<std::pair<run::Instruction, run::Instruction>> Encoder
     return std::nullopt;
   }
   const int own = all.group.position_of(builder_.rank());
-  const std::int64_t own_size = size_of_part(all.offsets, index(own));
+  const std::int64_t own_size = size_of_part(all.offsets, to_index(own));
   const Traffic traffic = instruction.traffic;
   const Element element = traffic == Traffic::parameter ? plan_.dag->element : Element::float32;
   const auto bytes = [&](std::int64_t n) { return most_bytes(plan_, pieces_, traffic, instruction.index, n); };
@@ -144,9 +144,9 @@ REEF_INLINE void Encoder::set_messages(run::Instruction& instruction, bool sums,
   instruction.sends.clear();
   instruction.receives.clear();
   for (int position = 0; position < all.group.size(); ++position) {
-    const int peer = all.group.members[index(position)];
+    const int peer = all.group.members[to_index(position)];
     if (peer == builder_.rank()) continue;
-    const std::int64_t theirs = size_of_part(by_owner, index(position));
+    const std::int64_t theirs = size_of_part(by_owner, to_index(position));
     instruction.sends.push_back({peer, 0, channel, 1, raw[peer]});
     message(instruction.sends.back(), sums ? theirs : own_bytes);
     instruction.receives.push_back({peer, 0, channel, 1});
@@ -165,7 +165,7 @@ REEF_INLINE std::uint32_t Encoder::channel_of(const run::Instruction& instructio
 
 REEF_INLINE run::Instruction Encoder::encode_in_place(Traffic traffic, int bucket, run::Value numbers, std::pair<Side, Side> sides,
                                  int fold) {
-  const run::Bucket& of = plan_.buckets[index(bucket)];
+  const run::Bucket& of = plan_.buckets[to_index(bucket)];
   const Element element = traffic == Traffic::gradient ? Element::float32 : plan_.dag->element;
   run::Instruction encode;
   encode.kind = kinds::encode_in_place;
@@ -186,7 +186,7 @@ REEF_INLINE run::Instruction Encoder::encode_in_place(Traffic traffic, int bucke
   Bytes largest = 0;
   const std::vector<std::int64_t> owners = of.owners;
   for (std::size_t part = 0; part + 1 < owners.size(); ++part) {
-    largest = std::max(largest, plan_.wire_of(traffic).bytes(bucket, size_of_part(owners, part)));
+    largest = (std::max)(largest, plan_.wire_of(traffic).bytes(bucket, size_of_part(owners, part)));
   }
   const EncodeInPlaceView operands(encode, kept.size(), run::Lists::added);
   operands.numbers.front() = numbers;

@@ -80,7 +80,7 @@ public:
   }
 
 private:
-  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+  static std::size_t to_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
   /// The parts, one behind the other, of members' numbers.
   [[nodiscard]] std::vector<std::int64_t> split(const Instruction& i, const std::vector<std::int64_t>& members) const {
@@ -98,7 +98,7 @@ private:
     const run::WireForm& form = plan_.wire_of(i.traffic);
     CodedParts parts;
     if (i.kind == kinds::encode_in_place) {
-      parts.numbers = plan_.buckets[index(i.index)].owners;
+      parts.numbers = plan_.buckets[to_index(i.index)].owners;
     } else if (!i.collective || i.kind == kinds::encode_shard) {
       parts.numbers = {0, count};
     } else if (i.kind == kinds::decode_fold) {
@@ -129,7 +129,8 @@ private:
     numbers.element = Element::float32;
     if (i.traffic == Traffic::parameter) numbers.element = plan_.dag->element;
     if (!i.collective && i.kind != kinds::encode_in_place) {
-      numbers.element = plan_.dag->tensor_at(plan_.remote_edges[index(i.index)].tensor).spec.element;
+      numbers.element =
+          plan_.dag->tensor_at(plan_.remote_edges[to_index(i.index)].tensor).spec.element;
     }
     numbers.count = static_cast<std::int64_t>(storage.bytes / size_of(numbers.element));
     numbers.away = plan_.discrete && storage.place == schedule::Place::device;
@@ -142,7 +143,8 @@ private:
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> padding_in(const Instruction& i, std::int64_t count) const {
     if (i.traffic != Traffic::gradient && i.traffic != Traffic::parameter) return {};
     const bool is_part = i.kind == kinds::encode_shard || i.kind == kinds::decode_fold;
-    const std::int64_t first = is_part ? plan_.buckets[index(i.index)].shard_begin(context_.rank()) : 0;
+    const std::int64_t first =
+        is_part ? plan_.buckets[to_index(i.index)].shard_begin(context_.rank()) : 0;
     return padding_of(plan_, i.index, first, first + count);
   }
 

@@ -21,7 +21,7 @@ namespace reef::inline v0::compress::detail {
 /// least (codec/concept.hpp).
 template <codec::has_ratio C>
 [[nodiscard]] Bytes most_bytes_from(double least, const RatioRamp& ramp, const C& format, std::int64_t n) {
-  return std::max(codec::with_ratio(format, least).encoded_bytes(n), ramp.most_bytes(format, n));
+  return (std::max)(codec::with_ratio(format, least).encoded_bytes(n), ramp.most_bytes(format, n));
 }
 
 /// Ratios of that plan's edges: 0, 1, or no less than a plan has.

@@ -47,7 +47,7 @@ REEF_INLINE void choose_ratios(const run::StepPlan& plan, int rank, const Choice
       const double ratio = choose.at(carried, state.committed).value_or(0);
       const auto at = static_cast<std::size_t>(carried.index);
       if (!is_own || !plan.wire[t].encodes(carried.index)) return;
-      ratios.resize(std::max(ratios.size(), at + 1), 0);
+      ratios.resize((std::max)(ratios.size(), at + 1), 0);
       ratios[at] = ratio;
     };
     if (traffic != schedule::Traffic::pseudo_gradient) {

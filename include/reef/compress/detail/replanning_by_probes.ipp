@@ -55,9 +55,9 @@ REEF_INLINE void replan(comm::Progress& progress, const run::StepPlan& plan, con
   const bool first = !are_possible(plan, now);
   if (!first && state.committed - now.step < options.every) return;
   std::vector<double> planned = plan_of(first && network != nullptr ? *network : probed_world(progress, plan, options.probe));
-  for (double& ratio : planned) ratio = std::min(ratio, most_ratio);
+  for (double& ratio : planned) ratio = (std::min)(ratio, most_ratio);
   const auto differs = [&](double before, double behind) {
-    return std::abs(behind - before) > options.tolerance * before;
+    return (std::abs)(behind - before) > options.tolerance * before;
   };
   now.step = state.committed;
   if (!first && std::equal(planned.begin(), planned.end(), now.by_edge.begin(), std::not_fn(differs))) return;

@@ -46,7 +46,7 @@ void for_each_line(const std::filesystem::path& path, F&& f) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   std::size_t number = 0;
   for (std::size_t at = text.starts_with(byte_order_mark) ? 3 : 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::size_t end = (std::min)(text.find('\n', at), text.size());
     std::string_view line(text.data() + at, end - at);
     if (line.ends_with('\r')) line.remove_suffix(1);
     f(line, ++number);

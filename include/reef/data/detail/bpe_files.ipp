@@ -207,7 +207,7 @@ REEF_INLINE BpeFiles read_ranks(const std::filesystem::path& path) {
   std::string bytes;
   for_each_line(path, [&](std::string_view line, std::size_t number) {
     if (line.empty()) refuse_line(path, number, "it is empty");
-    const std::size_t space = std::min(line.find(' '), line.size());
+    const std::size_t space = (std::min)(line.find(' '), line.size());
     if (!bytes_of_base64(line.substr(0, space), bytes)) {
       refuse_line(path, number, concat(in_quotes(line.substr(0, space)), " is no base64"));
     }
@@ -217,7 +217,7 @@ REEF_INLINE BpeFiles read_ranks(const std::filesystem::path& path) {
     }
     std::size_t rank = 0;
     const char* const end = line.data() + line.size();
-    const char* const digits = line.data() + std::min(space + 1, line.size());
+    const char* const digits = line.data() + (std::min)(space + 1, line.size());
     const auto [stop, error] = std::from_chars(digits, end, rank);
     if (error != std::errc() || stop != end || rank != files.tokens.size()) {
       refuse_line(path, number,

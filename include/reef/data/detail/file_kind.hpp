@@ -63,7 +63,7 @@ inline std::optional<std::string_view> kind_of_file(std::span<const std::uint8_t
   }};
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (const Mark& mark : marks) {
-    if (text.substr(std::min(mark.at, text.size())).starts_with(mark.bytes)) return mark.kind;
+    if (text.substr((std::min)(mark.at, text.size())).starts_with(mark.bytes)) return mark.kind;
   }
   // The length of a header of JSON, then that.
   if (text.size() > 9 && text.substr(5, 5) == "\0\0\0{\""sv) return "tensors (.safetensors)";
@@ -108,7 +108,7 @@ struct Oddities {
 inline std::optional<std::pair<std::size_t, Oddities>> find_no_text(
     std::span<const std::uint8_t> bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += judged_block) {
-    const Oddities odd(bytes.subspan(at, std::min(judged_block, bytes.size() - at)));
+    const Oddities odd(bytes.subspan(at, (std::min)(judged_block, bytes.size() - at)));
     if (odd.many_controls() || odd.many_halves()) return std::pair(at, odd);
   }
   return std::nullopt;

@@ -46,7 +46,7 @@ inline std::optional<NpyHeader> parse_npy_header(std::span<const std::uint8_t> b
     const std::size_t at = text.find(key);
     if (at == std::string_view::npos) return std::string_view();
     const std::string_view rest = text.substr(at + key.size());
-    return rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
+    return rest.substr((std::min)(rest.find_first_not_of(' '), rest.size()));
   };
   NpyHeader header;
   header.data = begin + length;
@@ -65,7 +65,7 @@ inline std::optional<NpyHeader> parse_npy_header(std::span<const std::uint8_t> b
     header.shape.push_back(extent);
     shape.remove_prefix(static_cast<std::size_t>(stop - shape.data()));
     if (!shape.empty() && !shape.starts_with(',')) return std::nullopt;
-    shape.remove_prefix(std::min(shape.find_first_not_of(", "), shape.size()));
+    shape.remove_prefix((std::min)(shape.find_first_not_of(", "), shape.size()));
   }
   return header;
 }

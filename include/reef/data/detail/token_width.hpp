@@ -77,7 +77,7 @@ inline TokenWidth width_of_tokens(std::span<const std::uint8_t> bytes) {
   const std::size_t judged = std::min<std::size_t>(pages, 16);
   const auto page = [&](std::size_t i) {
     const std::size_t at = judged_block * (judged > 1 ? i * (pages - 1) / (judged - 1) : 0);
-    return bytes.subspan(at, std::min(judged_block, bytes.size() - at));
+    return bytes.subspan(at, (std::min)(judged_block, bytes.size() - at));
   };
   ValuesSeen all;
   bool wide_somewhere = false;

@@ -104,7 +104,7 @@ private:
     }
     detail::check_cuda(cudaEventSynchronize(pending), "cudaEventSynchronize");
     const std::lock_guard lock(mutex_);
-    happened_ = std::max(happened_, epoch);
+    happened_ = (std::max)(happened_, epoch);
   }
 
   // On the lane's thread, whose current device is the stream's.

@@ -35,7 +35,7 @@ REEF_INLINE void go_first() {
   attributes.flags |= reset_on_fork;
   attributes.runtime = 100'000;
   const std::int32_t nice = attributes.nice;
-  attributes.nice = std::max(nice - 10, -20);
+  attributes.nice = (std::max)(nice - 10, -20);
   if (syscall(SYS_sched_setattr, 0, &attributes, 0) == 0) return;
   attributes.nice = nice;
   syscall(SYS_sched_setattr, 0, &attributes, 0);

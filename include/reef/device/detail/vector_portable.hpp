@@ -97,11 +97,11 @@ struct Vector<T, Portable> {
   }
   void store_keys(std::uint32_t* to) const {
     const Integers bits = integers();
-    const Integers keys = bits ^ (bits >> 31 | std::numeric_limits<Integer>::min());
+    const Integers keys = bits ^ (bits >> 31 | (std::numeric_limits<Integer>::min)());
     __builtin_memcpy(to, &keys, sizeof keys);
   }
   friend std::uint32_t magnitudes_above(const Vector& a, std::int32_t bits) {
-    const Integers above = (a.integers() & std::numeric_limits<Integer>::max()) > bits;
+    const Integers above = (a.integers() & (std::numeric_limits<Integer>::max)()) > bits;
 #if defined(__x86_64__)
     __m128 mask;
     __builtin_memcpy(&mask, &above, sizeof mask);

@@ -30,12 +30,12 @@ public:
     for (const int id : segment_.output_gradients) {
       open(id,
            {.location = {Place::bound, id, 0}, .fixed = true, .read_only = range_.is_result(id)});
-      written_[index(id)] = true;
+      written_[to_index(id)] = true;
     }
     for (std::size_t i = 0; i < segment_.input_gradients.size(); ++i) {
       const int id = segment_.input_gradients[i];
       open(id, {.location = {Place::bound, id, 0}, .fixed = true});
-      written_[index(id)] = segment_.input_gradient_accumulates[i];
+      written_[to_index(id)] = segment_.input_gradient_accumulates[i];
     }
     for (int n = segment_.last - 1; n >= segment_.first; --n) {
       if (range_.active(n)) plan_node(n);
@@ -52,7 +52,7 @@ public:
     const Bytes total = wishes_.grant();
     segment_.weight_half_workspace_bytes = weight_wishes_.grant();
     for (std::size_t id = 0; id < buffer_of_.size(); ++id) {
-      if (buffer_of_[id] >= 0) segment_.gradient[id] = buffers_[index(buffer_of_[id])].location;
+      if (buffer_of_[id] >= 0) segment_.gradient[id] = buffers_[to_index(buffer_of_[id])].location;
     }
     for (const int id : segment_.output_gradients) {
       if (is_read_by_weight_half(id)) segment_.weight_half_gradients.push_back(id);
@@ -62,7 +62,7 @@ public:
 
 private:
   using Place = Location::Place;
-  static constexpr int never = std::numeric_limits<int>::max();
+  static constexpr int never = (std::numeric_limits<int>::max)();
 
   struct Buffer {
     std::vector<int> tensors = {};
@@ -74,19 +74,19 @@ private:
     int last = 0;
   };
 
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+  static std::size_t to_index(int id) { return static_cast<std::size_t>(id); }
   [[nodiscard]] const TensorSpec& spec(int id) const { return dag_.tensor_at(id).spec; }
 
   void open(int id, Buffer buffer) {
     buffer.tensors = {id};
     buffer.bytes = spec(id).bytes();
-    buffer_of_[index(id)] = static_cast<int>(buffers_.size());
+    buffer_of_[to_index(id)] = static_cast<int>(buffers_.size());
     buffers_.push_back(std::move(buffer));
   }
 
   void plan_node(int n) {
     const Node& node = dag_.node_at(n);
-    NodePlan& plan = segment_.nodes[index(n - segment_.first)];
+    NodePlan& plan = segment_.nodes[to_index(n - segment_.first)];
     const int now = range_.time(n);
     const bool in_weight_half = runs_in_weight_half(n);
     if (in_weight_half) {
@@ -98,7 +98,7 @@ private:
     plan.zero_gradient.resize(node.outputs.size());
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const int output = node.outputs[i];
-      if (written_[index(output)] || !dag_.tensor_at(output).differentiable) continue;
+      if (written_[to_index(output)] || !dag_.tensor_at(output).differentiable) continue;
       plan.zero_gradient[i] = true;
       open(output, {.first = now, .last = last_read(output)});
     }
@@ -113,7 +113,7 @@ private:
         wishes.add(plan.scratch[i], spec(input).bytes(), now, now);
       } else if (plan.input_gradient[i] == GradientWrite::write) {
         place(n, static_cast<int>(i));
-        written_[index(input)] = true;
+        written_[to_index(input)] = true;
       }
     }
   }
@@ -126,7 +126,7 @@ private:
       const bool anyway = node.signature.writes_all_gradients && is_real(spec(input).element);
       return anyway ? GradientWrite::discard : GradientWrite::none;
     }
-    if (!written_[index(input)]) return GradientWrite::write;
+    if (!written_[to_index(input)]) return GradientWrite::write;
     // A node that reads a tensor twice writes its parts apart, whatever their order.
     const auto here = node.inputs.begin() + static_cast<std::ptrdiff_t>(i);
     const bool again = std::find(node.inputs.begin(), here, input) != here;
@@ -136,26 +136,26 @@ private:
 
   /// Gives the gradient of input i, which node n is the first to write, its buffer.
   void place(int n, int i) {
-    const int input = dag_.node_at(n).inputs[index(i)];
+    const int input = dag_.node_at(n).inputs[to_index(i)];
     const int now = range_.time(n);
-    if (buffer_of_[index(input)] < 0) {
+    if (buffer_of_[to_index(input)] < 0) {
       const int shared = shared_buffer(n, i);
       if (shared >= 0) {
-        buffer_of_[index(input)] = shared;
-        buffers_[index(shared)].tensors.push_back(input);
+        buffer_of_[to_index(input)] = shared;
+        buffers_[to_index(shared)].tensors.push_back(input);
       } else if (may_lie_over_input(n, i)) {
-        open(input, {.location = segment_.forward[index(input)], .fixed = true});
+        open(input, {.location = segment_.forward[to_index(input)], .fixed = true});
       } else {
         open(input, {.first = now, .last = now});
       }
     }
-    Buffer& buffer = buffers_[index(buffer_of_[index(input)])];
-    buffer.last = std::max(buffer.last, last_read(input));
+    Buffer& buffer = buffers_[to_index(buffer_of_[to_index(input)])];
+    buffer.last = (std::max)(buffer.last, last_read(input));
   }
 
   [[nodiscard]] bool runs_in_weight_half(int n) const {
     return range_.inside(n) &&
-           segment_.nodes[index(n - segment_.first)].in_weight_half != BackwardPart::none;
+           segment_.nodes[to_index(n - segment_.first)].in_weight_half != BackwardPart::none;
   }
 
   /// When the gradient is read for the last time: by its producer, or by whoever is outside.
@@ -166,7 +166,7 @@ private:
 
   /// Whether the weight half reads a gradient that lies where that of this boundary output does.
   [[nodiscard]] bool is_read_by_weight_half(int id) const {
-    const std::vector<int>& sharing = buffers_[index(buffer_of_[index(id)])].tensors;
+    const std::vector<int>& sharing = buffers_[to_index(buffer_of_[to_index(id)])].tensors;
     return std::any_of(sharing.begin(), sharing.end(), [&](int other) {
       return runs_in_weight_half(dag_.tensor_at(other).producer);
     });
@@ -196,12 +196,12 @@ private:
   [[nodiscard]] int shared_buffer(int n, int i) const {
     const Node& node = dag_.node_at(n);
     if (!reads_once(node, i)) return -1;
-    const int input = node.inputs[index(i)];
+    const int input = node.inputs[to_index(i)];
     const auto find = [&](const std::vector<Share>& shares, bool passes) {
       for (const Share& share : shares) {
-        const int buffer = buffer_of_[index(node.outputs[index(share.output)])];
+        const int buffer = buffer_of_[to_index(node.outputs[to_index(share.output)])];
         if (share.input == i && buffer >= 0 &&
-            may_join(buffers_[index(buffer)], input, range_.time(n), passes)) {
+            may_join(buffers_[to_index(buffer)], input, range_.time(n), passes)) {
           return buffer;
         }
       }
@@ -216,9 +216,9 @@ private:
     const Node& node = dag_.node_at(n);
     const std::vector<int>& over = node.signature.gradient_over_input;
     if (std::find(over.begin(), over.end(), i) == over.end() || !reads_once(node, i)) return false;
-    const int input = node.inputs[index(i)];
+    const int input = node.inputs[to_index(i)];
     const Tensor& tensor = dag_.tensor_at(input);
-    if (!range_.is_inner(input) || segment_.forward[index(input)].place != Place::saved) {
+    if (!range_.is_inner(input) || segment_.forward[to_index(input)].place != Place::saved) {
       return false;
     }
     const Node& producer = dag_.node_at(tensor.producer);
@@ -230,7 +230,7 @@ private:
   }
 
   static bool reads_once(const Node& node, int i) {
-    return std::count(node.inputs.begin(), node.inputs.end(), node.inputs[index(i)]) == 1;
+    return std::count(node.inputs.begin(), node.inputs.end(), node.inputs[to_index(i)]) == 1;
   }
 
   const NodeRange& range_;

@@ -17,16 +17,16 @@ public:
   NodeRange(const Dag& dag, int first, int last)
       : dag_(dag), flow_(gradient_flow(dag)), first_(first), last_(last) {}
 
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+  static std::size_t to_index(int id) { return static_cast<std::size_t>(id); }
 
   [[nodiscard]] const Dag& dag() const { return dag_; }
   [[nodiscard]] bool inside(int node) const { return node >= first_ && node < last_; }
 
   /// Whether backward runs the node.
-  [[nodiscard]] bool active(int node) const { return flow_.nodes[index(node)]; }
+  [[nodiscard]] bool active(int node) const { return flow_.nodes[to_index(node)]; }
 
   /// Whether the tensor has a gradient.
-  [[nodiscard]] bool flows(int tensor) const { return flow_.tensors[index(tensor)]; }
+  [[nodiscard]] bool flows(int tensor) const { return flow_.tensors[to_index(tensor)]; }
 
   /// When backward runs the node: 0 is the first step.
   [[nodiscard]] int time(int node) const { return last_ - 1 - node; }

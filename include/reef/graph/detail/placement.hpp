@@ -45,8 +45,8 @@ inline Bytes place(std::vector<Interval>& intervals) {
       if (other->last >= interval.first) taken.push_back({other->offset, other->offset + other->bytes});
     }
     interval.offset = first_fit(std::move(taken), interval.bytes);
-    total = std::max(total, round_up(interval.offset + interval.bytes, arena_alignment));
-    longest = std::max(longest, interval.last - interval.first);
+    total = (std::max)(total, round_up(interval.offset + interval.bytes, arena_alignment));
+    longest = (std::max)(longest, interval.last - interval.first);
     placed.insert(std::ranges::upper_bound(placed, interval.first, {}, &Interval::first), interval);
   }
   return total;

@@ -44,10 +44,10 @@ public:
 
 private:
   using Place = Location::Place;
-  static constexpr int never = std::numeric_limits<int>::max();
+  static constexpr int never = (std::numeric_limits<int>::max)();
 
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
-  NodePlan& plan(int node) { return segment_.nodes[index(node - segment_.first)]; }
+  static std::size_t to_index(int id) { return static_cast<std::size_t>(id); }
+  NodePlan& plan(int node) { return segment_.nodes[to_index(node - segment_.first)]; }
 
   void find_boundary() {
     std::vector<bool> seen(dag_.tensors.size());
@@ -57,8 +57,8 @@ private:
       segment_.forward_flops += node.signature.forward_flops;
       if (range_.active(n)) segment_.backward_flops += node.signature.backward_flops;
       for (const int input : node.inputs) {
-        if (range_.inside(dag_.tensor_at(input).producer) || seen[index(input)]) continue;
-        seen[index(input)] = true;
+        if (range_.inside(dag_.tensor_at(input).producer) || seen[to_index(input)]) continue;
+        seen[to_index(input)] = true;
         segment_.boundary_inputs.push_back(input);
       }
       for (const int output : node.outputs) {
@@ -95,17 +95,17 @@ private:
       const Node& node = dag_.node_at(n);
       if (!range_.active(n)) continue;
       if (node.signature.backward_reads_inputs) {
-        for (const int input : node.inputs) kept_[index(input)] = true;
+        for (const int input : node.inputs) kept_[to_index(input)] = true;
       }
       if (node.signature.backward_reads_outputs) {
-        for (const int output : node.outputs) kept_[index(output)] = true;
+        for (const int output : node.outputs) kept_[to_index(output)] = true;
       }
     }
     for (const int id : segment_.boundary_inputs) {
-      if (kept_[index(id)]) segment_.backward_reads.push_back(id);
+      if (kept_[to_index(id)]) segment_.backward_reads.push_back(id);
     }
     for (const int id : segment_.boundary_outputs) {
-      if (kept_[index(id)]) segment_.backward_reads.push_back(id);
+      if (kept_[to_index(id)]) segment_.backward_reads.push_back(id);
     }
   }
 
@@ -138,15 +138,15 @@ private:
       for (const bool weight : {false, true}) {
         if ((weight ? of.in_weight_half : of.in_input_half) == BackwardPart::none) continue;
         const auto mark = [&](const std::vector<int>& ids) {
-          for (const int id : ids) read[weight ? 1 : 0][index(id)] = true;
+          for (const int id : ids) read[weight ? 1 : 0][to_index(id)] = true;
         };
         if (node.signature.backward_reads_inputs) mark(node.inputs);
         if (node.signature.backward_reads_outputs) mark(node.outputs);
       }
     }
     for (const int id : segment_.backward_reads) {
-      if (read[0][index(id)]) segment_.input_half_reads.push_back(id);
-      if (read[1][index(id)]) segment_.weight_half_reads.push_back(id);
+      if (read[0][to_index(id)]) segment_.input_half_reads.push_back(id);
+      if (read[1][to_index(id)]) segment_.weight_half_reads.push_back(id);
     }
   }
 
@@ -167,8 +167,8 @@ private:
         }
       }
       for (const int output : node.outputs) {
-        if (range_.is_inner(output) && kept_[index(output)]) {
-          segment_.forward[index(output)] = in_blob(dag_.tensor_at(output).spec.bytes());
+        if (range_.is_inner(output) && kept_[to_index(output)]) {
+          segment_.forward[to_index(output)] = in_blob(dag_.tensor_at(output).spec.bytes());
         }
       }
     }
@@ -178,7 +178,7 @@ private:
   [[nodiscard]] bool may_run_in_place(int n, int input, int output, bool training) const {
     const Tensor& from = dag_.tensor_at(input);
     const Tensor& to = dag_.tensor_at(output);
-    return range_.is_inner(input) && !(training && kept_[index(input)]) &&
+    return range_.is_inner(input) && !(training && kept_[to_index(input)]) &&
            from.consumers.back() == n &&
            std::count(from.consumers.begin(), from.consumers.end(), n) == 1 &&
            from.spec.bytes() == to.spec.bytes();
@@ -191,14 +191,14 @@ private:
       const Node& node = dag_.node_at(n);
       std::vector<bool> taken(node.outputs.size());
       for (const Share& share : node.signature.forward_shares) {
-        const int input = node.inputs[index(share.input)];
-        const int output = node.outputs[index(share.output)];
-        if (taken[index(share.output)] || successor[index(input)] >= 0 ||
+        const int input = node.inputs[to_index(share.input)];
+        const int output = node.outputs[to_index(share.output)];
+        if (taken[to_index(share.output)] || successor[to_index(input)] >= 0 ||
             !may_run_in_place(n, input, output, training)) {
           continue;
         }
-        taken[index(share.output)] = true;
-        successor[index(input)] = output;
+        taken[to_index(share.output)] = true;
+        successor[to_index(input)] = output;
       }
     }
 
@@ -218,23 +218,23 @@ private:
       }
       for (const int output : node.outputs) {
         const Tensor& tensor = dag_.tensor_at(output);
-        begin[index(output)] = std::min(begin[index(output)], n);
-        const int next = successor[index(output)];
+        begin[to_index(output)] = (std::min)(begin[to_index(output)], n);
+        const int next = successor[to_index(output)];
         if (next >= 0) {
-          begin[index(next)] = std::min(begin[index(next)], begin[index(output)]);
-        } else if (range_.is_inner(output) && locations[index(output)].place == Place::none) {
-          wishes.add(locations[index(output)], tensor.spec.bytes(), begin[index(output)],
+          begin[to_index(next)] = (std::min)(begin[to_index(next)], begin[to_index(output)]);
+        } else if (range_.is_inner(output) && locations[to_index(output)].place == Place::none) {
+          wishes.add(locations[to_index(output)], tensor.spec.bytes(), begin[to_index(output)],
                      tensor.consumers.empty() ? n : tensor.consumers.back());
         }
       }
     }
     const Bytes total = wishes.grant();
-    for (const int id : segment_.boundary_inputs) locations[index(id)] = {Place::bound, id, 0};
-    for (const int id : segment_.boundary_outputs) locations[index(id)] = {Place::bound, id, 0};
+    for (const int id : segment_.boundary_inputs) locations[to_index(id)] = {Place::bound, id, 0};
+    for (const int id : segment_.boundary_outputs) locations[to_index(id)] = {Place::bound, id, 0};
     for (int n = segment_.last - 1; n >= segment_.first; --n) {
       for (const int output : dag_.node_at(n).outputs) {
-        const int next = successor[index(output)];
-        if (next >= 0) locations[index(output)] = locations[index(next)];
+        const int next = successor[to_index(output)];
+        if (next >= 0) locations[to_index(output)] = locations[to_index(next)];
       }
     }
     return total;
@@ -248,13 +248,13 @@ private:
       const Node& node = dag_.node_at(n);
       const bool fills = plan(n).active && !node.signature.saved.empty();
       const bool makes = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                     [&](int output) { return needed[index(output)]; });
+                                     [&](int output) { return needed[to_index(output)]; });
       plan(n).recomputed = fills || makes;
       if (!plan(n).recomputed) continue;
       segment_.recompute_flops += node.signature.forward_flops;
-      for (const int input : node.inputs) needed[index(input)] = true;
+      for (const int input : node.inputs) needed[to_index(input)] = true;
       for (const int output : node.outputs) {
-        const Location& location = segment_.forward[index(output)];
+        const Location& location = segment_.forward[to_index(output)];
         if (location.place == Place::bound) segment_.recompute_writes.push_back(location.tensor);
       }
     }

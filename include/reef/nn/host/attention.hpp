@@ -136,7 +136,7 @@ struct Attention {
       DrawKey sample = key;
       sample.sample += static_cast<std::uint64_t>(b);
       for (std::int64_t t0 = 0; t0 < T_; t0 += tile) {
-        const std::int64_t t1 = std::min(T_, t0 + tile);
+        const std::int64_t t1 = (std::min)(T_, t0 + tile);
         const std::int64_t ld = leading(t1);
         detail::gemm_here(Transpose::no, Transpose::yes, t1 - t0, t1, D, scale, q.row(t0), q.ld,
                           k.data, k.ld, E(0), p, ld, scratch);
@@ -189,7 +189,7 @@ struct Attention {
       sample.sample += static_cast<std::uint64_t>(b);
       // The last tile first: it writes every row of d_k and d_v, the others add to theirs.
       for (std::int64_t t0 = (T_ - 1) / tile * tile; t0 >= 0; t0 -= tile) {
-        const std::int64_t t1 = std::min(T_, t0 + tile);
+        const std::int64_t t1 = (std::min)(T_, t0 + tile);
         const std::int64_t ld = leading(t1);
         const std::int64_t rows = t1 - t0;
         const E beta = t1 == T_ ? E(0) : E(1);
@@ -250,14 +250,14 @@ private:
   static Bytes backward_slot(std::int64_t T_, std::int64_t D) {
     using E = sum_t<T>;
     return 3 * Scratch::bytes<E>(strip(T_)) + Scratch::bytes<E>(tile) + widened_bytes<T>(T_, D, 6) +
-           std::max(forward_products<E>(T_, D),
-                    detail::gemm_here_bytes<E>(Transpose::yes, Transpose::no, T_, D, tile));
+           (std::max)(forward_products<E>(T_, D),
+                      detail::gemm_here_bytes<E>(Transpose::yes, Transpose::no, T_, D, tile));
   }
   /// Of q k^T and p v, tile by tile.
   template <class E>
   static Bytes forward_products(std::int64_t T_, std::int64_t D) {
-    return std::max(detail::gemm_here_bytes<E>(Transpose::no, Transpose::yes, tile, T_, D),
-                    detail::gemm_here_bytes<E>(Transpose::no, Transpose::no, tile, D, T_));
+    return (std::max)(detail::gemm_here_bytes<E>(Transpose::no, Transpose::yes, tile, T_, D),
+                      detail::gemm_here_bytes<E>(Transpose::no, Transpose::no, tile, D, T_));
   }
 
   /// The rows as numbers to compute with: where they lie, or widened.

@@ -81,7 +81,7 @@ void dropout_factors(T* factors, const DrawKey& key, std::uint64_t first, std::i
       }
     }
   };
-  const std::int64_t aligned = std::min(count, static_cast<std::int64_t>((4 - first % 4) % 4));
+  const std::int64_t aligned = (std::min)(count, static_cast<std::int64_t>((4 - first % 4) % 4));
   const std::int64_t groups = (count - aligned) / 64;
   one_by_one(0, aligned);
   device::run_vectors<T>(detail::DropoutBlocks{}, factors + aligned, key,
@@ -118,7 +118,7 @@ struct Dropout {
       alignas(64) sum_t<T> factors[block];
       const std::int64_t sample = part / blocks;
       const std::int64_t begin = part % blocks * block;
-      const std::int64_t count = std::min(block, per_sample - begin);
+      const std::int64_t count = (std::min)(block, per_sample - begin);
       DrawKey sample_key = key;
       sample_key.sample += static_cast<std::uint64_t>(sample);
       dropout_factors(factors, sample_key, static_cast<std::uint64_t>(begin), count, rate);

@@ -35,7 +35,7 @@ struct GemmGrid {
       const std::int64_t rows = m / grid.across;
       const std::int64_t columns = n / grid.along;
       const std::int64_t least = grid.tiles() == 1 ? 4096 : 32768;  // elements of C in a tile
-      if (rows * columns < 2 * least || std::max(rows, columns) < 64) break;
+      if (rows * columns < 2 * least || (std::max)(rows, columns) < 64) break;
       const bool across = rows >= columns || rows >= 512 || (ta == Transpose::yes && rows >= 128);
       (across ? grid.across : grid.along) *= 2;
     }

@@ -83,9 +83,9 @@ struct Linear {
   static Bytes linear_backward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
                                          Transpose tw, int threads) {
     const bool as_is = tw == Transpose::no;
-    return std::max(Gemm::gemm_workspace<T>(Transpose::no, other(tw), R, K, N, threads),
-                    Gemm::gemm_workspace<T>(Transpose::yes, Transpose::no, as_is ? K : N,
-                                            as_is ? N : K, R, threads));
+    return (std::max)(Gemm::gemm_workspace<T>(Transpose::no, other(tw), R, K, N, threads),
+                      Gemm::gemm_workspace<T>(Transpose::yes, Transpose::no, as_is ? K : N,
+                                              as_is ? N : K, R, threads));
   }
 
   template <real T>

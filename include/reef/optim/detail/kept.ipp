@@ -32,8 +32,9 @@ REEF_INLINE std::vector<std::pair<std::int64_t, std::int64_t>> kept_pieces(const
       continue;
     }
     const std::int64_t at = plan.layout.parameters[p] - plan.buckets[b].begin;
-    const std::int64_t from = std::max(at, begin);
-    const std::int64_t to = std::min(at + graph::ParameterLayout::room(plan.dag->parameters[p]), end);
+    const std::int64_t from = (std::max)(at, begin);
+    const std::int64_t to =
+        (std::min)(at + graph::ParameterLayout::room(plan.dag->parameters[p]), end);
     if (from >= to) continue;
     if (!pieces.empty() && pieces.back().second == from) {
       pieces.back().second = to;

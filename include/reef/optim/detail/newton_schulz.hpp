@@ -51,7 +51,7 @@ public:
   static constexpr double epsilon = 1e-7;
 
   NewtonSchulz(std::int64_t rows, std::int64_t columns)
-      : m_(rows), n_(columns), k_(std::min(rows, columns)), longer_(std::max(rows, columns)) {}
+      : m_(rows), n_(columns), k_((std::min)(rows, columns)), longer_((std::max)(rows, columns)) {}
 
   [[nodiscard]] Bytes workspace(int threads) const {
     const bool wide = m_ <= n_;
@@ -59,8 +59,9 @@ public:
       return Kernels::template gemm_workspace<E>(ta, tb, m, n, k, threads);
     };
     return 2 * matrix_bytes() + 2 * square_bytes() + sums_bytes() +
-           std::max({wide ? product(T::no, T::yes, k_, k_, longer_) : product(T::yes, T::no, k_, k_, longer_),
-                     product(T::no, T::no, k_, k_, k_), product(T::no, T::no, m_, n_, k_)});
+           (std::max)({wide ? product(T::no, T::yes, k_, k_, longer_)
+                            : product(T::yes, T::no, k_, k_, longer_),
+                       product(T::no, T::no, k_, k_, k_), product(T::no, T::no, m_, n_, k_)});
   }
 
   [[nodiscard]] double flops(int steps) const {

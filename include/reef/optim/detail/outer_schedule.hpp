@@ -59,7 +59,7 @@ inline std::int64_t last_synchronised(const run::OuterSchedule& outer, int fragm
   const std::int64_t late = eager ? leaves_after(outer, fragment) : 0;
   const std::int64_t first = eager ? outer.every : first_due(outer, fragment);
   const std::int64_t since = counted(outer, steps - 1) - late - first;
-  return since < 0 ? began : std::max(began, first + since / outer.every * outer.every);
+  return since < 0 ? began : (std::max)(began, first + since / outer.every * outer.every);
 }
 
 /// How many of the last of `steps` steps some outer weights lack: those since the fragment whose
@@ -68,7 +68,7 @@ inline std::int64_t unsynchronised(const run::OuterSchedule& outer, std::int64_t
                                    std::int64_t steps) {
   std::int64_t oldest = steps;
   for (int f = 0; f < outer.fragments; ++f) {
-    oldest = std::min(oldest, last_synchronised(outer, f, began, steps));
+    oldest = (std::min)(oldest, last_synchronised(outer, f, began, steps));
   }
   return steps - oldest;
 }

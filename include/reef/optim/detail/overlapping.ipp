@@ -94,7 +94,7 @@ REEF_INLINE void OverlappingStep::add(const run::Pass& model, int phases) {
 REEF_INLINE Bytes OverlappingStep::comm_buffer_bytes(const run::StepBuilder& builder, std::size_t b) {
   const run::StepPlan& plan = builder.plan;
   return static_cast<Bytes>(plan.buckets[b].size()) *
-         std::max(plan.gradient_bytes(), plan.element_bytes());
+         (std::max)(plan.gradient_bytes(), plan.element_bytes());
 }
 
 REEF_INLINE void OverlappingStep::add_round(const run::Pass& model, int phases) {

@@ -22,8 +22,8 @@ REEF_INLINE std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int6
     if (plan.bucket_of_parameter[p] != b) continue;
     const graph::Parameter& parameter = plan.dag->parameters[p];
     const std::int64_t at = plan.layout.parameters[p] - bucket.begin;
-    const std::int64_t from = std::max(at, begin);
-    const std::int64_t to = std::min(at + parameter.spec.shape.size(), begin + n);
+    const std::int64_t from = (std::max)(at, begin);
+    const std::int64_t to = (std::min)(at + parameter.spec.shape.size(), begin + n);
     const auto matrix = plan.matrices.of(p);
     if (from < to) {
       if (matrix && to - from < parameter.spec.shape.size()) {
@@ -37,7 +37,7 @@ REEF_INLINE std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int6
       runs.push_back({decays, from - begin, to - from, kept, plan.rule_of(p), group == nullptr ? 1 : group->learning_rate,
                       group == nullptr ? std::nullopt : group->weight_decay, matrix});
     }
-    const std::int64_t end = std::min(at + graph::ParameterLayout::room(parameter), begin + n);
+    const std::int64_t end = (std::min)(at + graph::ParameterLayout::room(parameter), begin + n);
     if (states.empty() || from >= end) continue;
     for (int k = 0; k < states[p]; ++k) kept[static_cast<std::size_t>(k)] += end - from;
   }

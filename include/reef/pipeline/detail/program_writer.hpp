@@ -53,8 +53,10 @@ private:
 
   using EdgesOfSegment = std::vector<std::array<std::vector<int>, 2>>;  ///< by segment; forward, backward
 
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-  [[nodiscard]] int stage_of(int segment) const { return plan_.stage_of_segment[index(segment)]; }
+  static std::size_t to_index(int i) { return static_cast<std::size_t>(i); }
+  [[nodiscard]] int stage_of(int segment) const {
+    return plan_.stage_of_segment[to_index(segment)];
+  }
 
   void add_ring(std::vector<run::StorageId>& ring, std::size_t edge, const char* what);
 

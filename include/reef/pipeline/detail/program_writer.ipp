@@ -42,11 +42,11 @@ REEF_INLINE ProgramWriter::ProgramWriter(run::StepBuilder& builder, const run::T
       crossing_.insert({edge.tensor, edge.gradient});
     }
     if (stage_of(edge.to) == builder.stage()) {
-      arriving_[index(edge.to)][back].push_back(static_cast<int>(e));
+      arriving_[to_index(edge.to)][back].push_back(static_cast<int>(e));
       add_ring(rings_.received[e], e, "received");
     }
     if (stage_of(edge.from) == builder.stage()) {
-      leaving_[index(edge.from)][back].push_back(static_cast<int>(e));
+      leaving_[to_index(edge.from)][back].push_back(static_cast<int>(e));
       add_ring(rings_.sent[e], e, "sent");
     }
   }
@@ -58,7 +58,7 @@ REEF_INLINE void ProgramWriter::run() {
     versions_.emplace(builder_, first_, timetable_.micro_batches, fold_);
   }
   bool waits = plan_.timetables.barrier && builder_.trains();
-  for (const plan::PipelineTask& task : timetable_.order.tasks[index(builder_.stage())]) {
+  for (const plan::PipelineTask& task : timetable_.order.tasks[to_index(builder_.stage())]) {
     if (builder_.phase.one_micro_batch && task.micro_batch > 0) continue;
     const bool back = task.kind != plan::PipelineTaskKind::forward;
     const run::Value passed = waits && back ? add_barrier() : run::Value{};
@@ -93,16 +93,17 @@ REEF_INLINE void ProgramWriter::await_in_order_of_production() {
   std::vector<std::tuple<Seconds, int, std::size_t, int, int, int>> keys;
   const auto& tasks = timetable_.order.tasks;
   for (int stage = 0; stage < static_cast<int>(tasks.size()); ++stage) {
-    for (std::size_t position = 0; position < tasks[index(stage)].size(); ++position) {
-      const plan::PipelineTask& task = tasks[index(stage)][position];
+    for (std::size_t position = 0; position < tasks[to_index(stage)].size(); ++position) {
+      const plan::PipelineTask& task = tasks[to_index(stage)][position];
       if (task.kind == plan::PipelineTaskKind::weight_backward) continue;
       const bool back = task.kind != plan::PipelineTaskKind::forward;
       for (const int e : produced_for_here(task.chunk, back)) {
-        const int from = plan_.remote_edges[index(e)].from;
+        const int from = plan_.remote_edges[to_index(e)].from;
         if (stage_of(from) != stage) continue;
         const auto [begin, end] = timetable_.micro_batches_of(task.micro_batch);
         for (int j = begin; j < end; ++j) {
-          keys.emplace_back(timetable_.ends[index(stage)][position], stage, position, back ? -from : from, j, e);
+          keys.emplace_back(timetable_.ends[to_index(stage)][position], stage, position,
+                            back ? -from : from, j, e);
         }
       }
     }
@@ -119,7 +120,8 @@ REEF_INLINE std::vector<int> ProgramWriter::produced_for_here(int chunk, bool ba
   if (!edges.empty()) return edges;
   for (std::size_t s = 0; s < arriving_.size(); ++s) {
     for (const int e : arriving_[s][back ? 1 : 0]) {
-      if (plan_.chunk_of_segment[index(plan_.remote_edges[index(e)].from)] == chunk) edges.push_back(e);
+      if (plan_.chunk_of_segment[to_index(plan_.remote_edges[to_index(e)].from)] == chunk)
+        edges.push_back(e);
     }
   }
   std::sort(edges.begin(), edges.end());
@@ -155,7 +157,7 @@ REEF_INLINE void ProgramWriter::write(const plan::PipelineTask& task) {
   const int end = builder_.phase.one_micro_batch ? begin + 1 : those.second;
   std::vector<int> segments;
   for (const int s : builder_.segments()) {
-    if (plan_.chunk_of_segment[index(s)] == task.chunk) segments.push_back(s);
+    if (plan_.chunk_of_segment[to_index(s)] == task.chunk) segments.push_back(s);
   }
   if (back) std::reverse(segments.begin(), segments.end());
   if (versions_) versions_->select(begin);
@@ -170,11 +172,11 @@ REEF_INLINE void ProgramWriter::write(const plan::PipelineTask& task) {
   std::size_t needed = posted_;
   const auto each_awaited = [&](int s, const auto& f) {
     for (int j = begin; j < end; ++j) {
-      for (const int e : arriving_[index(s)][back ? 1 : 0]) f(place_of_.at({e, j}));
+      for (const int e : arriving_[to_index(s)][back ? 1 : 0]) f(place_of_.at({e, j}));
     }
   };
   for (const int s : segments) {
-    each_awaited(s, [&](std::size_t place) { needed = std::max(needed, place + 1); });
+    each_awaited(s, [&](std::size_t place) { needed = (std::max)(needed, place + 1); });
   }
   while (posted_ < needed) post(posted_++);
   for (const int s : segments) {
@@ -185,7 +187,7 @@ REEF_INLINE void ProgramWriter::write(const plan::PipelineTask& task) {
         case Kind::input_backward: run::add_input_backward(builder_, s, first_ + j, fold_, begins_sum(j)); break;
         default: run::add_backward(builder_, s, first_ + j, fold_, begins_sum(j));
       }
-      for (const int e : leaving_[index(s)][back ? 1 : 0]) send(e, j);
+      for (const int e : leaving_[to_index(s)][back ? 1 : 0]) send(e, j);
     }
   }
   if (versions_ && task.kind == Kind::backward) versions_->update_behind(end - 1);
@@ -193,13 +195,13 @@ REEF_INLINE void ProgramWriter::write(const plan::PipelineTask& task) {
 
 REEF_INLINE void ProgramWriter::post(std::size_t place) {
   Awaited& message = awaited_[place];
-  const auto slot_count = static_cast<int>(rings_.received[index(message.edge)].size());
+  const auto slot_count = static_cast<int>(rings_.received[to_index(message.edge)].size());
   if (message.micro_batch >= slot_count)
     land(place_of_.at({message.edge, message.micro_batch - slot_count}));
   run::Instruction& receive = transfer(kinds::receive, run::Lane::receive, message.edge, message.micro_batch);
   const run::ReceiveView view(receive, run::Lists::added);
   view.payload.front() = {slot(rings_.received, message), 0};
-  view.message() = message_of(message.edge, plan_.remote_edges[index(message.edge)].from);
+  view.message() = message_of(message.edge, plan_.remote_edges[to_index(message.edge)].from);
   message.received = true;
 }
 
@@ -207,11 +209,12 @@ REEF_INLINE void ProgramWriter::land(std::size_t place) {
   Awaited& message = awaited_[place];
   if (message.landed) return;
   if (!message.received) {
-    throw ScheduleError("reef::pipeline: stage ", builder_.stage(), " needs ",
-                        plan_.dag->tensor_at(plan_.remote_edges[index(message.edge)].tensor).name,
-                        " of micro-batch ", message.micro_batch,
-                        " before it is produced.\n  why: the order runs a segment ahead of what it "
-                        "reads.\n  fix: an order that plan::PipelineOrder::validate accepts.");
+    throw ScheduleError(
+        "reef::pipeline: stage ", builder_.stage(), " needs ",
+        plan_.dag->tensor_at(plan_.remote_edges[to_index(message.edge)].tensor).name,
+        " of micro-batch ", message.micro_batch,
+        " before it is produced.\n  why: the order runs a segment ahead of what it "
+        "reads.\n  fix: an order that plan::PipelineOrder::validate accepts.");
   }
   message.landed = true;
   copy(run::kinds::upload, run::Lane::load, message.edge, message.micro_batch, slot(rings_.received, message),
@@ -224,7 +227,7 @@ REEF_INLINE void ProgramWriter::send(int e, int j) {
   run::Instruction& send = transfer(kinds::send, run::Lane::send, e, j);
   const run::SendView view(send, run::Lists::added);
   view.payload.front() = {at, 0};
-  view.message() = message_of(e, plan_.remote_edges[index(e)].to);
+  view.message() = message_of(e, plan_.remote_edges[to_index(e)].to);
 }
 
 REEF_INLINE void ProgramWriter::copy(std::string_view kind, run::Lane lane, int e, int j, run::StorageId from,
@@ -239,13 +242,14 @@ REEF_INLINE run::Instruction& ProgramWriter::transfer(std::string_view kind, run
   run::Instruction& transfer = builder_.program.add(kind, lane, e, first_ + j);
   transfer.completion =
       plan_.timetables.held ? schedule::Completion::held : schedule::Completion::posted;
-  transfer.traffic = plan_.remote_edges[index(e)].gradient ? schedule::Traffic::activation_gradient
-                                                           : schedule::Traffic::activation;
+  transfer.traffic = plan_.remote_edges[to_index(e)].gradient
+                         ? schedule::Traffic::activation_gradient
+                         : schedule::Traffic::activation;
   return transfer;
 }
 
 REEF_INLINE schedule::Message ProgramWriter::message_of(int e, int other) const {
-  const Bytes bytes = plan_.dag->tensor_at(plan_.remote_edges[index(e)].tensor).spec.bytes();
+  const Bytes bytes = plan_.dag->tensor_at(plan_.remote_edges[to_index(e)].tensor).spec.bytes();
   const comm::Cost cost = comm::message_cost(bytes, plan_.piece_bytes);
   const run::Topology& topology = plan_.topology;
   return {topology.rank(topology.replica_of(builder_.rank()), stage_of(other)), cost.bytes,
@@ -254,14 +258,14 @@ REEF_INLINE schedule::Message ProgramWriter::message_of(int e, int other) const 
 
 REEF_INLINE run::StorageId ProgramWriter::slot(const std::vector<std::vector<run::StorageId>>& rings,
                                   const Awaited& message) const {
-  const auto& ring = rings[index(message.edge)];
-  return ring[index(message.micro_batch) % ring.size()];
+  const auto& ring = rings[to_index(message.edge)];
+  return ring[to_index(message.micro_batch) % ring.size()];
 }
 
 REEF_INLINE run::StorageId ProgramWriter::tensor_of(int e, int j) const {
-  const graph::RemoteEdge& edge = plan_.remote_edges[index(e)];
-  const run::StepBuilder::MicroBatch& storages = builder_.micro_batches[index(first_ + j)];
-  return (edge.gradient ? storages.gradients : storages.tensors)[index(edge.tensor)];
+  const graph::RemoteEdge& edge = plan_.remote_edges[to_index(e)];
+  const run::StepBuilder::MicroBatch& storages = builder_.micro_batches[to_index(first_ + j)];
+  return (edge.gradient ? storages.gradients : storages.tensors)[to_index(edge.tensor)];
 }
 
 }  // namespace reef::inline v0::pipeline::detail

@@ -33,7 +33,7 @@ public:
   run::PipelineTimetables result() && { return std::move(result_); }
 
 private:
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t to_index(int i) { return static_cast<std::size_t>(i); }
 
   void require_stages(const plan::PipelineOrder& order) const;
 

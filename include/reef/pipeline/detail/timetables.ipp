@@ -40,13 +40,13 @@ REEF_INLINE Timetables::Timetables(const run::StepPlan& plan, const std::optiona
   }
   stage_of_chunk_.resize(static_cast<std::size_t>(plan.chunk_of_segment.back()) + 1);
   for (std::size_t s = 0; s < plan.segments.size(); ++s) {
-    stage_of_chunk_[index(plan.chunk_of_segment[s])] = plan.stage_of_segment[s];
+    stage_of_chunk_[to_index(plan.chunk_of_segment[s])] = plan.stage_of_segment[s];
   }
   // Between chunks of one stage nothing is sent, but the later waits for the earlier.
   edges_ = plan.remote_edges;
   for (const graph::RemoteEdge& edge :
        graph::remote_edges(*plan.dag, plan.segments, plan.chunk_of_segment)) {
-    if (plan.stage_of_segment[index(edge.from)] == plan.stage_of_segment[index(edge.to)]) {
+    if (plan.stage_of_segment[to_index(edge.from)] == plan.stage_of_segment[to_index(edge.to)]) {
       edges_.push_back(edge);
     }
   }
@@ -55,16 +55,16 @@ REEF_INLINE Timetables::Timetables(const run::StepPlan& plan, const std::optiona
 REEF_INLINE void Timetables::add(int count, const Order& order) {
   const int replica = static_cast<int>(result_.training.size());
   for (int other = 0; other < replica; ++other) {
-    if (plan_.micro_batches[index(other)] != count || network_) continue;
-    result_.training.push_back(result_.training[index(other)]);
-    result_.evaluation.push_back(result_.evaluation[index(other)]);
+    if (plan_.micro_batches[to_index(other)] != count || network_) continue;
+    result_.training.push_back(result_.training[to_index(other)]);
+    result_.evaluation.push_back(result_.evaluation[to_index(other)]);
     return;
   }
-  const int unit = unit_ == 0 ? count : std::min(unit_, count);
+  const int unit = unit_ == 0 ? count : (std::min)(unit_, count);
   plan::PipelineModel model = model_of(replica, unit);
   model.order = order(std::as_const(model), (count + unit - 1) / unit);
   require_stages(model.order);
-  result_.unit = std::max(result_.unit, unit);
+  result_.unit = (std::max)(result_.unit, unit);
   result_.training.push_back(timed(model, count, unit));
   result_.evaluation.push_back(forwards_of(*result_.training.back()));
 }
@@ -89,7 +89,7 @@ REEF_INLINE plan::PipelineModel Timetables::model_of(int replica, int unit) cons
   model.times.input_backward.assign(chunks, 0);
   model.times.weight_backward.assign(chunks, 0);
   for (std::size_t s = 0; s < plan_.segments.size(); ++s) {
-    const std::size_t chunk = index(plan_.chunk_of_segment[s]);
+    const std::size_t chunk = to_index(plan_.chunk_of_segment[s]);
     const run::SegmentTimes& times = plan_.segment_times[s];
     const bool again = !plan_.activations.empty() && run::recomputes(plan_.activations[s]);
     model.times.forward[chunk] += unit * times.forward;
@@ -100,7 +100,8 @@ REEF_INLINE plan::PipelineModel Timetables::model_of(int replica, int unit) cons
   model.times.world = world_of(replica);
   for (const graph::RemoteEdge& edge : edges_) {
     (edge.gradient ? model.backward : model.forward)
-        .push_back({plan_.chunk_of_segment[index(edge.from)], plan_.chunk_of_segment[index(edge.to)],
+        .push_back({plan_.chunk_of_segment[to_index(edge.from)],
+                    plan_.chunk_of_segment[to_index(edge.to)],
                     static_cast<Bytes>(unit) * plan_.dag->tensor_at(edge.tensor).spec.bytes()});
   }
   return model;
@@ -109,11 +110,11 @@ REEF_INLINE plan::PipelineModel Timetables::model_of(int replica, int unit) cons
 REEF_INLINE schedule::World Timetables::world_of(int replica) const {
   const int stages = plan_.topology.stages;
   if (!network_) return schedule::World::uniform(stages, {}, {});
-  replica = std::min(replica, plan_.topology.replicas - 1);  // virtual ranks are on one
+  replica = (std::min)(replica, plan_.topology.replicas - 1);  // virtual ranks are on one
   schedule::World world;
   for (int stage = 0; stage < stages; ++stage) {
     const int rank = plan_.topology.rank(replica, stage);
-    world.machines.push_back(network_->machines[index(rank)]);
+    world.machines.push_back(network_->machines[to_index(rank)]);
     for (int other = 0; other < stages; ++other) {
       world.links.push_back(network_->link(rank, plan_.topology.rank(replica, other)));
     }
@@ -164,7 +165,7 @@ REEF_INLINE int Timetables::slots_of(const run::Timetable& timetable, const grap
   std::size_t done = 0;
   for (std::size_t n = 0; n < produced.size(); ++n) {
     while (done < n && read[done] <= produced[n]) ++done;
-    most = std::max(most, n + 1 - done);
+    most = (std::max)(most, n + 1 - done);
   }
   return static_cast<int>(most);
 }
@@ -172,14 +173,14 @@ REEF_INLINE int Timetables::slots_of(const run::Timetable& timetable, const grap
 REEF_INLINE std::vector<Seconds> Timetables::times_of(const run::Timetable& timetable, int segment, bool back,
                                             const std::vector<std::vector<Seconds>>& times) const {
   std::vector<Seconds> result;
-  const std::size_t stage = index(plan_.stage_of_segment[index(segment)]);
+  const std::size_t stage = to_index(plan_.stage_of_segment[to_index(segment)]);
   const auto& tasks = timetable.order.tasks[stage];
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (tasks[i].chunk != plan_.chunk_of_segment[index(segment)]) continue;
+    if (tasks[i].chunk != plan_.chunk_of_segment[to_index(segment)]) continue;
     if (tasks[i].kind == plan::PipelineTaskKind::weight_backward) continue;
     if ((tasks[i].kind != plan::PipelineTaskKind::forward) != back) continue;
     const auto [first, last] = timetable.micro_batches_of(tasks[i].micro_batch);
-    result.insert(result.end(), index(last - first), times[stage][i]);
+    result.insert(result.end(), to_index(last - first), times[stage][i]);
   }
   return result;
 }

@@ -23,9 +23,11 @@ REEF_INLINE void require_drained(const run::StepPlan& plan) {
                       "  fix: optim::Ddp or optim::Zero1, or a pipeline that updates once a step, as pipeline::OneFOneB.");
   }
   if (plan.topology.replicas > 1 || plan.virtual_ranks > 1) {
-    throw OptionError(what, "there are ", std::max(plan.topology.replicas, plan.virtual_ranks),
-                      " replicas.\n  why: a stage updates by its own gradients, with no one to wait for.\n"
-                      "  fix: one replica, or a pipeline that updates behind its micro-batches, as pipeline::OneFOneB.");
+    throw OptionError(
+        what, "there are ", (std::max)(plan.topology.replicas, plan.virtual_ranks),
+        " replicas.\n  why: a stage updates by its own gradients, with no one to wait for.\n"
+        "  fix: one replica, or a pipeline that updates behind its micro-batches, as "
+        "pipeline::OneFOneB.");
   }
   if (plan.waits_for_global_norm) {
     throw OptionError(what, "updates wait for the norm of all gradients.\n"
@@ -72,7 +74,7 @@ REEF_INLINE VersionedWeights::VersionedWeights(run::StepBuilder& builder, int fi
     const int kept = versions_.kept.at(static_cast<std::size_t>(owner));
     copies_.push_back({tied, owner, 0,
                        ring(concat("tied weights of ", plan_.dag->parameters[p].name),
-                            tied_weights_[p], std::min(kept, newest_read(owner) + 1))});
+                            tied_weights_[p], (std::min)(kept, newest_read(owner) + 1))});
   }
   builder_.tied_versions.assign(tied_weights_.size(), 0);
   builder_.sends_tied_weights = true;

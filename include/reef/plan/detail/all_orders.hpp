@@ -24,13 +24,13 @@ public:
     few_ = 3 * tasks <= 300;
     std::int64_t count = 1;
     for (std::size_t r = 0; r < of_rank_.size() && few_; ++r) {
-      most_ = std::min(most_of_a_rank, most_evaluated / std::max<std::int64_t>(1, count * tasks));
+      most_ = (std::min)(most_of_a_rank, most_evaluated / std::max<std::int64_t>(1, count * tasks));
       chunks_.clear();
       for (std::size_t c = 0; c < problem.rank_of_chunk.size(); ++c) {
         if (problem.rank_of_chunk[c] == static_cast<int>(r))
           chunks_.push_back({static_cast<int>(c)});
       }
-      cap_ = problem.max_activations.empty() ? std::numeric_limits<int>::max()
+      cap_ = problem.max_activations.empty() ? (std::numeric_limits<int>::max)()
                                              : problem.max_activations[r];
       extend(of_rank_[r]);
       count *= static_cast<std::int64_t>(of_rank_[r].size());

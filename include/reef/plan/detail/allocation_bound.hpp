@@ -94,7 +94,7 @@ private:
       joined += size.data()[b];
       links += room(joined);
       parent.data()[b] = a;
-      while (static_cast<int>(boundary_slots.size()) < std::min(stages - 1, links / pipelines)) {
+      while (static_cast<int>(boundary_slots.size()) < (std::min)(stages - 1, links / pipelines)) {
         boundary_slots.push_back(edge.weight);
       }
     }

@@ -54,8 +54,8 @@ public:
     ways[0] = 1;
     for (const int size : order_.sizes) {
       for (int total = pipelines_; total > 0; --total) {
-        for (int taken = 1; taken <= std::min(size, total); ++taken) {
-          ways.data()[total] = std::min(most, ways.data()[total] + ways.data()[total - taken]);
+        for (int taken = 1; taken <= (std::min)(size, total); ++taken) {
+          ways.data()[total] = (std::min)(most, ways.data()[total] + ways.data()[total - taken]);
         }
       }
     }
@@ -170,19 +170,19 @@ private:
       return;
     }
     if (c == w.size) return;
-    int most = std::min(open, left_.data()[c]);
+    int most = (std::min)(open, left_.data()[c]);
     if (twin_.data()[c] >= 0 && equal_.data()[c] != 0) {
-      most =
-          std::min(most, static_cast<int>(std::count(group.begin(), group.end(), twin_.data()[c])));
+      most = (std::min)(most,
+                        static_cast<int>(std::count(group.begin(), group.end(), twin_.data()[c])));
     }
     const int later = std::accumulate(left_.begin() + c + 1, left_.end(), 0);
     const std::size_t before = group.size();
-    for (int taken = std::max(0, open - later); taken <= most; ++taken) {
+    for (int taken = (std::max)(0, open - later); taken <= most; ++taken) {
       group.resize(before);
       group.insert(group.end(), static_cast<std::size_t>(taken), c);
-      const Seconds slowest = taken > 0 ? std::max(compute, w.compute_of(c)) : compute;
+      const Seconds slowest = taken > 0 ? (std::max)(compute, w.compute_of(c)) : compute;
       const Seconds sums =
-          taken > 0 ? std::max(datap, datap_of(w, group.data(), static_cast<int>(group.size())))
+          taken > 0 ? (std::max)(datap, datap_of(w, group.data(), static_cast<int>(group.size())))
                     : datap;
       if (!promises(AllocationCost{slowest, sums, path}.total())) break;  // more of c costs no less
       compose(c + 1, slowest, sums, path, group, children);

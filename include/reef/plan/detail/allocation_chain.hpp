@@ -134,11 +134,11 @@ private:
         Seconds sum = 0;
         for (int k = 0; k < pipelines_; ++k) sum += weights_->dp_of(device)[group(j)[k]];
         sums_.data()[j * pipelines_ + i] = sum;
-        slowest = std::max(slowest, sum);
-        compute_ = std::max(compute_, weights_->compute_of(device));
+        slowest = (std::max)(slowest, sum);
+        compute_ = (std::max)(compute_, weights_->compute_of(device));
       }
       slowest_.data()[j] = slowest;
-      datap = std::max(datap, slowest);
+      datap = (std::max)(datap, slowest);
     }
     for (int j = 0; j + 1 < stages_; ++j) path += edges_.data()[j] = edge(j);
     now_ = AllocationCost{compute_, datap, path}.total();
@@ -157,9 +157,9 @@ private:
       if (i == within) continue;
       const Seconds link = comes[members[i]];
       own += link;
-      slowest = std::max(slowest, sums[i] - leaves[members[i]] + link);
+      slowest = (std::max)(slowest, sums[i] - leaves[members[i]] + link);
     }
-    return std::max(slowest, own);
+    return (std::max)(slowest, own);
   }
 
   /// The group's sums once `added` has come for `left`.
@@ -177,8 +177,8 @@ private:
   }
 
   void swap(int p, int q, Seconds limit) {
-    const int a = std::min(p / pipelines_, stages_);  // stages_: left out
-    const int b = std::min(q / pipelines_, stages_);
+    const int a = (std::min)(p / pipelines_, stages_);  // stages_: left out
+    const int b = (std::min)(q / pipelines_, stages_);
     if (a == b || classes_->data()[at_.data()[p]] == classes_->data()[at_.data()[q]]) return;
     if (a > b) return swap(q, p, limit);
     const bool fills = b == stages_;
@@ -186,9 +186,9 @@ private:
     int& v = at_.data()[q];
     const Seconds slowest_a = slowest_with(a, p, v);
     const Seconds slowest_b = fills ? 0 : slowest_with(b, q, u);
-    Seconds datap = std::max(slowest_a, slowest_b);
+    Seconds datap = (std::max)(slowest_a, slowest_b);
     for (int j = 0; j < stages_; ++j) {
-      if (j != a && j != b) datap = std::max(datap, slowest_.data()[j]);
+      if (j != a && j != b) datap = (std::max)(datap, slowest_.data()[j]);
     }
     Seconds compute = compute_;
     if (fills && weights_->compute_of(u) != weights_->compute_of(v)) compute = compute_after(p, v);
@@ -260,15 +260,15 @@ private:
   [[nodiscard]] Seconds compute_after(int place, int added) const {
     Seconds slowest = weights_->compute_of(added);
     for (int p = 0; p < stages_ * pipelines_; ++p) {
-      if (p != place) slowest = std::max(slowest, weights_->compute_of(at_.data()[p]));
+      if (p != place) slowest = (std::max)(slowest, weights_->compute_of(at_.data()[p]));
     }
     return slowest;
   }
 
   /// Reverses the stages from the one to the other.
   void reverse(int from, int to, Seconds limit) {
-    const int a = std::min(from, to);
-    const int b = std::max(from, to);
+    const int a = (std::min)(from, to);
+    const int b = (std::max)(from, to);
     if (a == b) return;
     Seconds total = now_;
     Seconds before = 0;
@@ -290,7 +290,7 @@ private:
                        sums_.begin() + second);
       std::swap(slowest_.data()[x], slowest_.data()[y]);
     }
-    for (int j = std::max(0, a - 1); j < std::min(b + 1, stages_ - 1); ++j)
+    for (int j = (std::max)(0, a - 1); j < (std::min)(b + 1, stages_ - 1); ++j)
       edges_.data()[j] = edge(j);
     now_ = total;
   }

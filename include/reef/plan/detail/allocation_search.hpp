@@ -215,7 +215,7 @@ private:
   bool run_chains(const std::function<bool()>& stop) {
     // In larger networks a state has more neighbours, and each changes a smaller part of the cost.
     const Seconds scale =
-        (best_.cost.datap + best_.cost.pipelinep) * std::min(1.0, 64.0 / weights_.size);
+        (best_.cost.datap + best_.cost.pipelinep) * (std::min)(1.0, 64.0 / weights_.size);
     const int moves = std::clamp(64'000 / (pipelines_ * pipelines_), 100, 1000);
     std::array<Seconds, rungs> temperatures{};
     for (int rung = 0; rung < rungs; ++rung) {
@@ -243,7 +243,7 @@ private:
       AllocationChain& hot = chains_.data()[ladder * rungs + rung + 1];
       const double gain = (cold.now() - hot.now()) *
                           (1 / temperatures.data()[rung] - 1 / temperatures.data()[rung + 1]);
-      if (ladder_draws_.data()[ladder].unit() < std::exp(std::min(gain, 0.0))) cold.exchange(hot);
+      if (ladder_draws_.data()[ladder].unit() < std::exp((std::min)(gain, 0.0))) cold.exchange(hot);
     }
   }
 

@@ -30,7 +30,7 @@ inline Seconds datap_of(const LinkWeights& weights, const int* group, int size) 
     for (int k = 0; k < size; ++k) {
       if (k != i) terms.push_back(from[group[k]]);
     }
-    slowest = std::max(slowest, sum_in_order(terms));
+    slowest = (std::max)(slowest, sum_in_order(terms));
   }
   return slowest;
 }
@@ -42,11 +42,11 @@ inline AllocationCost cost_of(const LinkWeights& weights, int stages, int pipeli
   std::vector<Seconds> path;
   for (int j = 0; j < stages; ++j) {
     const int* const group = at.data() + static_cast<std::ptrdiff_t>(j) * pipelines;
-    cost.datap = std::max(cost.datap, datap_of(weights, group, pipelines));
+    cost.datap = (std::max)(cost.datap, datap_of(weights, group, pipelines));
     Seconds slowest = 0;
     for (int i = 0; i < pipelines; ++i) {
-      cost.compute = std::max(cost.compute, weights.compute_of(group[i]));
-      if (j > 0) slowest = std::max(slowest, weights.pp_of(group[i - pipelines])[group[i]]);
+      cost.compute = (std::max)(cost.compute, weights.compute_of(group[i]));
+      if (j > 0) slowest = (std::max)(slowest, weights.pp_of(group[i - pipelines])[group[i]]);
     }
     if (j > 0) path.push_back(slowest);
   }

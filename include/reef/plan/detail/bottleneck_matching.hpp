@@ -57,13 +57,13 @@ public:
       const Seconds* const link = links + static_cast<std::ptrdiff_t>(r) * size_;
       Seconds row_least = link[0];
       for (int c = 0; c < size_; ++c) {
-        row_least = std::min(row_least, link[c]);
-        least[c] = std::min(least[c], link[c]);
+        row_least = (std::min)(row_least, link[c]);
+        least[c] = (std::min)(least[c], link[c]);
       }
-      threshold = std::max(threshold, row_least);
+      threshold = (std::max)(threshold, row_least);
       if (threshold >= limit) return threshold;
     }
-    for (int c = 0; c < size_; ++c) threshold = std::max(threshold, least[c]);
+    for (int c = 0; c < size_; ++c) threshold = (std::max)(threshold, least[c]);
     if (threshold >= limit) return threshold;
     open_links(links, threshold);
     std::fill(free_.begin(), free_.end(), 0);
@@ -108,7 +108,7 @@ private:
     std::uint64_t* word = open_.data();
     for (int r = 0; r < size_; ++r) {
       for (int first = 0; first < size_; first += 64, ++word) {
-        const int count = std::min(64, size_ - first);
+        const int count = (std::min)(64, size_ - first);
         std::uint64_t bits = 0;
         for (int c = 0; c < count; c += 8) bits |= eight(link + c, count - c, threshold) << c;
         *word = bits;
@@ -155,7 +155,7 @@ private:
     for (int i = 0; i < reached_count_; ++i) {
       const Seconds* const link = links + static_cast<std::ptrdiff_t>(reached_.data()[i]) * size_;
       for (int c = 0; c < size_; ++c) {
-        if ((seen_.data()[c / 64] >> (c % 64) & 1) == 0) least = std::min(least, link[c]);
+        if ((seen_.data()[c / 64] >> (c % 64) & 1) == 0) least = (std::min)(least, link[c]);
       }
     }
     return least;

@@ -75,7 +75,7 @@ public:
     std::int64_t through_cuts = 0;
     std::int64_t peak = 0;
     const auto need = [&](std::int64_t bytes) {
-      peak = std::max(peak, bytes + rules.stash(through_cuts));
+      peak = (std::max)(peak, bytes + rules.stash(through_cuts));
     };
     for (std::size_t i = 1; i < count; ++i) {
       const int a = bounds[i - 1];
@@ -114,8 +114,8 @@ public:
     int searches = most_searches();
     if (least > most || !exists(memory, least, most)) return 0;
     for (std::int64_t from = least, to = least; from <= most;
-         from = to + 1, to = std::min(2 * to, most)) {
-      if (const std::int64_t found = smallest_in(memory, from, std::max(from, to), searches))
+         from = to + 1, to = (std::min)(2 * to, most)) {
+      if (const std::int64_t found = smallest_in(memory, from, (std::max)(from, to), searches))
         return found;
       if (searches <= 0) return undecided;
     }
@@ -130,7 +130,7 @@ public:
     if (loosest.empty()) return 0;
     const Bytes parts = stashes(variant_) || keeps_three(variant_) ? 1024 : all;
     Bytes works = evaluate(loosest, all, accumulation).peak_bytes;
-    Bytes fails = std::min(memory, works - 1);
+    Bytes fails = (std::min)(memory, works - 1);
     while (works - fails > 1 + works / parts) {
       const Bytes middle = fails + (works - fails) / 2;
       (exists(middle, accumulation, accumulation) ? works : fails) = middle;
@@ -163,7 +163,7 @@ private:
     for (int i = 0; i < chain_.size() && result.empty(); ++i) {
       const std::int64_t needs =
           paper ? sums.alone(i, i + 1)
-                : std::max(sums.in_forward(i, i + 1), sums.in_backward(i, i + 1));
+                : (std::max)(sums.in_forward(i, i + 1), sums.in_backward(i, i + 1));
       if (needs <= to_int(memory)) continue;
       result =
           concat("operator ", chain_.name(i), " alone needs ", needs, " of ", memory, " bytes");
@@ -200,7 +200,7 @@ private:
     std::int64_t cuts = 1;
     for (const Bytes crossing : chain_.cut) cuts += static_cast<std::int64_t>(crossing);
     constexpr std::int64_t largest = 1'000'000'000'000'000'000;
-    return std::max<std::int64_t>(1, std::min({sums.load(0, n), largest / time, largest / cuts}));
+    return std::max<std::int64_t>(1, (std::min)({sums.load(0, n), largest / time, largest / cuts}));
   }
 
   [[nodiscard]] std::int64_t smallest_in(Bytes memory, std::int64_t from, std::int64_t to,
@@ -213,7 +213,7 @@ private:
   }
 
   static std::int64_t to_int(Bytes bytes) {
-    return static_cast<std::int64_t>(std::min(bytes, Bytes{1} << 62));
+    return static_cast<std::int64_t>((std::min)(bytes, Bytes{1} << 62));
   }
 
   const Chain& chain_;

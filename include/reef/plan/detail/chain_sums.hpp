@@ -26,8 +26,9 @@ public:
     using O = ChainOperator;
     weights_ = sum([](const O& o) { return o.weights; });
     gradients_ = sum([](const O& o) { return o.gradients; });
-    alone_ = sum(
-        [](const O& o) { return o.weights + std::max(o.forward_workspace, o.backward_workspace); });
+    alone_ = sum([](const O& o) {
+      return o.weights + (std::max)(o.forward_workspace, o.backward_workspace);
+    });
     forward_ = sum([&](const O& o) { return o.forward * accumulation; });
     backward_ = sum([&](const O& o) { return o.backward * accumulation; });
     load_ = sum([](const O& o) { return o.load; });
@@ -40,7 +41,7 @@ public:
         const std::vector<std::int64_t>& below = levels.back();
         std::vector<std::int64_t> level(below.size() - half);
         for (std::size_t i = 0; i < level.size(); ++i)
-          level[i] = std::max(below[i], below[i + half]);
+          level[i] = (std::max)(below[i], below[i + half]);
         levels.push_back(std::move(level));
       }
       return levels;
@@ -82,7 +83,7 @@ private:
     const auto length = static_cast<std::size_t>(b - a);
     const auto level = static_cast<std::size_t>(std::bit_width(length)) - 1;
     const std::size_t span = std::size_t{1} << level;
-    return std::max(levels[level][begin], levels[level][begin + length - span]);
+    return (std::max)(levels[level][begin], levels[level][begin + length - span]);
   }
 
   std::size_t count_;

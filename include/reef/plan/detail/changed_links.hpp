@@ -42,7 +42,7 @@ public:
     Seconds least = 0;
     if (row_ >= 0) least = *std::min_element(row_links_.begin(), row_links_.end());
     if (column_ >= 0) {
-      least = std::max(least, *std::min_element(column_links_.begin(), column_links_.end()));
+      least = (std::max)(least, *std::min_element(column_links_.begin(), column_links_.end()));
     }
     return least;
   }

@@ -130,7 +130,7 @@ private:
       for (int group = 0; group < groups_; ++group) {
         if (group == from) continue;
         const double gain = to.data()[group] - own;
-        best.gains.data()[group] = std::max(best.gains.data()[group], gain);
+        best.gains.data()[group] = (std::max)(best.gains.data()[group], gain);
         if (gain <= best.gain) continue;
         best.gain = gain;
         best.device = d;
@@ -144,7 +144,7 @@ private:
     Seconds fastest = std::numeric_limits<Seconds>::infinity();
     for (int e = 0; e < static_cast<int>(labels.size()); ++e) {
       if (e != device && labels.data()[e] == labels.data()[device]) {
-        fastest = std::min(fastest, weights_.pp_of(device)[e] / 2);
+        fastest = (std::min)(fastest, weights_.pp_of(device)[e] / 2);
       }
     }
     return fastest;

@@ -50,7 +50,7 @@ private:
     double sum = 0;
 
     [[nodiscard]] Cost then(const Cost& next) const {
-      return {std::max(slowest, next.slowest), sum + next.sum};
+      return {(std::max)(slowest, next.slowest), sum + next.sum};
     }
     friend bool operator<(const Cost& a, const Cost& b) {
       return a.slowest < b.slowest || (a.slowest == b.slowest && a.sum < b.sum);
@@ -88,7 +88,7 @@ private:
                      std::vector<Path>& paths) const {
     const std::size_t n = members.size();
     const std::size_t subsets = std::size_t{1} << n;
-    constexpr double none = std::numeric_limits<double>::max();
+    constexpr double none = (std::numeric_limits<double>::max)();
     std::vector<Cost> best(subsets * n,
                            {none, none});  // by who has been visited, and where it ends
     std::vector<std::size_t> from(subsets * n, 0);
@@ -176,9 +176,9 @@ private:
       if (c != first) left.push_back(c);
     }
     const auto between = [&](std::size_t a, std::size_t b) {
-      double least = std::numeric_limits<double>::max();
+      double least = (std::numeric_limits<double>::max)();
       for (const int from : members_[a]) {
-        for (const int to : members_[b]) least = std::min(least, link(from, to).sum);
+        for (const int to : members_[b]) least = (std::min)(least, link(from, to).sum);
       }
       return least;
     };

@@ -100,7 +100,7 @@ public:
     Seconds end = 0;
     for (std::size_t r = 0; r < tasks.size(); ++r) {
       if (position_[r] < tasks[r].size()) return never;
-      end = std::max(end, free_[r]);
+      end = (std::max)(end, free_[r]);
     }
     return end;
   }
@@ -167,7 +167,7 @@ private:
       } else {
         link_cause_[out.link] = cause;
       }
-      link = std::max(link, made) + out.wire;
+      link = (std::max)(link, made) + out.wire;
       arrives = link + out.latency;
     }
     if (arrives >= arrived_[slot]) {

@@ -164,7 +164,7 @@ private:
           if (x == y || to_come >= least) continue;
           const Seconds receives =
               costs_.receive(static_cast<int>(y), static_cast<int>(x), static_cast<int>(a));
-          if (receives <= limit_) least = std::min(least, receives + to_come);
+          if (receives <= limit_) least = (std::min)(least, receives + to_come);
         }
         rest_[y * width_ + a] = least;
       }

@@ -14,7 +14,7 @@ namespace reef::inline v0::plan::detail {
 /// How many threads to use of so many that are asked for, 0 being all cores of this process.
 inline int threads_of(int asked) {
   if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return (std::max)(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 /// function(0) to function(count - 1), in any order on these threads: what they write must not meet.
@@ -34,7 +34,7 @@ void in_parallel(int threads, int count, Function function) {
     }
   };
   std::vector<std::thread> others;
-  for (int t = 1; t < std::min(threads, count); ++t) {
+  for (int t = 1; t < (std::min)(threads, count); ++t) {
     try {
       others.push_back(make_thread("reef::plan", work));
     } catch (...) {

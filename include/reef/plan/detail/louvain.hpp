@@ -86,7 +86,7 @@ public:
     for (std::size_t s = 1; s < subsets; ++s) {
       const std::size_t last = std::bit_floor(s);
       const std::size_t rest = s ^ last;
-      best[s] = -std::numeric_limits<double>::max();
+      best[s] = -(std::numeric_limits<double>::max)();
       for (std::size_t with = rest;; with = (with - 1) & rest) {
         const double value = alone[with | last] + best[rest ^ with];
         if (value > best[s]) {
@@ -208,7 +208,7 @@ private:
     std::vector<double> degree = degrees_of(nodes_, at);
     std::vector<double> gains;
     for (std::size_t step = 0; step < nodes_.size; ++step) {
-      double gain = -std::numeric_limits<double>::max();
+      double gain = -(std::numeric_limits<double>::max)();
       std::size_t node = 0;
       std::size_t target = 0;
       for (std::size_t i = 0; i < nodes_.size; ++i) {
@@ -226,7 +226,7 @@ private:
           target = c;
         }
       }
-      if (gain == -std::numeric_limits<double>::max()) break;
+      if (gain == -(std::numeric_limits<double>::max)()) break;
       degree[static_cast<std::size_t>(at[node])] -= nodes_.degrees[node];
       degree[target] += nodes_.degrees[node];
       at[node] = static_cast<int>(target);
@@ -267,14 +267,14 @@ inline Louvain::Labels louvain_from_many(const Louvain& graph, std::size_t n) {
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
   Louvain::Labels best;
-  double most = -std::numeric_limits<double>::max();
+  double most = -(std::numeric_limits<double>::max)();
   for (std::size_t run = 0; run < runs; ++run) {
     Draws draws(0, static_cast<std::uint32_t>(run));
     if (run > 0) draws.shuffle(order);
     Louvain::Labels labels = graph.singletons();
     if (run % 2 == 1) {
       labels = best;
-      const int targets = std::min(Louvain::number(labels) + 1, static_cast<int>(n));
+      const int targets = (std::min)(Louvain::number(labels) + 1, static_cast<int>(n));
       for (int& label : labels) {
         if (draws.below(4) == 0) label = draws.below(targets);
       }

@@ -73,7 +73,7 @@ public:
     add_starts();
     const Split& best = orders_.best();
     lower_ = costs_.least_sum() + costs_.more_micro_batches() * costs_.least_bottleneck();
-    lower_ = best.stages.empty() ? lower_ : std::min(lower_, costs_.time(best));
+    lower_ = best.stages.empty() ? lower_ : (std::min)(lower_, costs_.time(best));
   }
 
   [[nodiscard]] bool proven() const { return proven_; }
@@ -89,7 +89,7 @@ public:
     saved_ += work;
     if (saved_ >= needed_ && !bounded_) {
       prove(std::exchange(saved_, 0), stop);
-      if (!proven_) needed_ = std::max(2 * needed_, 2 * work);
+      if (!proven_) needed_ = (std::max)(2 * needed_, 2 * work);
     }
     if (proven_ || (!stop() && orders_.round(work, stop))) return true;
     orders_.reset(best_before);
@@ -132,7 +132,7 @@ private:
     }
     // Of many devices parts, too: they are quick.
     for (std::size_t first = 0; first < fence.size(); first += most_in_start / 2) {
-      const std::size_t end = std::min(fence.size(), first + most_in_start);
+      const std::size_t end = (std::min)(fence.size(), first + most_in_start);
       std::vector<int> part(fence.begin() + static_cast<std::ptrdiff_t>(first),
                             fence.begin() + static_cast<std::ptrdiff_t>(end));
       orders_.start(part);
@@ -160,8 +160,8 @@ private:
       }
       std::sort(room.begin(), room.end());
       const int drawn = attempt == 0 ? 0 : draws.below(8);
-      const auto pick = static_cast<std::size_t>(std::max(drawn - 4, 0));  // 1 to 3 of some
-      const int device = room[std::min(pick, room.size() - 1)].second;
+      const auto pick = static_cast<std::size_t>((std::max)(drawn - 4, 0));  // 1 to 3 of some
+      const int device = room[(std::min)(pick, room.size() - 1)].second;
       order.push_back(device);
       left.erase(std::find(left.begin(), left.end(), device));
       const int first = at;
@@ -183,7 +183,7 @@ private:
         proven_ = true;
         return;
       }
-      lower_ = std::max(lower_, costs_.time(swept.split));
+      lower_ = (std::max)(lower_, costs_.time(swept.split));
       std::vector<int> order;
       bool twice = false;
       for (const Stage& stage : swept.split.stages) {

@@ -47,7 +47,7 @@ inline OpenPath exact_open_path(int size, const std::vector<Seconds>& edges) {
       for (std::size_t next = 0; next < n; ++next) {
         if ((set >> next & 1) != 0) continue;
         Seconds& there = best[(set | std::size_t{1} << next) * n + next];
-        there = std::min(there, here + edges[last * n + next]);
+        there = (std::min)(there, here + edges[last * n + next]);
       }
     }
   }
@@ -75,7 +75,7 @@ inline OpenPath exact_open_path(int size, const std::vector<Seconds>& edges) {
 /// What heuristic_open_path compares at most, in edges: enough for every start of a hundred vertices, and for
 /// some rounds of moves of one start of thousands.
 inline std::int64_t open_path_work(int size) {
-  return std::max(std::int64_t{1} << 23, 4 * std::int64_t{size} * size);
+  return (std::max)(std::int64_t{1} << 23, 4 * std::int64_t{size} * size);
 }
 
 /// A short path for more vertices: the nearest neighbour from one vertex after the other, then 2-opt moves until
@@ -124,7 +124,7 @@ inline OpenPath heuristic_open_path(int size, const std::vector<Seconds>& edges)
     }
   }
   for (const TreeEdge& joined : spanning_tree(size, edges)) best.bound += joined.weight;
-  best.bound = std::min(best.bound, best.length);
+  best.bound = (std::min)(best.bound, best.length);
   return best;
 }
 

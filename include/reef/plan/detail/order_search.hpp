@@ -110,7 +110,7 @@ private:
         order.insert(at(draw(n)), device);
         break;
       }
-      case 4: std::reverse(at(std::min(i, j)), at(std::max(i, j)) + 1); break;
+      case 4: std::reverse(at((std::min)(i, j)), at((std::max)(i, j)) + 1); break;
       default: break;
     }
     // One device that idles may be of use beside any of these: it is skipped where it is not.

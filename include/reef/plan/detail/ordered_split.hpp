@@ -88,8 +88,8 @@ private:
     costs_.longest(order_[x], limit, firsts_);
     int least = 0;  // does not fall, as WindowMinimum wants it
     for (std::size_t b = 0; b < firsts_.size() && !earliest_.empty(); ++b) {
-      least = std::max(least, earliest_[x][b]);
-      firsts_[b] = std::max(firsts_[b], least);
+      least = (std::max)(least, earliest_[x][b]);
+      firsts_[b] = (std::max)(firsts_[b], least);
     }
     double* const sums = &sum_[cell(x, 0)];
     const double* const arrive = &arrive_[cell(x, 0)];

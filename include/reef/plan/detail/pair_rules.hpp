@@ -55,14 +55,14 @@ public:
 
   /// What two need together, while either runs.
   [[nodiscard]] std::int64_t pair(int a, int b, int d) const {
-    if (variant_ == Variant::paper) return std::max(sums_.alone(a, b), sums_.alone(b, d));
-    std::int64_t result = std::max(sums_.in_forward(a, b) + sums_.weights(b, d),
-                                   sums_.in_backward(b, d) + sums_.weights(a, b));
+    if (variant_ == Variant::paper) return (std::max)(sums_.alone(a, b), sums_.alone(b, d));
+    std::int64_t result = (std::max)(sums_.in_forward(a, b) + sums_.weights(b, d),
+                                     sums_.in_backward(b, d) + sums_.weights(a, b));
     if (variant_ != Variant::turn) return result;
     if (d == sums_.size()) {
-      result = std::max(result, sums_.in_forward(b, d) + sums_.weights(a, b));
+      result = (std::max)(result, sums_.in_forward(b, d) + sums_.weights(a, b));
     }
-    if (a == 0) result = std::max(result, sums_.in_backward(a, b) + sums_.weights(b, d));
+    if (a == 0) result = (std::max)(result, sums_.in_backward(a, b) + sums_.weights(b, d));
     return result;
   }
 
@@ -71,7 +71,7 @@ public:
     const std::int64_t forward = sums_.weights(z, a) + sums_.in_forward(a, b) + sums_.weights(b, d);
     const std::int64_t backward =
         sums_.weights(z, a) + sums_.in_backward(a, b) + sums_.weights(b, d) + sums_.gradients(b, d);
-    return std::max(forward, backward);
+    return (std::max)(forward, backward);
   }
 
   /// Both loads are hidden, or need not be.
@@ -92,7 +92,7 @@ public:
     const Ticks backward = sums_.backward(b, d) + sums_.leave_backward(b, d);
     if (variant_ == Variant::turn)
       return forward + backward;  // its loads are hidden, if begun earlier
-    return std::max(forward, sums_.load(b, d)) + std::max(backward, sums_.load(a, b));
+    return (std::max)(forward, sums_.load(b, d)) + (std::max)(backward, sums_.load(a, b));
   }
 
   /// Two may follow each other, beside so many bytes of stashes.

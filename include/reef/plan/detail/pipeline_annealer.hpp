@@ -61,7 +61,7 @@ public:
       : free_(free),
         legal_(problem.rank_of_chunk.size()),
         draws_(seed, 71),
-        most_(static_cast<std::size_t>(problem.ranks()), std::numeric_limits<int>::max()) {
+        most_(static_cast<std::size_t>(problem.ranks()), (std::numeric_limits<int>::max)()) {
     for (std::size_t r = 0; r < problem.max_activations.size(); ++r) {
       most_[r] = problem.max_activations[r];
     }
@@ -143,12 +143,12 @@ private:
     const auto size = static_cast<int>(block.last - block.first + 1);
     std::size_t from = block.first + static_cast<std::size_t>(draws_.below(size));
     std::size_t to = from;
-    const int reach = draws_.below(3) == 0 ? 1 + draws_.below(std::min(size, 12)) : 1;
+    const int reach = draws_.below(3) == 0 ? 1 + draws_.below((std::min)(size, 12)) : 1;
     const bool later = draws_.below(2) == 0;
     if (later)
-      to = std::min(from + static_cast<std::size_t>(reach), tasks.size() - 1);
+      to = (std::min)(from + static_cast<std::size_t>(reach), tasks.size() - 1);
     else
-      to = from - std::min(from, static_cast<std::size_t>(reach));
+      to = from - (std::min)(from, static_cast<std::size_t>(reach));
     if (from == to) return;
     move(tasks, from, to);
     if (!legal_(tasks, most_[block.rank])) {

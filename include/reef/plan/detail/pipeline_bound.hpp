@@ -41,15 +41,16 @@ public:
     Seconds bound = 0;
     std::vector<std::vector<std::size_t>> chunks(static_cast<std::size_t>(problem_.ranks()));
     for (std::size_t c = 0; c < chunks_; ++c) chunks[at(problem_.rank_of_chunk[c])].push_back(c);
-    for (std::size_t r = 0; r < chunks.size(); ++r) bound = std::max(bound, of_rank(r, chunks[r]));
-    return std::max(bound, Relaxation(*this).bound());
+    for (std::size_t r = 0; r < chunks.size(); ++r)
+      bound = (std::max)(bound, of_rank(r, chunks[r]));
+    return (std::max)(bound, Relaxation(*this).bound());
   }
 
 private:
   static constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
-  static void raise(Seconds& value, Seconds least) { value = std::max(value, least); }
+  static void raise(Seconds& value, Seconds least) { value = (std::max)(value, least); }
 
   [[nodiscard]] Seconds f(int chunk) const { return problem_.times.forward[at(chunk)]; }
   /// Until the gradient of the input is there.
@@ -90,7 +91,7 @@ private:
     const int m = problem_.micro_batches;
     const auto& caps = problem_.max_activations;
     const auto own = static_cast<int>(chunks.size());
-    const int cap = caps.empty() ? m * own : std::min(caps[rank], m * own);
+    const int cap = caps.empty() ? m * own : (std::min)(caps[rank], m * own);
     Seconds head = std::numeric_limits<Seconds>::infinity();
     Seconds tail = head;
     Seconds work = 0;  // of a micro-batch, to the gradients of its inputs
@@ -98,15 +99,15 @@ private:
     Seconds held = 0;
     for (const std::size_t c : chunks) {
       const int chunk = static_cast<int>(c);
-      head = std::min(head, head_[c]);
-      tail = std::min(tail, tail_[c]);
+      head = (std::min)(head, head_[c]);
+      tail = (std::min)(tail, tail_[c]);
       work += f(chunk) + b(chunk);
       behind += w_behind(c);
       held += f(chunk) + turn_[c] + b(chunk) + w_behind(c);
     }
-    Seconds bound = head + std::max(m * (work + behind), m * work + tail);
+    Seconds bound = head + (std::max)(m * (work + behind), m * work + tail);
     // Activations times time.
-    bound = std::max(bound, head + m * held / cap);
+    bound = (std::max)(bound, head + m * held / cap);
     return bound;
   }
 
@@ -124,7 +125,8 @@ private:
         chunk.b = of.b(static_cast<int>(c));
         chunk.w = of.w_behind(c);
         chunk.cap = of.problem_.micro_batches;
-        if (!caps.empty()) chunk.cap = std::min(chunk.cap, caps[at(of.problem_.rank_of_chunk[c])]);
+        if (!caps.empty())
+          chunk.cap = (std::min)(chunk.cap, caps[at(of.problem_.rank_of_chunk[c])]);
       }
       for (const bool back : {false, true}) {
         for (const PipelineEdge& edge : back ? of.backward_ : of.forward_) {
@@ -146,7 +148,7 @@ private:
           chunks_[c].add_forward(arrival(c, j, false), j);
         }
         for (std::size_t c = chunks_.size(); c-- > 0;) {
-          bound = std::max(bound, chunks_[c].add_backward(arrival(c, j, true), j));
+          bound = (std::max)(bound, chunks_[c].add_backward(arrival(c, j, true), j));
         }
       }
       return bound;
@@ -213,8 +215,8 @@ private:
       for (In& in : ins_[(back ? chunks_.size() : 0) + chunk]) {
         const Chunk& from = chunks_[in.from];
         const Seconds made = back ? from.input[at(j)] + from.b : from.forward[at(j)] + from.f;
-        in.left = std::max(in.left, made) + in.wire;
-        latest = std::max(latest, in.left + in.latency);
+        in.left = (std::max)(in.left, made) + in.wire;
+        latest = (std::max)(latest, in.left + in.latency);
       }
       return latest;
     }

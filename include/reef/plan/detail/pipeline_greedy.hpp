@@ -83,7 +83,7 @@ private:
       const std::size_t slot = node(back, static_cast<int>(chunk)) * m_ + j;
       if (missing_[slot] > 0) return false;
       if (arrived_[slot] <= now) return true;
-      soon = std::min(soon, arrived_[slot]);
+      soon = (std::min)(soon, arrived_[slot]);
       return false;
     };
     std::size_t forward = chunks_;
@@ -147,13 +147,13 @@ private:
       const schedule::Link& link =
           problem_.times.world.link(static_cast<int>(from), static_cast<int>(to));
       Seconds& free = links_[from * of_rank_.size() + to];
-      free = std::max(free, made) +
+      free = (std::max)(free, made) +
              schedule::detail::over(static_cast<double>(edge.bytes), link.bytes_per_second);
       arrives = free + link.latency;
     }
     const std::size_t slot = node(back, edge.to) * m_ + j;
-    arrived_[slot] = std::max(arrived_[slot], arrives);
-    if (--missing_[slot] == 0) events_.emplace(std::max(arrived_[slot], free_[to]), to);
+    arrived_[slot] = (std::max)(arrived_[slot], arrives);
+    if (--missing_[slot] == 0) events_.emplace((std::max)(arrived_[slot], free_[to]), to);
   }
 
   const PipelineOrderProblem& problem_;

@@ -74,7 +74,7 @@ private:
 /// The same of an order that is written with micro-batches that are not there.
 inline void require_whole_groups(std::int64_t ranks, std::int64_t micro_batches,
                                  std::int64_t chunks_per_rank) {
-  const std::int64_t written = std::max(micro_batches, 2 * ranks) * ranks * chunks_per_rank;
+  const std::int64_t written = (std::max)(micro_batches, 2 * ranks) * ranks * chunks_per_rank;
   if (written <= 4 * most_pipeline_tasks) return;
   throw OptionError("reef::plan: a pipeline of ", ranks, " ranks and ", chunks_per_rank,
                     " chunks on each.\n  why: this schedule is written for multiples of ", ranks,
@@ -132,7 +132,7 @@ struct InterleavedSteps {
     }
     require_whole_groups(ranks, micro_batches, chunks_per_rank);
     // A group beyond all micro-batches is one of them all, or of p.
-    group = std::min(group, std::max(ranks, micro_batches));
+    group = (std::min)(group, (std::max)(ranks, micro_batches));
     count = (micro_batches + group - 1) / group * group * chunks;
   }
 

@@ -32,12 +32,12 @@ public:
       for (std::size_t e = 0; e < edges.size(); ++e) {
         require_chunk(edges[e].from);
         require_chunk(edges[e].to);
-        kept_bytes_ = std::max(kept_bytes_, edges[e].bytes);
+        kept_bytes_ = (std::max)(kept_bytes_, edges[e].bytes);
         from_[node(edges[e].from, back)].push_back(static_cast<int>(e));
         to_[node(edges[e].to, back)].push_back(static_cast<int>(e));
       }
     }
-    channels_ = 2 * std::max(edges_[0].size(), edges_[1].size());
+    channels_ = 2 * (std::max)(edges_[0].size(), edges_[1].size());
     if (channels_ * static_cast<std::uint64_t>(model.order.micro_batches) > ~std::uint32_t{0}) {
       throw OptionError("reef::plan::programs_of: ", edges_[0].size(), " edges and ",
                         model.order.micro_batches,

@@ -13,10 +13,10 @@ namespace reef::inline v0::plan::detail {
 
 /// Two numbers of which the first decides.
 struct Cost {
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();  ///< that much: there is none
+  std::int64_t first = (std::numeric_limits<std::int64_t>::max)();  ///< that much: there is none
   std::int64_t second = 0;
 
-  [[nodiscard]] bool exists() const { return first != std::numeric_limits<std::int64_t>::max(); }
+  [[nodiscard]] bool exists() const { return first != (std::numeric_limits<std::int64_t>::max)(); }
   friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 

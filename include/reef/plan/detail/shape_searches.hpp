@@ -37,7 +37,7 @@ inline std::vector<int> devices_with_room(const AllocationProblem& problem, int 
 /// costs, else those that leave the fewest devices idle.
 inline std::vector<Shape> shapes_of(const AllocationProblem& problem) {
   std::vector<Shape> shapes;
-  int fewest = std::numeric_limits<int>::max();
+  int fewest = (std::numeric_limits<int>::max)();
   for (int stages = 1; stages <= problem.network.devices; ++stages) {
     const int room = static_cast<int>(devices_with_room(problem, stages).size());
     if (room < stages) continue;
@@ -94,7 +94,7 @@ public:
       searches_.insert(std::upper_bound(searches_.begin(), searches_.end(), next, cheaper),
                        std::move(next));
       if (searches_.size() <= most) continue;
-      bound_of_dropped_ = std::min(bound_of_dropped_, searches_.back().search->lower_bound());
+      bound_of_dropped_ = (std::min)(bound_of_dropped_, searches_.back().search->lower_bound());
       searches_.pop_back();
     }
     active_ = searches_.size();
@@ -126,7 +126,8 @@ public:
   /// No placement in any of the shapes costs less.
   [[nodiscard]] Seconds lower_bound() const {
     Seconds bound = bound_of_dropped_;
-    for (const ShapeSearch& shape : searches_) bound = std::min(bound, shape.search->lower_bound());
+    for (const ShapeSearch& shape : searches_)
+      bound = (std::min)(bound, shape.search->lower_bound());
     return bound;
   }
 

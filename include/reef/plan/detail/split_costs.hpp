@@ -10,7 +10,7 @@
 
 namespace reef::inline v0::plan::detail {
 
-inline constexpr double no_time = std::numeric_limits<double>::max();  // of what cannot be
+inline constexpr double no_time = (std::numeric_limits<double>::max)();  // of what cannot be
 
 /// A plan as searches see it: its sum of all that stages compute and receive, and the longest of those.
 struct Split {
@@ -28,7 +28,7 @@ public:
     for (const double flops : problem.flops) flops_.push_back(flops_.back() + flops);
     for (const Bytes bytes : problem.memory) memory_.push_back(memory_.back() + bytes);
     for (const double speed : problem.speed) {
-      fastest_ = std::max(fastest_, speed);
+      fastest_ = (std::max)(fastest_, speed);
       all_speeds_ += speed;
     }
   }
@@ -74,7 +74,7 @@ public:
   /// All devices busy, and every operator on the fastest: no bottleneck is less.
   [[nodiscard]] Seconds least_bottleneck() const {
     const double largest = *std::max_element(problem_.flops.begin(), problem_.flops.end());
-    return std::max(flops_.back() / all_speeds_, largest / fastest_) * (1 - 1e-12);
+    return (std::max)(flops_.back() / all_speeds_, largest / fastest_) * (1 - 1e-12);
   }
 
   /// The split that these stages are.
@@ -86,7 +86,7 @@ public:
       const Seconds receives =
           p == 0 ? 0 : receive(split.stages[p - 1].device, stage.device, stage.first);
       split.sum += computes + receives;
-      split.bottleneck = std::max({split.bottleneck, computes, receives});
+      split.bottleneck = (std::max)({split.bottleneck, computes, receives});
     }
     return split;
   }

@@ -148,7 +148,7 @@ private:
       told[cell[i]] = mix(told[cell[i]], 1);
       // With an equal mark an automorphism takes one to the other.
       if (i > 0 && search(told, true) == least) continue;
-      least = std::min(least, search(std::move(told), quick));
+      least = (std::min)(least, search(std::move(told), quick));
     }
     return least;
   }

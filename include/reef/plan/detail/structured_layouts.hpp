@@ -27,7 +27,7 @@ inline std::vector<std::vector<std::vector<int>>> clusterings(const LinkWeights&
   std::vector<std::pair<double, std::size_t>> gaps;  // by ratio: edges below the index are within
   for (std::size_t e = 1; e < tree.size(); ++e) {
     if (tree[e].weight > tree[e - 1].weight) {
-      gaps.emplace_back(-tree[e].weight / std::max(tree[e - 1].weight, 1e-300), e);
+      gaps.emplace_back(-tree[e].weight / (std::max)(tree[e - 1].weight, 1e-300), e);
     }
   }
   std::sort(gaps.begin(), gaps.end());
@@ -80,7 +80,7 @@ inline std::vector<int> block_layout(const std::vector<std::vector<int>>& cluste
   std::vector<int> at(order.size());
   int next = 0;
   for (int first = 0; first < stages; first += run) {
-    const int last = std::min(stages, first + run);
+    const int last = (std::min)(stages, first + run);
     for (int i = 0; i < pipelines; ++i) {
       for (int j = first; j < last; ++j) at.data()[j * pipelines + i] = order.data()[next++];
     }

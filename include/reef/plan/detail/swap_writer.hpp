@@ -89,7 +89,7 @@ public:
     const bool two = schedule_.lanes == SwapLanes::two_lanes;
     // With more slots than come in an iteration and stay from the last, a load would wait for an iteration
     // before the last, of which nothing is left.
-    const int places = two ? 2 : std::min(schedule_.weight_slots, loads + 1);
+    const int places = two ? 2 : (std::min)(schedule_.weight_slots, loads + 1);
     const Signs done = signs("done", uses);
     const Signs here = signs("here", loads + 1);
     const Signs left = signs("left", loads + 1);

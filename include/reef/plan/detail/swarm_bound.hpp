@@ -100,7 +100,7 @@ private:
     std::vector<std::size_t> last(blocks_ + 1, 0);
     for (std::size_t covered = 1; covered <= blocks_; ++covered) {
       for (std::size_t l = 0; l < lengths_.size(); ++l) {
-        const Wide with = prices[l] + cost[covered - std::min(covered, lengths_[l])];
+        const Wide with = prices[l] + cost[covered - (std::min)(covered, lengths_[l])];
         if (l > 0 && with >= cost[covered]) continue;
         cost[covered] = with;
         last[covered] = l;
@@ -108,7 +108,7 @@ private:
     }
     work_ += static_cast<std::int64_t>(blocks_ * lengths_.size());
     std::vector<Wide> counts(lengths_.size(), 0);
-    for (std::size_t left = blocks_; left > 0; left -= std::min(left, lengths_[last[left]]))
+    for (std::size_t left = blocks_; left > 0; left -= (std::min)(left, lengths_[last[left]]))
       ++counts[last[left]];
     return {cost[blocks_], counts};
   }
@@ -202,7 +202,7 @@ private:
   Throughput unit_ = 0;  ///< of which all throughputs are multiples
   std::vector<Row> rows_;
   Wide determinant_ = 1;
-  Throughput best_ = std::numeric_limits<Throughput>::max();
+  Throughput best_ = (std::numeric_limits<Throughput>::max)();
   std::int64_t work_ = 0;
 };
 

@@ -19,7 +19,7 @@ class Shortfall {
 public:
   explicit Shortfall(Throughput target)
       : target_(target),
-        shift_(std::max(
+        shift_((std::max)(
             0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(target))) - 20)) {}
 
   [[nodiscard]] std::int64_t of(Throughput t) const {

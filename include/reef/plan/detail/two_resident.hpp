@@ -126,7 +126,7 @@ private:
       } else {
         hidden = least;
       }
-      const int first = std::max(fits, hidden);
+      const int first = (std::max)(fits, hidden);
       if (rules_.stashes()) {
         extend_one_by_one(b, d, first, hides);
         continue;
@@ -143,7 +143,7 @@ private:
       const auto [less, more] = std::minmax(forwards, loads);
       Found found;
       const auto look = [&](Kind kind, int from, int to, Ticks time) {
-        Found here = tables_[kind].of(std::max(from, first), std::min(to, hides));
+        Found here = tables_[kind].of((std::max)(from, first), (std::min)(to, hides));
         here.cost = here.cost + cost(0, time);
         found.take(here);
       };

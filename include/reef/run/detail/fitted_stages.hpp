@@ -150,9 +150,9 @@ private:
   /// How much of its memory a device would have to give; above 1 exactly where it does not fit.
   [[nodiscard]] double share(Bytes bytes, int device) const {
     if (bytes <= capacity(device))
-      return std::min(1.0, static_cast<double>(bytes) / static_cast<double>(capacity(device)));
-    return std::max(1 + 1e-12, static_cast<double>(bytes) /
-                                   static_cast<double>(std::max<Bytes>(capacity(device), 1)));
+      return (std::min)(1.0, static_cast<double>(bytes) / static_cast<double>(capacity(device)));
+    return (std::max)(1 + 1e-12, static_cast<double>(bytes) /
+                                     static_cast<double>(std::max<Bytes>(capacity(device), 1)));
   }
 
   /// plan::StageBegins of a stage on a device with so much memory.
@@ -239,7 +239,7 @@ private:
             continue;
           double lack = 0;
           for (std::size_t s = 0; s < other.size(); ++s)
-            lack = std::max(
+            lack = (std::max)(
                 lack, share(memory_.foreseen(static_cast<int>(s), {other[s].first, other[s].end}),
                             other[s].device));
           if (lack >= least) continue;
@@ -265,7 +265,7 @@ private:
   std::vector<std::vector<int>> orders_;
   std::map<std::pair<int, Bytes>, std::vector<int>> begins_;
   std::vector<std::vector<plan::Stage>> asked_;
-  double lack_ = std::numeric_limits<double>::max();
+  double lack_ = (std::numeric_limits<double>::max)();
   std::string lack_text_;
 };
 

@@ -21,7 +21,7 @@ REEF_INLINE Deriver::Deriver(const Program& program, const std::vector<Bytes>& a
   // What has no bytes is ordered too, but by itself alone: behind all others.
   Bytes behind = 0;
   for (std::size_t id = 0; id < addresses.size(); ++id) {
-    behind = std::max(behind, addresses[id] + program.storages[id].bytes);
+    behind = (std::max)(behind, addresses[id] + program.storages[id].bytes);
   }
   ranges_.resize(addresses.size());
   std::vector<std::pair<Bytes, Bound*>> bounds;  // and who has it
@@ -88,7 +88,7 @@ REEF_INLINE bool Deriver::ends_loop(std::int64_t i) const {
 
 REEF_INLINE void Deriver::learn(Clock& clock, std::int64_t wait) const {
   const Clock& other = clocks_[static_cast<std::size_t>(wait)];
-  for (std::size_t l = 0; l < lane_count; ++l) clock[l] = std::max(clock[l], other[l]);
+  for (std::size_t l = 0; l < lane_count; ++l) clock[l] = (std::max)(clock[l], other[l]);
 }
 
 REEF_INLINE void Deriver::want(const Instruction& instruction) {
@@ -102,13 +102,13 @@ REEF_INLINE void Deriver::want(const Instruction& instruction) {
         const History& history = histories_[at];
         if (!apart_[history.writer_lane]) {
           std::int64_t& last = wanted.clock[history.writer_lane];
-          last = std::max(last, history.writer);
+          last = (std::max)(last, history.writer);
         } else if (history.writer >= 0) {
           wanted.apart.push_back(history.writer);
         }
         if (!writes) continue;
         for (std::size_t l = 0; l < lane_count; ++l) {
-          wanted.clock[l] = std::max(wanted.clock[l], history.readers[l]);
+          wanted.clock[l] = (std::max)(wanted.clock[l], history.readers[l]);
         }
         wanted.apart.insert(wanted.apart.end(), history.apart.begin(), history.apart.end());
       }
@@ -176,7 +176,7 @@ REEF_INLINE void Deriver::close_loop(std::int64_t last) {
   Clock& closed = clocks_[static_cast<std::size_t>(last)];
   for (std::int64_t i = begin; i <= last; ++i) {
     const Clock& other = clocks_[static_cast<std::size_t>(i)];
-    for (std::size_t l = 0; l < lane_count; ++l) closed[l] = std::max(closed[l], other[l]);
+    for (std::size_t l = 0; l < lane_count; ++l) closed[l] = (std::max)(closed[l], other[l]);
     last_[static_cast<std::size_t>(at(i).lane)] = last;
   }
   for (Bound part = 0; part < histories_.size(); part = next_part(part)) {

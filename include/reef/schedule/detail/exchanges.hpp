@@ -174,7 +174,7 @@ private:
     std::uint32_t before = 0;
     bool is_in = false;
     for (const Portion& portion : others) {
-      const std::uint32_t ahead = is_in ? 0 : std::min(portion.members, position - before);
+      const std::uint32_t ahead = is_in ? 0 : (std::min)(portion.members, position - before);
       add(portion, ahead);
       before += ahead;
       if (!is_in && before == position && ahead < portion.members) {

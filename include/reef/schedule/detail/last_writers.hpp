@@ -44,7 +44,7 @@ public:
     std::uint64_t last = 0;
     if (range.begin == range.end) return last;
     for (auto part = at(range.begin); part != parts_.end() && part->first < range.end; ++part) {
-      last = std::max(last, part->second.time);
+      last = (std::max)(last, part->second.time);
     }
     return last;
   }

@@ -66,7 +66,7 @@ REEF_INLINE void Occupancy::visit(Index index, Search& search) const {
   const bool meets_all =
       any_above(times.least_last, life.known) && any_above(life.last, times.most_known);
   if (meets_all && all.hole < search.bytes) {
-    search.offset = std::max(search.offset, all.end);
+    search.offset = (std::max)(search.offset, all.end);
     return;
   }
   visit(node.left, search);
@@ -92,19 +92,19 @@ REEF_INLINE void Occupancy::update(Index index) {
 
 REEF_INLINE void Occupancy::Times::add(const Times& other) {
   for (std::size_t l = 0; l < lane_count; ++l) {
-    least_known[l] = std::min(least_known[l], other.least_known[l]);
-    most_known[l] = std::max(most_known[l], other.most_known[l]);
-    least_last[l] = std::min(least_last[l], other.least_last[l]);
-    most_last[l] = std::max(most_last[l], other.most_last[l]);
+    least_known[l] = (std::min)(least_known[l], other.least_known[l]);
+    most_known[l] = (std::max)(most_known[l], other.most_known[l]);
+    least_last[l] = (std::min)(least_last[l], other.least_last[l]);
+    most_last[l] = (std::max)(most_last[l], other.most_last[l]);
   }
 }
 
 REEF_INLINE void Occupancy::Times::add(const Lifetime& life) {
   for (std::size_t l = 0; l < lane_count; ++l) {
-    least_known[l] = std::min(least_known[l], life.known[l]);
-    most_known[l] = std::max(most_known[l], life.known[l]);
-    least_last[l] = std::min(least_last[l], life.last[l]);
-    most_last[l] = std::max(most_last[l], life.last[l]);
+    least_known[l] = (std::min)(least_known[l], life.known[l]);
+    most_known[l] = (std::max)(most_known[l], life.known[l]);
+    least_last[l] = (std::min)(least_last[l], life.last[l]);
+    most_last[l] = (std::max)(most_last[l], life.last[l]);
   }
 }
 
@@ -115,9 +115,9 @@ REEF_INLINE void Occupancy::update_places(Index index) {
   all.end = node.left == none ? node.end : nodes_[node.left].all.end;
   all.hole = node.left == none ? 0 : nodes_[node.left].all.hole;
   const auto add = [&all](Bytes begin, Bytes end, Bytes hole) {
-    all.hole = std::max(all.hole, hole);
-    if (begin > all.end) all.hole = std::max(all.hole, begin - all.end);
-    all.end = std::max(all.end, end);
+    all.hole = (std::max)(all.hole, hole);
+    if (begin > all.end) all.hole = (std::max)(all.hole, begin - all.end);
+    all.end = (std::max)(all.end, end);
   };
   if (node.left != none) add(node.begin, node.end, 0);
   if (node.right == none) return;

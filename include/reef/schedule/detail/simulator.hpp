@@ -81,8 +81,8 @@ private:
     What what;
     std::size_t subject;
     bool operator>(const Event& other) const {
-      const What late = std::max(what, start);
-      const What other_late = std::max(other.what, start);
+      const What late = (std::max)(what, start);
+      const What other_late = (std::max)(other.what, start);
       return std::tie(time, late, order) > std::tie(other.time, other_late, other.order);
     }
   };

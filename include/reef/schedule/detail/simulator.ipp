@@ -188,19 +188,19 @@ REEF_INLINE void Simulator::depart(std::size_t index) {
   const auto bytes = static_cast<double>(transfer.bytes);
   const double uplink = machine_at(transfer.sender).uplink_bytes_per_second;
   Seconds& free = link_free_[{from, to}];
-  transfer.left = std::max(now_, free);
+  transfer.left = (std::max)(now_, free);
   free = transfer.left + over(bytes, link.bytes_per_second);
   if (uplink > 0) {
     Seconds& up = uplink_free_[from];
-    transfer.left = std::max(transfer.left, up);
-    up = std::max(now_, up) + over(bytes, uplink);
-    free = std::max(free, up);
+    transfer.left = (std::max)(transfer.left, up);
+    up = (std::max)(now_, up) + over(bytes, uplink);
+    free = (std::max)(free, up);
   }
   transfer.whole = free + link.latency;
   if (transfer.of_collective) push(free, Event::sent, index);
   if (machine_at(transfer.receiver).downlink_bytes_per_second > 0) {
-    const Seconds takes = std::max(over(bytes, link.bytes_per_second), over(bytes, uplink));
-    push(std::max(now_, transfer.whole - takes), Event::reach, index);
+    const Seconds takes = (std::max)(over(bytes, link.bytes_per_second), over(bytes, uplink));
+    push((std::max)(now_, transfer.whole - takes), Event::reach, index);
   } else {
     push(transfer.whole, Event::arrive, index);
   }
@@ -209,9 +209,9 @@ REEF_INLINE void Simulator::depart(std::size_t index) {
 REEF_INLINE void Simulator::reach(std::size_t index) {
   const Transfer& transfer = transfers_[index];
   Seconds& free = downlink_free_[rank_at(transfer.receiver)];
-  free = std::max(now_, free) + over(static_cast<double>(transfer.bytes),
-                                     machine_at(transfer.receiver).downlink_bytes_per_second);
-  free = std::max(free, transfer.whole);
+  free = (std::max)(now_, free) + over(static_cast<double>(transfer.bytes),
+                                       machine_at(transfer.receiver).downlink_bytes_per_second);
+  free = (std::max)(free, transfer.whole);
   push(free, Event::arrive, index);
 }
 
@@ -320,8 +320,8 @@ REEF_INLINE Simulation Simulator::summary() {
   Simulation& result = result_;
   Seconds before_last = 0;
   for (const SimulatedSpan& span : result.spans) {
-    result.total = std::max(result.total, span.end);
-    if (span.round < rounds_ - 1) before_last = std::max(before_last, span.end);
+    result.total = (std::max)(result.total, span.end);
+    if (span.round < rounds_ - 1) before_last = (std::max)(before_last, span.end);
   }
   result.step = result.total - before_last;
   result.utilisation.assign(world_.machines.size(), 0);

@@ -36,7 +36,7 @@ REEF_INLINE Candidate LocalSearch::trade_memory(Candidate fastest) {
   for (bool is_faster = fastest.step < never; is_faster;) {
     is_faster = false;
     for (const int more : {0, -1, 1}) {
-      most_ = std::min(at_last, evaluator_.work() + most_work / 6);
+      most_ = (std::min)(at_last, evaluator_.work() + most_work / 6);
       Candidate changed = fastest;
       changed.choice.swapping.resident_segments += more;
       if (more != 0 && !may_be_resident(changed.choice)) continue;

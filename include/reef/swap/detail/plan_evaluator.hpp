@@ -67,12 +67,12 @@ public:
   /// The time of a step, `never` if it does not fit. From `enough` on, and from where it is not the best, it
   /// may be a bound, which is had for less.
   Seconds step_of(const run::Choice& choice, Seconds enough = 0) {
-    return look(choice, std::max(enough, alike * best_), true);
+    return look(choice, (std::max)(enough, alike * best_), true);
   }
 
   /// The same for whoever has no use for `enough` or more: that is had for less still, and may be of what does not fit.
   Seconds step_below(const run::Choice& choice, Seconds enough) {
-    return look(choice, std::max(enough, alike * best_), false);
+    return look(choice, (std::max)(enough, alike * best_), false);
   }
 
   /// The fastest that fits with all its programs; of those that are alike what moves least, since copies take

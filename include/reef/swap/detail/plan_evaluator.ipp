@@ -87,7 +87,7 @@ REEF_INLINE std::string heaviest_of(const run::StepPlan& plan) {
           static_cast<Bytes>(plan.dag->parameter_at(id).spec.shape.size()) * plan.gradient_bytes();
     }
     needs.work = segment.saved_bytes +
-                 std::max(segment.forward_workspace_bytes, segment.backward_workspace_bytes);
+                 (std::max)(segment.forward_workspace_bytes, segment.backward_workspace_bytes);
     return needs;
   };
   std::size_t heaviest = 0;
@@ -107,7 +107,7 @@ REEF_INLINE std::string heaviest_of(const run::StepPlan& plan) {
 REEF_INLINE std::optional<run::Choice> PlanEvaluator::best() {
   for (;;) {
     best_ = never;
-    for (const auto& [choice, known] : known_) best_ = std::min(best_, known.step);
+    for (const auto& [choice, known] : known_) best_ = (std::min)(best_, known.step);
     if (best_ == never) return std::nullopt;
     const auto order = [this](const auto& entry) {
       const Known& known = entry.second;
@@ -158,7 +158,7 @@ REEF_INLINE void PlanEvaluator::look_closer(const run::Choice& choice, Known& kn
   known.fits = true;
   if (again) work_ += work;
   if (known.step < enough && !known.exact) time(known, alone);
-  if (known.exact) best_ = std::min(best_, known.step);
+  if (known.exact) best_ = (std::min)(best_, known.step);
 }
 
 REEF_INLINE bool PlanEvaluator::does_not_fit(Known& known, const run::StepPlan& plan, Bytes bytes) {

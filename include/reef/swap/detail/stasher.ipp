@@ -109,7 +109,7 @@ REEF_INLINE int Stasher::reach() const {
     for (const int t : segment(s).boundary_outputs) {
       for (const int node : builder_.plan.dag->tensor_at(t).consumers) {
         const int reader = segment_of(node);
-        if (chunk_of(reader) == chunk_of(s)) most = std::max(most, reader - s);
+        if (chunk_of(reader) == chunk_of(s)) most = (std::max)(most, reader - s);
       }
     }
   }
@@ -135,8 +135,8 @@ REEF_INLINE void Stasher::reserve() {
     if (saved_leaves(s)) saved[index].push_back({any.saved[index], 0});
     if (stashes(s)) restored[index] = kept(s, any);
   }
-  const int under_way = std::min(builder_.plan.swapping.stash_slots,
-                                 static_cast<int>(segments_.size()) * together());
+  const int under_way = (std::min)(builder_.plan.swapping.stash_slots,
+                                   static_cast<int>(segments_.size()) * together());
   slots_.crossing = Slots(program_, reach() * together() + under_way, "what crosses", crossing);
   slots_.saved = Slots(program_, under_way, "what is kept", saved);
   slots_.restored = Slots(program_, under_way, "what has come back", restored);

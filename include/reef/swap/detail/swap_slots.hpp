@@ -50,7 +50,8 @@ inline Instruction drop_of(Lane lane, int segment, std::vector<Value> parts) {
   drop.lane = lane;
   drop.index = segment;
   drop.cost.seconds = 0;
-  for (Value& part : parts) part.version = std::numeric_limits<int>::max();  // of which there are no readers
+  for (Value& part : parts)
+    part.version = (std::numeric_limits<int>::max)();  // of which there are no readers
   drop.writes = std::move(parts);
   return drop;
 }

@@ -79,11 +79,11 @@ REEF_INLINE void Swapper::reserve() {
   const int micro_batches = builder_.plan.micro_batches_of(builder_.rank());
   const int versions =
       builder_.updates_within_the_step() ? builder_.plan.weight_versions.kept_by(builder_.stage(), micro_batches) : 1;
-  const auto count = [&](int most) { return std::min(schedule_.weight_slots, most); };
+  const auto count = [&](int most) { return (std::min)(schedule_.weight_slots, most); };
   const auto segments = static_cast<int>(own.size());
   made.weights = Slots(program_, count(segments * versions), "weights", weights);
   // One is summed in, one is copied out of, and of three slots one more.
-  const int sums = std::min(count(segments), 3);
+  const int sums = (std::min)(count(segments), 3);
   if (builder_.trains()) made.gradients = Slots(program_, sums, "gradients", gradients);
 }
 

@@ -80,8 +80,8 @@ inline void copy_input(const AnyView& to, const at::Tensor& from, std::size_t i,
   }
   if (!from.is_floating_point() && from.scalar_type() != at::kBool && from.numel() > 0) {
     const bool byte = target.scalar_type() == at::kByte;
-    const std::int64_t lowest = byte ? 0 : std::numeric_limits<std::int32_t>::min();
-    const std::int64_t highest = byte ? 255 : std::numeric_limits<std::int32_t>::max();
+    const std::int64_t lowest = byte ? 0 : (std::numeric_limits<std::int32_t>::min)();
+    const std::int64_t highest = byte ? 255 : (std::numeric_limits<std::int32_t>::max)();
     const auto [least, most] = at::aminmax(from);
     for (const at::Tensor& end : {least, most}) {
       const auto value = end.item<std::int64_t>();

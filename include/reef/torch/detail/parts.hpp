@@ -64,7 +64,7 @@ inline std::vector<Part> parts_of(::torch::nn::SequentialImpl& all, Bytes least)
       room = least;
     }
     parts.back()->push_back(names[i], child);
-    room -= std::min(room, bytes);
+    room -= (std::min)(room, bytes);
   }
   return parts;
 }

@@ -96,7 +96,7 @@ private:
     Tensors seeds;
     for (const at::Tensor& output : outputs) seeds.push_back(at::ones_like(output));
     static_cast<void>(gradients(outputs, wanted, seeds));
-    heap_bytes_ = std::max(heap_bytes_, heap.peak());
+    heap_bytes_ = (std::max)(heap_bytes_, heap.peak());
   }
 
   [[nodiscard]] Tensors made_up(bool differentiable) const {

@@ -39,13 +39,13 @@ inline std::vector<Box> boxes_of(const Recording& recording, std::size_t track, 
   });
   std::vector<Box> boxes;
   for (const Span* span : spans) {
-    const Seconds begin = std::max(from, span->begin);
-    const Seconds end = std::min(to, span->end);
+    const Seconds begin = (std::max)(from, span->begin);
+    const Seconds end = (std::min)(to, span->end);
     if (!boxes.empty()) {
       Box& last = boxes.back();
       const bool is_small = end - begin < blur || last.end - last.begin < blur;
       if (last.activity == span->activity && is_small && begin - last.end < blur) {
-        last.end = std::max(last.end, end);
+        last.end = (std::max)(last.end, end);
         last.bytes += span->bytes;
         last.count += 1;
         continue;
@@ -67,7 +67,7 @@ inline std::vector<std::string> kinds_of_compute(std::span<const Recording> reco
   std::map<std::string, Seconds, std::less<>> total;
   for (const Recording& recording : recordings) {
     for (const Span& span : recording.spans) {
-      const Seconds length = std::min(to, span.end) - std::max(from, span.begin);
+      const Seconds length = (std::min)(to, span.end) - (std::max)(from, span.begin);
       if (span.activity != Activity::compute || !(length > 0)) continue;
       const std::string_view kind = kind_of(recording.name_of(span));
       const auto found = total.find(kind);

@@ -51,7 +51,7 @@ inline std::string fixed(double value, int digits) {
 
 /// A number for people: "0.125", "512", "34.1k", "1.23M".
 inline std::string compact(double value) {
-  const double magnitude = std::abs(value);
+  const double magnitude = (std::abs)(value);
   std::string text;
   std::string_view unit;
   if (magnitude >= 1e9) {
@@ -98,7 +98,7 @@ inline std::string axis_label(double x, double y, double width, std::string_view
   const double half = 3.3 * static_cast<double>(text.size()) + 1;
   return concat(
       "<text class=\"tick mid\" x=\"",
-      fixed(std::clamp(x, std::min(half, width / 2), std::max(width - half, width / 2)), 1),
+      fixed(std::clamp(x, (std::min)(half, width / 2), (std::max)(width - half, width / 2)), 1),
       "\" y=\"", fixed(y, 1), "\">", html_escape(text), "</text>");
 }
 
@@ -122,7 +122,7 @@ inline std::string chart_svg(const Chart& chart) {
   constexpr double bottom = 34;
   std::vector<double> x;
   std::vector<double> y;
-  for (std::size_t i = 0; i < std::min(chart.x.size(), chart.y.size()); ++i) {
+  for (std::size_t i = 0; i < (std::min)(chart.x.size(), chart.y.size()); ++i) {
     if (is_finite(chart.x[i]) && is_finite(chart.y[i])) {
       x.push_back(chart.x[i]);
       y.push_back(chart.y[i]);
@@ -143,10 +143,10 @@ inline std::string chart_svg(const Chart& chart) {
     }
   }
   const double x0 = x.front();
-  const double x1 = std::max(x.back(), x0 + 1e-9);
+  const double x1 = (std::max)(x.back(), x0 + 1e-9);
   double y0 = chart.from_zero ? 0 : *std::min_element(y.begin(), y.end());
   double y1 = *std::max_element(y.begin(), y.end());
-  if (!(y1 > y0)) y1 = y0 + std::max(1e-9, std::abs(y0) * 0.1);
+  if (!(y1 > y0)) y1 = y0 + (std::max)(1e-9, (std::abs)(y0)*0.1);
   y0 -= chart.from_zero ? 0 : 0.05 * (y1 - y0);
   y1 += 0.05 * (y1 - y0);
   const auto px = [&](double v) { return left + (width - left - right) * (v - x0) / (x1 - x0); };
@@ -162,12 +162,12 @@ inline std::string chart_svg(const Chart& chart) {
     for (std::size_t begin = 0; begin < values.size(); begin += size) {
       const auto first = values.begin() + static_cast<std::ptrdiff_t>(begin);
       const auto last =
-          values.begin() + static_cast<std::ptrdiff_t>(std::min(begin + size, values.size()));
+          values.begin() + static_cast<std::ptrdiff_t>((std::min)(begin + size, values.size()));
       const auto [least, greatest] = std::minmax_element(first, last);
       const auto a = static_cast<std::size_t>(least - values.begin());
       const auto b = static_cast<std::size_t>(greatest - values.begin());
-      chosen.push_back(std::min(a, b));
-      if (a != b) chosen.push_back(std::max(a, b));
+      chosen.push_back((std::min)(a, b));
+      if (a != b) chosen.push_back((std::max)(a, b));
     }
     for (const std::size_t i : chosen) {
       d += concat((d.empty() ? "M" : "L"), fixed(px(x[i]), 1), " ", fixed(py(values[i]), 1));

@@ -53,8 +53,8 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
   Seconds first = stays.begin()->second.front().begin;
   Seconds last = first;
   for (const Span& span : recording.spans) {
-    first = std::min(first, span.begin);
-    last = std::max(last, span.end);
+    first = (std::min)(first, span.begin);
+    last = (std::max)(last, span.end);
   }
   for (const Span& span : recording.spans) {
     const std::string_view name = recording.name_of(span);
@@ -72,7 +72,7 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
                          [](Seconds at, const Stay& stay) { return at < stay.ready; });
     if (behind == found->second.begin()) continue;
     Stay& stay = *(behind - 1);
-    stay.end = std::max(stay.end, span.end);
+    stay.end = (std::max)(stay.end, span.end);
     if (computes && kind != kinds::evict) stay.used.push_back({span.begin, span.end});
   }
   return stays;

@@ -144,12 +144,12 @@ private:
       if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
       begin = offset_after(tensor.name, stem.size());
       const std::int64_t size = tensor.shape[0];
-      if (begin > std::numeric_limits<std::int64_t>::max() - size) {
+      if (begin > (std::numeric_limits<std::int64_t>::max)() - size) {
         throw DecodeError("reef::checkpoint: '", tensor.name,
                           "' begins beyond any model.\n  fix: ", io::checkpoint_fix);
       }
-      const std::int64_t from = std::max(begin, range.begin);
-      const std::int64_t to = std::min(begin + size, range.begin + range.elements);
+      const std::int64_t from = (std::max)(begin, range.begin);
+      const std::int64_t to = (std::min)(begin + size, range.begin + range.elements);
       if (from >= to) continue;
       takers.push_back(&range);
       filled_[i].emplace_back(from, to);
@@ -184,9 +184,9 @@ private:
       if (!checked_ || bytes.data() != piece_.data()) return;
       const auto at = static_cast<std::int64_t>(offset);
       for (const optim::StateRange* const range : takers) {
-        const std::int64_t from = std::max(at, first_of(*range));
+        const std::int64_t from = (std::max)(at, first_of(*range));
         const std::int64_t to =
-            std::min(at + static_cast<std::int64_t>(bytes.size()), last_of(*range));
+            (std::min)(at + static_cast<std::int64_t>(bytes.size()), last_of(*range));
         if (from >= to) continue;
         trainer_.set_state(*range, static_cast<Bytes>(from - first_of(*range)),
                            bytes.subspan(static_cast<std::size_t>(from - at),
@@ -197,7 +197,7 @@ private:
   }
 
   std::byte* piece(Bytes size) {
-    piece_.resize(std::max(piece_.size(), static_cast<std::size_t>(size)));
+    piece_.resize((std::max)(piece_.size(), static_cast<std::size_t>(size)));
     return piece_.data();
   }
 

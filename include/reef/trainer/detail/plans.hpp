@@ -202,7 +202,7 @@ run::StepPlan Trainer<Policies...>::filled_in(run::StepPlan plan, const Options&
   }
   plan.swapping = choice.swapping;
   plan.swapping.resident_segments =
-      std::min(plan.swapping.resident_segments, static_cast<int>(plan.segments.size()));
+      (std::min)(plan.swapping.resident_segments, static_cast<int>(plan.segments.size()));
   if constexpr (requires { options.device.poison_freed; })
     plan.poisons_dead_memory = options.device.poison_freed;
   plan.piece_bytes = options.communication.piece_bytes;
@@ -286,7 +286,7 @@ run::Choice Trainer<Policies...>::choose_swap(
       for (int rank = 0; rank < plan.ranks(); ++rank) {  // shards differ
         for (const ProgramKey key : programs_in(plan)) {
           const run::PlacedProgram placed(build(plan, rank, key));
-          bytes = std::max(bytes, placed.placement.device_bytes);
+          bytes = (std::max)(bytes, placed.placement.device_bytes);
         }
       }
       return bytes;
@@ -314,7 +314,7 @@ auto Trainer<Policies...>::agreed_options() -> Options {
   const auto least = [this](const char* what, auto own) {
     decltype(own) result = 0;
     for (const auto value : comm::gather_numbers(*progress_, what, own)) {
-      if (value > 0) result = result > 0 ? std::min(result, value) : value;
+      if (value > 0) result = result > 0 ? (std::min)(result, value) : value;
     }
     return result;
   };

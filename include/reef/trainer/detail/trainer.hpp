@@ -406,7 +406,7 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   numbers.insert(numbers.end(), numbers_[0].begin(), numbers_[0].end());
   std::size_t next = 0;
   const auto executable = make_executable(
-      program, source_, [&] { return numbers[std::min(next++, numbers.size() - 1)]; }, before);
+      program, source_, [&] { return numbers[(std::min)(next++, numbers.size() - 1)]; }, before);
   detail::Finding first;
   while (next < numbers.size()) {
     const auto done = static_cast<int>(next);
@@ -426,7 +426,7 @@ auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
     if (!holds(p)) continue;
     const Located at = locate(plan_.dag->parameters[p].name);
     for (std::int64_t begin = 0; begin < at.elements; begin += staged_elements) {
-      values.resize(static_cast<std::size_t>(std::min(staged_elements, at.elements - begin)));
+      values.resize(static_cast<std::size_t>((std::min)(staged_elements, at.elements - begin)));
       copy(at.bucket, values.data(), at.begin + begin, values.size() * sizeof(T),
            device::Copy::to_host);
       const auto found = std::find_if(values.begin(), values.end(),

@@ -33,7 +33,7 @@ void Trainer<Policies...>::initialise_weights() {
     const DrawKey key{options_.seed, 0, 0, static_cast<std::uint32_t>(p)};
     const std::int64_t size = parameter.spec.shape.size();
     for (std::int64_t begin = 0; begin < size; begin += staged_elements) {
-      const std::int64_t count = std::min(staged_elements, size - begin);
+      const std::int64_t count = (std::min)(staged_elements, size - begin);
       const std::int64_t parts = std::clamp<std::int64_t>(count >> 16, 1, device_.threads());
       values.resize(static_cast<std::size_t>(count));
       {
@@ -68,7 +68,7 @@ void Trainer<Policies...>::require_same_weights() {
     const auto checksum = [&](Bytes all, const auto& part) {
       std::uint32_t crc = 0;
       for (Bytes offset = 0; offset < all; offset += piece) {
-        room.resize(static_cast<std::size_t>(std::min(piece, all - offset)));
+        room.resize(static_cast<std::size_t>((std::min)(piece, all - offset)));
         crc = io::crc32c(part(offset, std::span(room)), crc);
       }
       return concat("checksum ", crc);
@@ -205,7 +205,7 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
     set_parameter(
         name, begin,
         values.subspan(static_cast<std::size_t>(begin),
-                       static_cast<std::size_t>(std::min(staged_elements, count - begin))));
+                       static_cast<std::size_t>((std::min)(staged_elements, count - begin))));
   }
 }
 
@@ -252,8 +252,8 @@ template <class... Policies>
 void Trainer<Policies...>::set_master(std::int64_t begin, std::span<const Sum> values) {
   const auto end = begin + static_cast<std::int64_t>(values.size());
   for (const StateRange& range : detail::hooks::state_of<Composition>(builder())) {
-    const std::int64_t from = std::max(begin, range.begin);
-    const std::int64_t to = std::min(end, range.begin + range.elements);
+    const std::int64_t from = (std::max)(begin, range.begin);
+    const std::int64_t to = (std::min)(end, range.begin + range.elements);
     if (!range.master || from >= to) continue;
     Sum* const master = memory().template at<Sum>(range.storage);
     copy(range.storage, master + (from - range.begin), values.data() + (from - begin),

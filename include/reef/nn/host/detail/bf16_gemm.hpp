@@ -21,9 +21,9 @@ namespace reef::inline v0::nn::host::detail {
 class WidenedGemm {
 public:
   /// The largest product of fp32 that one of (m, n, k) is made of.
-  static std::int64_t most_rows(std::int64_t m) { return std::min(m, block + few - 1); }
-  static std::int64_t most_columns(std::int64_t n) { return std::min(n, block); }
-  static std::int64_t most_depth(std::int64_t k) { return std::min(k, depth); }
+  static std::int64_t most_rows(std::int64_t m) { return (std::min)(m, block + few - 1); }
+  static std::int64_t most_columns(std::int64_t n) { return (std::min)(n, block); }
+  static std::int64_t most_depth(std::int64_t k) { return (std::min)(k, depth); }
 
   /// What run() takes from its scratch, before what `product` takes from the rest.
   static Bytes scratch_bytes(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n,
@@ -47,11 +47,11 @@ public:
     for (std::int64_t i = 0; i < m; i += mb) {
       mb = m - i < block + few ? m - i : block;  // a few rows at the end join those before
       for (std::int64_t j = 0; j < n; j += block) {
-        const std::int64_t nb = std::min(block, n - j);
+        const std::int64_t nb = (std::min)(block, n - j);
         C* const target = c + i * ldc + j;
         if (beta != 0.0F) copy(sums, ld_c, static_cast<const C*>(target), ldc, mb, nb);
         for (std::int64_t p = 0; p < k; p += depth) {
-          const std::int64_t kb = std::min(depth, k - p);
+          const std::int64_t kb = (std::min)(depth, k - p);
           widen(wide_a, ld_a, a, lda, ta, i, p, mb, kb);
           widen(wide_b, ld_b, b, ldb, tb, p, j, kb, nb);
           product(ta, tb, mb, nb, kb, alpha, static_cast<const float*>(wide_a), ld_a,

@@ -62,9 +62,9 @@ public:
                              std::int64_t k) {
     Bytes bytes = heap_bytes(m, n, k);
     if (tb == Transpose::yes) return bytes;
-    if (is_packed(n, k)) bytes += Scratch::bytes<float>(std::min(k, block_depth) * packed_ld);
+    if (is_packed(n, k)) bytes += Scratch::bytes<float>((std::min)(k, block_depth) * packed_ld);
     if (ta == Transpose::yes && is_turned(n, k)) {
-      bytes += Scratch::bytes<float>(std::min(m, turned_rows) * turned_ld);
+      bytes += Scratch::bytes<float>((std::min)(m, turned_rows) * turned_ld);
     }
     return bytes;
   }
@@ -83,7 +83,7 @@ public:
     const std::int64_t columns = std::min<std::int64_t>(up(n + 48), 10048);
     const std::int64_t packed = (columns + std::min<std::int64_t>(up(m), 384)) * depth;
     const Bytes strip = k > 8192 ? Scratch::bytes<float>(16 * up(k)) : 0;
-    return std::max({Bytes{76_KiB}, Scratch::bytes<float>(packed) + 20_KiB, strip + 20_KiB});
+    return (std::max)({Bytes{76_KiB}, Scratch::bytes<float>(packed) + 20_KiB, strip + 20_KiB});
   }
 
 private:
@@ -122,11 +122,11 @@ private:
   static void packed(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
                      std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
                      std::int64_t ldc, Scratch scratch) {
-    float* const block = scratch.take<float>(std::min(k, block_depth) * packed_ld);
+    float* const block = scratch.take<float>((std::min)(k, block_depth) * packed_ld);
     for (std::int64_t p = 0; p < k; p += block_depth) {
-      const std::int64_t kb = std::min(block_depth, k - p);
+      const std::int64_t kb = (std::min)(block_depth, k - p);
       for (std::int64_t j = 0; j < n; j += packed_columns) {
-        const std::int64_t nb = std::min(packed_columns, n - j);
+        const std::int64_t nb = (std::min)(packed_columns, n - j);
         for (std::int64_t r = 0; r < kb; ++r) {
           std::copy_n(b + (p + r) * ldb + j, nb, block + r * packed_ld);
         }
@@ -141,11 +141,11 @@ private:
   static void turned(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
                      std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
                      std::int64_t ldc, Scratch scratch) {
-    float* const block = scratch.take<float>(std::min(m, turned_rows) * turned_ld);
+    float* const block = scratch.take<float>((std::min)(m, turned_rows) * turned_ld);
     for (std::int64_t p = 0; p < k; p += block_depth) {
-      const std::int64_t kb = std::min(block_depth, k - p);
+      const std::int64_t kb = (std::min)(block_depth, k - p);
       for (std::int64_t i = 0; i < m; i += turned_rows) {
-        const std::int64_t mb = std::min(turned_rows, m - i);
+        const std::int64_t mb = (std::min)(turned_rows, m - i);
         transpose(block, turned_ld, a + p * lda + i, lda, kb, mb);
         plain(mb, n, kb, alpha, block, turned_ld, b + p * ldb, ldb, p == 0 ? beta : 1.0F,
               c + i * ldc, ldc, scratch);

@@ -47,14 +47,14 @@ struct PortableGemm {
     T* const block_b = scratch.take<T>(b_elements<T>(n, k));
     if (k == 0 || alpha == T(0)) return scale_rows(m, n, beta, c, ldc);
     for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
-      const std::int64_t kb = std::min(depth, k - k0);
+      const std::int64_t kb = (std::min)(depth, k - k0);
       const T block_beta = k0 == 0 ? beta : T(1);
       for (std::int64_t n0 = 0; n0 < n; n0 += columns) {
-        const std::int64_t nb = std::min(columns, n - n0);
+        const std::int64_t nb = (std::min)(columns, n - n0);
         pack(block_b, panel, kb, nb, tb == Transpose::no ? b + k0 * ldb + n0 : b + n0 * ldb + k0,
              tb == Transpose::no ? ldb : 1, tb == Transpose::no ? 1 : ldb);
         for (std::int64_t m0 = 0; m0 < m; m0 += rows) {
-          const std::int64_t mb = std::min(rows, m - m0);
+          const std::int64_t mb = (std::min)(rows, m - m0);
           pack(block_a, 4, kb, mb, ta == Transpose::no ? a + m0 * lda + k0 : a + k0 * lda + m0,
                ta == Transpose::no ? 1 : lda, ta == Transpose::no ? lda : 1);
           for (std::int64_t j = 0; j < nb; j += panel) {
@@ -75,12 +75,12 @@ private:
     return (extent + panel - 1) / panel * panel;
   }
   static std::int64_t a_elements(std::int64_t m, std::int64_t k) {
-    return std::min(rows, whole(m, 4)) * std::min(depth, k);
+    return (std::min)(rows, whole(m, 4)) * (std::min)(depth, k);
   }
   template <class T>
   static std::int64_t b_elements(std::int64_t n, std::int64_t k) {
     constexpr auto panel = static_cast<std::int64_t>(2 * most_bytes / sizeof(T));
-    return std::min(columns, whole(n, panel)) * std::min(depth, k);
+    return (std::min)(columns, whole(n, panel)) * (std::min)(depth, k);
   }
 
   // to[panel][k][width] = from (k, n) with the strides given, padded with zeros to whole panels.

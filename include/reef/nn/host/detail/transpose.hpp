@@ -48,12 +48,12 @@ void transpose(T* to, std::int64_t ldt, const T* from, std::int64_t ldf, std::in
   const std::int64_t whole_m = m / 4 * 4;
   const std::int64_t whole_n = n / 4 * 4;
   for (std::int64_t j0 = 0; j0 < n; j0 += line) {
-    const std::int64_t j1 = std::min(j0 + line, n);
+    const std::int64_t j1 = (std::min)(j0 + line, n);
     for (std::int64_t i = 0; i < whole_m; i += 4) {
-      for (std::int64_t j = j0; j < std::min(j1, whole_n); j += 4) {
+      for (std::int64_t j = j0; j < (std::min)(j1, whole_n); j += 4) {
         transpose_square(to + j * ldt + i, ldt, from + i * ldf + j, ldf);
       }
-      for (std::int64_t j = std::max(j0, whole_n); j < j1; ++j) {
+      for (std::int64_t j = (std::max)(j0, whole_n); j < j1; ++j) {
         for (std::int64_t w = 0; w < 4; ++w) to[j * ldt + i + w] = from[(i + w) * ldf + j];
       }
     }
