@@ -21,7 +21,7 @@ REEF_INLINE std::string list_absent(const std::vector<Absent>& ranks, Seconds de
     const std::string silence = format_seconds(absent.silence);
     text += concat("\n  rank ", absent.rank);
     if (!absent.left && absent.silence <= deadline && !absent.awaits.empty()) {
-      text += concat(" waits itself, for ", name_ranks(absent.awaits),
+      text += concat(" is alive and waits itself, for ", name_ranks(absent.awaits),
                      closed && absent.direct ? ": did it leave this operation out?" : "");
       continue;
     }
