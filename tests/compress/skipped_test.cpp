@@ -111,6 +111,7 @@ struct Counted {
 };
 
 TEST(SkippedStep, is_not_counted_by_a_codec_whose_memory_nobody_else_changes) {
+  if (world_size() == 1) GTEST_SKIP() << "one rank sends no gradient";
   auto options = options_with<Reduced>(run::Topology(world_size()));
   options.compress.gradient = Chosen(Counted{});
   const comm::Communicator world;
@@ -118,7 +119,7 @@ TEST(SkippedStep, is_not_counted_by_a_codec_whose_memory_nobody_else_changes) {
   Counted::most = 0;
   Reduced trainer(model(), source(Spoils::spoilt, {.each = each, .spoilt = 0}), options, {}, world);
   left_by(trainer, 5, 6);
-  EXPECT_EQ(Counted::most, world_size() == 1 ? 1 : 4) << "before the fifth step that counts";
+  EXPECT_EQ(Counted::most, 4) << "before the fifth step that counts";
 }
 
 }  // namespace
