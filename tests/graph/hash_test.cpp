@@ -36,6 +36,22 @@ TEST(GraphHash, is_that_of_the_model_whatever_the_batch) {
   EXPECT_TRUE(differs([](nn::GptConfig& c) { c.bias = false; }));
 }
 
+TEST(GraphHash, differs_with_each_fact_of_a_parameter) {
+  const auto of = [](const char* name, const Shape& shape, Element element, bool decays) {
+    graph::Dag dag;
+    const int x = dag.add_input("x", {{4}, element});
+    graph::Signature signature;
+    signature.outputs = {{Shape{}, element}};
+    signature.parameters = {{name, shape, graph::Init::zeros(), decays}};
+    dag.set_loss(dag.node_at(dag.add_node("loss", "Op", {x}, signature)).outputs[0]);
+    return graph::hash_of(dag);
+  };
+  const std::set<std::uint64_t> hashes{of("w", {6}, Element::float32, true), of("w", {6}, Element::float32, false),
+                                       of("w", {2, 3}, Element::float32, true), of("w", {3, 2}, Element::float32, true),
+                                       of("w", {6}, Element::float64, true), of("v", {6}, Element::float32, true)};
+  EXPECT_EQ(hashes.size(), 6U) << "decay, shape, element, name: two models have one hash";
+}
+
 TEST(GraphHash, of_given_values_is_that_of_each_of_them_and_of_no_model_without) {
   const nn::GptConfig config{.layers = 1, .heads = 1, .channels = 4, .vocabulary = 5, .context = 4};
   auto model = nn::gpt<device::Host, float>(config, 1);
