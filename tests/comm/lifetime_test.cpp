@@ -19,8 +19,8 @@ using testing::Not;
 Ending ending_of(const std::string& mode, int ranks = 2) {
   const Ending ending = run_command(REEF_TEST_MPIEXEC " -n " + std::to_string(ranks) +
                                     " " REEF_LIFETIME_PROGRAM " " + mode);
-  EXPECT_THAT(ending.output, Not(HasSubstr("***"))) << "words of MPI's";
-  EXPECT_THAT(ending.output, Not(HasSubstr("signal"))) << "the system ended it";
+  EXPECT_THAT(ending.errors, Not(HasSubstr("***"))) << "words of MPI's";
+  EXPECT_THAT(ending.errors, Not(HasSubstr("signal"))) << "the system ended it";
   return ending;
 }
 
@@ -35,12 +35,11 @@ TEST(ObjectsWithoutAnEnvironment, say_so_once_for_all_ranks) {
   for (const std::string mode : {"communicator", "progress"}) {
     const Ending ending = ending_of(mode);
     EXPECT_NE(ending.status, 0) << mode;
-    EXPECT_THAT(ending.output,
+    EXPECT_THAT(ending.errors,
                 HasSubstr("there is no comm::Environment, so MPI has not been started"))
         << mode;
-    EXPECT_THAT(ending.output, HasSubstr("fix: one comm::Environment in main")) << mode;
-    EXPECT_EQ(count(ending.output, "there is no comm::Environment"), 1)
-        << mode << ": " << ending.output;
+    EXPECT_THAT(ending.errors, HasSubstr("fix: one comm::Environment in main")) << mode;
+    EXPECT_EQ(count(ending.errors, "there is no comm::Environment"), 1) << mode << ": " << ending;
   }
 }
 
@@ -48,7 +47,7 @@ TEST(ObjectsMadeAfterTheEnvironment, say_that_it_has_ended) {
   for (const std::string mode : {"split", "after"}) {
     const Ending ending = ending_of(mode);
     EXPECT_NE(ending.status, 0) << mode;
-    EXPECT_THAT(ending.output, HasSubstr("its comm::Environment has ended, and MPI with it"))
+    EXPECT_THAT(ending.errors, HasSubstr("its comm::Environment has ended, and MPI with it"))
         << mode;
   }
 }
@@ -57,12 +56,12 @@ TEST(ObjectsThatOutliveTheEnvironment, go_on_and_one_rank_says_so) {
   for (const std::string mode : {"first", "static"}) {
     for (const int ranks : {1, 2}) {
       const Ending ending = ending_of(mode, ranks);
-      EXPECT_EQ(ending.status, 0) << mode << ": " << ending.output;
+      EXPECT_EQ(ending.status, 0) << mode << ": " << ending;
       EXPECT_EQ(count(ending.output, "the sum is " + std::to_string(ranks)), 2)
-          << mode << ": " << ending.output;
-      EXPECT_EQ(count(ending.output, "it ends before a Progress object"), 1)
-          << mode << ": " << ending.output;
-      EXPECT_EQ(count(ending.output, "at the end of main"), ranks) << mode << ": " << ending.output;
+          << mode << ": " << ending;
+      EXPECT_EQ(count(ending.errors, "it ends before a Progress object"), 1)
+          << mode << ": " << ending;
+      EXPECT_EQ(count(ending.output, "at the end of main"), ranks) << mode << ": " << ending;
     }
   }
 }
@@ -70,15 +69,15 @@ TEST(ObjectsThatOutliveTheEnvironment, go_on_and_one_rank_says_so) {
 TEST(ObjectsThatOutliveTheirProgressObject, end_without_a_word) {
   for (const std::string mode : {"counter", "task"}) {
     const Ending ending = ending_of(mode);
-    EXPECT_EQ(ending.status, 0) << mode << ": " << ending.output;
-    EXPECT_EQ(count(ending.output, "at the end of main"), 2) << mode << ": " << ending.output;
+    EXPECT_EQ(ending.status, 0) << mode << ": " << ending;
+    EXPECT_EQ(count(ending.output, "at the end of main"), 2) << mode << ": " << ending;
   }
 }
 
 TEST(ASecondEnvironment, is_refused_while_objects_of_the_first_live_on) {
   const Ending ending = ending_of("again", 1);
   EXPECT_NE(ending.status, 0);
-  EXPECT_THAT(ending.output, HasSubstr("one has ended before, and MPI cannot be started twice"));
+  EXPECT_THAT(ending.errors, HasSubstr("one has ended before, and MPI cannot be started twice"));
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ inline constexpr double most_ratio = 1e12;  // of a codec
 /// | same   | every rank says the same of the same: nothing else is asked, so a resumed training has the same ratios. One    |
 /// |        | that does not is found by its first message: a DecodeError that names it                               |
 /// | room   | by step: programs have room for what `least` takes, plans and simulations say as much; what travels is shorter |
+/// | held out | Trainer::evaluate encodes by the ratios of the step before it; before a job's first step, new or resumed, by those that |
+/// |        | all have else                                                                                        |
 /// | skipped | a step that does not count is asked for again, by the same number                                     |
 /// | errors | OptionError, from a step, before anything of it has run, for a ratio below `least` or above 1e12; when a     |
 /// |        | Trainer is made for a `least` below 1, or where no codec has a ratio                                   |

@@ -124,6 +124,11 @@ REEF_INLINE StoredTensor SafetensorsFile::read_entry(const std::string& name, co
   StoredTensor tensor;
   tensor.name = name;
   tensor.dtype = require<std::string>(entry, "dtype", source);
+  for (const char* const key : {"shape", "data_offsets"}) {  // the format has no real numbers
+    const Json& all = entry.contains(key) ? entry[key] : Json();
+    if (all.is_array() && std::ranges::any_of(all, [](const Json& one) { return one.is_number_float(); }))
+      refuse(concat("entry '", name, "' has a ", key, " that is no whole number"));
+  }
   tensor.shape = require<std::vector<std::int64_t>>(entry, "shape", source);
   const auto offsets = require<std::vector<std::uint64_t>>(entry, "data_offsets", source);
   const Bytes width = detail::dtype_bytes(tensor.dtype);

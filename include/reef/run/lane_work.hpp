@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <reef/comm/detail/occupations.hpp>
 #include <reef/comm/progress.hpp>
@@ -16,7 +17,8 @@ namespace reef::inline v0::run {
 /// Tells the ranks that wait for this one which instruction a lane is at.
 ///
 /// What is repeated until something else has come is no work: it does not bring nearer what others wait for. On a device
-/// whose lanes run ahead of it, the lane is at work until what it has recorded last has happened.
+/// whose lanes run ahead of it, the lane is at work until what it has recorded last has happened. What waits for messages within an
+/// instruction, as a source may, is no work either; on such a device it counts as some.
 ///
 /// | who  | begin and end: the lane; the progress thread asks                     |
 /// | cost | begin and end: some relaxed stores and two looks at the clock         |
@@ -46,6 +48,8 @@ public:
     until_epoch_.store(epoch, std::memory_order_relaxed);
     until_.store(until, std::memory_order_relaxed);
     since_.store(comm::detail::now_ns(), std::memory_order_relaxed);
+    if constexpr (Device::on_host)
+      thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     at_.store(true, std::memory_order_release);
   }
 
@@ -74,7 +78,12 @@ private:
                               expected_.load(std::memory_order_relaxed)};
   }
 
+  [[nodiscard]] std::thread::id thread() const override {
+    return thread_.load(std::memory_order_relaxed);
+  }
+
   std::shared_ptr<comm::detail::Occupations> all_;
+  std::atomic<std::thread::id> thread_{};
   std::atomic<bool> at_{false};
   std::atomic<const std::string*> name_{nullptr};
   std::atomic<std::int64_t> since_{0};

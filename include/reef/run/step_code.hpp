@@ -45,6 +45,8 @@ double filled(const Context& context, int micro_batch, std::span<const AnyView> 
   };
   try {
     return context.source(context.first_sample(micro_batch), inputs);
+  } catch (const comm::MpiError&) {
+    throw;  // of ranks, not of the source
   } catch (const ElementError& error) {
     const auto one = std::find_if(inputs.begin(), inputs.end(), [&](const AnyView& input) {
       return input.data() == error.data();

@@ -319,6 +319,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
 /// |        | seed or element: the trainer is unchanged. Only if the second reading fails, its     |
 /// |        | weights and state are unspecified                                                    |
+///
 /// `called` is what errors call a run of this kind, as the name of its recipe, in place of its optimizer; so is the text
 /// "called" of a checkpoint's facts for the run that wrote it.
 template <class... Policies>

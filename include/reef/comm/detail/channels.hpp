@@ -75,11 +75,14 @@ public:
         asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
-    while (!telling_.empty() && has_left(telling_.front())) telling_.pop_front();
+    has_told_all();
   }
 
   /// Asks nothing any more.
   void cancel();
+
+  /// Whether all that was told has left. What has not when this ends stays in memory, as MPI may still read it.
+  bool has_told_all();
 
 private:
   static constexpr int tag = 1;  // of what is told; signs of life have 0

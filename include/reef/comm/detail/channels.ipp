@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include <reef/comm/detail/channels.hpp>
 #include <reef/core/error.hpp>
@@ -31,7 +32,15 @@ REEF_INLINE ChannelNumbers::Number ChannelNumbers::of(std::uint64_t channel, int
   return {static_cast<int>(next), true};
 }
 
-REEF_INLINE Channels::~Channels() { cancel(); }
+REEF_INLINE Channels::~Channels() {
+  cancel();
+  if (!telling_.empty()) static_cast<void>(new std::deque<Telling>(std::move(telling_)));
+}
+
+REEF_INLINE bool Channels::has_told_all() {
+  while (!telling_.empty() && has_left(telling_.front())) telling_.pop_front();
+  return telling_.empty();
+}
 
 REEF_INLINE int Channels::tag_to(int peer, std::uint64_t channel) {
   const auto [number, is_new] = to_[static_cast<std::size_t>(peer)].of(channel, largest_);

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <exception>
 #include <mutex>
 #include <string_view>
+
+#include <reef/core/config.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -10,13 +13,15 @@ struct Lifetime {
   std::mutex mutex;
   int users = 0;       ///< Progress objects
   bool ended = false;  ///< the Environment that started MPI
+  int rank = 0;        ///< in MPI_COMM_WORLD
 };
-inline Lifetime lifetime;
+REEF_OF_THE_PROCESS inline Lifetime lifetime;
 
 /// Throws MpiError, which names `who` wants it, unless MPI has been started and its Environment has not ended.
 void require_mpi(std::string_view who);
 
-/// Keeps MPI alive.
+/// Keeps MPI alive. The last one ends it where its Environment has ended, but while an exception unwinds the stack: the other ranks may
+/// not come to the end that MPI waits for.
 class MpiUser {
 public:
   /// Throws as require_mpi.
@@ -24,6 +29,9 @@ public:
   MpiUser(const MpiUser&) = delete;
   MpiUser& operator=(const MpiUser&) = delete;
   ~MpiUser();
+
+private:
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 /// The Environment that started MPI has ended.

@@ -34,7 +34,7 @@ REEF_INLINE void require_mpi(std::string_view who) {
 REEF_INLINE MpiUser::MpiUser(std::string_view who) {
   require_mpi(who);
   const std::scoped_lock lock(lifetime.mutex);
-  ++lifetime.users;
+  if (lifetime.users++ == 0) MPI_Comm_rank(MPI_COMM_WORLD, &lifetime.rank);
 }
 
 /// Frees what Reef has of MPI, and ends it.
@@ -48,7 +48,7 @@ REEF_INLINE MpiUser::~MpiUser() {
     const std::scoped_lock lock(lifetime.mutex);
     if (--lifetime.users > 0 || !lifetime.ended) return;
   }
-  finalize();
+  if (std::uncaught_exceptions() == exceptions_) finalize();
 }
 
 REEF_INLINE void end_mpi() {
@@ -60,9 +60,7 @@ REEF_INLINE void end_mpi() {
       return;
     }
   }
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank != 0) return;
+  if (lifetime.rank != 0) return;
   std::fputs(
       "reef::comm::Environment: it ends before a Progress object, perhaps that of a Trainer.\n  "
       "state: MPI ends with the "

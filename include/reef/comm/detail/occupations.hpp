@@ -25,6 +25,8 @@ class Worker {
 public:
   /// What it is at; nothing where it waits, or has nothing to do.
   [[nodiscard]] virtual std::optional<Work> work() const = 0;
+  /// The thread that is at it; none where what is under way needs none.
+  [[nodiscard]] virtual std::thread::id thread() const = 0;
 
 protected:
   ~Worker() = default;
@@ -60,9 +62,10 @@ public:
   void wait();
   void go_on();
 
-  /// All that is at work.
+  /// All that is at work, but what a thread is at that waits for tasks meanwhile.
   [[nodiscard]] std::vector<Work> work() const;
-  /// A thread waits, for tasks or for a round of a program.
+  /// The thread that made this waits, for tasks or for a round of a program: the one that makes a rank's calls, as a rule. Where
+  /// another one makes them, nobody knows that it waits.
   [[nodiscard]] bool waits() const;
   /// What the threads that wait are at, and why ranks may have parted: a line of each, for a report.
   [[nodiscard]] std::string text() const;
@@ -74,6 +77,7 @@ private:
   [[nodiscard]] bool waits(std::thread::id thread) const;
 
   mutable std::mutex mutex_;
+  const std::thread::id owner_ = std::this_thread::get_id();
   std::vector<const Worker*> workers_;
   std::vector<const OwnWork*> own_;
   std::vector<std::thread::id> waiting_;

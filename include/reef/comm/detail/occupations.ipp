@@ -43,7 +43,8 @@ REEF_INLINE std::vector<Work> Occupations::work() const {
   const std::scoped_lock lock(mutex_);
   std::vector<Work> all;
   for (const Worker* const worker : workers_) {
-    if (auto work = worker->work()) all.push_back(std::move(*work));
+    auto work = worker->work();
+    if (work && !waits(worker->thread())) all.push_back(std::move(*work));
   }
   for (const OwnWork* const own : own_) {
     if (!waits(own->thread())) all.push_back(own->work());
@@ -53,7 +54,7 @@ REEF_INLINE std::vector<Work> Occupations::work() const {
 
 REEF_INLINE bool Occupations::waits() const {
   const std::scoped_lock lock(mutex_);
-  return !waiting_.empty();
+  return waits(owner_);
 }
 
 REEF_INLINE std::string Occupations::text() const {

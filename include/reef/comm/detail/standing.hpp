@@ -46,7 +46,7 @@ struct Hold {
 /// Follows who waits for whom, from rank `self` at one of its operations, through the standings of all ranks.
 ///
 /// | gets_on | one of those reached works, or an operation that one of them is at has all ranks that it awaits: it moves |
-/// | closed  | none of them gets on, and each waits: nothing is left that could change this                            |
+/// | closed  | none of them gets on, and each waits for what it lists: nothing is left that could change this            |
 Hold hold_of(const std::vector<Standing>& ranks, int self, std::uint64_t operation);
 
 }  // namespace reef::inline v0::comm::detail

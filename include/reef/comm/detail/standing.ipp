@@ -93,7 +93,7 @@ REEF_INLINE Hold hold_of(const std::vector<Standing>& ranks, int self, std::uint
     const int rank = hold.reached[i];
     const Standing& standing = ranks[static_cast<std::size_t>(rank)];
     hold.gets_on = standing.works;
-    hold.closed = hold.closed && standing.waits && !standing.awaited.empty();
+    hold.closed = hold.closed && standing.waits && !standing.more && !standing.awaited.empty();
     for_each_awaited(ranks, rank, [&](std::uint64_t at, int other) {
       hold.gets_on = hold.gets_on || is_under_way(ranks, rank, at);
       reach(other);

@@ -182,8 +182,9 @@ REEF_INLINE void Wire::cancel(std::int64_t patience_ns) {
   }
   const std::int64_t until = now_ns() + patience_ns;
   int all = requests_.empty() ? 1 : 0;
-  while (all == 0 && now_ns() < until) {
-    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
+  while ((all == 0 || !channels_.has_told_all()) && now_ns() < until) {
+    if (all == 0)
+      MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
   }
   requests_.clear();
   slots_.clear();

@@ -136,7 +136,7 @@ private:
     Wide tracks = 0;
     for (const Row& row : rows_) {
       if (!row.is_track) continue;
-      tracks += row.solution;
+      if (__builtin_add_overflow(tracks, row.solution, &tracks)) return false;
       for (std::size_t l = 0; l < m; ++l) prices[l] += row.inverse[l];
     }
     Wide rest = 0;

@@ -8,6 +8,7 @@
 
 #include <torch/torch.h>
 
+#include <reef/core/config.hpp>
 #include <reef/core/language.hpp>
 
 namespace reef::inline v0::torch::detail {
@@ -44,7 +45,7 @@ private:
     at::Tensor state_;  ///< before
   };
 
-  static std::mutex& mutex() {
+  REEF_OF_THE_PROCESS static std::mutex& mutex() {
     static std::mutex one;  // the default generators are the process's
     return one;
   }

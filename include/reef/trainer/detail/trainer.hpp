@@ -339,6 +339,7 @@ void Trainer<Policies...>::replay(std::vector<int> counts) {
 
 template <class... Policies>
 void Trainer<Policies...>::gather_committed_weights() {
+  const detail::OneThread::Entry entry(one_thread_, "reef::Trainer", "gather_committed_weights");
   if constexpr (!weights_are_committed) {
     if (!pending_ || ahead_in_buffer_) return;
     perform(run::Purpose::gather_committed);

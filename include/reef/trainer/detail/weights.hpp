@@ -167,6 +167,7 @@ auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> 
 
 template <class... Policies>
 auto Trainer<Policies...>::gather_parameter(std::string_view name) -> std::vector<Sum> {
+  const detail::OneThread::Entry entry(one_thread_, "reef::Trainer", "gather_parameter");
   if (plan_.topology.stages == 1) return parameter(name);
   const int p = plan_.dag->parameter(name);
   const int owner = plan_.topology.rank(0, plan_.owner_of(p));
@@ -191,6 +192,7 @@ auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
+  const detail::OneThread::Entry entry(one_thread_, "reef::Trainer", "set_parameter");
   const int p = plan_.dag->parameter(name);
   const std::int64_t count = plan_.dag->parameter_at(p).spec.shape.size();
   if (static_cast<std::int64_t>(values.size()) != count) {
@@ -212,6 +214,7 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::int64_t first,
                                          std::span<const Sum> values) {
+  const detail::OneThread::Entry entry(one_thread_, "reef::Trainer", "set_parameter");
   const int p = plan_.dag->parameter(name);
   const std::int64_t count = plan_.dag->parameter_at(p).spec.shape.size();
   if (first < 0 || first > count || static_cast<std::int64_t>(values.size()) > count - first) {
