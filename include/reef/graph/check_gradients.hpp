@@ -262,11 +262,11 @@ private:
         copy(variable.values + i, &moved, sizeof(T), device::Copy::to_device);
         return evaluate().first;
       };
-      const double close_to = value(1) - value(-1);
-      const double far = value(2) - value(-2);
+      const double one_step = value(1) - value(-1);
+      const double two_steps = value(2) - value(-2);
       copy(variable.values + i, &at, sizeof(T), device::Copy::to_device);
       variable.entries.push_back(i);
-      result.push_back((8 * close_to - far) / (12 * options_.step));
+      result.push_back((8 * one_step - two_steps) / (12 * options_.step));
     }
     return result;
   }
