@@ -98,6 +98,8 @@ TEST(Hold, of_a_rank_that_does_not_list_all_may_be_any) {
   many.more = true;
   EXPECT_TRUE(hold_of({many, waits_for({{y, 0}}), works}, 0, x).gets_on);
   EXPECT_FALSE(hold_of({many, waits_for({{y, 0}}), does_something_of_its_own}, 0, x).closed);
+  EXPECT_FALSE(hold_of({many, waits_for({{y, 0}})}, 0, x).closed)
+      << "what it does not list may move";
 }
 
 TEST(Hold, ignores_ranks_that_are_not_there) {

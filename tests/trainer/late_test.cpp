@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <future>
 #include <memory>
 #include <ranges>
@@ -15,10 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/functions.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/linear.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
+#include <reef/trainer/checkpoint.hpp>
 
 #include "../support/overlapping_trainers.hpp"
 #include "../support/ranks.hpp"
@@ -216,6 +219,27 @@ TEST(LostRank, that_takes_a_step_less_is_named) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST(LostRank, whose_source_waits_for_messages_of_a_rank_that_sends_none_is_found) {
+  const auto chosen = only_closed<Plain>();
+  comm::Progress* progress = nullptr;
+  const auto waiting = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+    float one = 1;
+    if (world_rank() == 0) comm::broadcast(*progress, "one", 0, std::span(&one, 1));
+    return source(first, inputs);
+  };
+  Plain trainer(model(), waiting, chosen);
+  progress = &trainer.progress();
+  std::string text;
+  try {
+    trainer.step();
+  } catch (const comm::MpiError& error) {  // not a SourceError: ranks have parted
+    text = error.what();
+  }
+  EXPECT_THAT(text, AnyOf(HasSubstr("these ranks wait for each other"), HasSubstr("reported")));
+  EXPECT_THAT(text, Not(HasSubstr("the source of rank")));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 // -- sources -----------------------------------------------------------------------------------
 
 /// Of rank 1 in its second step, and what the others hear of it.
@@ -283,15 +307,24 @@ TEST(TwoThreads, in_steps_of_one_trainer_are_refused_and_the_first_goes_on) {
   double loss = 0;
   std::thread other([&] { loss = trainer.step().loss; });
   in_step.get_future().wait();
-  std::string text;
-  try {
-    trainer.step();
-  } catch (const OptionError& error) {
-    text = error.what();
+  const std::vector<std::pair<std::string, std::function<void()>>> calls{
+      {"reef::Trainer::step", [&] { trainer.step(); }},
+      {"reef::Trainer::set_parameter", [&] { trainer.set_parameter("head.bias", {}); }},
+      {"reef::checkpoint::save", [&] { checkpoint::save(trainer, "none"); }},
+      {"reef::checkpoint::resume", [&] { checkpoint::resume(trainer, "none"); }}};
+  std::vector<std::string> texts;
+  for (const auto& [name, call] : calls) {
+    texts.emplace_back();
+    try {
+      call();
+    } catch (const OptionError& error) {
+      texts.back() = error.what();
+    }
   }
   refused.set_value();
   other.join();
-  EXPECT_THAT(text, HasSubstr("reef::Trainer::step: two threads are in calls of one object"));
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    EXPECT_THAT(texts[i], HasSubstr(calls[i].first + ": two threads are in calls of one object"));
   EXPECT_GT(loss, 0);
   EXPECT_EQ(failure_of_steps(trainer), "") << "it can be used on";
 }

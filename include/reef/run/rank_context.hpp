@@ -57,6 +57,7 @@ struct StepState {
   std::int64_t began = 0;         ///< steps after which ranks last began at the same weights
   EdgeRatios ratios{};            ///< where a compressor plans them again; else none
   /// What a compressor has been told for this step: by traffic, then edge, bucket or piece; 0, or none, where its codec decides.
+  /// Asked for anew by every step, so no part of a checkpoint.
   std::array<std::vector<double>, schedule::traffic_count> chosen{};
 };
 

@@ -273,6 +273,7 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 template <class... Policies>
 std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
                            const io::Json& facts = io::Json::object()) {
+  const auto entry = trainer.one_thread("reef::checkpoint", "save");
   const comm::AtWork at_work(trainer.progress(), "a checkpoint");
   const auto folder = io::checkpoint_folder(
       directory, static_cast<std::uint64_t>(trainer.progress_state().committed));
@@ -325,6 +326,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                                const std::filesystem::path& directory, std::string_view called = {}) {
+  const auto entry = trainer.one_thread("reef::checkpoint", "resume");
   const comm::AtWork at_work(trainer.progress(), "a resume");
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
   const std::string latest =

@@ -339,6 +339,12 @@ public:
     return values;
   }
 
+  /// Refuses calls of other threads, with an OptionError, while the result lives; throws one, that names the call, where another
+  /// thread is in such a call. For functions that take several calls.
+  [[nodiscard]] detail::OneThread::Entry one_thread(std::string_view object, std::string_view call) {
+    return {one_thread_, object, call};
+  }
+
   /// Whether the gradient that an overlapping round begins with is there, as it is after a step. If set to
   /// false, the next step takes that gradient first: of the same micro-batches where counts are fixed, else
   /// of new ones.

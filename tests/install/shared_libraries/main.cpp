@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include <mpi.h>
 
@@ -31,7 +32,7 @@ bool is_refused(void (*call)()) {
 
 int main(int argc, char** argv) try {
   const reef::comm::StopRequest stop;
-  const reef::comm::Environment mpi(argc, argv);
+  std::optional<reef::comm::Environment> mpi(std::in_place, argc, argv);
   int rank = 0;
   int ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -50,6 +51,15 @@ int main(int argc, char** argv) try {
   const double losses[]{first::train(), second::train()};
   if (losses[0] != losses[1]) {
     std::printf("the libraries train to losses of %.17g and %.17g\n", losses[0], losses[1]);
+    return 1;
+  }
+  first::open();
+  mpi.reset();
+  const double last = first::close(rank);
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (last != wanted || ended == 0) {
+    std::printf("MPI does not end with the last object of a library: the sum is %g\n", last);
     return 1;
   }
   if (rank == 0) {

@@ -1,5 +1,6 @@
 #include "parts.hpp"
 
+#include <memory>
 #include <span>
 
 #include <reef/comm/functions.hpp>
@@ -15,6 +16,20 @@ using namespace reef;
 double PART::sum(double number) {
   comm::Progress progress{comm::ProgressOptions{}};
   comm::all_reduce(progress, "sum", std::span(&number, 1));
+  return number;
+}
+
+namespace {
+
+std::unique_ptr<comm::Progress> kept;
+
+}  // namespace
+
+void PART::open() { kept = std::make_unique<comm::Progress>(comm::ProgressOptions{}); }
+
+double PART::close(double number) {
+  comm::all_reduce(*kept, "sum at the end", std::span(&number, 1));
+  kept.reset();
   return number;
 }
 
