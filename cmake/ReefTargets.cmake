@@ -57,6 +57,8 @@ if(REEF_SANITIZE)
       "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined;-fno-sanitize=null>")
   endif()
   target_link_options(reef_own INTERFACE -fsanitize=${REEF_SANITIZE})
+  # libstdc++ looks at indices and iterators too, within what has been allocated.
+  target_compile_definitions(reef_own INTERFACE $<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)
 endif()
 
 # g++ that collects its garbage from 1 GiB on, not 128 MiB, takes a sixth less time for a Trainer and a
