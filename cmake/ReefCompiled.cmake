@@ -6,12 +6,8 @@
 # Linked in place of reef::core or reef::reef. Built when something links it, or by
 # `cmake --build . --target reef_compiled`; installed if it was built by then.
 
-# The bodies that need MPI: the first, but not the second.
-set(reef_bodies_of_mpi "^reef/(comm/|run/proof[.]|compress/detail/replanning|trainer/)")
-set(reef_bodies_without_mpi "^reef/comm/network_(file|shape)[.]")
-
-# Of the first those that call nothing of it: a unit by themselves, so that a program which asks a Trainer only what a step
-# will be links no MPI.
+# Of those in reef::compiled what calls nothing of MPI: a unit by themselves, so that a program which asks a Trainer only
+# what a step will be links none.
 set(reef_bodies_of_plans "^reef/(comm/options|compress/detail/replanning|trainer/detail/(diagnosis|hooks))[.]")
 
 # Adds a translation unit that includes these .ipp to `sources`, if there are any.
@@ -27,21 +23,20 @@ function(reef_add_unit name unit)
   set(sources ${sources} "${PROJECT_BINARY_DIR}/${name}/${unit}.cpp" PARENT_SCOPE)
 endfunction()
 
-# A unit for each folder: made here, so that none is forgotten.
-function(reef_add_compiled name base)
+# A unit for each folder, of the bodies that IMPLEMENTATION, a header, includes.
+function(reef_add_compiled name base implementation)
   set(sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
   set(of_plans "")
-  foreach(folder IN LISTS ARGN)
-    file(GLOB_RECURSE bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
-      "${PROJECT_SOURCE_DIR}/include/reef/${folder}/*.ipp")
-    set(of_mpi ${bodies})
-    list(FILTER of_mpi INCLUDE REGEX "${reef_bodies_of_mpi}")
-    list(FILTER of_mpi EXCLUDE REGEX "${reef_bodies_without_mpi}")
-    if(name STREQUAL "compiled_core")
-      list(REMOVE_ITEM bodies ${of_mpi})
-    else()
-      set(bodies ${of_mpi})
-    endif()
+  set(header "${PROJECT_SOURCE_DIR}/include/reef/${implementation}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+  file(STRINGS "${header}" all REGEX "^#include <reef/.*[.]ipp>")
+  list(TRANSFORM all REPLACE "^#include <(.*)>" "\\1")
+  set(folders ${all})
+  list(TRANSFORM folders REPLACE "^reef/([^/]+)/.*" "\\1")
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    set(bodies ${all})
+    list(FILTER bodies INCLUDE REGEX "^reef/${folder}/")
     foreach(body IN LISTS bodies)
       if(body MATCHES "${reef_bodies_of_plans}")
         list(APPEND of_plans ${body})
@@ -68,8 +63,7 @@ function(reef_add_compiled name base)
   endif()
 endfunction()
 
-set(reef_folders core io codec trace profile device comm data schedule plan graph nn run swap pipeline compress optim trainer)
-reef_add_compiled(compiled_core reef::core ${reef_folders})
+reef_add_compiled(compiled_core reef::core core_implementation.hpp)
 if(TARGET reef::reef)
-  reef_add_compiled(compiled "reef::compiled_core;reef::reef" ${reef_folders})
+  reef_add_compiled(compiled "reef::compiled_core;reef::reef" implementation.hpp)
 endif()

@@ -1,13 +1,27 @@
 # cmake -DINCLUDE=include/reef -P bodies.cmake
 #
 # Each X.ipp lies beside an X.hpp that it includes, and that ends with including it, unless the program is
-# compiled for the library; nothing else includes it, so that its functions are compiled once.
+# compiled for the library; nothing else includes it, so that its functions are compiled once, but one of
+# implementation.hpp and core_implementation.hpp, in the order of their names.
 
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB_RECURSE files RELATIVE "${INCLUDE}" "${INCLUDE}/*.hpp" "${INCLUDE}/*.ipp" "${INCLUDE}/*.cuh")
 set(bodies 0)
 set(wrong "")
+set(implemented "")
+foreach(file IN ITEMS core_implementation.hpp implementation.hpp)
+  list(REMOVE_ITEM files ${file})
+  file(STRINGS "${INCLUDE}/${file}" lines REGEX "^#include <reef/.+[.]ipp>$")
+  list(TRANSFORM lines REPLACE "#include <reef/(.+)>" "\\1")
+  set(sorted ${lines})
+  list(SORT sorted)
+  if(NOT lines STREQUAL sorted)
+    string(APPEND wrong "${file} includes bodies in another order than that of their names.\n")
+  endif()
+  list(APPEND implemented ${lines})
+endforeach()
+
 foreach(file IN LISTS files)
   file(STRINGS "${INCLUDE}/${file}" lines REGEX "^ *# *include <reef/.+[.]ipp>")
   string(REGEX REPLACE "[.]hpp$" ".ipp" beside "${file}")
@@ -18,6 +32,13 @@ foreach(file IN LISTS files)
     continue()
   endif()
   math(EXPR bodies "${bodies} + 1")
+  set(found ${implemented})
+  list(FILTER found INCLUDE REGEX "^${file}$")
+  list(LENGTH found times)
+  if(NOT times EQUAL 1)
+    string(APPEND wrong "${file} is in ${times} of reef/core_implementation.hpp (what needs no MPI) and reef/implementation.hpp\n"
+      "  fix: #include <reef/${file}> in one of them.\n")
+  endif()
   string(REGEX REPLACE "[.]ipp$" ".hpp" header "${file}")
   file(STRINGS "${INCLUDE}/${file}" own REGEX "^#include <reef/${header}>$")
   if(NOT own)

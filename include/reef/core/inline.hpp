@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// How Reef is used: from its headers alone, or with the compiled library, reef::compiled.
+/// How Reef is used: from its headers alone; with the compiled library, reef::compiled; or with reef/implementation.hpp in one
+/// file of the program, and REEF_COMPILED for all of them.
 ///
 /// A header X.hpp whose functions no template argument changes declares them; their bodies are in X.ipp
 /// beside it. Without REEF_COMPILED, the default, X.hpp includes X.ipp at its end. With it (the CMake targets
@@ -36,7 +37,7 @@
 #define REEF_CONTAINERS
 #endif
 #define REEF_PASTE(major, minor, patch, containers) \
-  the_compiled_library_of_reef_##major##_##minor##_##patch##containers
+  the_compiled_library_of_reef_##major##_##minor##_##patch##containers##_or_one_file_that_includes_reef_implementation_hpp
 #define REEF_NAME_OF(major, minor, patch, containers) REEF_PASTE(major, minor, patch, containers)
 #define REEF_COMPILED_CORE \
   REEF_NAME_OF(REEF_VERSION_MAJOR, REEF_VERSION_MINOR, REEF_VERSION_PATCH, REEF_CONTAINERS)

@@ -1,0 +1,81 @@
+#pragma once
+
+/// \file
+/// The bodies of Reef, for one file of a program: a compiled library without a build of its own.
+///
+/// Every file of the program is compiled with -DREEF_COMPILED, and parses and compiles declarations and templates alone. One of
+/// them, which needs nothing else and changes with Reef alone, has the rest:
+///
+/// \code
+/// #include <reef/implementation.hpp>
+/// \endcode
+///
+/// | kernels | stay with the templates: their bits are of the program's own flags                              |
+/// | MPI     | programs of reef::core have <reef/core_implementation.hpp>, and link none                           |
+/// | errors  | without that file, or with two: the linker names this header. Without the flag: #error              |
+/// | not for | programs that link reef::compiled, which is the same, built by CMake, a file for each folder        |
+
+#include <reef/comm/detail/flavour.hpp>
+#include <reef/trainer/detail/in_library.hpp>
+
+#include <reef/core_implementation.hpp>
+
+#include <reef/comm/agreement.ipp>
+#include <reef/comm/at_work.ipp>
+#include <reef/comm/call_task.ipp>
+#include <reef/comm/clock_offset.ipp>
+#include <reef/comm/collectives.ipp>
+#include <reef/comm/communicator.ipp>
+#include <reef/comm/detail/aside.ipp>
+#include <reef/comm/detail/channels.ipp>
+#include <reef/comm/detail/circle.ipp>
+#include <reef/comm/detail/claims.ipp>
+#include <reef/comm/detail/control.ipp>
+#include <reef/comm/detail/direct_exchange.ipp>
+#include <reef/comm/detail/exchange_plan.ipp>
+#include <reef/comm/detail/flight_recorder.ipp>
+#include <reef/comm/detail/launch.ipp>
+#include <reef/comm/detail/lifetime.ipp>
+#include <reef/comm/detail/message_exchange.ipp>
+#include <reef/comm/detail/names.ipp>
+#include <reef/comm/detail/naps.ipp>
+#include <reef/comm/detail/occupations.ipp>
+#include <reef/comm/detail/peer_memory.ipp>
+#include <reef/comm/detail/report.ipp>
+#include <reef/comm/detail/room.ipp>
+#include <reef/comm/detail/shared_memory.ipp>
+#include <reef/comm/detail/standing.ipp>
+#include <reef/comm/detail/start.ipp>
+#include <reef/comm/detail/window.ipp>
+#include <reef/comm/detail/window_exchange.ipp>
+#include <reef/comm/detail/wire.ipp>
+#include <reef/comm/environment.ipp>
+#include <reef/comm/error.ipp>
+#include <reef/comm/functions.ipp>
+#include <reef/comm/gather.ipp>
+#include <reef/comm/link_probe.ipp>
+#include <reef/comm/message.ipp>
+#include <reef/comm/meter.ipp>
+#include <reef/comm/node_cores.ipp>
+#include <reef/comm/options.ipp>
+#include <reef/comm/point_to_point.ipp>
+#include <reef/comm/progress.ipp>
+#include <reef/comm/shards.ipp>
+#include <reef/comm/shared_counter.ipp>
+#include <reef/comm/stop_request.ipp>
+#include <reef/comm/task.ipp>
+#include <reef/compress/detail/replanning.ipp>
+#include <reef/compress/detail/replanning_by_probes.ipp>
+#include <reef/run/proof.ipp>
+#include <reef/trainer/detail/claim.ipp>
+#include <reef/trainer/detail/diagnosis.ipp>
+#include <reef/trainer/detail/hooks.ipp>
+#include <reef/trainer/detail/one_thread.ipp>
+
+namespace reef::inline v0::comm::detail {
+
+const char REEF_COMPILED_COMM = 0;
+
+}  // namespace reef::inline v0::comm::detail
+
+template class reef::run::Executable<reef::device::Host, float>;
