@@ -2,8 +2,12 @@
 
 #include <reef/comm/detail/flavour.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 const char REEF_COMPILED_COMM = 0;
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -2,8 +2,12 @@
 
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 const char REEF_COMPILED_CORE = 0;
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef

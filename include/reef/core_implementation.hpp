@@ -196,10 +196,14 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 const char REEF_COMPILED_CORE = 0;
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef
 
 template class reef::graph::Graph<reef::device::Host, float>;

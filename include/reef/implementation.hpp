@@ -72,10 +72,14 @@
 #include <reef/trainer/detail/hooks.ipp>
 #include <reef/trainer/detail/one_thread.ipp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 const char REEF_COMPILED_COMM = 0;
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 template class reef::run::Executable<reef::device::Host, float>;

@@ -12,7 +12,9 @@
 /// What may be set of a codec whose type is not known: the ratio, and the draw of one that draws. Of a codec of codecs
 /// (ErrorFeedback, Chain) it is that of the part that has one.
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -145,4 +147,6 @@ template <any_codec C>
   }
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Each number as the upper half of its bits, rounded (core/bfloat16.hpp).
 ///
@@ -43,7 +45,9 @@ struct Bf16 {
 
 static_assert(codec<Bf16>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/bf16.ipp>

@@ -5,7 +5,9 @@
 #include <reef/codec/bf16.hpp>
 #include <reef/core/bfloat16.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 REEF_INLINE Bytes Bf16::encoded_bytes(std::int64_t n) const {
   return message_head_bytes + sizeof(Bfloat16) * static_cast<Bytes>(n);
@@ -34,4 +36,6 @@ REEF_INLINE void Bf16::decode(std::span<const std::byte> message, std::span<floa
   }
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Each number as the nearest value of the 8-bit dynamic code, times the largest magnitude of its block.
 ///
@@ -61,7 +63,9 @@ struct Blockwise8 {
 
 static_assert(codec<Blockwise8>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/blockwise8.ipp>

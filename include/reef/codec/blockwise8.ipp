@@ -10,7 +10,9 @@
 #include <reef/codec/detail/dynamic_code.hpp>
 #include <reef/codec/detail/look_up.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 REEF_INLINE Bytes Blockwise8::encoded_bytes(std::int64_t n) const {
   if (block < 1 || block > most_elements) {
@@ -63,4 +65,6 @@ REEF_INLINE void Blockwise8::decode(std::span<const std::byte> message, std::spa
   dequantize(largest, {reinterpret_cast<const std::uint8_t*>(at), values.size()}, values, threads);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

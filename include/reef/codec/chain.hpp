@@ -16,7 +16,9 @@
 #include <reef/core/hash.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// One codec says which numbers are sent, another how: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK, Uniform8>>.
 ///
@@ -125,4 +127,6 @@ private:
 template <class A, class B>
 Chain(A, B) -> Chain<A, B>;
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -16,7 +16,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// A codec that is chosen when a program runs: one of those below, by its name, or any other by its type. Without one, numbers are
 /// to stay as they are.
@@ -155,7 +157,9 @@ private:
 
 static_assert(codec_with_memory<Chosen>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/chosen.ipp>

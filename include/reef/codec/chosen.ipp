@@ -20,7 +20,9 @@
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -155,4 +157,6 @@ REEF_INLINE Chosen Chosen::of(std::string_view text) {
   return chosen;
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

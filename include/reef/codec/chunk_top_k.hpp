@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// The numbers of largest magnitude of each chunk, `keep` of `chunk`; the others decode to 0. So each part of a tensor has
 /// its share, and a chunk is selected from within a cache.
@@ -64,7 +66,9 @@ struct ChunkTopK {
 
 static_assert(selecting_codec<ChunkTopK> && accumulating_codec<ChunkTopK>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/chunk_top_k.ipp>

@@ -11,7 +11,9 @@
 #include <reef/codec/top_k.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -181,4 +183,6 @@ REEF_INLINE void ChunkTopK::accumulate(std::span<const std::byte> message, std::
   detail::accumulate_selected(*this, message, values);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

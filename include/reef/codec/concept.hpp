@@ -10,7 +10,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Turns numbers into the bytes that go over the wire, and back. A plain value: its members are what the format leaves
 /// open, and both ends have the same.
@@ -179,4 +181,6 @@ void accumulate(const C& format, std::span<const std::byte> message, std::span<f
   accumulate(format, message, {}, {}, values, scratch);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

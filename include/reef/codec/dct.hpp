@@ -16,7 +16,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// The inner codec of a cosine transform of the numbers: what is alike from number to number takes few coefficients.
 ///
@@ -132,4 +134,6 @@ private:
 
 static_assert(codec<Dct<ChunkTopK>>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

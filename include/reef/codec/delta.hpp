@@ -14,7 +14,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// What tensors between stages have changed by since the same samples went there last: Ef21 with a memory for each
 /// micro-batch of an epoch.
@@ -116,4 +118,6 @@ template <any_codec C>
   }
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Numbers as they are, in a message that says what it is and is checked.
 ///
@@ -45,7 +47,9 @@ struct Dense {
 
 static_assert(codec<Dense> && accumulating_codec<Dense>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/dense.ipp>

@@ -5,7 +5,9 @@
 
 #include <reef/codec/dense.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -48,4 +50,6 @@ REEF_INLINE void Dense::accumulate(std::span<const std::byte> message, std::span
   }
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Each number as an 8-bit float, e4m3, over the largest magnitude of its row, which is 448 there.
 ///
@@ -59,7 +61,9 @@ static_assert(codec<Fp8>);
 /// The number that an e4m3 is.
 [[nodiscard]] float number_of_e4m3(std::uint8_t code);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/fp8.ipp>

@@ -10,7 +10,9 @@
 #include <reef/codec/fp8.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -83,4 +85,6 @@ REEF_INLINE void Fp8::decode(std::span<const std::byte> message, std::span<float
   detail::decode_scaled(*this, message, values);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

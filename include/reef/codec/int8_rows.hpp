@@ -8,7 +8,9 @@
 
 #include <reef/codec/detail/blocks.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// A matrix in int8: each row of `columns` numbers over its largest magnitude, times 127, rounded half to even.
 ///
@@ -53,4 +55,6 @@ inline std::vector<std::int64_t> outlier_columns(std::span<const float> matrix, 
   return found;
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

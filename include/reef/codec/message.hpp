@@ -22,7 +22,9 @@
 ///
 /// Numbers are little-endian.
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Of codecs, in messages: a number is never given away twice.
 enum class CodecId : std::uint32_t {
@@ -87,7 +89,9 @@ std::span<const std::byte> open_message(std::span<const std::byte> message, cons
 /// if there are fewer. `name`: of what it is in, for errors.
 Bytes message_bytes(std::span<const std::byte> bytes, std::string_view name);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/message.ipp>

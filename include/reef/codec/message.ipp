@@ -9,7 +9,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/checksum.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -128,4 +130,6 @@ REEF_INLINE Bytes message_bytes(std::span<const std::byte> bytes, std::string_vi
   return sizeof raw + Bytes{raw.payload};
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

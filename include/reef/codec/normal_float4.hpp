@@ -13,7 +13,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Each number as the nearest of 16 quantiles of a normal distribution, times the largest magnitude of its block.
 ///
@@ -71,7 +73,9 @@ private:
 
 static_assert(codec<NormalFloat4>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/normal_float4.ipp>

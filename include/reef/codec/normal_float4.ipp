@@ -10,7 +10,9 @@
 #include <reef/codec/normal_float4.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -174,4 +176,6 @@ REEF_INLINE void NormalFloat4::decode(std::span<const std::byte> message, std::s
              values, threads);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// A matrix as a product of two thin ones, by one step of power iteration that goes on from message to message.
 ///
@@ -79,7 +81,9 @@ private:
 
 static_assert(codec_with_memory<PowerSgd> && decodes_alone<PowerSgd>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/power_sgd.ipp>

@@ -10,7 +10,9 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/random.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -135,4 +137,6 @@ REEF_INLINE void PowerSgd::decode(std::span<const std::byte> message, std::span<
   });
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

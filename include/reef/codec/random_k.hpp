@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// One number in `ratio`, drawn by both ends alike: no index travels. The others decode to 0.
 ///
@@ -77,7 +79,9 @@ private:
 
 static_assert(selecting_codec<RandomK> && accumulating_codec<RandomK>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/random_k.ipp>

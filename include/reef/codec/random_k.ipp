@@ -7,7 +7,9 @@
 #include <reef/core/hash.hpp>
 #include <reef/core/random.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 REEF_INLINE std::int64_t RandomK::kept(std::int64_t n) const { return detail::one_in(ratio, n, name); }
 
@@ -77,4 +79,6 @@ REEF_INLINE void RandomK::accumulate(std::span<const std::byte> message, std::sp
   detail::accumulate_selected(*this, message, values);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

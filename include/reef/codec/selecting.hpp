@@ -10,7 +10,9 @@
 #include <reef/codec/message.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// A codec that sends some of n numbers, and says apart which: the numbers themselves may go in another format (Chain).
 ///
@@ -49,4 +51,6 @@ concept selecting_codec =
       { format.read_selection(from, n, read) } -> std::same_as<bool>;
     };
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

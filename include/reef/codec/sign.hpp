@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Each number as its sign, times the mean magnitude of its block: of all such, the one nearest in norm.
 ///
@@ -56,7 +58,9 @@ struct Sign {
 
 static_assert(codec<Sign>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/sign.ipp>

@@ -9,7 +9,9 @@
 #include <reef/codec/sign.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 REEF_INLINE std::int64_t Sign::blocks(std::int64_t n) const {
   if (block < 1 || block > most_elements) {
@@ -55,4 +57,6 @@ REEF_INLINE void Sign::decode(std::span<const std::byte> message, std::span<floa
   detail::decode_scaled(*this, message, values);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

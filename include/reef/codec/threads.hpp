@@ -8,7 +8,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Whose threads share a codec's work: the caller's alone, or all of a lane's pool.
 ///
@@ -69,4 +71,6 @@ void each_number(const Threads& threads, std::size_t n, const F& function) {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// In which form indices that ascend travel: the one that takes least for those at hand.
 ///
@@ -105,7 +107,9 @@ struct TopK {
 
 static_assert(selecting_codec<TopK> && accumulating_codec<TopK>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/top_k.ipp>

@@ -12,7 +12,9 @@
 #include <reef/codec/detail/selected.hpp>
 #include <reef/codec/top_k.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -264,4 +266,6 @@ REEF_INLINE void TopK::accumulate(std::span<const std::byte> message, std::span<
   detail::accumulate_selected(*this, message, values);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Each number as one of four equal bins over six standard deviations around the mean, the outer two open; it decodes to the
 /// mean of its bin's numbers. Made for what a top-k keeps: two heaps, on either side of 0.
@@ -57,7 +59,9 @@ struct TwoBit {
 
 static_assert(codec<TwoBit>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/two_bit.ipp>

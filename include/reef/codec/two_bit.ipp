@@ -11,7 +11,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 REEF_INLINE std::int64_t TwoBit::blocks(std::int64_t n) const {
   if (block < 0 || block > most_elements) {
@@ -73,4 +75,6 @@ REEF_INLINE void TwoBit::decode(std::span<const std::byte> message, std::span<fl
   detail::decode_scaled(*this, message, values);
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 /// Each number as one of 256 equal steps over six standard deviations around the mean.
 ///
@@ -57,7 +59,9 @@ struct Uniform8 {
 
 static_assert(codec<Uniform8>);
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/uniform8.ipp>

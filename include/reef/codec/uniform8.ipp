@@ -12,7 +12,9 @@
 #include <reef/codec/uniform8.hpp>
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::codec {
+namespace reef {
+inline namespace v0 {
+namespace codec {
 
 namespace detail {
 
@@ -157,4 +159,6 @@ REEF_INLINE void Uniform8::decode(std::span<const std::byte> message, std::span<
   });
 }
 
-}  // namespace reef::inline v0::codec
+}  // namespace codec
+}  // namespace v0
+}  // namespace reef

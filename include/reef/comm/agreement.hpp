@@ -8,7 +8,9 @@
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// Something that all ranks are to have alike, as it is on this one.
 struct Alike {
@@ -62,7 +64,9 @@ void require_alike(Progress& progress, const std::string& who, const std::string
                    const std::vector<Alike>& mine, const std::string& fix,
                    Missing absent = Missing::differs);
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/agreement.ipp>

@@ -15,7 +15,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -139,4 +141,6 @@ REEF_INLINE void require_alike(Progress& progress, const std::string& who, const
   if (!text.empty()) throw OptionError(who, ": ", text, ".\n  fix: ", fix);
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/group.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// What a rank has for the others: a part for each, or one part that all get.
 enum class Parts : std::uint8_t { each, one };
@@ -248,4 +250,6 @@ private:
   bool moved_ = false;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

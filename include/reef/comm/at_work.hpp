@@ -6,7 +6,9 @@
 #include <reef/comm/detail/occupations.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 class Progress;
 
@@ -44,7 +46,9 @@ private:
   detail::OwnWork own_;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/at_work.ipp>

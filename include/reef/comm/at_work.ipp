@@ -6,7 +6,9 @@
 #include <reef/comm/progress.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE AtWork::AtWork(Progress& progress, std::string what, Seconds expected)
     : all_(progress.occupations()), own_(std::move(what), expected, std::string()) {
@@ -20,4 +22,6 @@ REEF_INLINE AtWork::AtWork(Progress& progress, std::string what, std::string rea
 
 REEF_INLINE AtWork::~AtWork() { all_->remove(own_); }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

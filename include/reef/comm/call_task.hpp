@@ -9,7 +9,9 @@
 #include <reef/comm/task.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// Calls a function in its queue's order, on a thread of the Progress object that is there for calls:
 /// what must happen between two messages, on host memory.
@@ -42,7 +44,9 @@ private:
   bool done_ = false;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/call_task.ipp>

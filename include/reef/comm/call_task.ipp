@@ -3,7 +3,9 @@
 #include <reef/comm/call_task.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE CallTask::~CallTask() {
   retire();
@@ -22,4 +24,6 @@ REEF_INLINE bool CallTask::advance() {
   return true;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/core/units.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// The name of this machine's steady clock, which all of its processes share; "" where it has none.
 std::string name_of_clock();
@@ -27,7 +29,9 @@ std::string name_of_clock();
 Seconds clock_offset(Progress& progress, const std::string& clock = name_of_clock(),
                      Seconds (*now)() = trace::now);
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/clock_offset.ipp>

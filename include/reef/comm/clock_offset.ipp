@@ -11,7 +11,9 @@
 #include <reef/comm/gather.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE std::string name_of_clock() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -51,4 +53,6 @@ REEF_INLINE Seconds clock_offset(Progress& progress, const std::string& clock, S
   return offset;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -20,7 +20,9 @@
 #include <reef/core/group.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// An element that is moved and not summed: a number, a character.
 template <class T>
@@ -251,7 +253,9 @@ private:
   std::span<T> data_;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/collectives.ipp>

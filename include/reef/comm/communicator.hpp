@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// A private duplicate of a group of ranks: its messages meet nobody else's.
 ///
@@ -63,7 +65,9 @@ private:
   std::string name_;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/communicator.ipp>

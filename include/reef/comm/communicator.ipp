@@ -6,7 +6,9 @@
 #include <reef/comm/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE Communicator::Communicator(MPI_Comm parent, std::string name) : name_(std::move(name)) {
   MPI_Comm copy = MPI_COMM_NULL;
@@ -61,4 +63,6 @@ REEF_INLINE void Communicator::adopt(MPI_Comm owned) {
   detail::check_mpi(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// Starts MPI for the time of its life, with SIGPIPE ignored.
 ///
@@ -72,7 +74,9 @@ int report_failure(std::string_view program, const std::exception& error);
 /// The same with a text that says all, its last newline too.
 int report_failure(std::string_view text);
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/environment.ipp>

@@ -17,7 +17,9 @@
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE Environment::~Environment() {
   if (owner_ && std::uncaught_exceptions() == exceptions_) detail::end_mpi();
@@ -111,4 +113,6 @@ REEF_INLINE int report_failure(std::string_view program, const std::exception& e
   return report_failure(concat(program, ": ", error.what(), "\n"));
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 #include <reef/comm/detail/flavour.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// An MPI call that failed, or ranks that do not do the same thing. The Progress object that
 /// reports it is unusable afterwards, and the contents of unfinished tasks' buffers are unspecified.
@@ -60,7 +62,9 @@ private:
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/error.ipp>

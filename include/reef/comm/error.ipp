@@ -6,7 +6,9 @@
 #include <reef/comm/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -39,4 +41,6 @@ REEF_INLINE ReturnedErrors::~ReturnedErrors() {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -23,7 +23,9 @@
 #include <reef/core/group.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -168,7 +170,9 @@ void gather(Progress& progress, const std::string& name, int root, std::span<con
   for (const auto& task : tasks) progress.wait(*task);
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/functions.ipp>

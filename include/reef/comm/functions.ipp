@@ -5,7 +5,9 @@
 #include <reef/comm/functions.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -30,4 +32,6 @@ REEF_INLINE void barrier(Progress& progress, std::string name, std::optional<Gro
   all_reduce(progress, std::move(name), std::span(one), std::move(group));
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

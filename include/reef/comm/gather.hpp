@@ -12,7 +12,9 @@
 #include <reef/comm/functions.hpp>
 #include <reef/core/group.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// The numbers of all ranks, in the order of ranks. All ranks call it, with the same name; with a group, its
 /// members alone do, and get the numbers of its members in their order. Blocks.
@@ -58,7 +60,9 @@ std::vector<std::string> gather_texts(Progress& progress, const std::string& nam
 /// The text of rank 0, on all ranks, as long as those of gather_texts. All ranks call it, with the same name. Blocks.
 std::string broadcast_text(Progress& progress, const std::string& name, std::string text);
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/gather.ipp>

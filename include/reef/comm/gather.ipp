@@ -3,7 +3,9 @@
 #include <reef/comm/gather.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -48,4 +50,6 @@ REEF_INLINE std::string broadcast_text(Progress& progress, const std::string& na
   return text;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

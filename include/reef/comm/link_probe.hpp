@@ -6,7 +6,9 @@
 #include <reef/comm/progress.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// What is sent over each link that is probed.
 struct ProbeOptions {
@@ -41,7 +43,9 @@ struct ProbedLink {
 std::vector<ProbedLink> probe_links(Progress& progress, const std::vector<std::pair<int, int>>& links,
                                     const ProbeOptions& options = {});
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/link_probe.ipp>

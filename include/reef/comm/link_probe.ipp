@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE std::vector<ProbedLink> probe_links(Progress& progress, const std::vector<std::pair<int, int>>& links,
                                                 const ProbeOptions& options) {
@@ -60,4 +62,6 @@ REEF_INLINE std::vector<ProbedLink> probe_links(Progress& progress, const std::v
   return all;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

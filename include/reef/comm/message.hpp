@@ -12,7 +12,9 @@
 #include <reef/core/group.hpp>
 #include <reef/core/hash.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// Which way a message goes in a training step. `none`: it belongs to no pipeline.
 enum class Direction : std::uint8_t { none, activation, activation_gradient, gradient, parameter };
@@ -199,7 +201,9 @@ constexpr Cost message_cost(Bytes bytes, Bytes piece = default_piece_bytes) {
   return {messages, bytes + messages * header_bytes, 0};
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/message.ipp>

@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/io/checksum.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group) {
   Hash members;
@@ -64,4 +66,6 @@ REEF_INLINE Fault examine(const Header& expected, std::span<const std::byte> hea
   return found.checksum == checksum ? Fault::none : Fault::payload;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// What an operation is. `call` is a function of this rank alone; `claim` asks for a number of a
 /// SharedCounter, or answers; `control` is heartbeats, farewells and failure reports.
@@ -96,7 +98,9 @@ private:
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/meter.ipp>

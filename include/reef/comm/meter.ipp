@@ -3,7 +3,9 @@
 #include <reef/comm/meter.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE Cost Meter::total() const {
   Cost sum;
@@ -31,4 +33,6 @@ REEF_INLINE Meter LiveMeter::read() const {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

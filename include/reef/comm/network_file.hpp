@@ -12,7 +12,9 @@
 #include <reef/core/units.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// The keys of a network: its links, what reef-measure writes beside them, and what planners read of the same case.
 inline constexpr std::array<std::string_view, 17> network_keys{
@@ -64,7 +66,9 @@ NetworkLinks links_from_json(const io::Json& root, const std::string& at, const 
 /// \endcode
 NetworkShape read_network(const std::string& path, int ranks);
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/network_file.ipp>

@@ -12,7 +12,9 @@
 #include <reef/io/known_keys.hpp>
 #include <reef/profile/network_json.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE std::vector<double> read_uplinks(const io::Json& network, const char* key, int ranks,
                                              const std::string& file) {
@@ -156,4 +158,6 @@ REEF_INLINE NetworkShape read_network(const std::string& path, int ranks) {
   return up.empty() ? shape : shape.with_uplinks(up, down);
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

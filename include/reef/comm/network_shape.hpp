@@ -6,7 +6,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// The network that is emulated: one full-duplex FIFO link for every ordered pair of ranks, and where
 /// `with_uplinks` says so, an uplink and a downlink of each rank, which all its links share.
@@ -66,7 +68,9 @@ private:
   std::vector<double> uplink_, downlink_;  // none, or of each rank
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/network_shape.ipp>

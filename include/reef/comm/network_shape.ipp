@@ -9,7 +9,9 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE NetworkShape::NetworkShape(int ranks, std::vector<Seconds> latencies,
                                        std::vector<double> bytes_per_second)
@@ -64,4 +66,6 @@ REEF_INLINE std::size_t NetworkShape::cell(int from, int to) const {
          static_cast<std::size_t>(to);
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 #include <reef/comm/communicator.hpp>
 #include <reef/device/cores.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// How many threads this rank should use, so that no two ranks of its node take turns on a core.
 ///
@@ -22,7 +24,9 @@ namespace reef::inline v0::comm {
 /// \endcode
 int share_of_cores(const Communicator& ranks, const device::CoreSet& cores = device::own_cores());
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/node_cores.ipp>

@@ -9,7 +9,9 @@
 #include <reef/comm/node_cores.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE int share_of_cores(const Communicator& ranks, const device::CoreSet& cores) {
   const Communicator node = ranks.shared_node();
@@ -25,4 +27,6 @@ REEF_INLINE int share_of_cores(const Communicator& ranks, const device::CoreSet&
       std::max<std::ptrdiff_t>(1, count / std::max<std::ptrdiff_t>(1, sharing)));
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/units.hpp>
 #include <reef/trace/sink.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// How a Progress object behaves. Equal on all ranks, but for `trace` and `on_failure`.
 ///
@@ -69,7 +71,9 @@ struct ProgressOptions {
 /// The options with their defaults filled in; throws OptionError where they make no sense.
 ProgressOptions checked(ProgressOptions options, int ranks);
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/options.ipp>

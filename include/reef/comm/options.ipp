@@ -6,7 +6,9 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE ProgressOptions checked(ProgressOptions options, int ranks) {
   const auto refuse = [](const std::string& why) {
@@ -38,4 +40,6 @@ REEF_INLINE ProgressOptions checked(ProgressOptions options, int ranks) {
   return options;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/comm/task.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// How long a transfer keeps the next task of its queue from starting.
 ///
@@ -139,7 +141,9 @@ public:
     }
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/point_to_point.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -54,4 +56,6 @@ REEF_INLINE void TransferTask::delivered(std::uint64_t piece) {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

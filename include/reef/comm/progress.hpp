@@ -34,7 +34,9 @@
 #include <reef/comm/task.hpp>
 #include <reef/core/group.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// The one thread of a process that makes MPI calls: it runs the tasks of all queues. While it sleeps, a
 /// thread that is in run() may take its place; never do two of them call MPI at once.
@@ -331,7 +333,9 @@ private:
   std::thread thread_;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/progress.ipp>

@@ -9,7 +9,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/thread.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE Progress::~Progress() {
   stop(std::uncaught_exceptions() > exceptions_ ? Stop::unwinding : Stop::drain);
@@ -130,4 +132,6 @@ REEF_INLINE void Progress::outlast(const Task& task) noexcept {
   changed_.wait(lock, [&task] { return !task.in_flight(); });
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

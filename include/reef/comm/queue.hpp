@@ -10,7 +10,9 @@
 #include <reef/comm/task.hpp>
 #include <reef/trace/sink.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// Tasks in order: one starts when the one before it is complete, or has started, where that is posted
 /// (Completion). Made by Progress::queue.
@@ -54,4 +56,6 @@ private:
   std::vector<std::byte> staging_;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

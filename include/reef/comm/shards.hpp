@@ -9,7 +9,9 @@
 #include <reef/comm/meter.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// The P + 1 offsets that cut n elements into P shards, rank r owning [offsets[r], offsets[r+1]).
 /// The first n mod P shards have one element more.
@@ -50,7 +52,9 @@ Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Byt
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/shards.ipp>

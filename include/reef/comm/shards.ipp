@@ -6,7 +6,9 @@
 #include <reef/comm/shards.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE std::vector<std::int64_t> even_offsets(std::int64_t n, int ranks) {
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(ranks) + 1, 0);
@@ -64,4 +66,6 @@ REEF_INLINE Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> 
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

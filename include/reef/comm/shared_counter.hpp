@@ -10,7 +10,9 @@
 #include <reef/comm/shards.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 /// Where a SharedCounter is: all that a checkpoint must keep. The numbers that were used are those below
 /// `next` but for `unused`.
@@ -108,7 +110,9 @@ private:
   std::deque<std::uint64_t> held_;
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/shared_counter.ipp>

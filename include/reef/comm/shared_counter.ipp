@@ -11,7 +11,9 @@
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE bool CounterState::possible() const {
   const bool rises =
@@ -106,4 +108,6 @@ REEF_INLINE std::vector<std::uint64_t> SharedCounter::gather(const std::vector<s
   return all;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

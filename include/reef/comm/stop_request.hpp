@@ -12,7 +12,9 @@
 #include <reef/core/config.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -80,7 +82,9 @@ private:
   std::array<struct ::sigaction, detail::Signalled::numbers.size()> before_{};
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/stop_request.ipp>

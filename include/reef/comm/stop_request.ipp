@@ -12,7 +12,9 @@
 #include <reef/comm/stop_request.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 namespace detail {
 
@@ -84,4 +86,6 @@ REEF_INLINE bool StopRequest::agree(Progress& progress) const {
   return asked > 0;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/core/group.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 class Progress;
 class Task;
@@ -139,7 +141,9 @@ private:
   std::int64_t awake_until_ = 0;  // they wait awake: it is about to be done
 };
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/task.ipp>

@@ -5,7 +5,9 @@
 #include <reef/comm/task.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE bool Task::in_flight() const {
   const State state = state_.load(std::memory_order_acquire);
@@ -23,4 +25,6 @@ REEF_INLINE Header Task::header(const detail::Station& station, std::uint32_t pi
   return Header::of(operation_, station.sequence, bytes, piece, codec_);
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

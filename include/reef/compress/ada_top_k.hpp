@@ -5,7 +5,9 @@
 #include <reef/compress/channels.hpp>
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// Top-k of tensors between stages, of each link as much as it needs: no link takes longer than the slowest does at the
 /// codec's ratio, and none loses more than it must for that. What goes back has the mask of what went forward, whatever
@@ -39,4 +41,6 @@ struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::Den
 
 static_assert(compressor_policy<AdaTopK>);
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// What an edge, a bucket or a piece of a fragment carries: what a Choice is asked a ratio for.
 ///
@@ -78,4 +80,6 @@ inline std::vector<Carried> pieces_carried_by(const run::StepPlan& plan, int ran
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

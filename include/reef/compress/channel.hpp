@@ -12,7 +12,9 @@
 /// static_assert(Halfway::traffic == schedule::Traffic::activation);
 /// \endcode
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// The codec of what tensors between stages carry forward.
 template <codec::any_codec C>
@@ -50,4 +52,6 @@ struct PseudoGradient {
   static constexpr schedule::Traffic traffic = schedule::Traffic::pseudo_gradient;
 };
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -38,7 +38,9 @@
 #include <reef/core/units.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 namespace detail {
 
@@ -382,4 +384,6 @@ private:
 
 static_assert(compressor_policy<Channels<Gradient<codec::TopK>>>);
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 namespace detail {
 
@@ -78,7 +80,9 @@ private:
   std::function<Ratio(const Carried&)> for_good_{};
 };
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/choice.ipp>

@@ -4,7 +4,9 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 REEF_INLINE Choice::Ratio Choice::at(const Carried& carried, std::int64_t step) const {
   const Ratio chosen = by_step_(carried, step);
@@ -26,4 +28,6 @@ REEF_INLINE void Choice::validate() const {
                     ".");
 }
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

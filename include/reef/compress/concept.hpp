@@ -5,7 +5,9 @@
 #include <reef/core/policy.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// Says in which form values go over the wire.
 ///
@@ -39,4 +41,6 @@ concept compressor_policy = std::is_same_v<policy_tag_of<C>, CompressTag> &&
                               C::add(builder);
                             };
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -28,7 +28,9 @@
 /// A function on a lane of device::Cuda calls encode(lane, format, values, n, message) and decode(lane, format, message, decoded, n);
 /// tests/compress/cuda_codecs_test.cu does.
 
-namespace reef::inline v0::compress::cuda {
+namespace reef {
+inline namespace v0 {
+namespace compress::cuda {
 
 template <class C>
 concept cuda_codec = std::same_as<C, codec::Bf16> || std::same_as<C, codec::Blockwise8>;
@@ -49,9 +51,13 @@ void decode(device::Cuda::Lane& lane, const C& format, std::span<const std::byte
   decode_payload(lane, format, codec::open_message(message, format.head(n), bytes, bytes).data(), values, n, false);
 }
 
-}  // namespace reef::inline v0::compress::cuda
+}  // namespace compress::cuda
+}  // namespace v0
+}  // namespace reef
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 template <>
 struct DeviceCodecs<device::Cuda> {
@@ -79,4 +85,6 @@ struct DeviceCodecs<device::Cuda> {
   }
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

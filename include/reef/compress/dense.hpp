@@ -2,7 +2,9 @@
 
 #include <reef/compress/concept.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// No compression: every value goes over the wire as it is. The neutral element of its axis.
 ///
@@ -19,4 +21,6 @@ struct Dense {
 
 static_assert(compressor_policy<Dense>);
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -4,7 +4,9 @@
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/channels.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// One codec for all that the composition sends and the codec may carry: tensors between stages and their gradients,
 /// gradients and differences of outer steps, and weights where it sends every number and remembers none.
@@ -37,4 +39,6 @@ struct Everywhere : Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, 
 
 static_assert(compressor_policy<Everywhere<codec::TopK>>);
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::compress::kinds {
+namespace reef {
+inline namespace v0 {
+namespace compress::kinds {
 
 // Of tensors between stages: in the place of Download and Upload.
 inline constexpr std::string_view encode = "Encode";
@@ -37,4 +39,6 @@ inline constexpr std::string_view encode_in_place = "EncodeInPlace";
 // What was remembered of messages is kept once a step counts; of differences, once they are sent.
 inline constexpr std::string_view keep_memory = "KeepMemory";
 
-}  // namespace reef::inline v0::compress::kinds
+}  // namespace compress::kinds
+}  // namespace v0
+}  // namespace reef

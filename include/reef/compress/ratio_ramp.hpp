@@ -8,7 +8,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// The ratio of codecs that have one at the beginning of a training: fourfold at a time from `from` to the codec's own, over so
 /// many committed steps. Weights change fastest then, and what is left out of one message is no longer true in the next.
@@ -70,4 +72,6 @@ struct RatioRamp {
   }
 };
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/hash.hpp>
 #include <reef/run/edge_ratios.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// When the ratios of edges are planned again while a Trainer trains, of links as they are by then.
 ///
@@ -73,4 +75,6 @@ struct Replan {
   }
 };
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

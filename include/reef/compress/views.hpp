@@ -19,7 +19,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// What an instruction of a codec has among its operands: its Instruction::mode.
 struct Coding {
@@ -141,4 +143,6 @@ struct KeepMemoryView {
   }
 };
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/core/shape.hpp>
 
-namespace reef::inline v0::compress {
+namespace reef {
+inline namespace v0 {
+namespace compress {
 
 /// What is sent as one message, as it was and as receivers have it.
 struct Coded {
@@ -43,4 +45,6 @@ struct Watch {
   std::function<void(const Coded&)> record{};
 };
 
-}  // namespace reef::inline v0::compress
+}  // namespace compress
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,8 @@
 
 #include <reef/core/config.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// The upper half of a float: 1 sign, 8 exponent and 7 fraction bits. To store, not to compute in: it
 /// becomes a float by itself, and a float becomes one by name, `Bfloat16(x)`, since that rounds.
@@ -55,4 +56,5 @@ private:
 
 static_assert(sizeof(Bfloat16) == 2);
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,8 @@
 #include <reef/core/bfloat16.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// The element types that a tensor can have in memory and on the wire.
 ///
@@ -101,4 +102,5 @@ struct SumOf<Bfloat16> {
 template <real T>
 using sum_t = typename detail::SumOf<T>::type;
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

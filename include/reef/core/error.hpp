@@ -8,7 +8,8 @@
 
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 namespace detail {
 
@@ -93,7 +94,8 @@ public:
   using Error::Error;
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/core/error.ipp>

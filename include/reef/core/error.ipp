@@ -3,7 +3,8 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 namespace detail {
 
@@ -14,4 +15,5 @@ REEF_INLINE std::string without_zeros(std::string text) {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,8 @@
 /// Whether a number is one, asked of its bits. Comparisons and std::isfinite say nothing where a build
 /// assumes that no number is NaN or infinite (-ffast-math, -ffinite-math-only): these say it there too.
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 namespace detail {
 
@@ -50,4 +51,5 @@ Word opaque_bits(T value) {
   return is_finite(value) && least <= value && value <= most;
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

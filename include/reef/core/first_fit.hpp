@@ -4,7 +4,8 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// Whatever is placed in an arena begins at a multiple of this: a cache line.
 inline constexpr Bytes arena_alignment = 64;
@@ -24,7 +25,8 @@ struct ByteRange {
 /// \endcode
 Bytes first_fit(std::vector<ByteRange> taken, Bytes bytes);
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/core/first_fit.ipp>

@@ -5,7 +5,8 @@
 #include <reef/core/first_fit.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 REEF_INLINE Bytes first_fit(std::vector<ByteRange> taken, Bytes bytes) {
   std::sort(taken.begin(), taken.end(),
@@ -18,4 +19,5 @@ REEF_INLINE Bytes first_fit(std::vector<ByteRange> taken, Bytes bytes) {
   return offset;
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,8 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// A named subset of the ranks, such as the holders of a stage, or the ranks of a pipeline.
 ///
@@ -32,7 +33,8 @@ struct Group {
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/core/group.ipp>

@@ -6,7 +6,8 @@
 #include <reef/core/group.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 REEF_INLINE int Group::position_of(int rank) const {
   const auto place = std::lower_bound(members.begin(), members.end(), rank);
@@ -32,4 +33,5 @@ REEF_INLINE void Group::validate() const {
   }
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

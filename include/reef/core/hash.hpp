@@ -7,7 +7,8 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// FNV-1a over plain numbers and texts, 64 bits: the same on every machine.
 ///
@@ -39,4 +40,5 @@ private:
   std::uint64_t value_ = 14695981039346656037ULL;
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

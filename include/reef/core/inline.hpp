@@ -42,12 +42,16 @@
 #define REEF_COMPILED_CORE \
   REEF_NAME_OF(REEF_VERSION_MAJOR, REEF_VERSION_MINOR, REEF_VERSION_PATCH, REEF_CONTAINERS)
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 extern const char REEF_COMPILED_CORE;
 
 /// Asks the linker, in whatever is compiled for the library, for the one that it was compiled for.
 [[gnu::used]] inline const char* const compiled_core = &REEF_COMPILED_CORE;
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef
 #endif

@@ -13,7 +13,9 @@
 /// const bool trains = kind == kinds::forward || kind == kinds::recompute || kind == kinds::backward;
 /// \endcode
 
-namespace reef::inline v0::kinds {
+namespace reef {
+inline namespace v0 {
+namespace kinds {
 
 inline constexpr std::string_view forward = "Forward";
 inline constexpr std::string_view recompute = "Recompute";
@@ -21,4 +23,6 @@ inline constexpr std::string_view backward = "Backward";
 inline constexpr std::string_view load = "Load";
 inline constexpr std::string_view evict = "Evict";
 
-}  // namespace reef::inline v0::kinds
+}  // namespace kinds
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,8 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 template <class T>
 concept arithmetic_number = std::integral<T> || std::floating_point<T>;
@@ -33,4 +34,5 @@ std::optional<Number> parse_number(std::string_view text) {
   return number;
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

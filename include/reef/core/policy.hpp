@@ -14,7 +14,8 @@
 
 #include <reef/core/policy_tag.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// The tag of P; void for a type that is no policy.
 template <class P>
@@ -128,4 +129,5 @@ struct PolicyPack {
   static_assert(one_policy_per_axis<Policies...>, REEF_P2_ONE_POLICY_PER_AXIS);
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

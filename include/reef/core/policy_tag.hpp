@@ -2,7 +2,8 @@
 
 #include <reef/core/version.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// The axes that a Trainer is composed of. A policy opts in with `using policy_tag = SwapTag;`, so
 /// that nothing fills a role by accident.
@@ -34,4 +35,5 @@ constexpr Payload operator&(Payload a, Payload b) {
   return static_cast<Payload>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/core/element.hpp>
 #include <reef/core/policy_tag.hpp>
 
-namespace reef::inline v0::precision {
+namespace reef {
+inline namespace v0 {
+namespace precision {
 
 /// Parameters, activations, gradients and sums of 4 bytes. The neutral element of its axis.
 struct Fp32 {
@@ -70,4 +72,6 @@ struct GradientOf<P> {
 template <class P>
 using gradient_t = typename detail::GradientOf<P>::type;
 
-}  // namespace reef::inline v0::precision
+}  // namespace precision
+}  // namespace v0
+}  // namespace reef

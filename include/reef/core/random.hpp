@@ -7,7 +7,8 @@
 
 #include <reef/core/config.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// What one random number depends on, and nothing else: not the rank, not the thread, not the order.
 ///
@@ -187,4 +188,5 @@ REEF_HOST_DEVICE inline double normal(const DrawKey& key, std::uint64_t index) {
 
 static_assert(std::is_trivially_copyable_v<DrawKey>);
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,8 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// The extents of a row-major tensor, slowest first: (B, T, C). At most four; no extents is a
 /// scalar of one element. A zero extent is an empty tensor.
@@ -85,7 +86,8 @@ private:
   std::size_t rank_ = 0;
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/core/shape.ipp>

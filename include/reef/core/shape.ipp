@@ -3,7 +3,8 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/shape.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 REEF_INLINE std::string Shape::text() const {
   std::string result = "(";
@@ -14,4 +15,5 @@ REEF_INLINE std::string Shape::text() const {
   return result + ")";
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,8 @@
 #include <reef/core/error.hpp>
 #include <reef/core/shape.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// A contiguous row-major tensor that somebody else owns.
 ///
@@ -99,4 +100,5 @@ private:
   Element element_ = Element::float32;
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,8 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// A piece of a text: characters, which must outlive it, or a number.
 ///
@@ -68,7 +69,8 @@ template <class... Pieces>
   return detail::join({TextPiece(pieces)...});
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/core/text.ipp>

@@ -5,7 +5,8 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 REEF_INLINE void TextPiece::append_to(std::string& text) const {
   char digits[32];
@@ -50,4 +51,5 @@ REEF_INLINE std::string in_quotes(std::string_view bytes, std::size_t most) {
   return text;
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,8 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// A thread that runs `function`. Throws OptionError, naming who wanted it, where the system has no more.
 ///
@@ -25,4 +26,5 @@ template <class Function>
   }
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,8 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// Sizes are bytes in 64 bits, everywhere.
 ///
@@ -41,7 +42,8 @@ std::string format_bytes(Bytes bytes);
 /// "1.25 ms": for people. Files carry plain seconds.
 std::string format_seconds(Seconds seconds);
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/core/units.ipp>

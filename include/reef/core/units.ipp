@@ -6,7 +6,8 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 REEF_INLINE std::string format_bytes(Bytes bytes) {
   static constexpr std::array<const char*, 5> names{"B", "KiB", "MiB", "GiB", "TiB"};
@@ -34,4 +35,5 @@ REEF_INLINE std::string format_seconds(Seconds seconds) {
   return text.data();
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,8 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// The version as text, the same as the CMake package's.
 ///
@@ -22,4 +23,5 @@ namespace reef::inline v0 {
 /// \endcode
 inline constexpr const char* version = REEF_VERSION;
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

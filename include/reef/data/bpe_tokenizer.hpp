@@ -15,7 +15,9 @@
 #include <reef/data/detail/bpe_files.hpp>
 #include <reef/data/detail/bpe_merger.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 /// GPT-2's byte-level pair encoding: text is cut into pieces by GPT-2's pattern, and in each piece
 /// the neighbours of lowest rank merge until none do.
@@ -92,7 +94,9 @@ private:
   std::optional<std::int32_t> end_of_text_;
 };
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/bpe_tokenizer.ipp>

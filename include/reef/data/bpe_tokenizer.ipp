@@ -8,7 +8,9 @@
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/gpt2_pattern.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 REEF_INLINE BpeTokenizer BpeTokenizer::read_gpt2(const std::filesystem::path& vocabulary,
                                                  const std::filesystem::path& merges,
@@ -114,4 +116,6 @@ REEF_INLINE std::size_t BpeTokenizer::hash(std::string_view piece) {
   return static_cast<std::size_t>(h ^ h >> 15);
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

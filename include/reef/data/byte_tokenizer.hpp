@@ -8,7 +8,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 /// Takes each byte of a text as one token: V = 256, nothing to learn, no text that it cannot hold.
 ///
@@ -25,7 +27,9 @@ struct ByteTokenizer {
   [[nodiscard]] static std::string decode(std::span<const std::int32_t> tokens);
 };
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/byte_tokenizer.ipp>

@@ -5,7 +5,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/data/byte_tokenizer.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 REEF_INLINE std::vector<std::int32_t> ByteTokenizer::encode(std::string_view text) {
   std::vector<std::int32_t> tokens;
@@ -28,4 +30,6 @@ REEF_INLINE std::string ByteTokenizer::decode(std::span<const std::int32_t> toke
   return text;
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

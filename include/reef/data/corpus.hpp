@@ -10,7 +10,9 @@
 #include <reef/core/error.hpp>
 #include <reef/io/checksum.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 namespace detail {
 
@@ -86,7 +88,9 @@ private:
   std::vector<std::filesystem::path> held_out_files_;
 };
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/corpus.ipp>

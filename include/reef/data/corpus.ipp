@@ -13,7 +13,9 @@
 #include <reef/data/detail/distinct_files.hpp>
 #include <reef/data/detail/file_kind.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 namespace detail {
 
@@ -98,4 +100,6 @@ REEF_INLINE std::vector<std::span<const std::uint8_t>> Corpus::documents(
   return result;
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

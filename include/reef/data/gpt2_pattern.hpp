@@ -9,7 +9,9 @@
 
 #include <reef/data/detail/unicode_runs.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 /// What GPT-2's pattern asks of a character: `\p{L}`, `\p{N}`, `\s`, or none of them. Unicode 16.
 enum class CharClass : std::uint8_t { other, letter, number, space };
@@ -125,4 +127,6 @@ constexpr std::size_t gpt2_piece_end(std::string_view text, std::size_t at) {
   return end;
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

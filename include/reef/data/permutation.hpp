@@ -5,7 +5,9 @@
 
 #include <reef/core/random.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 /// A permutation of 0 .. size - 1 that is computed, not stored: a Feistel network over the next
 /// power of four, walked along its cycle until it is back inside.
@@ -62,4 +64,6 @@ private:
   std::uint64_t mask_ = 0;
 };
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/core/tensor_view.hpp>
 #include <reef/data/token_view.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 /// Says which window of the tokens each training sample is: a function of its global index alone.
 ///
@@ -76,7 +78,9 @@ private:
   std::int64_t context_;
 };
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/sampler.ipp>

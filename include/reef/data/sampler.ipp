@@ -10,7 +10,9 @@
 #include <reef/data/permutation.hpp>
 #include <reef/data/sampler.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 namespace detail {
 
@@ -108,4 +110,6 @@ REEF_INLINE std::int64_t Validation::fill(std::int64_t first,
   return static_cast<std::int64_t>(counted);
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

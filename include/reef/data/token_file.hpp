@@ -12,7 +12,9 @@
 #include <reef/data/token_view.hpp>
 #include <reef/io/mapped_file.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian.");
 
@@ -81,7 +83,9 @@ private:
 /// |        | FileError if it cannot be written. A file that was there before is unchanged      |
 void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> tokens);
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/token_file.ipp>

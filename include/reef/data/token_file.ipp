@@ -13,7 +13,9 @@
 #include <reef/data/token_file.hpp>
 #include <reef/io/atomic_file.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 REEF_INLINE TokenFile::TokenFile(std::filesystem::path path) : file_(std::move(path)) {
   const std::size_t size = file_.bytes().size();
@@ -139,4 +141,6 @@ REEF_INLINE void write_token_file(const std::filesystem::path& path,
   file.commit();
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

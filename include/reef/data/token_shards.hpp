@@ -11,7 +11,9 @@
 #include <reef/data/token_file.hpp>
 #include <reef/data/token_view.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 /// Whether a file is named as one that is held out: "val", "valid" or "validation" is a word of its
 /// name, in small or capital letters. Words are runs of letters: "x_val_01.bin", not "interval.bin".
@@ -65,7 +67,9 @@ private:
   TokenView validation_;
 };
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/token_shards.ipp>

@@ -10,7 +10,9 @@
 #include <reef/data/token_shards.hpp>
 #include <reef/io/checksum.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 REEF_INLINE bool names_held_out(std::string_view file) {
   std::string word;
@@ -85,4 +87,6 @@ REEF_INLINE std::uint32_t TokenShards::fingerprint() const {
   return sum;
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

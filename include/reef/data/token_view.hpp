@@ -10,7 +10,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 /// What a stored token may be: 1, 2 or 4 bytes.
 template <class T>
@@ -90,7 +92,9 @@ private:
   std::vector<Piece> pieces_;
 };
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/token_view.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/data/token_view.hpp>
 
-namespace reef::inline v0::data {
+namespace reef {
+inline namespace v0 {
+namespace data {
 
 REEF_INLINE void TokenView::append(const TokenView& tokens) {
   const std::vector<Piece> added = tokens.pieces_;  // a copy: a view may be added to itself
@@ -49,4 +51,6 @@ REEF_INLINE TokenView TokenView::part(std::size_t first, std::size_t count) cons
   return result;
 }
 
-}  // namespace reef::inline v0::data
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

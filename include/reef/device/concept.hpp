@@ -11,7 +11,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// What a device's memory holds now, and the most that it ever held.
 struct MemoryReport {
@@ -103,4 +105,6 @@ concept device =
       { lane.device() } -> std::same_as<D&>;
     };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// Cores of one machine, by the numbers that its operating system gives them.
 using CoreSet = std::bitset<1024>;
@@ -38,7 +40,9 @@ std::string binding_complaint(int threads);
 /// Prints binding_complaint(threads) on standard error, the first time that a process has one.
 void warn_of_binding(int threads);
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/device/cores.ipp>

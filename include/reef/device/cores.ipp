@@ -16,7 +16,9 @@
 #include <reef/core/text.hpp>
 #include <reef/device/cores.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 REEF_INLINE CoreSet own_cores() {
   CoreSet cores;
@@ -61,4 +63,6 @@ REEF_INLINE void warn_of_binding(int threads) {
   std::fprintf(stderr, "%s\n", complaint.c_str());
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

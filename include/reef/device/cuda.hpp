@@ -9,8 +9,12 @@
 #include <reef/device/detail/cuda_lane.hpp>
 #include <reef/device/detail/cuda_memory.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 static_assert(device<Cuda>);
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

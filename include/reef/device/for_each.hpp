@@ -7,7 +7,9 @@
 #include <reef/core/units.hpp>
 #include <reef/device/host.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// function(begin, end) for the blocks [0, block), [block, 2 block), ... of [0, n), on the pool;
 /// called on the lane's thread, blocks. The partition does not depend on the number of threads.
@@ -54,4 +56,6 @@ void for_each_index(Host::Lane& lane, std::int64_t n, const F& functor) {
   });
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 namespace detail {
 
@@ -38,4 +40,6 @@ void for_each_index(Cuda::Lane& lane, std::int64_t n, F function) {
          function);
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -32,7 +32,9 @@
 #include <reef/device/memory.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// The cores of this machine as a device. It can pretend to be a small accelerator behind a link.
 ///
@@ -421,4 +423,6 @@ private:
 
 static_assert(device<Host>);
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

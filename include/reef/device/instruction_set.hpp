@@ -7,7 +7,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// The vector instructions that the host's kernels can use, each a superset of the one before.
 /// Results carry the same bits for any number of threads, but not across instruction sets.
@@ -83,4 +85,6 @@ inline void use_instruction_set(InstructionSet set) {
   detail::current_instruction_set().store(set);
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

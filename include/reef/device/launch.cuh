@@ -9,7 +9,9 @@
 #include <reef/core/config.hpp>
 #include <reef/device/cuda.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// Threads of a block where a kernel has no reason for another number.
 inline constexpr int cuda_block = 256;
@@ -88,4 +90,6 @@ __device__ __forceinline__ T block_max(T value) {
   return largest;
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

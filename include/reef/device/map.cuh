@@ -10,7 +10,9 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// As many elements as a thread loads, or stores, at once: 16 bytes.
 template <class T>
@@ -78,4 +80,6 @@ void map(Cuda::Lane& lane, std::int64_t n, T* out, F function, const In*... in) 
          packs, n, out, function, in...);
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

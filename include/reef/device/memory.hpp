@@ -10,7 +10,9 @@
 #include <reef/core/units.hpp>
 #include <reef/device/concept.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// The books of one device's memory: who holds how much, the peak, and the budget.
 ///
@@ -55,7 +57,9 @@ private:
   std::vector<std::pair<std::string, Bytes>> holders_;
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/device/memory.ipp>

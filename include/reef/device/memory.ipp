@@ -5,7 +5,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/device/memory.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 REEF_INLINE void MemoryLedger::take(Bytes bytes, std::string_view what) {
   const std::lock_guard lock(mutex_);
@@ -64,4 +66,6 @@ REEF_INLINE std::string MemoryLedger::refusal(Bytes bytes, std::string_view what
          ".\n  fix: give the device more memory, or make micro-batch, model or slots smaller.";
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/device/detail/vector_avx512.hpp>
 #endif
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// \file
 /// Vector code written once. A kernel is a class with a member template over the vector type:
@@ -125,4 +127,6 @@ Vector<double, Isa> exp(const Vector<double, Isa>& x) {
   return Vector<double, Isa>::load(lanes);
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 namespace detail {
 
@@ -154,4 +156,6 @@ void block_sums_of_squares(Host::Lane& lane, std::int64_t n, const T* x, double*
       });
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/device/launch.cuh>
 #include <reef/device/transform.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 namespace detail {
 
@@ -57,4 +59,6 @@ void block_sums_of_squares(Cuda::Lane& lane, std::int64_t n, const T* x, double*
          cuda_block, 0, n, part, x, sums);
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

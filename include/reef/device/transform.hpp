@@ -16,7 +16,9 @@
 #define REEF_RULE
 #endif
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// Elements [index, index + V::width) of every array that a rule reads and writes; the last ones of
 /// an array may be fewer.
@@ -106,4 +108,6 @@ void transform_vectors(Host::Lane& lane, std::int64_t n, const Rule& rule) {
   });
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// A member of an operator that a file gives: its name there, and what it is, in words.
 ///
@@ -103,4 +105,6 @@ io::Json attribute_json(const Value& value) {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

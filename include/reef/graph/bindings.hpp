@@ -5,7 +5,9 @@
 
 #include <reef/graph/segment.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// Where the caller's memory for one run of a segment lies: tables by id, null where nothing is.
 ///
@@ -47,4 +49,6 @@ struct SegmentBindings {
   void* workspace = nullptr;
 };
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

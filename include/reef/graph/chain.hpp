@@ -5,7 +5,9 @@
 #include <reef/plan/chain.hpp>
 #include <reef/profile/profile.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// How chain_of counts what leaves the device.
 struct ChainOptions {
@@ -41,7 +43,9 @@ void require_profile_of(const Dag& dag, const profile::Profile& profile);
 plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
                      const ChainOptions& options = {});
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/chain.ipp>

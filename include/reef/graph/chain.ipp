@@ -11,7 +11,9 @@
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/estimate.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 REEF_INLINE void require_operators_of(const Dag& dag, const profile::Profile& profile) {
   profile.validate();
@@ -88,4 +90,6 @@ REEF_INLINE plan::Chain chain_of(const Dag& dag, const profile::Profile& profile
   return chain;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// Where gradients are checked, and how many. A tensor's entries are taken evenly where it has more.
 struct GradientCheckOptions {
@@ -373,7 +375,9 @@ GradientCheck check_gradients(const Op& op, const std::vector<TensorSpec>& input
   return check_gradients(host, graph, options);
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/check_gradients.ipp>

@@ -8,7 +8,9 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/check_gradients.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 REEF_INLINE void GradientCheckOptions::validate() const {
   const auto require_that = [](bool holds, const char* option, auto value, const char* fix) {
@@ -48,4 +50,6 @@ REEF_INLINE void refuse_gradient_check(const char* why, const char* fix) {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

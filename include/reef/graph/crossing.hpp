@@ -4,7 +4,9 @@
 
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// What crosses the boundary before each node, and after the last: the bytes of all tensors that a node
 /// before it hands to one behind it, however far. Inputs of the Dag are everywhere and cross nothing.
@@ -15,7 +17,9 @@ namespace reef::inline v0::graph {
 /// \endcode
 std::vector<Bytes> crossing_bytes(const Dag& dag);
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/crossing.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/crossing.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 REEF_INLINE std::vector<Bytes> crossing_bytes(const Dag& dag) {
   std::vector<Bytes> crossing(static_cast<std::size_t>(dag.node_count()) + 1, 0);
@@ -20,4 +22,6 @@ REEF_INLINE std::vector<Bytes> crossing_bytes(const Dag& dag) {
   return crossing;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/error.hpp>
 #include <reef/graph/signature.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// A value of the graph: an input, or an output of one node.
 struct Tensor {
@@ -144,7 +146,9 @@ private:
   std::int64_t elements_ = 0;  // of all parameters
 };
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/dag.ipp>

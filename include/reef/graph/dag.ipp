@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 REEF_INLINE int Dag::find(const Ids& ids, const char* what, std::string_view name) {
   const auto found = ids.find(name);
@@ -179,4 +181,6 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
   return id;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -3,7 +3,9 @@
 #include <reef/graph/dag.hpp>
 #include <reef/profile/profile.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// What a device can do at best, as an estimate needs it.
 struct Speed {
@@ -44,7 +46,9 @@ inline profile::Profile estimate(const Dag& dag, double flops_per_second) {
   return estimate(dag, Speed{flops_per_second, 0, 0});
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/estimate.ipp>

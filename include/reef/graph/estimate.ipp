@@ -9,7 +9,9 @@
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/segment.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -110,4 +112,6 @@ REEF_INLINE profile::Profile estimate(const Dag& dag, const Speed& speed) {
   return result;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -21,7 +21,9 @@
 #include <reef/graph/operator.hpp>
 #include <reef/graph/segment.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -519,4 +521,6 @@ void Graph<Device, T>::backward(const Segment& segment, const SegmentBindings& b
   }
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -20,7 +20,9 @@
 #include <reef/graph/registry.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// A graph, and how the parameters of its operators are trained where a file says so (by node).
 template <device::device Device, real T>
@@ -139,7 +141,9 @@ io::Json to_json(const Graph<Device, T>& graph, const Registry<Device, T>& regis
   return json_of(file);
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/graph_json.ipp>

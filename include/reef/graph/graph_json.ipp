@@ -3,7 +3,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/graph_json.hpp>
 
-namespace reef::inline v0::graph::detail {
+namespace reef {
+inline namespace v0 {
+namespace graph::detail {
 
 REEF_INLINE std::string in_place(std::string_view source, std::string_view place, std::string_view what) {
   const std::size_t colon = what.find(": ");
@@ -86,4 +88,6 @@ REEF_INLINE NodeEntry entry_of(const Dag& dag, int id) {
   return node;
 }
 
-}  // namespace reef::inline v0::graph::detail
+}  // namespace graph::detail
+}  // namespace v0
+}  // namespace reef

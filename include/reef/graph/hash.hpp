@@ -5,7 +5,9 @@
 
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// What a model computes, as a number: its operators with their attributes, how they are wired, its
 /// parameters and its loss. The batch and other shapes of activations do not count.
@@ -22,7 +24,9 @@ std::uint64_t hash_of(const Dag& dag);
 /// checkpoint does not. Cost: a pass over these values.
 std::optional<std::uint64_t> hash_of_given(const Dag& dag);
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/hash.ipp>

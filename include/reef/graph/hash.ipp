@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/hash.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 REEF_INLINE std::uint64_t hash_of(const Dag& dag) {
   Hash hash;
@@ -39,4 +41,6 @@ REEF_INLINE std::optional<std::uint64_t> hash_of_given(const Dag& dag) {
   return any ? std::optional(hash.value()) : std::nullopt;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/graph/graph.hpp>
 #include <reef/profile/profile.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 struct MeasureOptions {
   int repeats = 5;           ///< runs of which the median counts, after one that does not
@@ -321,4 +323,6 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
   return result;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/graph/signature.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// A tensor from outside. Without an element it has that of the graph.
 struct InputEntry {
@@ -80,7 +82,9 @@ std::string text_of_model(const io::Json& json);
 /// Whether JSON is a model, and not a case of something else: its nodes have kinds.
 bool is_model(const io::Json& json);
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/model_file.ipp>

@@ -19,7 +19,9 @@
 #include <reef/graph/model_file.hpp>
 #include <reef/io/known_keys.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -405,4 +407,6 @@ REEF_INLINE bool is_model(const io::Json& json) {
          nodes->front().contains("kind");
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/graph/segment.hpp>
 #include <reef/graph/signature.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// What an operator has thrown: the node, and its words; of one that a Trainer runs, also the rank, the micro-batch and its
 /// samples. What it was to write is unspecified.
@@ -218,4 +220,6 @@ concept operator_for = std::copy_constructible<Op> &&
   { op.backward(backward) } -> std::same_as<void>;
 };
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// How the parameters of one operator are trained, where it is not as the others are.
 ///
@@ -26,4 +28,6 @@ struct OperatorOptimizer {
   friend bool operator==(const OperatorOptimizer&, const OperatorOptimizer&) = default;
 };
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

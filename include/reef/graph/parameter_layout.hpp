@@ -6,7 +6,9 @@
 #include <reef/core/random.hpp>
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// Where parameters and their gradients lie in flat arrays, counted in elements.
 ///
@@ -76,7 +78,9 @@ void initialise(const Parameter& parameter, const DrawKey& key, T* target) {
   initialise(parameter, key, target, 0, parameter.spec.shape.size());
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/parameter_layout.ipp>

@@ -3,7 +3,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/parameter_layout.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 REEF_INLINE ParameterLayout parameter_layout(const Dag& dag) {
   ParameterLayout layout;
@@ -27,4 +29,6 @@ REEF_INLINE ParameterLayout parameter_layout(const Dag& dag) {
   return layout;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

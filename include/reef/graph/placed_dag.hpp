@@ -9,7 +9,9 @@
 #include <reef/graph/dag.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// A model, and the rank on which each of its nodes runs.
 struct PlacedDag {
@@ -47,7 +49,9 @@ inline constexpr std::int64_t most_placed_bytes = 10'000'000'000'000;
 /// \endcode
 PlacedDag placed_dag_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/placed_dag.ipp>

@@ -11,7 +11,9 @@
 #include <reef/graph/placed_dag.hpp>
 #include <reef/io/known_keys.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -232,4 +234,6 @@ REEF_INLINE PlacedDag placed_dag_from_json(const io::Json& json, std::string_vie
   return detail::PlacedDagReader(json, source).run();
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -20,7 +20,9 @@
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// What a file can give an operator: for tables and errors.
 struct AttributeEntry {
@@ -185,7 +187,9 @@ private:
   std::vector<Kind> kinds_;
 };
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/registry.ipp>

@@ -3,7 +3,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/registry.hpp>
 
-namespace reef::inline v0::graph::detail {
+namespace reef {
+inline namespace v0 {
+namespace graph::detail {
 
 REEF_INLINE std::vector<std::string> parameter_names(const NodeEntry& node, const Signature& signature) {
   std::vector<std::string> names;
@@ -33,4 +35,6 @@ REEF_INLINE void refuse_kind(std::string_view name, std::string_view source,
                     "; or add yours: registry.add<MyOperator>().");
 }
 
-}  // namespace reef::inline v0::graph::detail
+}  // namespace graph::detail
+}  // namespace v0
+}  // namespace reef

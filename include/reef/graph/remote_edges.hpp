@@ -6,7 +6,9 @@
 #include <reef/graph/dag.hpp>
 #include <reef/graph/segment.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// A tensor that goes from a segment to another place, for each micro-batch once; or, on the way back, the running
 /// sum of its gradient.
@@ -46,7 +48,9 @@ std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const Segment> se
 /// As that, each node a segment of its own.
 std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const int> place_of_node);
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/remote_edges.ipp>

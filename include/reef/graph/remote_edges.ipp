@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/remote_edges.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -100,4 +102,6 @@ REEF_INLINE std::vector<RemoteEdge> remote_edges(const Dag& dag,
   return detail::remote_edges_between(dag, segment_of_node, place_of_node);
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// A message between two places.
 struct RemoteMessage {
@@ -100,7 +102,9 @@ struct RemoteMessages {
 /// \endcode
 RemoteMessages remote_messages(const Dag& dag, std::span<const int> place_of_node);
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/remote_messages.ipp>

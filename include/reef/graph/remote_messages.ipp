@@ -9,7 +9,9 @@
 #include <reef/graph/remote_messages.hpp>
 #include <reef/graph/segment.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -130,4 +132,6 @@ REEF_INLINE RemoteMessages remote_messages(const Dag& dag, std::span<const int> 
   return result;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 #include <reef/core/error.hpp>
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// Where a tensor or a gradient lies while a segment runs.
 ///
@@ -159,7 +161,9 @@ inline Segment plan_segment_to(const Dag& dag, int tensor) {
   return plan_segment(dag, 0, dag.tensor_at(tensor).producer + 1);
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/segment.ipp>

@@ -8,7 +8,9 @@
 #include <reef/graph/detail/segment_planner.hpp>
 #include <reef/graph/segment.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 REEF_INLINE GradientFlow gradient_flow(const Dag& dag) {
   GradientFlow flow{std::vector<bool>(dag.tensors.size()), std::vector<bool>(dag.nodes.size())};
@@ -40,4 +42,6 @@ REEF_INLINE Segment plan_segment(const Dag& dag, int first, int last, Halves hal
   return detail::SegmentPlanner(dag, first, last, halves).run();
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// What is known of a tensor before it exists.
 ///
@@ -107,4 +109,6 @@ struct Signature {
   double weight_flops = 0;
 };
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/graph/dag.hpp>
 #include <reef/graph/remote_messages.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 /// What a place receives and sends, each list by tensor or parameter, with `of` as its id.
 struct SubDagMessages {
@@ -54,7 +56,9 @@ std::vector<SubDag> sub_dags(const Dag& dag, std::span<const int> place_of_node,
 /// As a table that people read, a place after the other.
 std::string text_of_sub_dags(const Dag& dag, const std::vector<SubDag>& parts);
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/graph/sub_dags.ipp>

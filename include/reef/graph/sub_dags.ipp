@@ -10,7 +10,9 @@
 #include <reef/graph/remote_edges.hpp>
 #include <reef/graph/sub_dags.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -109,4 +111,6 @@ REEF_INLINE std::string text_of_sub_dags(const Dag& dag, const std::vector<SubDa
   return text;
 }
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

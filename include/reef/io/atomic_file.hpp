@@ -11,7 +11,9 @@
 #include <span>
 #include <string_view>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -111,7 +113,9 @@ inline void write_atomically(const std::filesystem::path& path, std::string_view
   write_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/atomic_file.ipp>

@@ -14,7 +14,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -172,4 +174,6 @@ REEF_INLINE void write_atomically(const std::filesystem::path& path,
   file.commit();
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/manifest.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 /// The shards of a checkpoint are model.safetensors, or model-R.safetensors of ranks R that hold stages, and
 /// optimizer-R.safetensors of rank R.
@@ -92,7 +94,9 @@ void remove_checkpoint(const std::filesystem::path& folder);
 std::vector<std::uint64_t> remove_old_checkpoints(const std::filesystem::path& directory,
                                                   std::uint64_t keep);
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/checkpoint_folders.ipp>

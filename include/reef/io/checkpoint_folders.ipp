@@ -12,7 +12,9 @@
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 REEF_INLINE bool is_shard_name(std::string_view name) {
   constexpr std::string_view end = ".safetensors";
@@ -155,4 +157,6 @@ REEF_INLINE std::vector<std::uint64_t> remove_old_checkpoints(
   return readable;
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -35,7 +37,9 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0)
 /// \endcode
 std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes);
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/checksum.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/io/checksum.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -122,4 +124,6 @@ REEF_INLINE std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t secon
   return first ^ second;
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

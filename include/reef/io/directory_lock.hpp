@@ -15,7 +15,9 @@
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 std::string host_name();
 
@@ -103,7 +105,9 @@ private:
   detail::Descriptor file_;
 };
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/directory_lock.ipp>

@@ -24,7 +24,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/directory_lock.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 REEF_INLINE std::string host_name() {
   std::array<char, 256> name{};
@@ -254,4 +256,6 @@ REEF_INLINE void DirectoryLock::refuse(const Json& holder) {
                   ".");
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

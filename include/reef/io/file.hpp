@@ -12,7 +12,9 @@
 #include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -64,7 +66,9 @@ private:
 /// beyond the limit.
 std::string read_file(const std::filesystem::path& path, Bytes limit);
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/file.ipp>

@@ -9,7 +9,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/io/file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -84,4 +86,6 @@ REEF_INLINE std::string read_file(const std::filesystem::path& path, Bytes limit
   return bytes;
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/core/units.hpp>
 #include <reef/io/file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 using Json = nlohmann::json;
 
@@ -234,7 +236,9 @@ T value_or(const Json& root, std::string_view path, T otherwise, JsonSource sour
   return detail::convert_or_throw<T>(*found, path, source);
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/json.ipp>

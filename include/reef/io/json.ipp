@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -184,4 +186,6 @@ REEF_INLINE const Json* find_at(const Json& root, std::string_view path, JsonSou
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

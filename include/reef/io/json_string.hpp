@@ -6,7 +6,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -29,7 +31,9 @@ void append_json_string(std::string& out, std::string_view text);
 /// `text` as a JSON string, quotes included.
 std::string json_string(std::string_view text);
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/json_string.ipp>

@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/io/json_string.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -66,4 +68,6 @@ REEF_INLINE std::string json_string(std::string_view text) {
   return out;
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

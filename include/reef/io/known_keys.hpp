@@ -8,7 +8,9 @@
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -49,7 +51,9 @@ constexpr bool is_remark_of_case(std::string_view key) {
 void require_known_keys(const Json& object, std::span<const std::string_view> known,
                         JsonSource source, std::string_view at = {});
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/known_keys.ipp>

@@ -11,7 +11,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/known_keys.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -66,4 +68,6 @@ REEF_INLINE void require_known_keys(const Json& object, std::span<const std::str
   }
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

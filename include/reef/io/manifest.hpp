@@ -19,7 +19,9 @@
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 /// What to do about a checkpoint of which any part is damaged.
 inline constexpr std::string_view checkpoint_fix =
@@ -117,7 +119,9 @@ private:
   Shard expected_;
 };
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/manifest.ipp>

@@ -9,7 +9,9 @@
 #include <reef/io/file.hpp>
 #include <reef/io/manifest.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 REEF_INLINE Json to_json(const Shard& shard) {
   Json tensors = Json::object();
@@ -181,4 +183,6 @@ REEF_INLINE void CheckedShard::refuse(const std::string& why) const {
   throw DecodeError("reef::io: '", file_.path().string(), "': ", why, ".\n  fix: ", checkpoint_fix);
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 /// The bytes of a regular file, read-only, mapped into memory: they are read when they are touched,
 /// and all processes of a node share one copy.
@@ -60,7 +62,9 @@ private:
   struct ::stat opened_ {};
 };
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/mapped_file.ipp>

@@ -11,7 +11,9 @@
 #include <reef/io/file.hpp>
 #include <reef/io/mapped_file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 REEF_INLINE MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
   const auto [file, size] = detail::open_regular(path_, "map");
@@ -57,4 +59,6 @@ REEF_INLINE void MappedFile::unmap() {
   data_ = nullptr;
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

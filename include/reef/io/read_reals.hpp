@@ -12,7 +12,9 @@
 #include <reef/io/safetensors_file.hpp>
 #include <reef/io/stored_tensor.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -83,7 +85,9 @@ void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::sp
   read_first_reals(file, tensor, to);
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/read_reals.ipp>

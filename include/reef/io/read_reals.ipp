@@ -6,7 +6,9 @@
 #include <reef/io/read_reals.hpp>
 #include <reef/io/safetensors.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -24,4 +26,6 @@ REEF_INLINE float float_of_f16(std::uint16_t bits) {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -19,7 +19,9 @@
 #include <reef/io/json.hpp>
 #include <reef/io/stored_tensor.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 /// A safetensors file open for reading. Trusts no number in it.
 ///
@@ -94,7 +96,9 @@ private:
   std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/safetensors_file.ipp>

@@ -9,7 +9,9 @@
 #include <reef/io/checksum.hpp>
 #include <reef/io/safetensors_file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 REEF_INLINE SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, std::string_view fix)
     : fix_(fix.empty() ? "check that it is the safetensors file you meant, and copy it again." : fix),
@@ -158,4 +160,6 @@ REEF_INLINE StoredTensor SafetensorsFile::read_entry(const std::string& name, co
   return tensor;
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/error.hpp>
 #include <reef/io/safetensors_file.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 /// A tensor, and the file that has it.
 struct TensorInFile {
@@ -75,7 +77,9 @@ private:
   std::vector<TensorInFile> tensors_;
 };
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/safetensors_files.ipp>

@@ -10,7 +10,9 @@
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors_files.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 REEF_INLINE SafetensorsFiles::SafetensorsFiles(std::filesystem::path place)
     : path_(std::move(place)) {
@@ -105,4 +107,6 @@ REEF_INLINE void SafetensorsFiles::open_index() {
   }
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/core/units.hpp>
 #include <reef/io/stored_tensor.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 /// A tensor in host memory and the name it gets in a file.
 struct NamedView {
@@ -63,7 +65,9 @@ Shard stream_safetensors(const std::filesystem::path& path, std::span<const Name
 Shard write_safetensors(const std::filesystem::path& path, std::span<const NamedView> tensors,
                         const Metadata& metadata = {});
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/safetensors_writer.ipp>

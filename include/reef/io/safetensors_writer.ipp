@@ -13,7 +13,9 @@
 #include <reef/io/json_string.hpp>
 #include <reef/io/safetensors_writer.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -136,4 +138,6 @@ REEF_INLINE Shard write_safetensors(const std::filesystem::path& path,
   return stream_safetensors(path, sources, metadata);
 }
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/core/shape.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 static_assert(std::endian::native == std::endian::little,
               "reef::io: safetensors files are little-endian, as the memory must be.");
@@ -97,7 +99,9 @@ std::span<const std::int64_t> extents_of(const Shape& shape,
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/io/stored_tensor.ipp>

@@ -5,7 +5,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/io/stored_tensor.hpp>
 
-namespace reef::inline v0::io {
+namespace reef {
+inline namespace v0 {
+namespace io {
 
 namespace detail {
 
@@ -25,4 +27,6 @@ REEF_INLINE std::span<const std::int64_t> extents_of(
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::io
+}  // namespace io
+}  // namespace v0
+}  // namespace reef

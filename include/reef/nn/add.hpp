@@ -6,7 +6,9 @@
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// The sum of two tensors: a residual connection.
 ///
@@ -55,4 +57,6 @@ struct Add {
   }
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

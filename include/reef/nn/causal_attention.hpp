@@ -11,7 +11,9 @@
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// Multi-head self-attention in which a token sees itself and what stands before it.
 ///
@@ -96,4 +98,6 @@ private:
   };
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

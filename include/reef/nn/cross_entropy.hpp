@@ -7,7 +7,9 @@
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// The mean negative log-likelihood of the targets, in nats.
 ///
@@ -63,4 +65,6 @@ struct CrossEntropy {
   }
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/nn/cuda/linear.cuh>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// The operators' arithmetic on CUDA; the members' meaning is that of Kernels.
 ///
@@ -33,4 +35,6 @@ struct Kernels<device::Cuda> : cuda::GemmKernels,
                                cuda::EmbeddingKernels,
                                cuda::CrossEntropyKernels {};
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// Throws OptionError unless 0 <= rate < 1.
 inline void check_dropout_rate(float rate) {
@@ -83,4 +85,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

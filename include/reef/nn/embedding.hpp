@@ -9,7 +9,9 @@
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// Token and position vectors.
 ///
@@ -86,4 +88,6 @@ struct Embedding {
   }
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

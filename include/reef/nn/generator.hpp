@@ -19,7 +19,9 @@
 #include <reef/device/concept.hpp>
 #include <reef/graph/graph.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// How tokens are drawn from logits.
 struct GenerateOptions {
@@ -233,4 +235,6 @@ private:
   int logits_ = -1;
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

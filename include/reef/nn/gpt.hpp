@@ -17,7 +17,9 @@
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// The shape of a GPT-2. The default is its smallest, with 124 439 808 parameters, and not padded.
 ///
@@ -134,4 +136,6 @@ graph::Graph<Device, T> gpt(const GptConfig& config, int threads = device::avail
   return g;
 }
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

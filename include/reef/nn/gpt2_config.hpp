@@ -5,7 +5,9 @@
 #include <reef/core/error.hpp>
 #include <reef/nn/gpt.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// The configuration that lies beside a model of Hugging Face as config.json.
 ///
@@ -29,7 +31,9 @@ GptConfig read_gpt2_config(const std::filesystem::path& path);
 /// folder that GPT2LMHeadModel.from_pretrained reads. Throws FileError as AtomicFile.
 void write_gpt2_config(const std::filesystem::path& path, const GptConfig& config);
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/nn/gpt2_config.ipp>

@@ -11,7 +11,9 @@
 #include <reef/io/json.hpp>
 #include <reef/nn/gpt2_config.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 REEF_INLINE GptConfig read_gpt2_config(const std::filesystem::path& path) {
   const io::Json json = io::read_json(path);
@@ -80,4 +82,6 @@ REEF_INLINE void write_gpt2_config(const std::filesystem::path& path, const GptC
   io::write_atomically(path, json.dump(2) + "\n");
 }
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

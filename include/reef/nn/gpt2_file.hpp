@@ -26,7 +26,9 @@
 #include <reef/io/safetensors_files.hpp>
 #include <reef/nn/gpt.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 namespace detail {
 
@@ -336,4 +338,6 @@ void write_gpt2(const std::filesystem::path& path, const graph::Dag& model, std:
   io::write_safetensors(path, tensors, {{"format", "pt"}});
 }
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/nn/host/products.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// The operators' arithmetic on the host's cores: matrix products by oneDNN or CBLAS on one thread
 /// per tile, the rest by vector code that is chosen at run time (device/simd.hpp).
@@ -34,4 +36,6 @@ struct Kernels<device::Host> : host::Gemm,
                                host::CrossEntropy,
                                host::Attention {};
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 #include <reef/core/random.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// Whether a matrix is read as it lies in memory or as its transpose.
 enum class Transpose : std::uint8_t { no, yes };
@@ -69,4 +71,6 @@ struct Kernels {
                 "<reef/nn/cuda.cuh> for device::Cuda.");
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// Normalises each row, then scales and shifts it.
 ///
@@ -77,4 +79,6 @@ struct LayerNorm {
   }
 };
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

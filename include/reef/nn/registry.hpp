@@ -10,7 +10,9 @@
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
 
-namespace reef::inline v0::nn {
+namespace reef {
+inline namespace v0 {
+namespace nn {
 
 /// All operators of nn/, by their kinds, for graph::from_json and to_json; add() enters your own.
 ///
@@ -32,4 +34,6 @@ graph::Registry<Device, T> registry() {
   return all;
 }
 
-}  // namespace reef::inline v0::nn
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

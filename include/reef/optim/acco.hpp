@@ -5,7 +5,9 @@
 #include <reef/optim/detail/overlapping_policy.hpp>
 #include <reef/optim/sgd.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Accumulate while communicating: a step has two accumulation phases, and the communication of each
 /// runs beside the gradients of the other. One half of a step's gradients is exact, the other is taken at an
@@ -38,4 +40,6 @@ struct Acco : detail::OverlappingPolicy<UpdateRule, 2, 0, detail::Prediction::no
 
 static_assert(overlapping_policy<Acco<Sgd>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

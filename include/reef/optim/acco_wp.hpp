@@ -5,7 +5,9 @@
 #include <reef/optim/detail/overlapping_policy.hpp>
 #include <reef/optim/sgd.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// ACCO by weight prediction: gradients are taken at an estimate of the weights that they will be
 /// applied to, made by using the last gradient twice.
@@ -32,4 +34,6 @@ struct AccoWp : detail::OverlappingPolicy<UpdateRule, 1, 0, detail::Prediction::
 
 static_assert(overlapping_policy<AccoWp<Sgd>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

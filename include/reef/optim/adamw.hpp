@@ -6,7 +6,9 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Adam with decoupled weight decay.
 ///
@@ -96,4 +98,6 @@ struct AdamW {
 
 static_assert(update_rule<AdamW>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

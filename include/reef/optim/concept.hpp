@@ -15,7 +15,9 @@
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// How one weight follows from its gradient and its state, for a scalar and for a vector of them.
 ///
@@ -189,4 +191,6 @@ concept brings_code = requires(Handlers& handlers, const RankContext& context,
   "or inherit it from a policy with the same kinds.\n"                                        \
   "  see: docs/rules.md#p3"
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/optim/detail/synchronous_policy.hpp>
 #include <reef/optim/sgd.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Data parallelism: every rank reduces all gradients and updates all weights.
 ///
@@ -30,4 +32,6 @@ struct Ddp : detail::SynchronousPolicy<UpdateRule, false> {
 
 static_assert(optimizer_policy<Ddp<Sgd>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

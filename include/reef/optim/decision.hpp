@@ -19,7 +19,9 @@
 /// \file
 /// How ranks come to one Verdict, for optimizer policies to share: `Norms(b)`, `Scalars`, `Decide`.
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// What a decision counts and waits for. Without `counts` it is about the micro-batches that the program has
 /// so far.
@@ -131,7 +133,9 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
   });
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/decision.ipp>

@@ -8,7 +8,9 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/decision.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 REEF_INLINE void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first) {
   const auto& storages = builder.micro_batches[j];
@@ -74,4 +76,6 @@ REEF_INLINE void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   verdict.verdict.front() = {builder.verdict, 0};
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -16,7 +16,9 @@
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/sgd.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Low-frequency data parallelism: every rank steps on its own, and every H steps the ranks' mean change of the
 /// weights is the gradient of an outer step.
@@ -193,4 +195,6 @@ struct DiLoCo {
 
 static_assert(periodic_policy<DiLoCo<AdamW>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/optim/detail/overlapping_policy.hpp>
 #include <reef/optim/sgd.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Delayed parameter update: the communication of a step runs beside the gradients of the next, which
 /// are therefore taken at weights that are one step old.
@@ -38,4 +40,6 @@ struct Dpu : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Prediction
 
 static_assert(overlapping_policy<Dpu<Sgd>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/optim/detail/overlapping_policy.hpp>
 #include <reef/optim/momentum.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Dpu whose gradients are taken where the rule's state alone says that the weights will be when they
 /// are applied.
@@ -33,4 +35,6 @@ struct DpuPredicted
 
 static_assert(overlapping_policy<DpuPredicted<Momentum>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::optim::kinds {
+namespace reef {
+inline namespace v0 {
+namespace optim::kinds {
 
 // Of every step: optim/decision.hpp, own_decision.hpp, update.hpp.
 inline constexpr std::string_view count = "Count";
@@ -51,4 +53,6 @@ inline constexpr std::string_view gather_outer = "GatherOuter";
 inline constexpr std::string_view merge = "Merge";
 inline constexpr std::string_view gather_committed = "GatherCommitted";
 
-}  // namespace reef::inline v0::optim::kinds
+}  // namespace optim::kinds
+}  // namespace v0
+}  // namespace reef

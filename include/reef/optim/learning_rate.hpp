@@ -10,7 +10,9 @@
 #include <reef/core/finite.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// A linear warm-up and a cosine to a floor, counted in optimizer steps that were committed.
 ///
@@ -56,4 +58,6 @@ struct LearningRate {
   }
 };
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -17,7 +17,9 @@
 #include <reef/run/bucket.hpp>
 #include <reef/run/step_plan.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// A whole matrix in the hands of a rule, with its gradient, what it keeps and where it may work. All is contiguous,
 /// row by row, and the lane's.
@@ -165,4 +167,6 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
   }
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Gradient descent with a heavy ball.
 ///
@@ -75,4 +77,6 @@ struct Momentum {
 
 static_assert(update_rule<Momentum>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

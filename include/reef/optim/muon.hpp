@@ -14,7 +14,9 @@
 #include <reef/optim/detail/require_option.hpp>
 #include <reef/optim/matrix_rule.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 namespace detail {
 
@@ -190,4 +192,6 @@ private:
 
 static_assert(matrix_rule<Muon>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

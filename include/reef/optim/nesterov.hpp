@@ -5,7 +5,9 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/momentum.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Gradient descent with Nesterov's momentum: a step looks one step of the momentum ahead.
 ///
@@ -60,4 +62,6 @@ struct Nesterov {
 
 static_assert(update_rule<Nesterov>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

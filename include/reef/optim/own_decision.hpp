@@ -17,7 +17,9 @@
 /// \file
 /// How a replica comes to a Verdict of its own, for optimizer policies to share: `OwnNorms(b)`, `OwnDecide`.
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 namespace detail {
 
@@ -137,7 +139,9 @@ void add_own_decision_code(Handlers& handlers, const RankContext& context, Updat
       });
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/own_decision.ipp>

@@ -8,7 +8,9 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/own_decision.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 namespace detail {
 
@@ -70,4 +72,6 @@ REEF_INLINE void add_own_decision(run::StepBuilder& builder) {
   decide.verdict.front() = {builder.verdict, 0};
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

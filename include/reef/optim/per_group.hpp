@@ -15,7 +15,9 @@
 #include <reef/optim/matrix_rule.hpp>
 #include <reef/optim/sgd.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 namespace detail {
 
@@ -111,4 +113,6 @@ struct PerGroup {
 
 static_assert(update_rule<PerGroup<AdamW, Sgd>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Stochastic gradient descent.
 ///
@@ -61,4 +63,6 @@ struct Sgd {
 
 static_assert(update_rule<Sgd>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Every weight moves by the learning rate, against the sign of its gradient.
 ///
@@ -78,4 +80,6 @@ struct SignSgd {
 
 static_assert(update_rule<SignSgd>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

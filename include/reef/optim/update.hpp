@@ -19,7 +19,9 @@
 /// The end that optimizer policies share: the state of an update rule, and `Update(b)`, the
 /// instruction that applies the rule to a bucket's weights, or to this rank's shard of them.
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Reserves what a rule keeps from step to step, for the weights of this rank's shards or for all weights: the
 /// rule's states and, where the plan keeps them (StepPlan::keeps_master), master weights.
@@ -154,7 +156,9 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
       });
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/update.ipp>

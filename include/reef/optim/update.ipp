@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/update.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 REEF_INLINE void reserve_states(run::StepBuilder& builder, int states, bool sharded) {
   const run::StepPlan& plan = builder.plan;
@@ -132,4 +134,6 @@ REEF_INLINE void add_updates_within(run::StepBuilder& builder, const run::StepBu
   }
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/core/finite.hpp>
 #include <reef/run/verdict.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 using run::Verdict;
 
@@ -48,4 +50,6 @@ inline Verdict judge(double weight, double weighted_loss, double squares,
   return verdict;
 }
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

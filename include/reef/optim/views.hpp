@@ -19,7 +19,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// `Count(j)`: a micro-batch is added to what is counted. Whoever writes it has set its mode.
 ///
@@ -275,4 +277,6 @@ struct OuterBeginView {
   }
 };
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

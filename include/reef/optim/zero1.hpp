@@ -6,7 +6,9 @@
 #include <reef/optim/detail/synchronous_policy.hpp>
 #include <reef/optim/sgd.hpp>
 
-namespace reef::inline v0::optim {
+namespace reef {
+inline namespace v0 {
+namespace optim {
 
 /// Data parallelism with sharded optimizer state: a rank updates its shard of the weights and gives it
 /// to the others.
@@ -30,4 +32,6 @@ struct Zero1 : detail::SynchronousPolicy<UpdateRule, true> {
 
 static_assert(optimizer_policy<Zero1<Sgd>>);
 
-}  // namespace reef::inline v0::optim
+}  // namespace optim
+}  // namespace v0
+}  // namespace reef

@@ -25,7 +25,9 @@
 /// | proof  | a version is a storage and how often it has been written: an update between a micro-batch's forward and |
 /// |        | backward that overwrites what these read is refused as any other race                                  |
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// Micro-batch j of a step on stage r of p is computed with version max(0, j - (p - 1 - r)) of its weights, and every
 /// backward is followed by an update: with the rule's theta(k + 1) = theta(k) - step(gradient of micro-batch k).
@@ -102,4 +104,6 @@ struct TwoBw : Scheduled<TwoBw> {
 
 static_assert(pipeline_policy<PipeDream> && pipeline_policy<TwoBw>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

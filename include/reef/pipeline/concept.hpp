@@ -3,7 +3,9 @@
 #include <reef/core/policy.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// Says which rank runs which segment of which micro-batch, when, and what goes from rank to rank.
 ///
@@ -29,4 +31,6 @@ concept pipeline_policy = std::is_same_v<policy_tag_of<P>, PipelineTag> &&
                             P::add(builder);
                           };
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

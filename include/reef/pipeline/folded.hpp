@@ -5,7 +5,9 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// A pipeline folded into a V: stage r has chunks r and 2 p - 1 - r, so that the first stage has the loss too, and all
 /// stages hold the same. Backwards run in halves.
@@ -57,4 +59,6 @@ struct DualPipeV : Folded<DualPipeV> {
 static_assert(pipeline_policy<ZbV> && pipeline_policy<VHalf> && pipeline_policy<VMin> &&
               pipeline_policy<DualPipeV>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

@@ -3,7 +3,9 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// Every stage runs all forwards, then all backwards, both in ascending order of micro-batches.
 ///
@@ -25,4 +27,6 @@ struct GPipe : Scheduled<GPipe> {
 
 static_assert(pipeline_policy<GPipe>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// 1F1B whose stages have V chunks each, chunk c on stage c mod p: a fraction 1 / V of its ramps, for V times the
 /// messages.
@@ -52,4 +54,6 @@ struct LoopedBfs : Scheduled<LoopedBfs<V>> {
 
 static_assert(pipeline_policy<Interleaved<>> && pipeline_policy<LoopedBfs<>>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

@@ -16,7 +16,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::pipeline::kinds {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::kinds {
 
 inline constexpr std::string_view send = "Send";
 inline constexpr std::string_view receive = "Receive";
@@ -25,4 +27,6 @@ inline constexpr std::string_view receive = "Receive";
 inline constexpr std::string_view forwards_done = "ForwardsDone";
 inline constexpr std::string_view forwards_barrier = "ForwardsBarrier";
 
-}  // namespace reef::inline v0::pipeline::kinds
+}  // namespace pipeline::kinds
+}  // namespace v0
+}  // namespace reef

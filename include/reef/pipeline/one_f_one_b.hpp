@@ -3,7 +3,9 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// How many forwards a stage runs ahead of its first backward, of p stages on stage r.
 ///
@@ -30,4 +32,6 @@ struct OneFOneB : Scheduled<OneFOneB<warm_up>> {
 
 static_assert(pipeline_policy<OneFOneB<>>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

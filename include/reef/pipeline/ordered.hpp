@@ -13,7 +13,9 @@
 #include <reef/pipeline/searched.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// TrainerOptions::pipeline of Ordered.
 struct OrderedOptions : ScheduledOptions {
@@ -80,4 +82,6 @@ private:
 
 static_assert(pipeline_policy<Ordered>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

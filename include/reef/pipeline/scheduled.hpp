@@ -18,7 +18,9 @@
 #include <reef/run/transfers.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// TrainerOptions::pipeline of policies that are Scheduled.
 struct ScheduledOptions {
@@ -134,4 +136,6 @@ struct Scheduled {
   }
 };
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

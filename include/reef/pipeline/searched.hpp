@@ -9,7 +9,9 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// TrainerOptions::pipeline of Searched.
 struct SearchedOptions : ScheduledOptions {
@@ -71,4 +73,6 @@ struct Searched : Scheduled<Searched> {
 
 static_assert(pipeline_policy<Searched>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

@@ -3,7 +3,9 @@
 #include <reef/pipeline/concept.hpp>
 #include <reef/run/instructions.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// No pipeline: every rank runs the whole model, one micro-batch after the other.
 ///
@@ -36,4 +38,6 @@ struct Single {
 
 static_assert(pipeline_policy<Single>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

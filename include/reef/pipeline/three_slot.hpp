@@ -4,7 +4,9 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// TrainerOptions::pipeline of ThreeSlot.
 struct ThreeSlotOptions : ScheduledOptions {
@@ -50,4 +52,6 @@ struct ThreeSlot : Scheduled<ThreeSlot> {
 
 static_assert(pipeline_policy<ThreeSlot>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

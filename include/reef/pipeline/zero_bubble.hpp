@@ -3,7 +3,9 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::pipeline {
+namespace reef {
+inline namespace v0 {
+namespace pipeline {
 
 /// Which of the orders in which weight halves of backwards fill the bubbles.
 ///
@@ -54,4 +56,6 @@ struct InterleavedZeroBubble : Scheduled<InterleavedZeroBubble<V>> {
 
 static_assert(pipeline_policy<ZeroBubble<>> && pipeline_policy<InterleavedZeroBubble<>>);
 
-}  // namespace reef::inline v0::pipeline
+}  // namespace pipeline
+}  // namespace v0
+}  // namespace reef

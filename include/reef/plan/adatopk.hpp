@@ -5,7 +5,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// A link of a pipeline, and what a dense message takes over it.
 struct AdaTopKLink {
@@ -53,7 +55,9 @@ struct AdaTopKRatios {
 /// \endcode
 AdaTopKRatios adatopk(const std::vector<AdaTopKLink>& links, const AdaTopKOptions& options);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/adatopk.ipp>

@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/adatopk.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE AdaTopKRatios adatopk(const std::vector<AdaTopKLink>& links,
                                   const AdaTopKOptions& options) {
@@ -55,4 +57,6 @@ REEF_INLINE AdaTopKRatios adatopk(const std::vector<AdaTopKLink>& links,
   return result;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/io/json.hpp>
 #include <reef/plan/adatopk.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Links to compress, and how.
 struct AdaTopKCase {
@@ -31,7 +33,9 @@ struct AdaTopKCase {
 /// \endcode
 AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/adatopk_json.ipp>

@@ -12,7 +12,9 @@
 #include <reef/plan/adatopk_json.hpp>
 #include <reef/plan/number_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view source) {
   // The ratios that are expected may stand beside them.
@@ -79,4 +81,6 @@ REEF_INLINE AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view
   return result;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

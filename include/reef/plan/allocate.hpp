@@ -3,7 +3,9 @@
 #include <reef/core/error.hpp>
 #include <reef/plan/allocation.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How many devices allocate takes with any_shape where speeds say what an idle device costs: each has its shape.
 inline constexpr int most_devices_of_any_shape = 512;
@@ -38,7 +40,9 @@ inline constexpr int most_devices_of_any_shape = 512;
 /// \endcode
 Allocation allocate(const AllocationProblem& problem, const AllocationOptions& options = {});
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/allocate.ipp>

@@ -21,7 +21,9 @@
 #include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/detail/shape_searches.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Allocation allocate(const AllocationProblem& problem,
                                 const AllocationOptions& options) {
@@ -85,4 +87,6 @@ REEF_INLINE Allocation allocate(const AllocationProblem& problem,
   return answer;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

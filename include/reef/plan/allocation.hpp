@@ -9,7 +9,9 @@
 #include <reef/core/units.hpp>
 #include <reef/profile/network.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How many devices allocate takes.
 inline constexpr int most_allocated_devices = 4096;
@@ -83,7 +85,9 @@ struct Allocation {
   int effort = 0;        ///< rounds that were finished
 };
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/allocation.ipp>

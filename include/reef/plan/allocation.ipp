@@ -4,7 +4,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/allocation.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE AllocationProblem AllocationProblem::in_shape(int new_stages, int new_pipelines) const {
   AllocationProblem result = *this;
@@ -55,4 +57,6 @@ REEF_INLINE void AllocationProblem::validate() const {
   }
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -3,7 +3,9 @@
 #include <reef/core/error.hpp>
 #include <reef/plan/allocation.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// What a placement costs: Eq. 1 with the matchings and the order that it has, whatever found it.
 ///
@@ -25,7 +27,9 @@ namespace reef::inline v0::plan {
 /// \endcode
 AllocationCost allocation_cost(const AllocationProblem& problem, const Placement& sigma);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/allocation_cost.ipp>

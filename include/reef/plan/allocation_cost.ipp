@@ -9,7 +9,9 @@
 #include <reef/plan/detail/arrangement.hpp>
 #include <reef/plan/detail/link_weights.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE AllocationCost allocation_cost(const AllocationProblem& problem,
                                            const Placement& sigma) {
@@ -42,4 +44,6 @@ REEF_INLINE AllocationCost allocation_cost(const AllocationProblem& problem,
   return detail::cost_of(detail::link_weights(problem), problem.stages, problem.pipelines, at);
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

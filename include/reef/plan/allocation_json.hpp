@@ -6,7 +6,9 @@
 #include <reef/io/json.hpp>
 #include <reef/plan/allocation.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Reads a case of allocate.
 ///
@@ -24,7 +26,9 @@ namespace reef::inline v0::plan {
 /// \endcode
 AllocationProblem allocation_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/allocation_json.ipp>

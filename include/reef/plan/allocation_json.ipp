@@ -8,7 +8,9 @@
 #include <reef/plan/allocation_json.hpp>
 #include <reef/profile/network_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE AllocationProblem allocation_from_json(const io::Json& json, std::string_view source) {
   std::vector<std::string_view> known{"devices",    "latency_ms", "bandwidth_gbps", "D_PP",
@@ -34,4 +36,6 @@ REEF_INLINE AllocationProblem allocation_from_json(const io::Json& json, std::st
   return problem;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/core/units.hpp>
 #include <reef/plan/chain.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// What Algorithm 1 of ATOM does as it is printed.
 struct AtomAlgorithm1 {
@@ -32,7 +34,9 @@ struct AtomAlgorithm1 {
 AtomAlgorithm1 atom_algorithm_1(const Chain& chain, Bytes memory,
                                 std::uint64_t most_calls = 100'000'000);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/atom_algorithm_1.ipp>

@@ -4,7 +4,9 @@
 #include <reef/plan/atom_algorithm_1.hpp>
 #include <reef/plan/detail/chain_sums.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 namespace detail {
 
@@ -55,4 +57,6 @@ REEF_INLINE AtomAlgorithm1 atom_algorithm_1(const Chain& chain, Bytes memory,
   return detail::LiteralAlgorithm1(chain, memory, most_calls).run();
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

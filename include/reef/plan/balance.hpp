@@ -8,7 +8,9 @@
 #include <reef/core/error.hpp>
 #include <reef/plan/swarm.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// What a plan weighs. The defaults are those of `bench/plan/swarm_day.hpp`.
 struct BalanceOptions {
@@ -78,7 +80,9 @@ bool may_move(const SwarmServer& server);
 /// \endcode
 BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {});
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/balance.ipp>

@@ -9,7 +9,9 @@
 #include <reef/plan/balance.hpp>
 #include <reef/plan/detail/swarm_placement.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE const BalanceMove* BalancePlan::find(std::string_view id) const& {
   const auto at = std::ranges::find(moves, id, &BalanceMove::id);
@@ -116,4 +118,6 @@ REEF_INLINE BalancePlan balance(const Swarm& swarm, const BalanceOptions& option
   return plan;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

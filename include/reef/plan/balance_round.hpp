@@ -9,7 +9,9 @@
 #include <reef/plan/balance.hpp>
 #include <reef/plan/swarm.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Milliseconds on the clock that all servers of a swarm share.
 using Milliseconds = std::int64_t;
@@ -80,7 +82,9 @@ bool may_drop(const Swarm& swarm, std::string_view id);
 /// What it announces when it has dropped them.
 SwarmServer dropped(SwarmServer server);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/balance_round.ipp>

@@ -9,7 +9,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/balance_round.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE void BalanceClock::validate() const {
   if (settle >= 0 && settle < period) return;
@@ -83,4 +85,6 @@ REEF_INLINE SwarmServer dropped(SwarmServer server) {
   return server;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/plan/detail/window_order.hpp>
 #include <reef/plan/swarm.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Where a server with room for `length` blocks is needed most: the window whose throughputs, sorted in
 /// ascending order, come first in lexicographical order.
@@ -95,7 +97,9 @@ struct MoveDecision {
 MoveDecision should_move(const Swarm& swarm, std::string_view me, double balance_quality,
                          std::uint64_t seed = 0, bool guard = true);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/block_choice.ipp>

@@ -8,7 +8,9 @@
 #include <reef/plan/block_choice.hpp>
 #include <reef/plan/detail/draws.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE std::vector<int> join_in_turn(const Swarm& swarm) {
   swarm.validate();
@@ -95,4 +97,6 @@ REEF_INLINE MoveDecision should_move(const Swarm& swarm, std::string_view me,
   return decision;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Times of planners: whole numbers of any one unit, such as nanoseconds. Sums of them are exact, so that
 /// a load which takes as long as what hides it is hidden.
@@ -55,7 +57,9 @@ struct Chain {
   void validate(std::int64_t accumulation = 1) const;
 };
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/chain.ipp>

@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/chain.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE std::string Chain::name(int index) const {
   const std::string& given = operators[static_cast<std::size_t>(index)].name;
@@ -68,4 +70,6 @@ REEF_INLINE void Chain::validate(std::int64_t accumulation) const {
   }
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

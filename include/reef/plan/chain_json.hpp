@@ -6,7 +6,9 @@
 #include <reef/io/json.hpp>
 #include <reef/plan/chain.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Reads a chain: an array for each figure, with a number for each operator.
 ///
@@ -24,7 +26,9 @@ namespace reef::inline v0::plan {
 /// \endcode
 Chain chain_from_json(const io::Json& json, std::string_view source, bool memory = true);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/chain_json.ipp>

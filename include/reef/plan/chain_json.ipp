@@ -11,7 +11,9 @@
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/chain_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Chain chain_from_json(const io::Json& json, std::string_view source, bool memory) {
   constexpr std::array<std::string_view, 11> known{"name", "w",  "g",  "wsf", "wsb", "tf",
@@ -47,4 +49,6 @@ REEF_INLINE Chain chain_from_json(const io::Json& json, std::string_view source,
   return chain;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

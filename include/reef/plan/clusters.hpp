@@ -5,7 +5,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How many devices `clusters` takes.
 inline constexpr int most_clustered_devices = 2048;
@@ -49,7 +51,9 @@ std::vector<double> cluster_weights(const std::vector<double>& bandwidths, int d
 /// \endcode
 Clusters clusters(const std::vector<double>& weights, int devices, double resolution = 1);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/clusters.ipp>

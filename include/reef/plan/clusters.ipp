@@ -15,7 +15,9 @@
 #include <reef/plan/detail/louvain.hpp>
 #include <reef/plan/detail/structural_order.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE std::vector<double> cluster_weights(const std::vector<double>& bandwidths, int devices,
                                                 ClusterWeights kind) {
@@ -118,4 +120,6 @@ REEF_INLINE Clusters clusters(const std::vector<double>& weights, int devices, d
   return result;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

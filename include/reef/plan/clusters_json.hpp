@@ -7,7 +7,9 @@
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Devices to cluster, by the bandwidths between them.
 struct ClusterCase {
@@ -30,7 +32,9 @@ struct ClusterCase {
 /// \endcode
 ClusterCase clusters_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/clusters_json.ipp>

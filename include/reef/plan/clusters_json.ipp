@@ -9,7 +9,9 @@
 #include <reef/plan/clusters_json.hpp>
 #include <reef/profile/network_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE ClusterCase clusters_from_json(const io::Json& json, std::string_view source) {
   using Keys = std::vector<std::string_view>;
@@ -54,4 +56,6 @@ REEF_INLINE ClusterCase clusters_from_json(const io::Json& json, std::string_vie
   return result;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/plan/allocation.hpp>
 #include <reef/plan/detail/cyclic_moves.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How genetic_allocation searches.
 struct GeneticOptions {
@@ -43,7 +45,9 @@ struct GeneticOptions {
 /// \endcode
 Allocation genetic_allocation(const AllocationProblem& problem, const GeneticOptions& options = {});
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/genetic_allocation.ipp>

@@ -14,7 +14,9 @@
 #include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/genetic_allocation.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Allocation genetic_allocation(const AllocationProblem& problem,
                                           const GeneticOptions& options) {
@@ -89,4 +91,6 @@ REEF_INLINE Allocation genetic_allocation(const AllocationProblem& problem,
   return answer;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

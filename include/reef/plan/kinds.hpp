@@ -17,7 +17,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::plan::kinds {
+namespace reef {
+inline namespace v0 {
+namespace plan::kinds {
 
 using reef::kinds::backward;
 using reef::kinds::evict;
@@ -32,4 +34,6 @@ inline constexpr std::string_view receive_gradient = "ReceiveGradient";
 /// By PipelineTaskKind.
 inline constexpr std::array<std::string_view, 4> pipeline_tasks{"F", "B", "I", "W"};
 
-}  // namespace reef::inline v0::plan::kinds
+}  // namespace plan::kinds
+}  // namespace v0
+}  // namespace reef

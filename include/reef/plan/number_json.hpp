@@ -6,7 +6,9 @@
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Reads a number of a case that must lie in a range. Throws DecodeError, naming it.
 ///
@@ -26,7 +28,9 @@ std::vector<double> numbers_from_json(const io::Json& json, std::string_view pat
 int count_from_json(const io::Json& json, std::string_view path, int least, int most,
                     std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/number_json.ipp>

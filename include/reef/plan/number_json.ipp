@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/number_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE double number_from_json(const io::Json& json, std::string_view path, double least,
                                     double most, std::string_view source) {
@@ -41,4 +43,6 @@ REEF_INLINE int count_from_json(const io::Json& json, std::string_view path, int
   return static_cast<int>(value);
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How long op_fence searches.
 struct OpFenceOptions {
@@ -51,7 +53,9 @@ std::vector<int> fence_order(const PipelineProblem& problem, const Clusters& clu
 /// \endcode
 PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceOptions& options = {});
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/op_fence.ipp>

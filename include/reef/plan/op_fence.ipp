@@ -24,7 +24,9 @@
 #include <reef/plan/op_fence.hpp>
 #include <reef/plan/split_in_order.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Clusters clusters_of(const PipelineProblem& problem) {
   const int n = problem.devices();
@@ -95,4 +97,6 @@ REEF_INLINE PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceO
   return plan;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

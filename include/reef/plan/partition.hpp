@@ -8,7 +8,9 @@
 #include <reef/plan/chain.hpp>
 #include <reef/plan/variant.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How many operators partition_chain takes, and how many with stashes or three resident sub-models, which
 /// take seconds for so many; of the latter some chains are refused for their memory.
@@ -42,4 +44,6 @@ struct Partition {
   }
 };
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

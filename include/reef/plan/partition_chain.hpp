@@ -5,7 +5,9 @@
 #include <reef/plan/chain.hpp>
 #include <reef/plan/partition.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// The best partition of a chain into at least two sub-models: of all that keep the variant's rules.
 ///
@@ -41,7 +43,9 @@ Partition smallest_accumulation(const Chain& chain, PartitionOptions options);
 Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
                              const PartitionOptions& options);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/partition_chain.ipp>

@@ -8,7 +8,9 @@
 #include <reef/plan/detail/chain_partitioner.hpp>
 #include <reef/plan/partition_chain.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Partition partition_chain(const Chain& chain, const PartitionOptions& options) {
   const detail::ChainPartitioner partitioner(chain, options.variant);
@@ -39,4 +41,6 @@ REEF_INLINE Partition evaluate_partition(const Chain& chain, std::vector<int> bo
   return partitioner.evaluate(std::move(bounds), options.memory, options.accumulation);
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

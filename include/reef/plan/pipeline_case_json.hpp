@@ -8,7 +8,9 @@
 #include <reef/io/json.hpp>
 #include <reef/plan/pipeline_model.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// A pipeline for which an order is asked. Times are in any one unit.
 struct PipelineCase {
@@ -61,7 +63,9 @@ inline constexpr int most_case_ranks = 1024;
 /// \endcode
 PipelineCase pipeline_case_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/pipeline_case_json.ipp>

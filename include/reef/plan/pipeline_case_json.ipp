@@ -15,7 +15,9 @@
 #include <reef/plan/number_json.hpp>
 #include <reef/plan/pipeline_case_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 namespace detail {
 
@@ -192,4 +194,6 @@ REEF_INLINE PipelineCase pipeline_case_from_json(const io::Json& json, std::stri
   return result;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

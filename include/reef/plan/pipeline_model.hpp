@@ -24,7 +24,9 @@
 /// const int activations = estimate.peak_activations[0];  // 4
 /// \endcode
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How long tasks take, by chunk, and messages, by pair of ranks. B takes I and W together.
 struct PipelineTimes {
@@ -115,7 +117,9 @@ struct PipelineEstimate {
 /// | cost   | O(tasks + messages); where uplinks or downlinks are shared, that of schedule::simulate              |
 PipelineEstimate estimate(const PipelineModel& model);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/pipeline_model.ipp>

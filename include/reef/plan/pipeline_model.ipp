@@ -18,7 +18,9 @@
 #include <reef/plan/pipeline_model.hpp>
 #include <reef/schedule/simulate.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Seconds PipelineTimes::of(const PipelineTask& task) const {
   const auto chunk = static_cast<std::size_t>(task.chunk);
@@ -251,4 +253,6 @@ REEF_INLINE PipelineEstimate estimate(const PipelineModel& model) {
   return result;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

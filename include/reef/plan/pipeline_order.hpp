@@ -17,7 +17,9 @@
 /// const std::string text = plan::text_of(order);               // F0 F1 F2 F3 I0 W0 F4 I1 ...
 /// \endcode
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// What a rank computes of a chunk for a micro-batch: F, B, or the halves of B, I and W.
 ///
@@ -166,7 +168,9 @@ inline bool is_asynchronous_schedule(std::string_view name) {
 PipelineOrder pipeline_order_of(std::string_view schedule, int ranks, int micro_batches,
                                 int chunks_per_rank = 0, int group = 0);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/pipeline_order.ipp>

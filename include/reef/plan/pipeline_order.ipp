@@ -14,7 +14,9 @@
 #include <reef/plan/detail/pipeline_order_writer.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 namespace detail {
 
@@ -535,4 +537,6 @@ REEF_INLINE PipelineOrder pipeline_order_of(std::string_view schedule, int ranks
   return gpipe_order(ranks, micro_batches);
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/plan/pipeline_problem.hpp>
 #include <reef/plan/pipeline_time.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Which device runs which operators, or why there is no way.
 struct PipelinePlan {
@@ -20,4 +22,6 @@ struct PipelinePlan {
   std::string why{};            ///< where not feasible
 };
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/plan/pipeline_time.hpp>
 #include <reef/profile/network.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Consecutive operators [first, end) on one device.
 struct Stage {
@@ -65,7 +67,9 @@ struct PipelineProblem {
 std::vector<double> crossing_bytes(const std::vector<double>& outputs,
                                    const std::vector<std::pair<int, int>>& edges);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/pipeline_problem.ipp>

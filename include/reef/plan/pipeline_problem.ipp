@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE PipelineTime PipelineProblem::time(const std::vector<Stage>& stages,
                                                double samples) const {
@@ -91,4 +93,6 @@ REEF_INLINE std::vector<double> crossing_bytes(const std::vector<double>& output
   return crossing;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/io/json.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Reads a chain of operators and the devices that may run it.
 ///
@@ -27,7 +29,9 @@ namespace reef::inline v0::plan {
 /// \endcode
 PipelineProblem pipeline_problem_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/pipeline_problem_json.ipp>

@@ -14,7 +14,9 @@
 #include <reef/plan/pipeline_problem_json.hpp>
 #include <reef/profile/network_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
                                                        std::string_view source) {
@@ -118,4 +120,6 @@ REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
   return problem;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

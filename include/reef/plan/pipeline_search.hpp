@@ -21,7 +21,9 @@
 /// const double gain = 1 - found.makespan / found.fixed_makespan;  // over the best known schedule that fits
 /// \endcode
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// A pipeline that has no order yet.
 struct PipelineOrderProblem {
@@ -97,7 +99,9 @@ struct PipelineSearch {
 PipelineSearch search_pipeline_order(const PipelineOrderProblem& problem,
                                      const PipelineSearchOptions& options = {});
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/pipeline_search.ipp>

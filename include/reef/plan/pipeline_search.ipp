@@ -23,7 +23,9 @@
 #include <reef/plan/detail/pipeline_order_writer.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE int PipelineOrderProblem::ranks() const {
   return static_cast<int>(times.world.machines.size());
@@ -304,4 +306,6 @@ REEF_INLINE PipelineSearch search_pipeline_order(const PipelineOrderProblem& pro
   return answer;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

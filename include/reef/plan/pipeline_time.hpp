@@ -6,7 +6,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// What a pipeline of stages takes, by how long each computes and receives for a micro-batch.
 ///
@@ -36,7 +38,9 @@ struct PipelineTime {
 PipelineTime pipeline_time(const std::vector<Seconds>& compute, const std::vector<Seconds>& receive,
                            std::int64_t micro_batches, double samples = 1);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/pipeline_time.ipp>

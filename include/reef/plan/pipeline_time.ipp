@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/pipeline_time.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE PipelineTime pipeline_time(const std::vector<Seconds>& compute,
                                        const std::vector<Seconds>& receive,
@@ -36,4 +38,6 @@ REEF_INLINE PipelineTime pipeline_time(const std::vector<Seconds>& compute,
   return time;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// A server as a client sees it that looks for a way through all blocks.
 struct RouteServer {
@@ -73,7 +75,9 @@ void validate(const RouteRequest& request);
 
 void validate(const RouteOptions& options);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/route.ipp>

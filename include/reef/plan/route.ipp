@@ -4,7 +4,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/route.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE void validate(const RouteServer& server, std::string_view name) {
   const auto refuse = [&](std::string_view field, double value, std::string_view fix) {
@@ -52,4 +54,6 @@ REEF_INLINE void validate(const RouteOptions& options) {
   need("full_cache", options.full_cache, 0, 100);
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

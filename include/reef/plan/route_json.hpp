@@ -8,7 +8,9 @@
 #include <reef/io/json.hpp>
 #include <reef/plan/route.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// A case of routing: blocks to be gone through, and the servers by name.
 struct RouteCase {
@@ -32,7 +34,9 @@ struct RouteCase {
 /// \endcode
 RouteCase route_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/route_json.ipp>

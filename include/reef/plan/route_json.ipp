@@ -10,7 +10,9 @@
 #include <reef/plan/number_json.hpp>
 #include <reef/plan/route_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 namespace detail {
 
@@ -97,4 +99,6 @@ REEF_INLINE RouteCase route_from_json(const io::Json& json, std::string_view sou
   return read;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/plan/detail/route_cost.hpp>
 #include <reef/plan/route.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// The quickest way through the blocks of a request, kept while servers come, go and change.
 ///
@@ -147,7 +149,9 @@ private:
   std::int64_t looked_at_ = 0;
 };
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/router.ipp>

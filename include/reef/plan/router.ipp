@@ -4,7 +4,9 @@
 #include <reef/core/text.hpp>
 #include <reef/plan/router.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Router::Router(RouteRequest request, RouteOptions options)
     : request_(request), options_(options) {
@@ -202,4 +204,6 @@ REEF_INLINE std::string Router::why_not() const {
   return concat("no server holds block ", held);
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// The plan that these stages are, of whatever device and however often; feasible where each fits.
 PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
@@ -42,7 +44,9 @@ PipelinePlan equal_operators(const PipelineProblem& problem, const std::vector<i
 /// As nearly the same number of operations on each device of the order as cuts allow: a baseline.
 PipelinePlan equal_compute(const PipelineProblem& problem, const std::vector<int>& order);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/split_in_order.ipp>

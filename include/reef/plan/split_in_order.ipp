@@ -11,7 +11,9 @@
 #include <reef/plan/detail/split_costs.hpp>
 #include <reef/plan/split_in_order.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages) {
   PipelinePlan plan;
@@ -113,4 +115,6 @@ REEF_INLINE PipelinePlan equal_compute(const PipelineProblem& problem,
   return plan_of(problem, detail::cut_by_share(problem.flops, order));
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

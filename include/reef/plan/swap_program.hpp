@@ -6,7 +6,9 @@
 #include <reef/plan/swap_schedule.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// The program of an iteration, of streaming that of one micro-batch; costs in ticks instead of seconds.
 /// `cold`: it begins with nothing on the device. Throws OptionError for bounds that do not cut the chain,
@@ -25,7 +27,9 @@ schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
 /// \endcode
 SwapTimes swap_times(const Chain& chain, std::span<const int> bounds, const SwapSchedule& schedule);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/swap_program.ipp>

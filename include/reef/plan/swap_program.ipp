@@ -12,7 +12,9 @@
 #include <reef/plan/swap_program.hpp>
 #include <reef/schedule/simulate.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 namespace detail {
 
@@ -67,4 +69,6 @@ REEF_INLINE SwapTimes swap_times(const Chain& chain, std::span<const int> bounds
   return result;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

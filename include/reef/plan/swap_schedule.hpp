@@ -8,7 +8,9 @@
 
 #include <reef/plan/chain.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// How sub-models pass through the device.
 ///
@@ -51,4 +53,6 @@ struct SwapTimes {
   }
 };
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

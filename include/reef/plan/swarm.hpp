@@ -9,7 +9,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Requests per second in whole millionths. Sums are exact, so servers that read the same announcements
 /// compute the same, whatever their compilers do to floating-point numbers.
@@ -113,7 +115,9 @@ inline Throughput slowest_block(const std::vector<Throughput>& blocks) {
 /// appendix E, compare with a bound without saying which.
 Throughput throughput_bound(const Swarm& swarm);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/swarm.ipp>

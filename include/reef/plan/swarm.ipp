@@ -11,7 +11,9 @@
 #include <reef/plan/detail/swarm_bound.hpp>
 #include <reef/plan/swarm.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 REEF_INLINE Throughput to_throughput(double per_second) {
   if (!within(per_second, 0, 1e9)) {
@@ -96,4 +98,6 @@ REEF_INLINE Throughput throughput_bound(const Swarm& swarm) {
   return detail::SwarmBound(swarm.blocks, {supply.begin(), supply.end()}).find();
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

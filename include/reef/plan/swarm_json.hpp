@@ -6,7 +6,9 @@
 #include <reef/io/json.hpp>
 #include <reef/plan/swarm.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// Reads a swarm: what its servers announce.
 ///
@@ -22,7 +24,9 @@ namespace reef::inline v0::plan {
 /// \endcode
 Swarm swarm_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/swarm_json.ipp>

@@ -14,7 +14,9 @@
 #include <reef/plan/number_json.hpp>
 #include <reef/plan/swarm_json.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 namespace detail {
 
@@ -80,4 +82,6 @@ REEF_INLINE Swarm swarm_from_json(const io::Json& json, std::string_view source)
   return swarm;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

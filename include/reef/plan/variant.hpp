@@ -8,7 +8,9 @@
 
 #include <reef/core/config.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// What a partition into sub-models must keep, and what is best.
 ///
@@ -56,4 +58,6 @@ constexpr std::optional<Variant> variant_of(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

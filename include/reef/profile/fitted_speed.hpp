@@ -5,7 +5,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 /// An operator that was run, and how long that took.
 struct TimedOperations {
@@ -39,7 +41,9 @@ struct FittedSpeed {
 /// \endcode
 FittedSpeed fitted_speed(const std::vector<TimedOperations>& runs);
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/profile/fitted_speed.ipp>

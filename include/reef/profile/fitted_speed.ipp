@@ -9,7 +9,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/profile/fitted_speed.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 namespace detail {
 
@@ -73,4 +75,6 @@ REEF_INLINE FittedSpeed fitted_speed(const std::vector<TimedOperations>& runs) {
   return result;
 }
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef

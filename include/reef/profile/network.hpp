@@ -8,7 +8,9 @@
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 /// The links between devices, as planners read them: plain data.
 ///
@@ -60,7 +62,9 @@ private:
   [[nodiscard]] std::size_t cell(int from, int to) const;
 };
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/profile/network.ipp>

@@ -4,7 +4,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/profile/network.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 REEF_INLINE bool Network::is_symmetric() const {
   for (int a = 0; a < devices; ++a) {
@@ -64,4 +66,6 @@ REEF_INLINE std::size_t Network::cell(int from, int to) const {
          static_cast<std::size_t>(to);
 }
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef

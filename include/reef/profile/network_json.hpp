@@ -8,7 +8,9 @@
 #include <reef/io/json.hpp>
 #include <reef/profile/network.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 /// What reef-measure writes beside the links: of a pair while as much goes the other way, and of each device. A
 /// network may have them whether or not who reads it heeds them.
@@ -33,7 +35,9 @@ std::vector<double> square_from_json(const io::Json& json, const char* key, std:
 /// \endcode
 Network network_from_json(const io::Json& json, std::string_view source);
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/profile/network_json.ipp>

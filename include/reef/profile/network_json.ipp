@@ -9,7 +9,9 @@
 #include <reef/core/text.hpp>
 #include <reef/profile/network_json.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 REEF_INLINE std::vector<double> square_from_json(const io::Json& json, const char* key,
                                                  std::string_view source, double unit, double least,
@@ -62,4 +64,6 @@ REEF_INLINE Network network_from_json(const io::Json& json, std::string_view sou
   return network;
 }
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef

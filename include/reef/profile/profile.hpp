@@ -7,7 +7,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 /// One operator's figures, for one micro-batch.
 struct OperatorProfile {
@@ -70,7 +72,9 @@ private:
   [[nodiscard]] double sum(double OperatorProfile::*figure) const;
 };
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/profile/profile.ipp>

@@ -5,7 +5,9 @@
 #include <reef/core/text.hpp>
 #include <reef/profile/profile.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 REEF_INLINE const OperatorProfile& Profile::at(std::string_view name) const& {
   for (const OperatorProfile& entry : operators) {
@@ -48,4 +50,6 @@ REEF_INLINE double Profile::sum(double OperatorProfile::*figure) const {
   return total;
 }
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/io/json.hpp>
 #include <reef/profile/profile.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 /// The format's name and version, first in every file.
 inline constexpr std::string_view profile_format = "reef-profile-6";
@@ -37,7 +39,9 @@ inline Profile load(const std::filesystem::path& path) {
   return from_json(io::read_json(path, {}, profile_fix), path.string());
 }
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/profile/profile_json.ipp>

@@ -5,7 +5,9 @@
 #include <reef/io/known_keys.hpp>
 #include <reef/profile/profile_json.hpp>
 
-namespace reef::inline v0::profile {
+namespace reef {
+inline namespace v0 {
+namespace profile {
 
 REEF_INLINE io::Json to_json(const Profile& profile) {
   io::Json operators = io::Json::array();
@@ -100,4 +102,6 @@ REEF_INLINE Profile from_json(const io::Json& json, std::string_view source) {
   return profile;
 }
 
-}  // namespace reef::inline v0::profile
+}  // namespace profile
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/core/group.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The elements of a parameter whose squares are summed together; its last block may be short. A shard is
 /// a whole number of blocks, so the sums depend neither on the number of ranks nor on where a model is cut.
@@ -85,7 +87,9 @@ std::vector<std::int64_t> whole_shard_offsets(std::int64_t n, std::span<const st
                                               std::span<const std::int64_t> work,
                                               std::span<std::int64_t> loads);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/bucket.ipp>

@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/bucket.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE std::vector<std::pair<std::int64_t, std::int64_t>> Bucket::pieces(std::int64_t first,
                                                                               std::int64_t last) const {
@@ -85,4 +87,6 @@ REEF_INLINE std::vector<std::int64_t> whole_shard_offsets(std::int64_t n, std::s
   return offsets;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 /// \file
 /// What a planner may choose of a plan: cuts, activations, and when segments are on the device.
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What there is of a segment of the model between its forward and its backward.
 ///
@@ -80,4 +82,6 @@ struct Choice {
   friend auto operator<=>(const Choice&, const Choice&) = default;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

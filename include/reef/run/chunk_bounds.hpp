@@ -9,7 +9,9 @@
 #include <reef/graph/dag.hpp>
 #include <reef/profile/profile.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What each node takes for a micro-batch, forward and backward: by a profile, else in proportion to its
 /// operations.
@@ -47,7 +49,9 @@ std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Seconds>&
 /// The chunk of each segment between these cuts, among which the bounds of chunks are. Without bounds: none.
 std::vector<int> chunks_between(const std::vector<int>& cuts, const std::vector<int>& bounds);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/chunk_bounds.ipp>

@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/chunk_bounds.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE std::vector<Seconds> node_times(const graph::Dag& dag, const profile::Profile* profile) {
   constexpr Seconds least = 1e-9;
@@ -153,4 +155,6 @@ REEF_INLINE std::vector<int> chunks_between(const std::vector<int>& cuts, const 
   return chunks;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The speeds of a profile for schedule::simulate, beside those of its operators.
 schedule::Machine machine_of(const profile::Profile& profile);
@@ -37,7 +39,9 @@ void set_costs(schedule::Program& program, const StepPlan& plan,
 /// Throws OptionError unless the profile is of the plan's model.
 std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan, const profile::Profile& profile);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/costs.ipp>

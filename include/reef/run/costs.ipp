@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/costs.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE schedule::Machine machine_of(const profile::Profile& profile) {
   return {.memory_bytes_per_second = profile.memory_bytes_per_second,
@@ -101,4 +103,6 @@ REEF_INLINE std::vector<Seconds> durations(schedule::Program program, const Step
   return result;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// How much messages of each edge between stages are compressed, where that changes while training.
 ///
@@ -17,4 +19,6 @@ struct EdgeRatios {
   std::vector<double> by_edge{};  ///< by remote edge: 0 where its codec decides, 1 where all numbers are sent
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/run/placed_program.hpp>
 #include <reef/run/step_code.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// A placed program in its arenas, with its code, ready to run: one for training, one to evaluate.
 ///
@@ -119,4 +121,6 @@ void Executable<Device, T, Gradient>::add_to(LinkTable& table) const {
   }
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

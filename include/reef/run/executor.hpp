@@ -33,7 +33,9 @@
 #include <reef/trace/nvtx.hpp>
 #include <reef/trace/sink.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The waits that make every instruction follow its predecessor in the program: with them an
 /// Executor is the serial reference, whose bits `run` must give. What a loop runs until comes before it
@@ -659,4 +661,6 @@ private:
   std::array<Stamps, schedule::lane_count> stamps_{};  ///< by lane, of the round
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

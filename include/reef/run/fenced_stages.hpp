@@ -18,7 +18,9 @@
 #include <reef/run/stage_memory.hpp>
 #include <reef/run/topology.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What ranks differ in.
 struct RankFigures {
@@ -71,7 +73,9 @@ FencedStages fenced_stages(const graph::Dag& dag, const std::vector<Seconds>& ti
                            const Topology& topology, const RankFigures& ranks, int micro_batches,
                            const StageNeeds& needs = {});
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/fenced_stages.ipp>

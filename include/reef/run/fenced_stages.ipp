@@ -12,7 +12,9 @@
 #include <reef/run/detail/fitted_stages.hpp>
 #include <reef/run/fenced_stages.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -160,4 +162,6 @@ REEF_INLINE FencedStages fenced_stages(const graph::Dag& dag, const std::vector<
   return result;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

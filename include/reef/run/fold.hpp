@@ -5,7 +5,9 @@
 #include <reef/core/config.hpp>
 #include <reef/device/transform.hpp>
 
-namespace reef::inline v0::run::detail {
+namespace reef {
+inline namespace v0 {
+namespace run::detail {
 
 /// to[i] = from[i], or to[i] + from[i], rounded to what `to` is of.
 template <bool adds, class To, class From>
@@ -31,4 +33,6 @@ void fold_into(DeviceLane& lane, To* to, const From* from, std::int64_t n, bool 
   }
 }
 
-}  // namespace reef::inline v0::run::detail
+}  // namespace run::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/step_plan.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Ranks gather their encoded differences, and each takes outer steps whole; else they sum weights, and the owner of a shard
 /// takes its step.
@@ -53,7 +55,9 @@ private:
 /// whole norm blocks, wherever the buckets end.
 std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/fragment.ipp>

@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/fragment.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank) {
   const std::int64_t n = plan.layout.parameter_elements;
@@ -43,4 +45,6 @@ REEF_INLINE std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int
   return pieces;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

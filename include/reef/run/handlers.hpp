@@ -12,7 +12,9 @@
 #include <reef/device/concept.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The code behind the kinds of instructions: one entry per kind, added by whoever adds the kind.
 ///
@@ -88,4 +90,6 @@ private:
   std::map<std::string, std::function<Communication(const schedule::Instruction&)>> wires_;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

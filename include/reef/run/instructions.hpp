@@ -14,7 +14,9 @@
 /// \file
 /// What a pipeline writes: micro-batches, and their forwards, recomputations, backwards and folds.
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The storages of those tensors, or uses, as values.
 std::vector<Value> values_of(const std::vector<StorageId>& storages,
@@ -110,7 +112,9 @@ inline void add_weight_backward(StepBuilder& builder, int s, int j, int fold, bo
 /// folded when they are handed over.
 void add_folds(StepBuilder& builder, int fold);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/instructions.ipp>

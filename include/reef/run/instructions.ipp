@@ -13,7 +13,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/instructions.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE std::vector<Value> values_of(const std::vector<StorageId>& storages,
                                          const std::vector<int>& ids, int version) {
@@ -345,4 +347,6 @@ REEF_INLINE void add_folds(StepBuilder& builder, int fold) {
   }
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::run::kinds {
+namespace reef {
+inline namespace v0 {
+namespace run::kinds {
 
 using reef::kinds::backward;
 using reef::kinds::forward;
@@ -37,4 +39,6 @@ inline constexpr std::string_view ready = "Ready";
 inline constexpr std::string_view agree = "Agree";
 inline constexpr std::string_view agreed = "Agreed";
 
-}  // namespace reef::inline v0::run::kinds
+}  // namespace run::kinds
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/core/units.hpp>
 #include <reef/device/concept.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Tells the ranks that wait for this one which instruction a lane is at.
 ///
@@ -94,4 +96,6 @@ private:
   std::atomic<std::uint64_t> recorded_epoch_{0};
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

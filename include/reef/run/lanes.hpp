@@ -13,7 +13,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/trace/sink.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What a failed communication lets go: the round that runs, if one does. The progress thread may
 /// outlive the executors, so it holds this and never one of them.
@@ -69,4 +71,6 @@ struct Lanes {
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/units.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Whose messages, and of what sort.
 ///
@@ -100,7 +102,9 @@ struct LinkTable {
   [[nodiscard]] std::string text() const;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/links.ipp>

@@ -9,7 +9,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/links.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE Link link_of(const schedule::Instruction& i, int rank) {
   if (i.collective) return {i.traffic, -1, -1, i.collective->group.name};
@@ -78,4 +80,6 @@ REEF_INLINE std::string LinkTable::text() const {
   return result;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The two arenas that a rank's programs run in: one of the device, one of host memory that copies
 /// are fast from. Allocated once; several programs with the same reserved storages share them.
@@ -102,4 +104,6 @@ private:
   const Arenas<Device>& arenas_;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Who numbers the channels of messages from where: a pass takes numbers that no other pass has, and
 /// every rank takes the same for the same exchange. A channel stays on one lane. What all ranks exchange is
@@ -64,7 +66,9 @@ void add_all_gather_messages(Instruction& instruction, const StepBuilder& builde
                              Bytes element, std::uint32_t channel, const Group& group,
                              std::vector<std::int64_t> offsets);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/messages.ipp>

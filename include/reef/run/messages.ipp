@@ -11,7 +11,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/messages.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -60,4 +62,6 @@ REEF_INLINE void add_all_gather_messages(Instruction& instruction, const StepBui
       schedule::Collective{group, std::move(offsets), schedule::CollectiveForm::all_gather});
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 /// What a view of an instruction is made of: parts of what it reads, writes and accumulates into, in one order that
 /// the view states. run/views.hpp has the views.
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// How an instruction that adds to sums begins: `Instruction::mode` of Backward, AddGradients, FoldRank
 /// and Count.
@@ -168,4 +170,6 @@ private:
   std::size_t accumulates_ = 0;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/graph/operator_optimizer.hpp>
 #include <reef/run/parameter_group.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What a file says of how operators are trained (graph::Model::optimizers, by node), as a Trainer takes it.
 ///
@@ -29,7 +31,9 @@ std::vector<ParameterGroup> groups_of_operators(const graph::Dag& dag,
                                                 const std::vector<std::optional<graph::OperatorOptimizer>>& optimizers,
                                                 std::span<const std::string_view> rules);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/operator_groups.ipp>

@@ -9,7 +9,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/operator_groups.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -58,4 +60,6 @@ REEF_INLINE std::vector<ParameterGroup> groups_of_operators(
   return groups;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What some parameters have otherwise than the rest: a factor of the learning rate, a decay, an update rule.
 ///
@@ -56,7 +58,9 @@ struct ParameterGroup {
 /// \endcode
 std::vector<int> groups_of_parameters(const graph::Dag& dag, const std::vector<ParameterGroup>& groups);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/parameter_group.ipp>

@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/parameter_group.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE void ParameterGroup::validate() const {
   const auto require_that = [this](bool holds, const char* member, double value) {
@@ -74,4 +76,6 @@ REEF_INLINE std::vector<int> groups_of_parameters(const graph::Dag& dag, const s
   return of_parameter;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

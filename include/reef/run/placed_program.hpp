@@ -8,7 +8,9 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// A program of the plan as it runs: its messages are staged where they are made of host memory.
 inline schedule::Program staged(const StepPlan& plan, schedule::Program written) {
@@ -41,4 +43,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

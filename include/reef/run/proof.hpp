@@ -19,7 +19,9 @@
 #include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What a rank compares of itself with the others: what all have alike beside their programs, its own programs, and
 /// those of the rank behind it, as it builds them.
@@ -68,7 +70,9 @@ std::string problem_of(std::vector<std::string> told);
 /// \endcode
 std::string problem_of_all(comm::Progress& progress, std::span<const Said> mine);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/proof.ipp>

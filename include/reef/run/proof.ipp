@@ -13,7 +13,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/proof.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE std::vector<std::uint64_t> lists_of_all(comm::Progress& progress, std::string name,
                                                     std::span<const std::uint64_t> mine) {
@@ -95,4 +97,6 @@ REEF_INLINE std::string problem_of_all(comm::Progress& progress, std::span<const
   return problem;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

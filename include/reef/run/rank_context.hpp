@@ -27,7 +27,9 @@
 #include <reef/run/step_builder.hpp>
 #include <reef/run/transfers.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Fills the graph's inputs for the samples first_sample, first_sample + 1, ... of one micro-batch, in
 /// host memory, and returns the micro-batch's loss weight: 1, or its count of tokens.
@@ -276,4 +278,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

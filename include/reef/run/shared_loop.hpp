@@ -14,7 +14,9 @@
 /// \file
 /// Loops that the stages of a pipeline share (schedule::Repeat): what they agree by, before the body and at its end.
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Writes what the stages of this rank's replica agree by about one loop. Each tells all others whether it is done; so
 /// all come to the same end without one that leads, in one latency, and who comes last waits for nobody.
@@ -75,7 +77,9 @@ void add_shared_loop_code(Handlers& handlers, const RankContext& context) {
   });
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/shared_loop.ipp>

@@ -9,7 +9,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/shared_loop.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE SharedLoop::SharedLoop(StepBuilder& builder, int number, std::uint32_t channel)
     : builder_(builder),
@@ -49,4 +51,6 @@ REEF_INLINE std::uint32_t SharedLoop::add_agreement() {
   return place;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/units.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Memory of the device that segments use one after another: some slots, each as large as the
 /// largest segment needs, and in each a part for every operand of a segment. The slot that has been used
@@ -78,7 +80,9 @@ private:
   std::vector<Content> contents_;                       ///< of each slot
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/slots.ipp>

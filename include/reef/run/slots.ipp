@@ -9,7 +9,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/slots.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE Slots::Slots(schedule::Program& program, int count, const char* what,
                          const std::vector<std::vector<Value>>& values) {
@@ -65,4 +67,6 @@ REEF_INLINE Slots::Held Slots::held_in(std::size_t slot) const {
   return {segment, parts_[slot][static_cast<std::size_t>(segment)]};
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

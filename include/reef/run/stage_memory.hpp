@@ -9,7 +9,9 @@
 #include <reef/graph/dag.hpp>
 #include <reef/run/topology.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What the device of each rank needs of a topology whose order and bounds are known, in bytes: of its programs as they
 /// are placed (Trainer::estimate), which is what a Trainer proves.
@@ -60,7 +62,9 @@ private:
   std::vector<std::map<Part, Bytes>> known_;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/stage_memory.ipp>

@@ -11,7 +11,9 @@
 #include <reef/profile/profile.hpp>
 #include <reef/run/stage_memory.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE StageMemory::StageMemory(const graph::Dag& dag, const std::vector<int>& positions,
                                      int stages, int micro_batches)
@@ -72,4 +74,6 @@ REEF_INLINE Bytes StageMemory::foreseen(int stage, Part part) const {
   return (std::max)(least, (std::min)(corrected, most));
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

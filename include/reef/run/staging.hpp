@@ -13,7 +13,9 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -144,7 +146,9 @@ inline schedule::Program stage_transfers(schedule::Program program) {
   return detail::Stager(std::move(program)).run();
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/staging.ipp>

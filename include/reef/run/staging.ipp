@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/staging.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -190,4 +192,6 @@ REEF_INLINE bool Stager::is_current(schedule::Value value) const {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

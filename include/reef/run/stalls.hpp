@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The seconds in which computation stood still for messages, by instruction.
 ///
@@ -72,7 +74,9 @@ private:
   Seconds computed_ = 0;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/stalls.ipp>

@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/stalls.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE Stalls::Stalls(const schedule::Program& program) : exposed_(program.round.size(), 0) {
   std::array<std::size_t, schedule::lane_count> last;
@@ -44,4 +46,6 @@ REEF_INLINE void Stalls::expose(schedule::Lane of, Seconds from, Seconds to, uns
   }
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

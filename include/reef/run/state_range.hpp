@@ -7,7 +7,9 @@
 #include <reef/core/units.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// A part of a policy's state that a rank keeps, in a storage of its own: what is named, for the
 /// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
@@ -43,4 +45,6 @@ struct StateRange {
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 using schedule::Instruction;
 using schedule::Lane;
@@ -227,7 +229,9 @@ private:
 /// Writes a part of a program.
 using Pass = std::function<void(StepBuilder&)>;
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/step_builder.ipp>

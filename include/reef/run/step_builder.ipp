@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE StepBuilder::StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant)
     : plan(step_plan),
@@ -146,4 +148,6 @@ REEF_INLINE void StepBuilder::add_accumulators(const std::string& whose, Life li
   accumulators.push_back(std::move(sums));
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -19,7 +19,9 @@
 #include <reef/run/step_builder.hpp>
 #include <reef/run/tied_code.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -357,4 +359,6 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
                    [&context](const Instruction& upload) { return context.copies(upload); });
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -28,7 +28,9 @@
 #include <reef/run/wire_form.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// When ranks that step on their own take an outer step, fragment by fragment.
 ///
@@ -234,7 +236,9 @@ StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts,
                         Topology topology, int virtual_ranks, std::vector<int> micro_batches,
                         bool discrete);
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/step_plan.ipp>

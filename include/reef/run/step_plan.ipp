@@ -15,7 +15,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/step_plan.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE std::string OuterSchedule::text() const {
   constexpr std::array<std::string_view, 3> names{"none", "mix", "eager"};
@@ -238,4 +240,6 @@ REEF_INLINE StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int
   return plan;
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -24,7 +24,9 @@
 ///
 /// Once a phase, and once a step. Gradients are added by FoldUses in the order of uses, as where one rank has them all.
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -78,7 +80,9 @@ inline void add_tied_weights(StepBuilder& builder) {
   if (steps && !builder.sends_tied_weights) add_tied_weights(builder, 1);
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/tied.ipp>

@@ -12,7 +12,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/tied.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 namespace detail {
 
@@ -126,4 +128,6 @@ REEF_INLINE void add_tied_weights(StepBuilder& builder, int version) {
   add_tied_weights(builder, made, builder.tied_weights, version);
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/run/rank_context.hpp>
 #include <reef/run/transfers.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Adds the code of DownloadTied, SendTied and ReceiveTied.
 template <class Handlers, class RankContext>
@@ -52,4 +54,6 @@ void add_tied_code(Handlers& handlers, const RankContext& context) {
   });
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

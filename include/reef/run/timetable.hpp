@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What a segment takes for one micro-batch: measured, or in proportion to its operations.
 struct SegmentTimes {
@@ -53,4 +55,6 @@ struct PipelineTimetables {
   bool barrier = false;    ///< no stage of a replica goes back before all have run all forwards
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

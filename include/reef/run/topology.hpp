@@ -10,7 +10,9 @@
 #include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Which rank holds which part of the model: `replicas` copies of it, each cut into `stages`, one
 /// rank for every stage of every replica. Plain data, the same on all ranks, and part of the hash
@@ -98,7 +100,9 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/topology.ipp>

@@ -13,7 +13,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/topology.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 REEF_INLINE Group Topology::holders(int stage) const {
   Group group{concat("stage ", stage), {}};
@@ -163,4 +165,6 @@ REEF_INLINE void Topology::require_places(const char* what, const std::vector<in
   }
 }
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

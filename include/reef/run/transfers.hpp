@@ -9,7 +9,9 @@
 /// \file
 /// Views of what moves values: copies between two places, and messages.
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// A copy of values, one by one: Download, Upload, and others of the kind. What it reads beyond, it waits for.
 ///
@@ -124,4 +126,6 @@ private:
   Instr& receive_;
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

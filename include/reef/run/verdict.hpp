@@ -4,7 +4,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// What a step came to: written to the builder's `verdict` storage once all ranks' scalars are here,
 /// with the same bits on every rank. optim::judge makes one.
@@ -23,4 +25,6 @@ struct Verdict {
   bool commit = false;             ///< the update changes the weights
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

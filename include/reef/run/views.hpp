@@ -25,7 +25,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The forward of a segment keeps what its backward reads.
 inline bool keeps(const StepBuilder& builder, int s) {
@@ -187,7 +189,9 @@ struct FoldRankView {
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/run/views.ipp>

@@ -5,7 +5,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/run/views.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 template <class Instr>
 ForwardView<Instr>::ForwardView(const StepBuilder& builder, Instr& forward, Lists lists) {
@@ -71,4 +73,6 @@ template BackwardView<Instruction>::BackwardView(const StepBuilder&, Instruction
 template BackwardView<const Instruction>::BackwardView(const StepBuilder&, const Instruction&, Lists);
 #endif
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// Which weights a stage's micro-batches are computed with where it updates within a step, as asynchronous pipelines
 /// do. A step begins at version 0 and is drained at its end: then all stages are at the last version.
@@ -42,4 +44,6 @@ struct WeightVersions {
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

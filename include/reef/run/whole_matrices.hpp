@@ -7,7 +7,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// The parameters that an update rule takes as whole matrices. A rule that goes element by element has none, and
 /// nothing of this.
@@ -38,4 +40,6 @@ struct WholeMatrices {
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

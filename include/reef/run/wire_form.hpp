@@ -8,7 +8,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::run {
+namespace reef {
+inline namespace v0 {
+namespace run {
 
 /// How what messages of one sort carry goes over the wire, where that is not as it is in memory: what programs and
 /// plans know of a codec.
@@ -47,4 +49,6 @@ struct WireForm {
   }
 };
 
-}  // namespace reef::inline v0::run
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// An instruction of another lane that must be complete before one may start.
 struct Dependency {
@@ -62,7 +64,9 @@ struct Precedence {
 /// loop starts after all that its body waits for.
 std::vector<Precedence> precedences(const Program& program, const Dependencies& dependencies);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/dependencies.ipp>

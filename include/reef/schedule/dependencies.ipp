@@ -7,7 +7,9 @@
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/detail/deriver.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 REEF_INLINE Dependencies detail::derive_at(const Program& program,
                                            const std::vector<Bytes>& addresses, bool free) {
@@ -68,4 +70,6 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
   return result;
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

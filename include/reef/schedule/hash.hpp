@@ -5,7 +5,9 @@
 
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// What ranks compare before they start: the programs of all of them, each as every rank built it.
 ///
@@ -15,7 +17,9 @@ namespace reef::inline v0::schedule {
 /// \endcode
 std::uint64_t hash_of(std::span<const Program> programs);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/hash.ipp>

@@ -4,7 +4,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/schedule/hash.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 REEF_INLINE std::uint64_t hash_of(std::span<const Program> programs) {
   Hash hash;
@@ -43,4 +45,6 @@ REEF_INLINE std::uint64_t hash_of(std::span<const Program> programs) {
   return hash.value();
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/schedule/detail/occupancy.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// Where every region lies in the arena of its place, fixed before the first step: nothing is
 /// allocated while a round runs, so the peak is exact.
@@ -102,7 +104,9 @@ Bytes most_live(const Program& program, Place place);
 /// The two storages share at least one byte.
 bool overlap(const Program& program, const Placement& placement, StorageId a, StorageId b);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/placement.ipp>

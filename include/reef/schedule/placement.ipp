@@ -12,7 +12,9 @@
 #include <reef/schedule/detail/deriver.hpp>
 #include <reef/schedule/placement.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 REEF_INLINE Bytes Placement::address(const Program& program, StorageId id) const {
   const auto [region, inside] = program.region_of(id);
@@ -213,4 +215,6 @@ REEF_INLINE bool overlap(const Program& program, const Placement& placement, Sto
   return begin_a < begin_b + second.bytes && begin_b < begin_a + first.bytes;
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

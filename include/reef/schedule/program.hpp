@@ -14,7 +14,9 @@
 #include <reef/core/group.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// The in-order queues of one rank. Two instructions of one lane never run at once; two of
 /// different lanes do, unless a value orders them. `update` is a lane of the device for what an
@@ -265,7 +267,9 @@ std::vector<std::uint32_t> scope_by_instruction(const Program& program);
 /// The scope is of what ranks agree in about a loop.
 constexpr bool agrees(std::uint32_t scope) { return scope > 0 && scope % 3 != 1; }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/program.ipp>

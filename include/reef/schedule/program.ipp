@@ -5,7 +5,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 REEF_INLINE std::string Instruction::text() const {
   std::string result = kind;
@@ -76,4 +78,6 @@ REEF_INLINE std::vector<std::uint32_t> scope_by_instruction(const Program& progr
   return result;
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

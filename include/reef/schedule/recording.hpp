@@ -7,7 +7,9 @@
 #include <reef/schedule/world.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// What a lane's time counts as in a trace. An optimizer's counts as other: communication that only it
 /// runs beside is not hidden.
@@ -30,7 +32,9 @@ constexpr trace::Activity activity_of(Lane lane) {
 std::vector<trace::Recording> recordings_of(std::span<const Program> programs,
                                             const Simulation& simulation, double unit = 1);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/recording.ipp>

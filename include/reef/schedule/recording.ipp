@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/schedule/recording.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 REEF_INLINE std::vector<trace::Recording> recordings_of(std::span<const Program> programs,
                                                         const Simulation& simulation, double unit) {
@@ -41,4 +43,6 @@ REEF_INLINE std::vector<trace::Recording> recordings_of(std::span<const Program>
   return result;
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

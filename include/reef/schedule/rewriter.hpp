@@ -7,7 +7,9 @@
 
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// Adds instructions to a round that is written, and keeps its loops right: what comes ahead of a body's first
 /// instruction is outside of the loop, as is what comes behind its last.
@@ -59,4 +61,6 @@ private:
   std::vector<std::vector<Instruction>> after_;
 };
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

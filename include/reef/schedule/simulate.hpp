@@ -7,7 +7,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// Runs the programs of all ranks in virtual time.
 ///
@@ -56,7 +58,9 @@ Simulation simulate(std::span<const Program> programs, std::span<const Placement
 Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
                     const TripCounts& replay = {});
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/simulate.ipp>

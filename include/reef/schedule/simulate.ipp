@@ -13,7 +13,9 @@
 #include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 namespace detail {
 
@@ -84,4 +86,6 @@ REEF_INLINE Simulation simulate(std::span<const Program> programs, const World& 
   return simulate(programs, placements, world, rounds, replay);
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

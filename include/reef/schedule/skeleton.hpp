@@ -9,7 +9,9 @@
 
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// `count` ranks: first, first + stride, and so on.
 struct RankRun {
@@ -147,7 +149,9 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/skeleton.ipp>

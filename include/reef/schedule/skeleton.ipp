@@ -4,7 +4,9 @@
 #include <reef/core/text.hpp>
 #include <reef/schedule/skeleton.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 REEF_INLINE RankSet RankSet::of(std::span<const int> members) {
   RankSet result;
@@ -65,4 +67,6 @@ REEF_INLINE std::string Skeleton::text_of(std::size_t node) const {
   return result;
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

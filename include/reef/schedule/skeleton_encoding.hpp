@@ -6,7 +6,9 @@
 #include <reef/core/error.hpp>
 #include <reef/schedule/skeleton.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// A skeleton as bytes that another rank can decode: numbers in as few bytes as they need, what a rank says again and
 /// again (sizes, kinds) by its place in a list.
@@ -24,7 +26,9 @@ std::string encode(const Skeleton& skeleton);
 /// places and ranks are checked, and what it holds is in proportion to the bytes.
 Skeleton decode_skeleton(std::string_view bytes, int ranks);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/skeleton_encoding.ipp>

@@ -12,7 +12,9 @@
 #include <reef/core/text.hpp>
 #include <reef/schedule/skeleton_encoding.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 namespace detail {
 
@@ -308,4 +310,6 @@ REEF_INLINE Skeleton decode_skeleton(std::string_view bytes, int ranks) {
   return result;
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

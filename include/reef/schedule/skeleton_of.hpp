@@ -4,7 +4,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/skeleton.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// The skeleton of a program, which is one at all, and its dependencies.
 ///
@@ -19,7 +21,9 @@ namespace reef::inline v0::schedule {
 /// \endcode
 Skeleton skeleton_of(const Program& program, const Dependencies& dependencies);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/skeleton_of.ipp>

@@ -15,7 +15,9 @@
 /// The order of posted transfers: all ranks post theirs in the order in which messages are produced, which
 /// no deadlock can come of; and how many slots a receiver needs so that none of them waits for one.
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// A message in the asynchronous model: sends never block, and for every message there is a place. It leaves
 /// when it has been produced and its link is free.
@@ -86,7 +88,9 @@ TransferSlots transfer_slots(std::span<const Program> programs,
 /// \endcode
 void order_transfers(std::span<Program> programs, const World& world);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/transfer_order.ipp>

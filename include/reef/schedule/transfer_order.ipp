@@ -16,7 +16,9 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/transfer_order.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 namespace detail {
 
@@ -219,4 +221,6 @@ REEF_INLINE void order_transfers(std::span<Program> programs, const World& world
   }
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

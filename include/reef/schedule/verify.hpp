@@ -7,7 +7,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/skeleton.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// What a machine offers each rank; 0 is no limit.
 struct Limits {
@@ -46,7 +48,9 @@ void verify_memory(const Program& program, const Placement& placement, const Lim
 /// |        | collective counts as one message of each member where its members say the same of it            |
 void verify_together(std::span<const Skeleton> skeletons);
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/verify.ipp>

@@ -14,7 +14,9 @@
 #include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 namespace detail {
 
@@ -70,4 +72,6 @@ REEF_INLINE void (verify)(std::span<const Program> programs, const Limits& limit
   verify_together(skeletons);
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/core/units.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 /// One rank's speeds. A rate of 0 is infinite.
 struct Machine {
@@ -78,7 +80,9 @@ struct Simulation {
   TripCounts trip_counts{};            ///< in the last round
 };
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/world.ipp>

@@ -5,7 +5,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::schedule {
+namespace reef {
+inline namespace v0 {
+namespace schedule {
 
 REEF_INLINE bool copies(const Instruction& instruction) {
   return instruction.lane == Lane::load || instruction.lane == Lane::evict ||
@@ -30,4 +32,6 @@ REEF_INLINE World World::uniform(int ranks, Machine machine, Link link) {
   return {std::vector<Machine>(count, machine), std::vector<Link>(count * count, link)};
 }
 
-}  // namespace reef::inline v0::schedule
+}  // namespace schedule
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/swap/detail/swapper.hpp>
 #include <reef/swap/planner.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 namespace detail {
 
@@ -92,4 +94,6 @@ struct Atom : detail::Swapped {
 
 static_assert(swap_policy<Atom<>>);
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/core/policy.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 /// Says what of the model is in the device's memory when.
 ///
@@ -43,4 +45,6 @@ concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
   typename S::Planner;
 });
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef

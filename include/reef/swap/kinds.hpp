@@ -17,7 +17,9 @@
 /// }
 /// \endcode
 
-namespace reef::inline v0::swap::kinds {
+namespace reef {
+inline namespace v0 {
+namespace swap::kinds {
 
 using reef::kinds::evict;
 using reef::kinds::load;
@@ -28,4 +30,6 @@ inline constexpr std::string_view drop = "Drop";
 inline constexpr std::string_view stash = "Stash";
 inline constexpr std::string_view restore = "Restore";
 
-}  // namespace reef::inline v0::swap::kinds
+}  // namespace swap::kinds
+}  // namespace v0
+}  // namespace reef

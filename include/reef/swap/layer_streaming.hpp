@@ -4,7 +4,9 @@
 
 #include <reef/swap/atom.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 /// Every micro-batch by itself through all segments, each loaded while the one before runs.
 ///
@@ -29,4 +31,6 @@ struct LayerStreaming : detail::Swapped {
 
 static_assert(swap_policy<LayerStreaming>);
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef

@@ -4,7 +4,9 @@
 
 #include <reef/swap/atom.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 /// ATOM as published, to compare with: loads beside kernels, but what leaves takes the kernels' time, and
 /// weights are written back after forwards and after backwards.
@@ -25,4 +27,6 @@ struct PaperAtom : detail::Swapped {
 
 static_assert(swap_policy<PaperAtom>);
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef

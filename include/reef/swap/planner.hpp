@@ -19,7 +19,9 @@
 #include <reef/swap/detail/local_search.hpp>
 #include <reef/swap/detail/plan_evaluator.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 /// Chooses cuts, activations and swap schedule for a device: of candidates, the fastest that fits.
 ///
@@ -197,7 +199,9 @@ private:
   std::size_t most_ = 0;  ///< work after which nothing more is looked at
 };
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/swap/planner.ipp>

@@ -20,7 +20,9 @@
 #include <reef/swap/detail/plan_evaluator.hpp>
 #include <reef/swap/planner.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 REEF_INLINE run::Choice Planner::choose() {
   const std::set<std::vector<int>> partitions = partitions_to_try();
@@ -256,4 +258,6 @@ REEF_INLINE void Planner::refine(const std::vector<std::vector<Candidate>>& some
   if (streams.choice != best.choice) search.trade_memory(streams);
 }
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef

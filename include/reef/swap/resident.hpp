@@ -2,7 +2,9 @@
 
 #include <reef/swap/concept.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 /// No swapping: the whole model stays in the device's memory. The neutral element of its axis.
 ///
@@ -19,4 +21,6 @@ struct Resident {
 
 static_assert(swap_policy<Resident>);
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/swap/kinds.hpp>
 
-namespace reef::inline v0::swap {
+namespace reef {
+inline namespace v0 {
+namespace swap {
 
 /// `Evict(segment)`: gradients that were summed in a slot leave.
 ///
@@ -34,4 +36,6 @@ struct EvictView {
   }
 };
 
-}  // namespace reef::inline v0::swap
+}  // namespace swap
+}  // namespace v0
+}  // namespace reef

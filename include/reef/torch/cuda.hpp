@@ -23,7 +23,9 @@
 #include <reef/torch/detail/place.hpp>
 #include <reef/torch/module.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 /// libtorch's operations run on the lane's stream.
 template <>
@@ -55,12 +57,18 @@ struct Place<device::Cuda> {
   }
 };
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef
 
-namespace reef::inline v0::torch {
+namespace reef {
+inline namespace v0 {
+namespace torch {
 
 static_assert(graph::operator_for<Module, device::Cuda, float>);
 static_assert(graph::operator_for<Module, device::Cuda, double>);
 static_assert(graph::operator_for<Module, device::Cuda, Bfloat16>);
 
-}  // namespace reef::inline v0::torch
+}  // namespace torch
+}  // namespace v0
+}  // namespace reef

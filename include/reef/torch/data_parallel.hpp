@@ -27,7 +27,9 @@
 #include <reef/torch/next_batch.hpp>
 #include <reef/trainer/trainer.hpp>
 
-namespace reef::inline v0::torch {
+namespace reef {
+inline namespace v0 {
+namespace torch {
 
 /// Tensors by name.
 using StateDict = ::torch::OrderedDict<std::string, at::Tensor>;
@@ -274,4 +276,6 @@ auto data_parallel(const Holder& module, const Loss& loss, const Tensors& exampl
   return data_parallel(module.ptr(), loss, example, options, ranks);
 }
 
-}  // namespace reef::inline v0::torch
+}  // namespace torch
+}  // namespace v0
+}  // namespace reef

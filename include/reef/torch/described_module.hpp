@@ -20,7 +20,9 @@
 #include <reef/torch/detail/place.hpp>
 #include <reef/torch/module.hpp>
 
-namespace reef::inline v0::torch {
+namespace reef {
+inline namespace v0 {
+namespace torch {
 
 /// A kind of module, by its name in files, its attributes there, and how one is made of them: an object that Module can be made
 /// of, or a Module.
@@ -88,4 +90,6 @@ private:
   mutable std::optional<Module> module_;  ///< made when its node is added
 };
 
-}  // namespace reef::inline v0::torch
+}  // namespace torch
+}  // namespace v0
+}  // namespace reef

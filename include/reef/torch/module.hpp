@@ -29,7 +29,9 @@
 #include <reef/torch/detail/shared_module.hpp>
 #include <reef/torch/detail/trial.hpp>
 
-namespace reef::inline v0::torch {
+namespace reef {
+inline namespace v0 {
+namespace torch {
 
 /// How a module is called.
 struct ModuleOptions {
@@ -366,4 +368,6 @@ static_assert(graph::operator_for<Module, device::Host, float>);
 static_assert(graph::operator_for<Module, device::Host, double>);
 static_assert(graph::operator_for<Module, device::Host, Bfloat16>);
 
-}  // namespace reef::inline v0::torch
+}  // namespace torch
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,9 @@
 #include <reef/torch/detail/forward.hpp>
 #include <reef/torch/detail/generator.hpp>
 
-namespace reef::inline v0::torch {
+namespace reef {
+inline namespace v0 {
+namespace torch {
 
 /// What the function that gives batches, or that of their weights, has thrown: the rank, the micro-batch, and its words. Of the
 /// step nothing is known.
@@ -66,4 +68,6 @@ private:
   std::function<Tensors(std::uint64_t, std::uint64_t, at::Device)> call_;
 };
 
-}  // namespace reef::inline v0::torch
+}  // namespace torch
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/io/atomic_file.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 namespace detail {
 
@@ -55,7 +57,9 @@ inline void write_chrome(const std::filesystem::path& path, std::span<const Reco
   io::write_atomically(path, chrome_json(recordings));
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trace/chrome.ipp>

@@ -15,7 +15,9 @@
 #include <reef/io/json_string.hpp>
 #include <reef/trace/chrome.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 namespace detail {
 
@@ -288,4 +290,6 @@ REEF_INLINE std::string chrome_json(std::span<const Recording> recordings) {
   return out;
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

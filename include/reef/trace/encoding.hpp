@@ -9,7 +9,9 @@
 #include <reef/core/units.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 static_assert(std::endian::native == std::endian::little,
               "reef::trace: recordings travel in little-endian order.");
@@ -41,7 +43,9 @@ Recording decode(std::span<const std::byte> bytes);
 /// \endcode
 void shift(Recording& recording, Seconds offset);
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trace/encoding.ipp>

@@ -10,7 +10,9 @@
 #include <reef/io/checksum.hpp>
 #include <reef/trace/encoding.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 namespace detail {
 
@@ -156,4 +158,6 @@ REEF_INLINE void shift(Recording& recording, Seconds offset) {
   }
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 /// A name by which NVIDIA's profilers know a stretch of work, in the domain "reef". Made once, since
 /// a profiler keeps it for ever. Nothing in a build without reef::cuda; of the same size there, so that
@@ -70,4 +72,6 @@ public:
   NvtxRange& operator=(const NvtxRange&) = delete;
 };
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

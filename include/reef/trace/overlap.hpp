@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 /// Disjoint intervals in ascending order: the union of any that were added.
 class Intervals {
@@ -95,7 +97,9 @@ std::string overlap_table(std::span<const Overlap> ranks);
 /// the figures and the operations that are exposed longest. For tests: EXPECT_EQ(check(...), "").
 std::string check_overlap(const Recording& recording, Seconds from, Seconds to, double share);
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trace/overlap.ipp>

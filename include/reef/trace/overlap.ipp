@@ -12,7 +12,9 @@
 #include <reef/core/text.hpp>
 #include <reef/trace/overlap.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 REEF_INLINE Intervals::Intervals(std::vector<Interval> parts) : parts_(std::move(parts)) {
   std::erase_if(parts_, [](const Interval& part) { return !(part.begin < part.end); });
@@ -138,4 +140,6 @@ REEF_INLINE std::string check_overlap(const Recording& recording, Seconds from, 
   return text;
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 /// One committed optimizer step of a run.
 struct ReportStep {
@@ -72,7 +74,9 @@ inline void write_report(const std::filesystem::path& path, const Report& report
   io::write_atomically(path, report_html(report));
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trace/report.ipp>

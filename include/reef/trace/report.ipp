@@ -16,7 +16,9 @@
 #include <reef/trace/report.hpp>
 #include <reef/trace/waits.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 namespace detail {
 
@@ -384,4 +386,6 @@ REEF_INLINE std::string report_html(const Report& report) {
   return out + "</main></body></html>\n";
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

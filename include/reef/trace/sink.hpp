@@ -18,7 +18,9 @@
 #include <reef/core/units.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 class Sink;
 
@@ -201,7 +203,9 @@ inline Track::Track(Sink& sink, std::uint16_t index, std::string lane, std::size
 
 inline bool Track::enabled() const { return sink_.enabled(); }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trace/sink.ipp>

@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/trace/sink.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 namespace detail {
 
@@ -108,4 +110,6 @@ REEF_INLINE Name Track::learn(std::string_view text, std::size_t hash, std::size
   return entry.name;
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 /// What a lane was busy with. `wait` is time in which a lane had work but could not go on; neither
 /// it nor `other` counts as busy.
@@ -94,4 +96,6 @@ struct Recording {
   [[nodiscard]] std::string name_of(const Span& span) const&& { return std::string(name_of(span)); }
 };
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

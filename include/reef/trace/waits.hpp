@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 /// What computation waited for.
 struct Wait {
@@ -52,7 +54,9 @@ struct LinkUse {
 /// nothing is known.
 std::vector<LinkUse> links_of(std::span<const Recording> recordings, Seconds from, Seconds to);
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trace/waits.ipp>

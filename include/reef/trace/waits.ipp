@@ -11,7 +11,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/trace/waits.hpp>
 
-namespace reef::inline v0::trace {
+namespace reef {
+inline namespace v0 {
+namespace trace {
 
 namespace detail {
 
@@ -118,4 +120,6 @@ REEF_INLINE std::vector<LinkUse> links_of(std::span<const Recording> recordings,
   return result;
 }
 
-}  // namespace reef::inline v0::trace
+}  // namespace trace
+}  // namespace v0
+}  // namespace reef

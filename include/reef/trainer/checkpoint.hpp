@@ -31,7 +31,9 @@
 #include <reef/trainer/detail/loader.hpp>
 #include <reef/trainer/trainer.hpp>
 
-namespace reef::inline v0::checkpoint {
+namespace reef {
+inline namespace v0 {
+namespace checkpoint {
 
 namespace detail {
 
@@ -415,4 +417,6 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   return user;
 }
 
-}  // namespace reef::inline v0::checkpoint
+}  // namespace checkpoint
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,8 @@
 #include <reef/optim/views.hpp>
 #include <reef/run/executable.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// What one step of training takes on one rank, known before anything is allocated or sent.
 ///
@@ -158,4 +159,5 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
 
 }  // namespace detail
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,8 @@
 #include <reef/nn/generator.hpp>
 #include <reef/trainer/trainer.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// The prompt continued by a trainer's weights as they are: token ids in, all token ids out.
 ///
@@ -54,4 +55,5 @@ std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
   return generator.generate(prompt, options);
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -19,7 +19,8 @@
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/detail/hooks.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// How many micro-batches a rank takes in a phase, where rounds overlap (Acco, AccoWp, Dpu,
 /// DpuPredicted).
@@ -239,4 +240,5 @@ struct StepResult {
   std::string not_finite;  ///< of a skipped step: the first tensor, its rank and micro-batch
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

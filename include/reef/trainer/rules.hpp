@@ -14,7 +14,9 @@
 /// What two axes must agree on. Each rule is one concept and one text: what, why, fix, see. The
 /// Trainer checks them all; `composable` asks the same without the error.
 
-namespace reef::inline v0::rules {
+namespace reef {
+inline namespace v0 {
+namespace rules {
 
 /// P5. A policy has what the concept of its axis asks for.
 #define REEF_P5_IS_WHOLE                                                                          \
@@ -160,4 +162,6 @@ concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
     payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim> &&
     supports_offload<Swap, Optim> && updates_in_step<Pipeline, Optim> && matrices_stay_whole<Optim>;
 
-}  // namespace reef::inline v0::rules
+}  // namespace rules
+}  // namespace v0
+}  // namespace reef

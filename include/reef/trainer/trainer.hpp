@@ -45,7 +45,8 @@
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 namespace checkpoint {
 struct Claim;
@@ -620,7 +621,8 @@ private:
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
 };
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 
 #include <reef/trainer/detail/plans.hpp>
 #include <reef/trainer/detail/trainer.hpp>

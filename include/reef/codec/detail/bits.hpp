@@ -9,7 +9,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// The bits of |value|, which are ordered as magnitudes are, NaN above infinity.
 inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
@@ -88,4 +90,6 @@ private:
   std::uint64_t at_ = 0;
 };
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/config.hpp>
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// The largest magnitude, and NaN if there is one among them.
 inline float largest_magnitude(std::span<const float> values) {
@@ -72,4 +74,6 @@ void each_part(const Threads& threads, std::int64_t n, std::int64_t unit, const 
           [&](std::int64_t i) { f(i * part, (std::min)(n, (i + 1) * part)); });
 }
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

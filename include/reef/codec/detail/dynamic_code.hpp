@@ -6,7 +6,9 @@
 #include <reef/codec/detail/steps.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// The 8-bit dynamic code: 127 magnitudes with either sign, 0, and 1. In the decade below 10^(i - 6) are 2^i of them, the
 /// middles of equal parts, so that small numbers keep their size and large ones their digits. Ascending: index 127 is 0.
@@ -36,7 +38,9 @@ private:
 /// The one that there is.
 const DynamicCode& dynamic_code();
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/detail/dynamic_code.ipp>

@@ -6,7 +6,9 @@
 
 #include <reef/codec/detail/dynamic_code.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// As bits: the recipe's own values depend on how torch rounds.
 inline constexpr std::array<std::uint32_t, 127> dynamic_magnitudes{
@@ -56,4 +58,6 @@ REEF_INLINE const DynamicCode& dynamic_code() {
   return code;
 }
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/codec/threads.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// Some of many numbers, by ascending index.
 struct Selected {
@@ -23,7 +25,9 @@ struct Selected {
 /// |        | numbers of each of 32768 classes of magnitude and keep those of the k-th's, and one that selects               |
 Selected largest(std::span<const float> values, std::int64_t k, const Threads& threads);
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/codec/detail/largest.ipp>

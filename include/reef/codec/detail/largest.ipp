@@ -10,7 +10,9 @@
 #include <reef/codec/detail/largest.hpp>
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// Keeps what is above a magnitude, and counts it: the zeros behind the last number never are.
 struct KeepAbove {
@@ -139,4 +141,6 @@ REEF_INLINE Selected largest(std::span<const float> values, std::int64_t k, cons
   return select(each, wanted);
 }
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// values[i] = table[indices[i]] for i in [0, n).
 inline void look_up(const std::array<float, 256>& table, const std::uint8_t* indices, float* values, std::int64_t n) {
@@ -37,4 +39,6 @@ inline void look_up_times(const std::array<float, 256>& table, float factor, con
   look_up(scaled, indices, values, n);
 }
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 inline constexpr std::string_view error_feedback_name = "error_feedback";
 inline constexpr std::string_view ef21_name = "ef21";
@@ -40,4 +42,6 @@ public:
 template <const std::string_view& Outer, class... Inner>
 inline constexpr std::string_view joined_name = JoinedName<Outer, Inner...>::value;
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 ///     scales(n), code_bytes(n)            how many there are
 ///     quantize(values, scales, codes)     and dequantize(scales, codes, values)
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 template <class C>
 Bytes scaled_bytes(const C& format, std::int64_t n) {
@@ -54,4 +56,6 @@ void decode_scaled(const C& format, std::span<const std::byte> message, std::spa
       {reinterpret_cast<const std::uint8_t*>(at + scale_bytes), static_cast<std::size_t>(format.code_bytes(n))}, values);
 }
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

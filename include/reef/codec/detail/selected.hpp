@@ -21,7 +21,9 @@
 /// \file
 /// Messages of selecting codecs: the numbers that are kept, fp32, by index; then what says which they are.
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// One in `ratio` of n, rounded up, so that there is one if there is any number.
 inline std::int64_t one_in(double ratio, std::int64_t n, std::string_view name) {
@@ -183,4 +185,6 @@ void accumulate_selected(const C& format, std::span<const std::byte> message, st
   for (std::size_t i = 0; i < opened.indices.size(); ++i) values[opened.indices[i]] += opened.number(i);
 }
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

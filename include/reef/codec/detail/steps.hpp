@@ -11,7 +11,9 @@
 #include <reef/core/config.hpp>
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::codec::detail {
+namespace reef {
+inline namespace v0 {
+namespace codec::detail {
 
 /// How many of up to 255 thresholds a number of [-1, 1] is above; of NaN, 0.
 ///
@@ -112,4 +114,6 @@ struct QuantizeBlocks {
   }
 };
 
-}  // namespace reef::inline v0::codec::detail
+}  // namespace codec::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// A thread beside the progress thread, for the user's code: messages and heartbeats go on while it
 /// runs, however long that takes. Starts with its first job.
@@ -64,7 +66,9 @@ private:
   std::thread thread_;      // started, and joined, by the submitter's side
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/aside.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/thread.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void Aside::Job::wait() const {
   while (state_.load(std::memory_order_acquire) == pending) {
@@ -63,4 +65,6 @@ REEF_INLINE void Aside::run(Job& job) {
   }
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

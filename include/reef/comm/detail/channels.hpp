@@ -11,7 +11,9 @@
 #include <reef/comm/error.hpp>
 #include <reef/comm/meter.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// The largest tag that MPI takes.
 int largest_tag();
@@ -119,7 +121,9 @@ private:
   std::deque<Telling> telling_;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/channels.ipp>

@@ -7,7 +7,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE int largest_tag() {
   int* largest = nullptr;
@@ -98,4 +100,6 @@ REEF_INLINE bool Channels::has_left(Telling& telling) {
   return done != 0;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

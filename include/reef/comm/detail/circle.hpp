@@ -7,7 +7,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/group.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 class WindowChannel;
 
@@ -36,7 +38,9 @@ std::string place_of(std::string_view queue, std::string_view group);
 /// the group.
 void check_member(std::string_view task, const Group& group, int rank, int ranks);
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/circle.ipp>

@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE Group all_of(int ranks) {
   Group all;
@@ -40,4 +42,6 @@ REEF_INLINE void check_member(std::string_view task, const Group& group, int ran
                     rank, " is no member.\n  fix: only its members submit it.");
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,9 @@
 #include <reef/comm/task.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 // The messages of a SharedCounter. A claim is a bare header to rank 0, its answer an Allotment.
 
@@ -94,7 +96,9 @@ private:
   bool moved_ = false;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/claims.ipp>

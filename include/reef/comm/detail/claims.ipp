@@ -3,7 +3,9 @@
 #include <reef/comm/detail/claims.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void ClaimDesk::open(Wire& wire) {
   if (wire_ != nullptr) return;
@@ -43,4 +45,6 @@ REEF_INLINE void ClaimTask::delivered(std::uint64_t) {
   moved_ = true;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 enum class Signal : std::uint32_t { heartbeat, farewell, failure, dump_request, dump_reply };
 
@@ -140,7 +142,9 @@ private:
   std::vector<char> left_;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/control.ipp>

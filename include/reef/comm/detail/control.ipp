@@ -3,7 +3,9 @@
 #include <reef/comm/detail/control.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE Control::~Control() {
   if (inbox_request_ != MPI_REQUEST_NULL) {
@@ -97,4 +99,6 @@ REEF_INLINE void Control::note_activity(int rank, std::uint64_t activity, bool w
   active_since_[to_index(rank)] = now_ns();
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

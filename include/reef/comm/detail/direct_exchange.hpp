@@ -11,7 +11,9 @@
 #include <reef/comm/detail/window.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// A collective that reads the arrays of the other ranks where they are; only its counters stand in
 /// shared memory.
@@ -97,7 +99,9 @@ private:
   Bytes stride_ = 0;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/direct_exchange.ipp>

@@ -10,7 +10,9 @@
 #include <reef/comm/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void DirectExchange::start(const Station& station, const ExchangePlan& plan,
                                        const Header& prototype, Kind kind, std::string_view name) {
@@ -206,4 +208,6 @@ REEF_INLINE bool DirectExchange::nobody_withdrew() const {
   return true;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/message.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// How a collective moves its data. Models: MessageExchange, WindowExchange, DirectExchange; all give
 /// the same bits. Progress thread only; nothing blocks. Station and plan live until done().
@@ -24,4 +26,6 @@ protected:
   ~Exchange() = default;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/comm/detail/fold.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// What a collective does, for either transport. All places are bytes from the front of the whole
 /// array; a buffer that holds only a shard says at which of them it begins.
@@ -60,7 +62,9 @@ struct Pieces {
   [[nodiscard]] Bytes at(int shard, std::int64_t piece) const;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/exchange_plan.ipp>

@@ -3,7 +3,9 @@
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE std::int64_t ExchangePlan::length(int shard) const {
   const auto at = static_cast<std::size_t>(shard);
@@ -21,4 +23,6 @@ REEF_INLINE Bytes Pieces::at(int shard, std::int64_t piece) const {
          plan->element;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

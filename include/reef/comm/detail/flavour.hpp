@@ -17,11 +17,15 @@
 #define REEF_COMPILED_COMM the_compiled_library_of_reef_for_this_MPI
 #endif
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 extern const char REEF_COMPILED_COMM;
 
 [[gnu::used]] inline const char* const compiled_comm = &REEF_COMPILED_COMM;
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 #endif

@@ -10,7 +10,9 @@
 #include <reef/comm/detail/clock.hpp>
 #include <reef/comm/meter.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// The last operations of one rank, and those before them that are in flight yet, for the text of a
 /// failure. Progress thread only; allocates nothing after its first round except for names that grow and
@@ -48,7 +50,9 @@ private:
   std::size_t olds_ = 0;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/flight_recorder.ipp>

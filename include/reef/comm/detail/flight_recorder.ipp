@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE std::uint64_t FlightRecorder::started(Kind kind, std::string_view name,
                                                   std::uint64_t sequence, std::string_view place,
@@ -66,4 +68,6 @@ REEF_INLINE std::string FlightRecorder::line(const Entry& entry) {
                 format_seconds(to_seconds(entry.end - entry.begin)), "\n");
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

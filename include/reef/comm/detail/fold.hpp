@@ -10,7 +10,9 @@
 
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// out[i] = a[i] + b[i], rounded to what `out` is of, which may be either of them.
 struct AddKernel {
@@ -73,4 +75,6 @@ void fold(void* out, std::span<const void* const> sources, std::int64_t count) {
 /// fold<T> with the type erased: what an exchange knows of its elements.
 using Fold = void (*)(void* out, std::span<const void* const> sources, std::int64_t count);
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

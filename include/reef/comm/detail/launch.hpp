@@ -10,7 +10,9 @@
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// What a launcher tells the processes that it starts.
 struct Launcher {
@@ -92,7 +94,9 @@ std::string library_name();
 /// Throws MpiError where this process should be one of several ranks and is alone. After MPI_Init.
 void check_launch();
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/launch.ipp>

@@ -6,7 +6,9 @@
 #include <reef/comm/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE std::string library_name() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
@@ -32,4 +34,6 @@ REEF_INLINE void check_launch() {
   if (const auto why = strayed(variables, own_size_variable, library_name())) throw MpiError(*why);
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

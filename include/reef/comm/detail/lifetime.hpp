@@ -6,7 +6,9 @@
 
 #include <reef/core/config.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// Who uses MPI: an Environment that ends meanwhile leaves its end to the last of them.
 struct Lifetime {
@@ -40,7 +42,9 @@ bool has_ended();
 /// Ends MPI, now or with the last of its users: then says so, on rank 0.
 void end_mpi();
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/lifetime.ipp>

@@ -9,7 +9,9 @@
 #include <reef/comm/error.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE bool has_ended() {
   const std::scoped_lock lock(lifetime.mutex);
@@ -68,4 +70,6 @@ REEF_INLINE void end_mpi() {
       stderr);
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/comm/detail/station.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// A collective as point-to-point messages between all pairs, in pieces.
 ///
@@ -90,7 +92,9 @@ private:
   Bytes slot_bytes_ = 0;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/message_exchange.ipp>

@@ -9,7 +9,9 @@
 #include <reef/comm/shards.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void MessageExchange::start(const Station& station, const ExchangePlan& plan,
                                         const Header& prototype, Kind kind,
@@ -207,4 +209,6 @@ REEF_INLINE void MessageExchange::produce(std::int64_t piece) {
   }
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/comm/meter.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// The names of the operations that this rank knows. Any thread.
 class Names {
@@ -25,7 +27,9 @@ private:
   std::unordered_map<std::uint64_t, std::string> texts_;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/names.ipp>

@@ -6,7 +6,9 @@
 #include <reef/comm/message.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE std::string Names::text(std::uint64_t operation) {
   const std::scoped_lock lock(mutex_);
@@ -25,4 +27,6 @@ REEF_INLINE void Names::remember(std::uint64_t operation, Kind kind, std::string
   texts_.emplace(operation, std::move(text));
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 
 #include <reef/comm/detail/clock.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// When the progress thread rests, and for how long.
 ///
@@ -78,7 +80,9 @@ private:
   std::atomic<std::int64_t> shared_until_{0};  ///< the core is taken to be shared until then
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/naps.ipp>

@@ -7,7 +7,9 @@
 #include <reef/comm/detail/naps.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void Naps::wake() {
   woken_.store(true);
@@ -39,4 +41,6 @@ REEF_INLINE std::int64_t Naps::yield(std::int64_t now) {
   return 0;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/comm/detail/clock.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// Something that a rank is at.
 struct Work {
@@ -98,7 +100,9 @@ private:
 /// "Forward(3) since 12 s, of some 20 s".
 std::string text_of(const Work& work);
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/occupations.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void Occupations::add(const Worker& worker) {
   const std::scoped_lock lock(mutex_);
@@ -78,4 +80,6 @@ REEF_INLINE std::string text_of(const Work& work) {
   return text;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

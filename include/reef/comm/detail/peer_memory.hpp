@@ -6,7 +6,9 @@
 #include <reef/comm/detail/clock.hpp>
 #include <reef/comm/message.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// Reads the memory of the other processes of a node: one copy, by the kernel, from where it is.
 ///
@@ -57,7 +59,9 @@ private:
   bool usable_ = false;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/peer_memory.ipp>

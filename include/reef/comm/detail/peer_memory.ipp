@@ -12,7 +12,9 @@
 #include <reef/comm/detail/peer_memory.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE bool PeerMemory::connect(std::vector<Place> places) {
   places_ = std::move(places);
@@ -51,4 +53,6 @@ REEF_INLINE std::int64_t PeerMemory::process() {
 #endif
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -19,7 +19,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 // -- life and death ----------------------------------------------------------------------------
 
@@ -359,4 +361,6 @@ REEF_INLINE void retire(Task& task, Progress& progress) noexcept {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

@@ -19,7 +19,9 @@
 #include <reef/core/group.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE Queue& Progress::queue(const std::string& name) {
   const std::scoped_lock lock(mutex_);
@@ -111,4 +113,6 @@ REEF_INLINE detail::ClaimDesk& Progress::claim_desk(const std::string& name) {
   return *desks_.back();
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

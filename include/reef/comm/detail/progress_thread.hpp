@@ -16,7 +16,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/device/detail/scheduling.hpp>
 
-namespace reef::inline v0::comm {
+namespace reef {
+inline namespace v0 {
+namespace comm {
 
 REEF_INLINE void Progress::serve() {
   device::detail::wake_on_time();
@@ -308,4 +310,6 @@ REEF_INLINE trace::Links Progress::links_of(const Task& task) const {
   return links;
 }
 
-}  // namespace reef::inline v0::comm
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef

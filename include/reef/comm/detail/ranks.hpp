@@ -6,7 +6,9 @@
 
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// "rank 2", "ranks 1, 2 and 4 to 7": of ascending numbers.
 template <class Rank>
@@ -26,4 +28,6 @@ std::string name_ranks(const std::vector<Rank>& ranks) {
   return text;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

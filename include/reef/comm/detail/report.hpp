@@ -8,7 +8,9 @@
 #include <reef/comm/message.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// A rank that somebody waits for in vain.
 struct Absent {
@@ -30,7 +32,9 @@ std::string describe(const Mismatch& mismatch, int rank, Names& names);
 /// The last operations of every rank that answered.
 std::string list_operations(const std::vector<std::string>& dumps);
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/report.ipp>

@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE std::string list_absent(const std::vector<Absent>& ranks, Seconds deadline,
                                     Seconds operation_deadline, bool closed) {
@@ -162,4 +164,6 @@ REEF_INLINE std::string list_operations(const std::vector<std::string>& dumps) {
   return text;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

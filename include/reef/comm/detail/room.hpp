@@ -15,7 +15,9 @@
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// What MPI libraries take of /dev/shm for each rank of a machine, with some to spare. They ask for it
 /// rank by rank without keeping it, and die by SIGBUS when they touch what is not there.
@@ -68,7 +70,9 @@ std::string leave_room(std::optional<Bytes> room, const Variables& variables, co
 
 void leave_room();
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/room.ipp>

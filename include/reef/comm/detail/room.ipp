@@ -6,7 +6,9 @@
 #include <reef/comm/detail/room.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE std::optional<Bytes> free_bytes([[maybe_unused]] const char* path) {
 #if defined(__linux__)
@@ -24,4 +26,6 @@ REEF_INLINE void leave_room() {
   std::fputs(leave_room(free_bytes("/dev/shm"), variables, set).c_str(), stderr);
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/comm/communicator.hpp>
 #include <reef/core/text.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// Memory that the ranks of one machine share, zero at first: an anonymous file of rank 0, which the
 /// others open by way of /proc.
@@ -80,7 +82,9 @@ private:
   bool first_without_ = false;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/shared_memory.ipp>

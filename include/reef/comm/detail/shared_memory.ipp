@@ -9,7 +9,9 @@
 #include <reef/comm/message.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE SharedMemory::SharedMemory(const Communicator& ranks, Bytes bytes_of_rank)
     : bytes_of_rank_(round_up(bytes_of_rank, page)),
@@ -82,4 +84,6 @@ REEF_INLINE void SharedMemory::close_file() {
   file_ = -1;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// What a rank waits for: another rank, at an operation.
 struct AwaitedRank {
@@ -49,7 +51,9 @@ struct Hold {
 /// | closed  | none of them gets on, and each waits for what it lists: nothing is left that could change this            |
 Hold hold_of(const std::vector<Standing>& ranks, int self, std::uint64_t operation);
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/standing.ipp>

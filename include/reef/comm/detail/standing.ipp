@@ -7,7 +7,9 @@
 #include <reef/comm/detail/standing.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE bool Standing::is_at(std::uint64_t operation) const {
   return std::any_of(awaited.begin(), awaited.end(),
@@ -102,4 +104,6 @@ REEF_INLINE Hold hold_of(const std::vector<Standing>& ranks, int self, std::uint
   return hold;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

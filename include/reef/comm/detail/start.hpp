@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// How long a rank waits at start-up for one that gives no sign of life yet; 0: for ever. See
 /// Environment.
@@ -57,7 +59,9 @@ std::vector<int> ranks_at_meeting_place(MPI_Comm comm, int size);
 /// | wire   | an empty message to every other rank, in the meeting place; without it a barrier        |
 void meet(MPI_Comm comm, std::string_view where);
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/start.ipp>

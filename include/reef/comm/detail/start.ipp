@@ -17,7 +17,9 @@
 #include <reef/core/text.hpp>
 #include <reef/core/thread.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE Watch::Watch(std::string call) : call_(std::move(call)) {
   const Seconds patience = start_deadline;
@@ -115,4 +117,6 @@ REEF_INLINE void meet(MPI_Comm comm, std::string_view where) {
                       fix_of_waiting);
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

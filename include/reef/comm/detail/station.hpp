@@ -8,7 +8,9 @@
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/meter.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 class Aside;
 class WindowChannel;
@@ -43,4 +45,6 @@ struct Station {
   }
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

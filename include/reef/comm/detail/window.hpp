@@ -21,7 +21,9 @@
 #include <reef/core/error.hpp>
 #include <reef/core/group.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// What one rank tells the others about one channel. Written by that rank alone; the counters only
 /// rise, over all collectives of the channel, so that nothing is ever reset.
@@ -131,7 +133,9 @@ private:
 std::unique_ptr<SharedWindow> open_window(const Communicator& ranks,
                                           const ProgressOptions& options);
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/window.ipp>

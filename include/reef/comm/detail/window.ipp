@@ -12,7 +12,9 @@
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE WindowBoard::Label label_of(const Header& prototype, const ExchangePlan& plan,
                                         std::string_view name) {
@@ -166,4 +168,6 @@ REEF_INLINE std::unique_ptr<SharedWindow> open_window(const Communicator& ranks,
   return nullptr;
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/comm/detail/window.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// A collective through shared memory, in rounds of one piece of every shard.
 ///
@@ -62,7 +64,9 @@ private:
   std::vector<const void*> sources_;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/window_exchange.ipp>

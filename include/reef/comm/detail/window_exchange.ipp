@@ -7,7 +7,9 @@
 #include <reef/comm/detail/window_exchange.hpp>
 #include <reef/core/inline.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void WindowExchange::start(const Station& station, const ExchangePlan& plan,
                                        const Header& prototype, Kind kind, std::string_view name) {
@@ -131,4 +133,6 @@ REEF_INLINE void WindowExchange::copy_out() {
   publish();
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

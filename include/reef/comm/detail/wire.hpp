@@ -15,7 +15,9 @@
 #include <reef/comm/meter.hpp>
 #include <reef/comm/network_shape.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 /// Is told when a message that it posted is done. Called on the progress thread; may post more.
 class Receiver {
@@ -234,7 +236,9 @@ private:
   int done_ = 0;
 };
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/wire.ipp>

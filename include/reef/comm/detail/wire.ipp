@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/io/checksum.hpp>
 
-namespace reef::inline v0::comm::detail {
+namespace reef {
+inline namespace v0 {
+namespace comm::detail {
 
 REEF_INLINE void Wire::send(Receiver& owner, std::uint64_t token, int peer, std::uint64_t channel,
                             Kind kind, Header& header, const void* payload) {
@@ -302,4 +304,6 @@ REEF_INLINE void Wire::compact() {
   slots_.resize(kept);
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace comm::detail
+}  // namespace v0
+}  // namespace reef

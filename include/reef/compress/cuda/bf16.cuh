@@ -9,7 +9,9 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/for_each_index.cuh>
 
-namespace reef::inline v0::compress::cuda {
+namespace reef {
+inline namespace v0 {
+namespace compress::cuda {
 
 /// Numbers 2 i and 2 i + 1, a word of the payload.
 template <class T>
@@ -54,4 +56,6 @@ void decode_payload(device::Cuda::Lane& lane, const codec::Bf16&, const std::byt
   device::for_each_index(lane, (n + 1) / 2, DecodePair<T>{payload, n, values, adds});
 }
 
-}  // namespace reef::inline v0::compress::cuda
+}  // namespace compress::cuda
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 
-namespace reef::inline v0::compress::cuda {
+namespace reef {
+inline namespace v0 {
+namespace compress::cuda {
 
 /// A table of the dynamic code, as a kernel's parameter.
 struct CodeTable {
@@ -105,4 +107,6 @@ void decode_payload(device::Cuda::Lane& lane, const codec::Blockwise8& format, c
                  n, format.block, code, values, adds);
 }
 
-}  // namespace reef::inline v0::compress::cuda
+}  // namespace compress::cuda
+}  // namespace v0
+}  // namespace reef

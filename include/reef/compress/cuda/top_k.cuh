@@ -17,7 +17,9 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/for_each_index.cuh>
 
-namespace reef::inline v0::compress::cuda {
+namespace reef {
+inline namespace v0 {
+namespace compress::cuda {
 
 /// A number's magnitude, then its index, the lower the larger: no two are alike, and the largest are those that TopK sends.
 struct RankOf {
@@ -153,4 +155,6 @@ private:
   device::Cuda::PinnedBuffer selected_here_{}, counts_here_{};
 };
 
-}  // namespace reef::inline v0::compress::cuda
+}  // namespace compress::cuda
+}  // namespace v0
+}  // namespace reef

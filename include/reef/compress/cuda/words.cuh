@@ -9,7 +9,9 @@
 /// \file
 /// Messages in words of 4 bytes, wherever one begins: of words that lie across two, byte by byte.
 
-namespace reef::inline v0::compress::cuda {
+namespace reef {
+inline namespace v0 {
+namespace compress::cuda {
 
 inline constexpr int word_bytes = 4;
 
@@ -49,4 +51,6 @@ __device__ void put(T& value, float decoded, bool adds) {
   value = T(adds ? static_cast<float>(value) + decoded : decoded);
 }
 
-}  // namespace reef::inline v0::compress::cuda
+}  // namespace compress::cuda
+}  // namespace v0
+}  // namespace reef

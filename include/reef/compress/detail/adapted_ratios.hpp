@@ -6,7 +6,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// The planner's dense number has 4 bytes. One of bf16 has 2, and is sent in 4 with an index of 2: three times as many.
 inline int index_bytes_of(const run::StepPlan& plan) { return plan.dag->element == Element::bfloat16 ? 8 : 2; }
@@ -19,7 +21,9 @@ inline double least_ratio(const run::StepPlan& plan) { return (4 + static_cast<d
 std::vector<double> adapted_ratios(const run::StepPlan& plan, const schedule::World& network,
                                    schedule::Traffic traffic, double ratio, Seconds compute);
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/adapted_ratios.ipp>

@@ -12,7 +12,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE std::vector<double> adapted_ratios(const run::StepPlan& plan, const schedule::World& network,
                                           schedule::Traffic traffic, double ratio, Seconds compute) {
@@ -54,4 +56,6 @@ REEF_INLINE std::vector<double> adapted_ratios(const run::StepPlan& plan, const 
   return ratios;
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// The optimizer sends that; what is between stages is where there are some.
 bool travels(const run::StepPlan& plan, schedule::Traffic traffic);
@@ -94,7 +96,9 @@ void require_zeros(const C& format) {
 /// Throws OptionError where numbers are none that codecs have, or are rounded already.
 void require_floats(const run::StepPlan& plan);
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/channel_rules.ipp>

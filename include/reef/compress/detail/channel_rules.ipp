@@ -15,7 +15,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE bool travels(const run::StepPlan& plan, schedule::Traffic traffic) {
   using schedule::Traffic;
@@ -48,4 +50,6 @@ REEF_INLINE void require_floats(const run::StepPlan& plan) {
   }
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

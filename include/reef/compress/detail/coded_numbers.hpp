@@ -17,7 +17,9 @@
 #include <reef/device/concept.hpp>
 #include <reef/run/step_plan.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// The threads of a lane's pool; of a lane that has none on the host, its own.
 template <class Lane>
@@ -127,4 +129,6 @@ struct CodedParts {
   }
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/element.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// What the instructions of codecs have in common: copies as floats, and memories.
 class CoderWriter {
@@ -47,7 +49,9 @@ private:
   const run::StepPlan& plan_;
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/coder_writer.ipp>

@@ -14,7 +14,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE run::Instruction CoderWriter::coder(std::string_view kind, run::Lane lane, Traffic traffic, const run::Instruction& of) const {
   run::Instruction result;
@@ -52,4 +54,6 @@ REEF_INLINE const MemoryStorages::Storages* CoderWriter::use_memory(const Memory
   return &storages;
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// The codecs of a device whose memory the host does not read: `has<C>`, and with that
 ///
@@ -28,4 +30,6 @@ struct DeviceCodecs {
 template <class Lane>
 using CodecsOfLane = DeviceCodecs<std::remove_cvref_t<decltype(std::declval<Lane&>().device())>>;
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

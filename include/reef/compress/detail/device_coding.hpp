@@ -18,7 +18,9 @@
 /// The lane code of what EncodingCode's instructions do where the device has the codec (device_codecs.hpp): payloads are the
 /// device's, heads and checksums the host's.
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// An error in a message says whose it was.
 template <class F>
@@ -104,4 +106,6 @@ void code_in_place_by_device(Lane& lane, const C& codec, const CodedNumbers& num
   });
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/run/transfers.hpp>
 #include <reef/run/views.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// Rewrites what goes between stages: Encode and Decode in the place of the copies beside a Send and a Receive, on the same
 /// lanes and in the same slots.
@@ -57,7 +59,9 @@ private:
   std::map<std::pair<int, std::string_view>, run::StorageId> rooms_{};
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/edge_encoder.ipp>

@@ -16,7 +16,9 @@
 #include <reef/run/transfers.hpp>
 #include <reef/run/views.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE void EdgeEncoder::run() {
   for (std::size_t e = 0; builder_.trains() && e < plan_.remote_edges.size(); ++e) {
@@ -109,4 +111,6 @@ REEF_INLINE run::Value EdgeEncoder::room_of(const char* use, int edge) {
   return {at->second, 0};
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/views.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// The bytes of so many messages, one behind the other.
 inline Bytes used_of(std::span<const std::byte> room, std::size_t messages) {
@@ -59,4 +61,6 @@ template <class Communication, class RankContext>
           }};
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

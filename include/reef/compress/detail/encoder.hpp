@@ -19,7 +19,9 @@
 #include <reef/run/views.hpp>
 #include <reef/schedule/rewriter.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// Rewrites the transfers of a program whose traffic has a WireForm:
 ///
@@ -79,7 +81,9 @@ private:
   std::map<int, int> folds_so_far_{};             ///< by bucket
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/encoder.ipp>

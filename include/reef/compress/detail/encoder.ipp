@@ -24,7 +24,9 @@
 #include <reef/run/views.hpp>
 #include <reef/schedule/rewriter.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE void Encoder::run() {
   if (builder_.purpose == run::Purpose::gather_committed) return;
@@ -219,4 +221,6 @@ REEF_INLINE void Encoder::keep_memories() {
   }
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

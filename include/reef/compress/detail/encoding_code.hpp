@@ -32,7 +32,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/verdict.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// Decodes a message from somebody: an error says whose it was.
 template <class Codec, class... Rest>
@@ -428,4 +430,6 @@ private:
   WithCodec with_codec_;
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

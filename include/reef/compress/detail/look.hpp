@@ -19,7 +19,9 @@
 #include <reef/run/rank_context.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// What a Watch sees of the messages of one instruction. On its lane.
 class Look {
@@ -139,4 +141,6 @@ private:
   std::vector<float> decoded_{};
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

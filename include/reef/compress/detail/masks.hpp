@@ -10,7 +10,9 @@
 #include <reef/core/units.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// By remote edge of a gradient that on which its tensor goes forward; -1 for others, and for a tensor that goes to several
 /// stages, each with a mask of its own: the sum of its gradient has parts of all.
@@ -54,7 +56,9 @@ private:
   std::map<std::pair<int, int>, run::Value> in_use_{};
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/masks.ipp>

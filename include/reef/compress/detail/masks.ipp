@@ -14,7 +14,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE std::vector<int> edges_forward_of(const run::StepPlan& plan) {
   const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
@@ -96,4 +98,6 @@ REEF_INLINE run::Value MaskStorages::give_back(int edge, int micro_batch) {
   return mask;
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 using schedule::Traffic;
 
@@ -118,7 +120,9 @@ void reserve_memories(run::StepBuilder& builder);
 
 std::vector<run::StateRange> memory_ranges(const run::StepBuilder& builder);
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/memories.ipp>

@@ -14,7 +14,9 @@
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE std::int64_t Memory::numbers() const {
   std::int64_t all = 0;
@@ -190,4 +192,6 @@ REEF_INLINE std::vector<run::StateRange> memory_ranges(const run::StepBuilder& b
   return ranges;
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// The most that a message of n numbers takes at any ratio from `least` on, or at the codec's own: what is sent of them at the
 /// least (codec/concept.hpp).
@@ -62,7 +64,9 @@ private:
   int index_;
 };
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/replanning.ipp>

@@ -17,7 +17,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE bool are_possible(const run::StepPlan& plan, const run::EdgeRatios& ratios) {
   return ratios.step >= 0 && ratios.by_edge.size() == plan.remote_edges.size() &&
@@ -62,4 +64,6 @@ REEF_INLINE void choose_ratios(const run::StepPlan& plan, int rank, const Choice
   }
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 /// The links between ranks of stages that send each other something, as they are now. Others are not asked for.
 schedule::World probed_world(comm::Progress& progress, const run::StepPlan& plan, const comm::ProbeOptions& options);
@@ -20,7 +22,9 @@ void replan(comm::Progress& progress, const run::StepPlan& plan, const Replan& o
             const schedule::World* network, run::StepState& state,
             const std::function<std::vector<double>(const schedule::World&)>& plan_of);
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/compress/detail/replanning_by_probes.ipp>

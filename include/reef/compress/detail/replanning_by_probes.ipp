@@ -13,7 +13,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/remote_edges.hpp>
 
-namespace reef::inline v0::compress::detail {
+namespace reef {
+inline namespace v0 {
+namespace compress::detail {
 
 REEF_INLINE schedule::World probed_world(comm::Progress& progress, const run::StepPlan& plan, const comm::ProbeOptions& options) {
   std::set<std::pair<int, int>> all;
@@ -65,4 +67,6 @@ REEF_INLINE void replan(comm::Progress& progress, const run::StepPlan& plan, con
   tell();
 }
 
-}  // namespace reef::inline v0::compress::detail
+}  // namespace compress::detail
+}  // namespace v0
+}  // namespace reef

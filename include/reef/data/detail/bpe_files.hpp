@@ -13,7 +13,9 @@
 #include <reef/core/error.hpp>
 #include <reef/io/file.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// left and right, neighbours, become merged; lower ranks first.
 struct Merge {
@@ -91,7 +93,9 @@ inline constexpr std::size_t longest_rank = 1024;
 /// Any two tokens merge whose bytes together are a token, the one of the lowest rank first.
 BpeFiles read_ranks(const std::filesystem::path& path);
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/detail/bpe_files.ipp>

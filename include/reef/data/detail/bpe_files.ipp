@@ -6,7 +6,9 @@
 #include <reef/data/detail/bpe_files.hpp>
 #include <reef/io/json.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 REEF_INLINE void refuse_tokenizer(const std::filesystem::path& path, const std::string& where,
                                   const std::string& why, std::string_view fix) {
@@ -242,4 +244,6 @@ REEF_INLINE BpeFiles read_ranks(const std::filesystem::path& path) {
   return files;
 }
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 
 #include <reef/data/detail/bpe_files.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// From a pair of tokens to what they merge to: open addressing, at most half full.
 class MergeTable {
@@ -65,7 +67,9 @@ private:
   std::vector<std::tuple<std::int32_t, std::size_t, const Merge*>> candidates_;
 };
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/data/detail/bpe_merger.ipp>

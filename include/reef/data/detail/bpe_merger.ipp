@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/data/detail/bpe_merger.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 REEF_INLINE const Merge* MergeTable::find(std::int32_t left, std::int32_t right) const {
   const Merge& found = slots_[slot_of(left, right)];
@@ -79,4 +81,6 @@ REEF_INLINE void BpeMerger::add(std::size_t at) {
   std::push_heap(candidates_.begin(), candidates_.end(), std::greater<>());
 }
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// Sorts files by their names. Throws OptionError if one is named twice, also by two paths to it: what is
 /// held out of the one would be trained on in the other.
@@ -26,4 +28,6 @@ inline void sort_distinct(std::vector<std::filesystem::path>& files, std::string
   }
 }
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,9 @@
 #include <reef/core/text.hpp>
 #include <reef/data/detail/npy_header.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// What a file is that begins with these bytes, as far as its first ones tell; nothing for what is not
 /// known. Some kinds begin as a text could.
@@ -139,4 +141,6 @@ inline std::optional<NoText> why_no_text(std::span<const std::uint8_t> bytes) {
                 "convert it to UTF-8, e.g. by iconv, or say that bytes are meant"};
 }
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef

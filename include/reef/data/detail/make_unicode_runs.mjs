@@ -36,7 +36,9 @@ let text = `#pragma once
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// The classes of all code points of Unicode ${VERSION}, run by run from 0 on: 4 * length + class.
 /// 0 other, 1 letter (\\p{L}), 2 number (\\p{N}), 3 space (\\s); what follows the runs is other.
@@ -56,7 +58,9 @@ for (const run of runs) {
 text += `${line}\n};
 // clang-format on
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef
 `;
 const here = path.dirname(url.fileURLToPath(import.meta.url));
 fs.writeFileSync(path.join(here, 'unicode_runs.hpp'), text);

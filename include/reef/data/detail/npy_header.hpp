@@ -13,7 +13,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// What NumPy writes before the elements of an array.
 struct NpyHeader {
@@ -70,4 +72,6 @@ inline std::optional<NpyHeader> parse_npy_header(std::span<const std::uint8_t> b
   return header;
 }
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/data/detail/file_kind.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// What tokens without a header are, as their values tell: 2 or 4 bytes each, or 0 with what they
 /// are otherwise, and its fix.
@@ -112,4 +114,6 @@ inline TokenWidth width_of_tokens(std::span<const std::uint8_t> bytes) {
   return {};
 }
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef

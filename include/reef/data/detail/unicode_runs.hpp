@@ -4,7 +4,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::data::detail {
+namespace reef {
+inline namespace v0 {
+namespace data::detail {
 
 /// The classes of all code points of Unicode 16.0.0, run by run from 0 on: 4 * length + class.
 /// 0 other, 1 letter (\p{L}), 2 number (\p{N}), 3 space (\s); what follows the runs is other.
@@ -64,4 +66,6 @@ inline constexpr std::uint16_t unicode_runs[] = {
 };
 // clang-format on
 
-}  // namespace reef::inline v0::data::detail
+}  // namespace data::detail
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 /// A move-only function of one argument. Functions of up to 96 bytes need no allocation.
 template <class Argument>
@@ -68,4 +70,6 @@ private:
   const Table* table_ = nullptr;
 };
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef

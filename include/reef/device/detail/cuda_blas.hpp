@@ -15,7 +15,9 @@
 #include <reef/core/units.hpp>
 #include <reef/device/detail/cuda_error.hpp>
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 /// The shape of a matrix product in cuBLASLt's column-major terms: D(m,n) = alpha op(A) op(B) + beta D.
 struct CudaProduct {
@@ -245,4 +247,6 @@ private:
   std::map<CudaProduct, CudaProductPlan> plans_;
 };
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,9 @@
 #include <reef/device/detail/cuda_error.hpp>
 #include <reef/device/memory.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// Whether at least one CUDA device answers; if not, `why` says what does not. Never throws.
 inline bool cuda_available(std::string* why = nullptr) noexcept {
@@ -102,4 +104,6 @@ private:
   std::atomic<int> failed_lanes_{0};
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

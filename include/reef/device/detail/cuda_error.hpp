@@ -7,7 +7,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// A CUDA or cuBLASLt call that failed: the call's text, its code and meaning, and the device.
 ///
@@ -24,9 +26,13 @@ private:
   int code_;
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 inline std::string cuda_device_text(int ordinal) {
   return ordinal < 0 ? std::string("no particular device") : concat("CUDA device ", ordinal);
@@ -79,4 +85,6 @@ private:
   int former_ = -1;
 };
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/device/detail/cuda_error.hpp>
 #include <reef/device/detail/doorbell.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// Counts completions, of a lane's device work (record) or of a host thread's (signal).
 ///
@@ -144,4 +146,6 @@ private:
   detail::Doorbell bell_;
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

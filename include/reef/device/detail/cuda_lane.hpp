@@ -18,7 +18,9 @@
 #include <reef/device/detail/worker.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// An in-order queue of functions, the thread that runs them, and the stream on which they enqueue.
 ///
@@ -169,4 +171,6 @@ private:
   detail::Worker<Lane> worker_;             // last: its thread uses all of the above
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/device/detail/cuda_device.hpp>
 #include <reef/device/detail/cuda_error.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// Device memory that is freed when this goes: the lanes that use it are done by then. Moved from,
 /// it is empty.
@@ -98,4 +100,6 @@ inline Cuda::PinnedBuffer Cuda::allocate_pinned(Bytes bytes, std::string_view wh
   return {data, bytes};
 }
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

@@ -16,7 +16,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 /// Tells the core that this is a waiting loop.
 inline void pause() {
@@ -109,4 +111,6 @@ private:
   std::atomic<std::uint32_t> sleepers_{0};
 };
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef

@@ -4,7 +4,9 @@
 
 // How the operating system treats the calling thread. Where something is not to be had nothing changes.
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 /// It is woken on time: timers end to 1 us instead of 50.
 void wake_on_time();
@@ -16,7 +18,9 @@ void wake_on_time();
 /// slice, and no nice value below 0.
 void go_first();
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/device/detail/scheduling.ipp>

@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/device/detail/scheduling.hpp>
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 REEF_INLINE void wake_on_time() {
 #if defined(__linux__)
@@ -42,4 +44,6 @@ REEF_INLINE void go_first() {
 #endif
 }
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/error.hpp>
 #include <reef/device/detail/doorbell.hpp>
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 /// Threads that help whoever calls run(). Several callers at once share them.
 ///
@@ -75,7 +77,9 @@ private:
   std::vector<std::thread> workers_;
 };
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/device/detail/thread_pool.ipp>

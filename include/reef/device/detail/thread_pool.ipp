@@ -12,7 +12,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/device/detail/thread_pool.hpp>
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 REEF_INLINE ThreadPool::ThreadPool(int threads) {
   try {
@@ -101,4 +103,6 @@ REEF_INLINE void ThreadPool::work() {
   }
 }
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 
 #define REEF_TARGET_AVX2 __attribute__((target("avx2,fma")))
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// 8 floats: AVX2 and FMA.
 struct Avx2 {};
@@ -220,4 +222,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

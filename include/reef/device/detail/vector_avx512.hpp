@@ -8,7 +8,9 @@
 
 #define REEF_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 /// 16 floats: AVX-512 F, BW, DQ, VL.
 struct Avx512 {};
@@ -189,4 +191,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

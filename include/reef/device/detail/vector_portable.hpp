@@ -11,7 +11,9 @@
 
 #include <reef/core/bfloat16.hpp>
 
-namespace reef::inline v0::device {
+namespace reef {
+inline namespace v0 {
+namespace device {
 
 template <class T, class Isa>
 struct Vector;
@@ -198,4 +200,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::device
+}  // namespace device
+}  // namespace v0
+}  // namespace reef

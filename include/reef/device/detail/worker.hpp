@@ -21,7 +21,9 @@
 #include <reef/device/detail/action.hpp>
 #include <reef/device/detail/doorbell.hpp>
 
-namespace reef::inline v0::device::detail {
+namespace reef {
+inline namespace v0 {
+namespace device::detail {
 
 /// The thread of a lane and the functions that it runs, in the order of submission.
 ///
@@ -190,4 +192,6 @@ private:
   std::thread thread_;  // last: it uses all of the above
 };
 
-}  // namespace reef::inline v0::device::detail
+}  // namespace device::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/graph/detail/node_range.hpp>
 
-namespace reef::inline v0::graph::detail {
+namespace reef {
+inline namespace v0 {
+namespace graph::detail {
 
 /// Finds a place for every gradient of a segment whose boundary and saved activations are planned.
 ///
@@ -243,4 +245,6 @@ private:
   std::vector<bool> written_;   // whether its gradient holds something by now
 };
 
-}  // namespace reef::inline v0::graph::detail
+}  // namespace graph::detail
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/graph/detail/placement.hpp>
 #include <reef/graph/segment.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -88,4 +90,6 @@ private:
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/core/first_fit.hpp>
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::graph::detail {
+namespace reef {
+inline namespace v0 {
+namespace graph::detail {
 
 /// Memory that is needed from step `first` to step `last`, both included.
 struct Interval {
@@ -52,4 +54,6 @@ inline Bytes place(std::vector<Interval>& intervals) {
   return total;
 }
 
-}  // namespace reef::inline v0::graph::detail
+}  // namespace graph::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/graph/detail/gradient_planner.hpp>
 #include <reef/graph/detail/node_range.hpp>
 
-namespace reef::inline v0::graph {
+namespace reef {
+inline namespace v0 {
+namespace graph {
 
 namespace detail {
 
@@ -278,4 +280,6 @@ private:
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::graph
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/nn/cuda/attention_forward.cuh>
 #include <reef/nn/cuda/attention_tile.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// The largest head, C / H, that the attention kernels take.
 inline constexpr std::int64_t attention_head_limit = 128;
@@ -148,4 +150,6 @@ struct AttentionKernels {
   }
 };
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

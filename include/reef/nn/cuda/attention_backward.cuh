@@ -8,7 +8,9 @@
 #include <reef/device/launch.cuh>
 #include <reef/nn/cuda/attention_tile.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// delta[b, h, t] = d_out . out over a head's channels; a warp a row.
 template <class T>
@@ -201,4 +203,6 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
              d_value, value_factor);
 }
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/nn/cuda/attention_bf16_tile.cuh>
 #include <reef/nn/cuda/attention_tile.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 inline constexpr float attention_log2_e = 1.44269504088896340736F;
 
@@ -290,4 +292,6 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
 #endif
 }
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

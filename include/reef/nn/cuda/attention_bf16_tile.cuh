@@ -8,7 +8,9 @@
 #include <reef/nn/cuda/attention_tile.cuh>
 #include <reef/nn/cuda/warp_mma.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// A block of bf16 attention on tensor cores: 4 warps, each responsible for 16 of the block's own
 /// rows, against `streamed` rows of the other side at a time, of which the next are on their way
@@ -181,4 +183,6 @@ __device__ __forceinline__ float quad_max(float value) {
 
 #endif
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/core/element.hpp>
 #include <reef/nn/cuda/attention_tile.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// out = softmax(scale Q K^T, keys up to the query) V for one tile of queries; lse beside it. The
 /// softmax is kept up to date tile by tile of keys: m the maximum, l the sum of exp(s - m).
@@ -99,4 +101,6 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   store_rows(out + rows.output(shape), shape.channels, q0, shape.sequence, shape.head, sum, factor);
 }
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/device/map.cuh>
 #include <reef/nn/cuda/elementwise.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 // Kernels of bf16 on tensor cores have a body only where such cores can be: has_bf16_tensor_cores().
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -248,4 +250,6 @@ __device__ __forceinline__ E row_max(E value) {
   return value;
 }
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

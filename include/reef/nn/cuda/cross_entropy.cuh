@@ -12,7 +12,9 @@
 #include <reef/device/launch.cuh>
 #include <reef/device/map.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 inline constexpr int cross_entropy_fold = 1024;  // threads of the one block that folds the rows
 
@@ -168,4 +170,6 @@ struct CrossEntropyKernels {
   }
 };
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

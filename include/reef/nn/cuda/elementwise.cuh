@@ -10,7 +10,9 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/map.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// gelu(x) = x/2 (1 + tanh(u)) = x q, with u = sqrt(2/pi) (x + 0.044715 x^3) and q = 1 / (1 + exp(-2 u)).
 template <class E>
@@ -121,4 +123,6 @@ struct ElementwiseKernels {
   }
 };
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

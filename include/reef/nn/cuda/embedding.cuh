@@ -11,7 +11,9 @@
 #include <reef/device/for_each_index.cuh>
 #include <reef/device/launch.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// out[b, t] = wte[tokens[b, t]] + wpe[t]; a token outside [0, V) gives NaN. i counts (B, T, C).
 template <class T>
@@ -142,4 +144,6 @@ struct EmbeddingKernels {
   }
 };
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

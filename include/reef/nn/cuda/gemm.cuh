@@ -9,7 +9,9 @@
 #include <reef/device/for_each_index.cuh>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// Scales a row-major matrix with a leading dimension.
 template <class T>
@@ -56,4 +58,6 @@ struct GemmKernels {
   }
 };
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

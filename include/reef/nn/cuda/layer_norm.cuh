@@ -11,7 +11,9 @@
 #include <reef/device/map.cuh>
 #include <reef/nn/cuda/packed_rows.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 inline constexpr int layer_norm_rows =
     device::cuda_block / device::cuda_warp;  // a warp for each row
@@ -224,4 +226,6 @@ struct LayerNormKernels {
   }
 };
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

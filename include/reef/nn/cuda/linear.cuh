@@ -10,7 +10,9 @@
 #include <reef/nn/cuda/gemm.cuh>
 #include <reef/nn/cuda/packed_rows.cuh>
 
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// Adds bias (N) to every row of out (R, N): of products to which cuBLASLt adds none.
 template <class T>
@@ -157,4 +159,6 @@ struct LinearKernels {
   }
 };
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

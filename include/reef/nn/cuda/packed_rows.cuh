@@ -6,7 +6,9 @@
 #include <reef/device/map.cuh>
 
 /// Rows of channels, by 16 bytes where all of them lie so.
-namespace reef::inline v0::nn::cuda {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
 
 /// function(c, width) for the channels of a warp's lane, `width` from c on each time: 16 bytes of them where rows are
 /// `packed`, else one.
@@ -50,4 +52,6 @@ bool packed_rows(std::int64_t C, const Arrays*... arrays) {
   return C % device::Pack<T>::width == 0 && (device::Pack<T>::at(arrays) && ...);
 }
 
-}  // namespace reef::inline v0::nn::cuda
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

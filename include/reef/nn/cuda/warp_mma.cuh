@@ -17,7 +17,9 @@
 ///
 /// Source: PTX ISA 9.0, mma.m16n8k16 with .bf16. What a compiler for hosts makes of this file, where kernels are
 /// executed to be checked, has the same results without the instructions.
-namespace reef::inline v0::nn::cuda::mma {
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda::mma {
 
 /// Two bf16, the first in the low half.
 using Pair = std::uint32_t;
@@ -182,4 +184,6 @@ inline void wait_for_copies() {}
 
 #endif
 
-}  // namespace reef::inline v0::nn::cuda::mma
+}  // namespace nn::cuda::mma
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/nn/host/dropout.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 namespace detail {
 
@@ -315,4 +317,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

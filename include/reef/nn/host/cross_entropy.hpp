@@ -13,7 +13,9 @@
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 namespace detail {
 
@@ -130,4 +132,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/device/simd.hpp>
 #include <reef/nn/host/elementwise.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 namespace detail {
 
@@ -129,4 +131,6 @@ struct Dropout {
   }
 };
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 namespace detail {
 
@@ -113,4 +115,6 @@ struct Elementwise {
   }
 };
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/device/simd.hpp>
 #include <reef/nn/host/elementwise.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 /// Token and position embedding. The gradient is split over channels, not over rows: each channel
 /// of a token's row is summed by one thread, rows ascending.
@@ -88,4 +90,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 namespace detail {
 
@@ -106,4 +108,6 @@ struct Gemm {
   }
 };
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

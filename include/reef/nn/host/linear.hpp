@@ -11,7 +11,9 @@
 #include <reef/nn/host/gemm.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 namespace detail {
 
@@ -138,4 +140,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

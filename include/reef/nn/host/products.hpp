@@ -3,7 +3,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/graph/dag.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 /// True where this unit multiplies matrices of floats by Reef's own loops because its compiler was told of no BLAS
 /// (REEF_HAS_DNNL or REEF_HAS_CBLAS), and not because that is wanted (REEF_PORTABLE_PRODUCTS).
@@ -22,7 +24,9 @@ constexpr bool lacks_blas = true;
 /// \endcode
 void tell_that_blas_lacks(const graph::Dag& dag);
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/nn/host/products.ipp>

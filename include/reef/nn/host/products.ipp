@@ -7,7 +7,9 @@
 #include <reef/nn/host/products.hpp>
 #include <reef/nn/linear.hpp>
 
-namespace reef::inline v0::nn::host {
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
 
 REEF_INLINE void tell_that_blas_lacks(const graph::Dag& dag) {
   static std::atomic<bool> told{false};
@@ -23,4 +25,6 @@ REEF_INLINE void tell_that_blas_lacks(const graph::Dag& dag) {
       stderr);
 }
 
-}  // namespace reef::inline v0::nn::host
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

@@ -25,7 +25,9 @@
 /// \file
 /// The code of outer steps that each rank takes whole, of the differences of all ranks: Differences, OuterUpdate.
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// difference[i] = outer[i] - own[i]
 template <real T>
@@ -219,4 +221,6 @@ void add_differences_code(Handlers& handlers, const RankContext& context, const 
   });
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

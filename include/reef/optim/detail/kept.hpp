@@ -15,7 +15,9 @@
 /// \file
 /// What weights keep from step to step: the rule's states and master weights, by the names of their storages.
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// The numbers that a weight keeps: the rule's states, and a master weight where it needs one.
 inline int kept_numbers(const run::StepPlan& plan, int states) {
@@ -58,7 +60,9 @@ void set_kept(const View& view, const run::StepBuilder& builder, int states, std
   view.master.set(std::span(values).subspan(view.states.size()));
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/detail/kept.ipp>

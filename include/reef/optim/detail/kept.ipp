@@ -11,7 +11,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/optim/detail/kept.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 REEF_INLINE std::pair<std::int64_t, std::int64_t> kept_of(const run::StepPlan& plan, std::size_t b, int rank, bool sharded) {
   const run::Bucket& bucket = plan.buckets[b];
@@ -62,4 +64,6 @@ REEF_INLINE std::vector<run::Value> kept_values(const run::StepBuilder& builder,
   return values;
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/nn/kernels.hpp>
 #include <reef/run/bucket.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// x *= factor.
 template <class E>
@@ -126,4 +128,6 @@ private:
   std::int64_t m_, n_, k_, longer_;
 };
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

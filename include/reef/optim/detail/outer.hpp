@@ -16,7 +16,9 @@
 #include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 using run::fragment_pieces;
 using Piece = run::FragmentPiece;
@@ -154,7 +156,9 @@ private:
   std::uint32_t next_channel_ = 0;
 };
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/detail/outer.ipp>

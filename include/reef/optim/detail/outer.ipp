@@ -12,7 +12,9 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/detail/outer.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 REEF_INLINE std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std::size_t b) {
   std::vector<std::size_t> places;
@@ -316,4 +318,6 @@ REEF_INLINE void OuterProgram::gather_committed() {
   run::add_tied_weights(builder_, committed, builder_.tied_buffer, 0);
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -18,7 +18,9 @@
 #include <reef/optim/own_decision.hpp>
 #include <reef/optim/update.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// The outer rule over contiguous weights, its gradient the way that the ranks went together.
 ///
@@ -241,4 +243,6 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
   add_publish_code(handlers, context);
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

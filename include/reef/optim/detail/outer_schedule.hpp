@@ -8,7 +8,9 @@
 /// \file
 /// When the fragments of the weights take an outer step: arithmetic on the counts of steps.
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// The steps after which fragment f is due for the first time; then every H steps again.
 inline std::int64_t first_due(const run::OuterSchedule& outer, int fragment) {
@@ -85,4 +87,6 @@ inline std::int64_t longer_run(const run::OuterSchedule& outer, std::int64_t beg
   return steps;
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

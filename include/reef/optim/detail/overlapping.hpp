@@ -12,7 +12,9 @@
 #include <reef/run/shared_loop.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// Writes the programs of an optimizer whose rounds overlap. A round with two phases:
 ///
@@ -128,7 +130,9 @@ private:
   std::uint32_t next_scalars_ = 0;  ///< of what all ranks do
 };
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/detail/overlapping.ipp>

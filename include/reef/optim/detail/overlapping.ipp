@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/detail/overlapping.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 REEF_INLINE void OverlappingStep::reserve(run::StepBuilder& builder, int states, bool weights_are_committed) {
   builder.keep_gradients();
@@ -297,4 +299,6 @@ REEF_INLINE void OverlappingStep::install(std::size_t b, int version) {
   install.cost.bytes = 2 * program_.storages[arrived_[b]].bytes;
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/optim/update.hpp>
 #include <reef/run/shared_loop.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// Adds the code of Estimate and Update. If the verdict does not commit, the committed weights
 /// leave as they are.
@@ -82,4 +84,6 @@ void add_overlapping_code(Handlers& handlers, const RankContext& context, Rule r
   add_publish_code(handlers, context);
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/optim/detail/overlapping.hpp>
 #include <reef/optim/detail/overlapping_code.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// What the policies whose rounds overlap share: they differ in the number of phases, and in what
 /// the weights are that gradients are taken at.
@@ -47,4 +49,6 @@ struct OverlappingPolicy {
   }
 };
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

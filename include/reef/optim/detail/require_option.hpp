@@ -4,7 +4,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// Throws OptionError unless it holds: "reef::optim::AdamW: beta1 is 1.", and what it may be.
 template <class T>
@@ -14,4 +16,6 @@ void require_option(bool holds, std::string_view of, std::string_view option, T 
   throw OptionError("reef::optim::", of, ": ", option, " is ", value, ".\n  fix: ", range, ".");
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/element.hpp>
 #include <reef/device/transform.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// A rule over contiguous weights, for one element or for a vector of them.
 ///
@@ -154,4 +156,6 @@ struct SwapKernel {
   }
 };
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 /// \file
 /// A bucket's weights by what a rule does to them: parameter by parameter.
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// The weights of a parameter, or some of them, at `offset` from the first of those in question.
 struct Run {
@@ -98,7 +100,9 @@ void apply_rule(typename Device::Lane& lane, const std::vector<Run>& runs, const
   }
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/detail/runs.ipp>

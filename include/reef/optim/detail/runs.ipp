@@ -10,7 +10,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/optim/detail/runs.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 REEF_INLINE std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int64_t begin,
                                      std::int64_t n) {
@@ -44,4 +46,6 @@ REEF_INLINE std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int6
   return runs;
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

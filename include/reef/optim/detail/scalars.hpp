@@ -17,7 +17,9 @@
 /// \file
 /// What ranks count and tell each other before a Verdict, and what it says.
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// What ranks tell each other once a step, in doubles, rank after rank:
 ///
@@ -149,7 +151,9 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars,
   return verdict;
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/detail/scalars.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/optim/detail/scalars.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 REEF_INLINE ScalarLayout::ScalarLayout(const run::StepPlan& plan, bool trains) : folds_per_rank(plan.virtual_ranks) {
   std::int64_t end = 0;
@@ -39,4 +41,6 @@ REEF_INLINE void read_losses(const ScalarsView<schedule::Instruction>& view,
   }
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 using run::Instruction;
 using run::Lane;
@@ -83,7 +85,9 @@ private:
   std::uint32_t next_scalars_ = 0;  ///< of what all ranks do
 };
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/optim/detail/synchronous.ipp>

@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/detail/synchronous.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 REEF_INLINE void SynchronousStep::add(int states) {
   owned_ = gathered_ = builder_.reduced;
@@ -79,4 +81,6 @@ REEF_INLINE void SynchronousStep::all_gather(std::string_view kind, schedule::Tr
                                bucket.shards);
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 #include <reef/optim/decision.hpp>
 #include <reef/optim/update.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// Adds the code of ReduceScatter, GatherGradients and GatherWeights.
 template <class Handlers, class RankContext>
@@ -35,4 +37,6 @@ void add_synchronous_code(Handlers& handlers, const RankContext& context, Rule r
   add_update_code(handlers, context, rule);
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

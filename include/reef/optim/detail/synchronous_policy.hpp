@@ -8,7 +8,9 @@
 #include <reef/optim/detail/synchronous_code.hpp>
 #include <reef/optim/update.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// What Ddp and Zero1 share: they differ in where the states of the rule are kept.
 template <update_rule UpdateRule, bool Sharded>
@@ -42,4 +44,6 @@ struct SynchronousPolicy {
   }
 };
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 
 #include <reef/optim/concept.hpp>
 
-namespace reef::inline v0::optim::detail {
+namespace reef {
+inline namespace v0 {
+namespace optim::detail {
 
 /// f(own) of the rule at that place, from 0 to rule_count - 1, and what it returns: the same type of all.
 template <std::size_t at = 0, class Rule, class F>
@@ -20,4 +22,6 @@ auto visit_rule(const Rule& rule, int place, const F& f) {
   }
 }
 
-}  // namespace reef::inline v0::optim::detail
+}  // namespace optim::detail
+}  // namespace v0
+}  // namespace reef

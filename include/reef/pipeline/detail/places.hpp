@@ -9,7 +9,9 @@
 
 #include <reef/run/step_builder.hpp>
 
-namespace reef::inline v0::pipeline::detail {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::detail {
 
 /// A tensor that crosses stages, or its gradient.
 using Crossing = std::pair<int, bool>;
@@ -89,4 +91,6 @@ private:
   std::map<run::StorageId, std::pair<Crossing, int>> owners_{};
 };
 
-}  // namespace reef::inline v0::pipeline::detail
+}  // namespace pipeline::detail
+}  // namespace v0
+}  // namespace reef

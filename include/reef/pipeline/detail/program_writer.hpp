@@ -17,7 +17,9 @@
 #include <reef/run/messages.hpp>
 #include <reef/run/transfers.hpp>
 
-namespace reef::inline v0::pipeline::detail {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::detail {
 
 /// Writes what one stage does with the micro-batches of a phase, by a timetable, and what ends their fold. Of a task,
 /// a chunk's of a unit:
@@ -108,7 +110,9 @@ private:
   std::optional<VersionedWeights> versions_{};  ///< of the weights, where they change within the step
 };
 
-}  // namespace reef::inline v0::pipeline::detail
+}  // namespace pipeline::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/pipeline/detail/program_writer.ipp>

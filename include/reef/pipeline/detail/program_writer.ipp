@@ -20,7 +20,9 @@
 #include <reef/run/messages.hpp>
 #include <reef/run/transfers.hpp>
 
-namespace reef::inline v0::pipeline::detail {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::detail {
 
 REEF_INLINE ProgramWriter::ProgramWriter(run::StepBuilder& builder, const run::Timetable& timetable, int first, int fold)
     : builder_(builder),
@@ -268,4 +270,6 @@ REEF_INLINE run::StorageId ProgramWriter::tensor_of(int e, int j) const {
   return (edge.gradient ? storages.gradients : storages.tensors)[to_index(edge.tensor)];
 }
 
-}  // namespace reef::inline v0::pipeline::detail
+}  // namespace pipeline::detail
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::pipeline::detail {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::detail {
 
 /// Chunk c is on stage c mod p.
 std::vector<int> looped(int stages, int chunks_per_stage);
@@ -67,7 +69,9 @@ private:
   run::PipelineTimetables result_{};
 };
 
-}  // namespace reef::inline v0::pipeline::detail
+}  // namespace pipeline::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/pipeline/detail/timetables.ipp>

@@ -18,7 +18,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::pipeline::detail {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::detail {
 
 REEF_INLINE std::vector<int> looped(int stages, int chunks_per_stage) {
   std::vector<int> places;
@@ -185,4 +187,6 @@ REEF_INLINE std::vector<Seconds> Timetables::times_of(const run::Timetable& time
   return result;
 }
 
-}  // namespace reef::inline v0::pipeline::detail
+}  // namespace pipeline::detail
+}  // namespace v0
+}  // namespace reef

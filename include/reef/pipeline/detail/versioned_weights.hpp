@@ -9,7 +9,9 @@
 #include <reef/run/step_builder.hpp>
 #include <reef/run/tied.hpp>
 
-namespace reef::inline v0::pipeline::detail {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::detail {
 
 /// Throws OptionError where a pipeline that updates within a step cannot have it drained at its end, or would need what
 /// only a whole step knows.
@@ -79,7 +81,9 @@ private:
   std::vector<Copy> copies_{};
 };
 
-}  // namespace reef::inline v0::pipeline::detail
+}  // namespace pipeline::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/pipeline/detail/versioned_weights.ipp>

@@ -13,7 +13,9 @@
 #include <reef/run/step_builder.hpp>
 #include <reef/run/tied.hpp>
 
-namespace reef::inline v0::pipeline::detail {
+namespace reef {
+inline namespace v0 {
+namespace pipeline::detail {
 
 REEF_INLINE void require_drained(const run::StepPlan& plan) {
   const char* const what = "reef::pipeline: this pipeline updates within a step, but ";
@@ -146,4 +148,6 @@ REEF_INLINE WeightRing VersionedWeights::ring(const std::string& name, run::Stor
   return result;
 }
 
-}  // namespace reef::inline v0::pipeline::detail
+}  // namespace pipeline::detail
+}  // namespace v0
+}  // namespace reef

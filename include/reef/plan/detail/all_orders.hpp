@@ -10,7 +10,9 @@
 #include <reef/plan/detail/pipeline_annealer.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// All legal orders of a small problem: every combination of one of each rank.
 ///
@@ -108,4 +110,6 @@ private:
   std::vector<PipelineTask> tasks_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

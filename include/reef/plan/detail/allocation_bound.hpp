@@ -11,7 +11,9 @@
 #include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/detail/spanning_tree.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// The edges of the minimum spanning tree of pp, ascending: at any threshold, the links of at most that
 /// weight and the edges of the tree connect the same devices.
@@ -101,4 +103,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -16,7 +16,9 @@
 #include <reef/plan/detail/bottleneck_matching.hpp>
 #include <reef/plan/detail/device_order.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Branch and bound over what groups are composed of: how many devices of each class, stage by stage along
 /// the path. Where all devices differ this enumerates partitions.
@@ -221,4 +223,6 @@ private:
   bool complete_ = false;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/plan/detail/draws.hpp>
 #include <reef/plan/detail/link_weights.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// A Markov chain over partitions into groups in a fixed order, by Metropolis's rule on Eq. 1: matchings are
 /// optimal at each state, the order of groups is part of it.
@@ -315,4 +317,6 @@ private:
   Seconds best_ = 0;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -22,7 +22,9 @@
 #include <reef/plan/detail/in_parallel.hpp>
 #include <reef/plan/detail/structured_layouts.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// The search for one shape, an effort at a time.
 ///
@@ -266,4 +268,6 @@ private:
   Known before_;  // the last effort
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/detail/open_path.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// A sum that does not depend on the order of its terms.
 inline Seconds sum_in_order(std::vector<Seconds>& terms) {
@@ -104,4 +106,6 @@ inline Arrangement arrange(const LinkWeights& weights, int stages, int pipelines
   return given.cost.total() < found.cost.total() ? given : found;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

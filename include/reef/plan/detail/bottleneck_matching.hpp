@@ -11,7 +11,9 @@
 #include <reef/core/units.hpp>
 #include <reef/plan/detail/link_weights.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Eq. 3: the perfect matching of two groups whose slowest link is as fast as can be.
 ///
@@ -173,4 +175,6 @@ private:
   int reached_count_ = 0;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/plan/detail/split_costs.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// What a sweep found.
 struct Swept {
@@ -71,4 +73,6 @@ Swept sweep(const SplitCosts& costs, Search& search, double cutoff = no_time) {
   return result;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

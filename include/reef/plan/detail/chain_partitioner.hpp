@@ -18,7 +18,9 @@
 #include <reef/plan/partition.hpp>
 #include <reef/plan/variant.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Partitions one chain for several memories and accumulations.
 class ChainPartitioner {
@@ -220,4 +222,6 @@ private:
   Variant variant_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 
 #include <reef/plan/chain.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// What any segment [a, b) of a chain takes, each in constant time: sums by prefixes, the largest
 /// workspace by a table of doubling ranges. Times are those of all micro-batches.
@@ -92,4 +94,6 @@ private:
   Levels forward_workspace_, backward_workspace_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

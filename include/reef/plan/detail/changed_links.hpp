@@ -8,7 +8,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// The links between two groups after a device of one, or one of each, was replaced: a square matrix with
 /// another row, another column, or both.
@@ -111,4 +113,6 @@ private:
   std::vector<char> seen_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

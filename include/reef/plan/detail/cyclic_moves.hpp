@@ -9,7 +9,9 @@
 #include <reef/plan/allocation.hpp>
 #include <reef/plan/detail/link_weights.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 /// What the local search of genetic_allocation takes for the gain of moving a device to another group.
 enum class GeneticGain {
@@ -203,4 +205,6 @@ private:
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

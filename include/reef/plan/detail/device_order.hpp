@@ -10,7 +10,9 @@
 #include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/detail/structural_order.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Classes of interchangeable devices, in an order that follows from the weights alone.
 ///
@@ -50,4 +52,6 @@ inline DeviceOrder device_order(const LinkWeights& weights) {
   return result;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -5,7 +5,9 @@
 
 #include <reef/core/random.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Random numbers in sequence, of one key.
 class Draws {
@@ -37,4 +39,6 @@ private:
   std::uint64_t at_ = 0;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// An order of devices in which clusters stay together: OP-Fence's.
 ///
@@ -199,4 +201,6 @@ private:
   std::vector<std::vector<Path>> paths_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

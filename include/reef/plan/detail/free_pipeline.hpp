@@ -10,7 +10,9 @@
 
 #include <reef/plan/pipeline_model.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Orders of one pipeline in the asynchronous model, one after the other: O(tasks + messages) each, without a queue of
 /// events. A link has one sender, so its messages are made in the order of that rank's tasks.
@@ -198,4 +200,6 @@ private:
   std::vector<std::uint32_t> ready_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 
 #include <reef/plan/detail/split_costs.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// The least sum of a split over devices in any order, for limits on the bottleneck, where only some devices are
 /// `counted`: those are used once at most, the others may come again. So it is a lower bound, and where no device
@@ -302,4 +304,6 @@ private:
   State best_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 
 #include <reef/core/thread.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// How many threads to use of so many that are asked for, 0 being all cores of this process.
 inline int threads_of(int asked) {
@@ -46,4 +48,6 @@ void in_parallel(int threads, int count, Function function) {
   if (error) std::rethrow_exception(error);
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

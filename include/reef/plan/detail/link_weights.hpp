@@ -7,7 +7,9 @@
 #include <reef/plan/allocation.hpp>
 #include <reef/profile/network.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// The figures of Eq. 2 and 3 for each pair of devices: symmetric matrices, whose diagonals are 0.
 ///
@@ -71,4 +73,6 @@ inline LinkWeights link_weights(const AllocationProblem& problem) {
   return weights;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

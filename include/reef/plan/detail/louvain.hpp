@@ -11,7 +11,9 @@
 
 #include <reef/plan/detail/draws.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Clusters of a graph whose modularity no single move betters: Louvain, then moves of nodes, merges of
 /// clusters and chains of moves in turn, until none gains.
@@ -288,4 +290,6 @@ inline Louvain::Labels louvain_from_many(const Louvain& graph, std::size_t n) {
   return best;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

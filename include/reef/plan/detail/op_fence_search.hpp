@@ -22,7 +22,9 @@
 #include <reef/plan/detail/structural_order.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 
-namespace reef::inline v0::plan {
+namespace reef {
+inline namespace v0 {
+namespace plan {
 
 std::vector<int> fence_order(const PipelineProblem& problem, const Clusters& clusters);
 Clusters clusters_of(const PipelineProblem& problem);
@@ -245,4 +247,6 @@ inline std::string why_infeasible(const PipelineProblem& problem, bool proven) {
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::plan
+}  // namespace plan
+}  // namespace v0
+}  // namespace reef

@@ -10,7 +10,9 @@
 #include <reef/core/units.hpp>
 #include <reef/plan/detail/spanning_tree.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// How many vertices exact_open_path takes: 2^S * S numbers.
 inline constexpr int most_exact_stages = 16;
@@ -133,4 +135,6 @@ inline OpenPath open_path(int size, const std::vector<Seconds>& edges) {
                                    : heuristic_open_path(size, edges);
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

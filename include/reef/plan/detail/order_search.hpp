@@ -12,7 +12,9 @@
 #include <reef/plan/detail/ordered_split.hpp>
 #include <reef/plan/detail/split_costs.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// A search over orders of devices, each split exactly: random moves, of which those are kept that are worse by less
 /// than a threshold, which falls to nothing in a round.
@@ -125,4 +127,6 @@ private:
   Split best_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 
 #include <reef/plan/detail/split_costs.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// The least sum of a split over devices in a given order, for limits on the bottleneck: O(devices reach operators).
 ///
@@ -123,4 +125,6 @@ private:
   WindowMinimum window_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

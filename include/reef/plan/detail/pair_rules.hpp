@@ -9,7 +9,9 @@
 #include <reef/plan/detail/chain_sums.hpp>
 #include <reef/plan/variant.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// What a variant asks of two sub-models A = [a, b) and B = [b, d) that follow each other, of three, and of
 /// the first and the last. Everything else about a partition follows from these.
@@ -108,4 +110,6 @@ private:
   std::int64_t stashed_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

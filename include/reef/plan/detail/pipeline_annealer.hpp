@@ -12,7 +12,9 @@
 #include <reef/plan/detail/free_pipeline.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 using PipelineTasks = std::vector<std::vector<PipelineTask>>;
 
@@ -177,4 +179,6 @@ private:
   Seconds best_makespan_ = 0;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 
 #include <reef/plan/pipeline_search.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// What one micro-batch alone takes, which no order shortens: by chunk, until its forward may start, from there to its
 /// backward, and behind its backward.
@@ -234,4 +236,6 @@ private:
   std::vector<Seconds> head_, tail_, turn_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -12,7 +12,9 @@
 #include <reef/plan/detail/free_pipeline.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// How a rank chooses of what it could run now.
 struct GreedyRules {
@@ -174,4 +176,6 @@ private:
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

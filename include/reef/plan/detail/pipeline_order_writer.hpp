@@ -9,7 +9,9 @@
 
 #include <reef/plan/pipeline_order.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Throws OptionError unless an order of so many can be made.
 inline void require_pipeline_size(std::int64_t ranks, std::int64_t micro_batches,
@@ -174,4 +176,6 @@ inline void write_slots(PipelineOrderWriter& writer, int micro_batches,
   while (done < half.size()) writer.w(half[done++]);
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

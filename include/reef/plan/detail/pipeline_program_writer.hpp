@@ -13,7 +13,9 @@
 #include <reef/plan/kinds.hpp>
 #include <reef/plan/pipeline_model.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Writes an order as programs: behind each task the sends of what it makes, ahead of each the receives of what it
 /// needs.
@@ -172,4 +174,6 @@ private:
   std::map<std::tuple<What, int, int>, StorageId> ids_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

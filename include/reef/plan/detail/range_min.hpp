@@ -9,7 +9,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Two numbers of which the first decides.
 struct Cost {
@@ -72,4 +74,6 @@ private:
   std::vector<std::vector<Found>> levels_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/plan/route.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Whole picoseconds: sums are exact, so a route costs the same in whatever order its parts were added.
 /// 1e4 blocks of 100 s, as many hops of 310 s: less than 4.2e6 s, and 9e6 s are a number.
@@ -29,7 +31,9 @@ Seconds block_time(const RouteServer& server, const RouteOptions& options);
 Seconds entry_time(const RouteServer& server, int used, const RouteRequest& request,
                    const RouteOptions& options);
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/detail/route_cost.ipp>

@@ -3,7 +3,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/detail/route_cost.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 REEF_INLINE Seconds block_time(const RouteServer& server, const RouteOptions& options) {
   const Seconds alone = 1.0 / server.rps.value_or(options.rps);
@@ -28,4 +30,6 @@ REEF_INLINE Seconds entry_time(const RouteServer& server, int used, const RouteR
   return time;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

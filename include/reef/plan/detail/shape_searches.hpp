@@ -15,7 +15,9 @@
 #include <reef/plan/detail/in_parallel.hpp>
 #include <reef/plan/detail/link_weights.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// D_PP x D_DP.
 struct Shape {
@@ -143,4 +145,6 @@ private:
   Seconds bound_of_dropped_ = std::numeric_limits<Seconds>::infinity();
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Of a spanning tree: b came by its edge to a.
 struct TreeEdge {
@@ -46,4 +48,6 @@ inline std::vector<TreeEdge> spanning_tree(int size, const std::vector<Seconds>&
   return edges;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

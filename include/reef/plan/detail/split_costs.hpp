@@ -8,7 +8,9 @@
 
 #include <reef/plan/pipeline_problem.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 inline constexpr double no_time = (std::numeric_limits<double>::max)();  // of what cannot be
 
@@ -131,4 +133,6 @@ private:
   std::size_t end_ = 0;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

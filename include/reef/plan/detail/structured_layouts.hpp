@@ -10,7 +10,9 @@
 #include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/detail/spanning_tree.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Devices in the order in which Prim's tree takes them: every single-linkage cluster is a stretch of it.
 inline std::vector<int> linkage_order(const LinkWeights& weights) {
@@ -89,4 +91,6 @@ inline std::vector<int> block_layout(const std::vector<std::vector<int>>& cluste
   return at;
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

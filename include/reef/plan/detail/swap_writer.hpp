@@ -17,7 +17,9 @@
 #include <reef/plan/swap_schedule.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// How many iterations it takes to be in the steady state.
 inline constexpr int most_rounds = 64;
@@ -208,4 +210,6 @@ private:
   schedule::Program program_;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 
 #include <reef/plan/swarm.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 __extension__ typedef __int128 Wide;
 
@@ -206,4 +208,6 @@ private:
   std::int64_t work_ = 0;
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 
 #include <reef/plan/swarm.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// How far all blocks are from a throughput, as a whole number: the sum of squared shortfalls, each in 2^-20 of
 /// the target, rounded up. 0 means that every block has it.
@@ -167,4 +169,6 @@ inline void search_placements(const Swarm& swarm, const std::vector<int>& order,
   }
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

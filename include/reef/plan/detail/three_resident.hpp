@@ -10,7 +10,9 @@
 #include <reef/plan/detail/pair_rules.hpp>
 #include <reef/plan/detail/range_min.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// An exact search that would take more memory than there is for it.
 class TooManyStates : public OptionError {
@@ -138,4 +140,6 @@ private:
   std::vector<std::vector<std::vector<State>>> states_;  ///< by end and begin of the last sub-model
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

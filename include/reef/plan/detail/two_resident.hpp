@@ -10,7 +10,9 @@
 #include <reef/plan/detail/pair_rules.hpp>
 #include <reef/plan/detail/range_min.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// The best partition of which every rule is about one or two neighbours.
 ///
@@ -206,4 +208,6 @@ private:
   std::vector<int> reachable_;  ///< how many of the places before have a cost
 };
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

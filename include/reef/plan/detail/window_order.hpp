@@ -8,7 +8,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 /// Windows of equal length, from left to right, compared as sorted lists with the best so far.
 ///
@@ -46,7 +48,9 @@ private:
 /// a / b < p / q, of what is 0 or more and b, q above 0: continued fractions, so no product is too large.
 bool ratio_below(std::int64_t a, std::int64_t b, std::int64_t p, std::int64_t q);
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/plan/detail/window_order.ipp>

@@ -5,7 +5,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/detail/window_order.hpp>
 
-namespace reef::inline v0::plan::detail {
+namespace reef {
+inline namespace v0 {
+namespace plan::detail {
 
 REEF_INLINE bool WindowOrder::next_comes_before_best() {
   count(ranks_[at_], -1);
@@ -44,4 +46,6 @@ REEF_INLINE bool ratio_below(std::int64_t a, std::int64_t b, std::int64_t p, std
   }
 }
 
-}  // namespace reef::inline v0::plan::detail
+}  // namespace plan::detail
+}  // namespace v0
+}  // namespace reef

@@ -20,7 +20,9 @@
 #include <reef/run/stage_memory.hpp>
 #include <reef/run/topology.hpp>
 
-namespace reef::inline v0::run::detail {
+namespace reef {
+inline namespace v0 {
+namespace run::detail {
 
 /// The topology that these stages are.
 inline Topology topology_of(const Topology& given, const std::vector<plan::Stage>& stages,
@@ -269,4 +271,6 @@ private:
   std::string lack_text_;
 };
 
-}  // namespace reef::inline v0::run::detail
+}  // namespace run::detail
+}  // namespace v0
+}  // namespace reef

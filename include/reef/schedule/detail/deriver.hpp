@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// What is known to be complete, by lane: the position of the last instruction.
 using Clock = std::array<std::int64_t, lane_count>;
@@ -107,7 +109,9 @@ private:
   Clock last_ = before_all();
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/detail/deriver.ipp>

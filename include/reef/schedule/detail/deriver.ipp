@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/schedule/detail/deriver.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 REEF_INLINE Deriver::Deriver(const Program& program, const std::vector<Bytes>& addresses,
                              std::int64_t rounds, bool free)
@@ -193,4 +195,6 @@ REEF_INLINE void Deriver::close_loop(std::int64_t last) {
   }
 }
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

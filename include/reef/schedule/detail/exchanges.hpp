@@ -13,7 +13,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/skeleton.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// What a record of a collective stands for.
 inline std::pair<std::vector<Message>, std::vector<Message>> messages_of(const Skeleton& skeleton,
@@ -210,4 +212,6 @@ private:
   std::vector<std::vector<Start>> starts_{};  // by meeting
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

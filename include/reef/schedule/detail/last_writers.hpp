@@ -10,7 +10,9 @@
 #include <reef/core/units.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// Who wrote bytes last, and when. Writing a storage makes stale whatever else lies in those bytes.
 ///
@@ -83,4 +85,6 @@ private:
   std::uint64_t time_ = 0;
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

@@ -13,7 +13,9 @@
 #include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// A message as one end of it sees it.
 struct End {
@@ -124,4 +126,6 @@ inline std::vector<std::pair<End, End>> match_messages(std::span<const Program> 
   return pairs;
 }
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/core/units.hpp>
 #include <reef/schedule/detail/deriver.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// When a region needs its bytes, whatever the speed of the lanes.
 struct Lifetime {
@@ -106,7 +108,9 @@ private:
   mutable std::uint64_t looked_at_ = 0;
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/detail/occupancy.ipp>

@@ -8,7 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/schedule/detail/occupancy.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 REEF_INLINE bool Lifetime::before(const Lifetime& other) const {
   for (std::size_t l = 0; l < lane_count; ++l) {
@@ -154,4 +156,6 @@ REEF_INLINE std::pair<Occupancy::Index, Occupancy::Index> Occupancy::split(
   return {at, behind};
 }
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

@@ -17,7 +17,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// A discrete-event simulation: starts, ends and arrivals in the order of virtual time.
 class Simulator {
@@ -171,7 +173,9 @@ private:
   Simulation result_;
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/detail/simulator.ipp>

@@ -16,7 +16,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 REEF_INLINE Simulator::Simulator(std::span<const Program> programs, std::span<const Dependencies> dependencies,
           const World& world, int rounds, const TripCounts& replay, bool free)
@@ -344,4 +346,6 @@ REEF_INLINE Simulation Simulator::summary() {
   return std::move(result);
 }
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

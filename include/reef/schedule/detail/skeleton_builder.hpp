@@ -15,7 +15,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/skeleton.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// Starts and ends of a round, each with what it waits for, and of that only what lies between messages.
 ///
@@ -284,4 +286,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

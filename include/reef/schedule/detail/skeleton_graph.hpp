@@ -17,7 +17,9 @@
 #include <reef/schedule/detail/matching.hpp>
 #include <reef/schedule/skeleton.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// Starts and ends of a round of all ranks, and what each waits for. Sends count as rendezvous, so neither end of a
 /// message ends before the other starts; of a collective, ends wait for a point that waits for all starts.
@@ -229,4 +231,6 @@ private:
       apart_{};  // by node whose messages are not taken as a whole
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/core/text.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 inline std::string who(const Program& program, const Instruction& instruction) {
   return concat("rank ", program.rank, ": ", instruction.text(), " on lane ",
@@ -71,7 +73,9 @@ private:
 /// The programs of ranks 0 to P-1, each once, each a program.
 void check_structure(std::span<const Program> programs);
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/schedule/detail/structure_checker.ipp>

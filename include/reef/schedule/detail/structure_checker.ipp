@@ -14,7 +14,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 REEF_INLINE void StructureChecker::run() {
   for (StorageId id = 0; id < program_.storages.size(); ++id) check_storage(id);
@@ -197,4 +199,6 @@ REEF_INLINE void check_structure(std::span<const Program> programs) {
   }
 }
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule::detail {
+namespace reef {
+inline namespace v0 {
+namespace schedule::detail {
 
 /// Every read finds the version that it names, whole and written; what persists gets ever newer.
 ///
@@ -151,4 +153,6 @@ private:
   bool again_ = false;
 };
 
-}  // namespace reef::inline v0::schedule::detail
+}  // namespace schedule::detail
+}  // namespace v0
+}  // namespace reef

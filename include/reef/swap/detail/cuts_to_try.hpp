@@ -11,7 +11,9 @@
 #include <reef/profile/profile.hpp>
 #include <reef/run/step_plan.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 /// Partitions of a model, each with 0 and the number of nodes: the best of plan::partition_chain for this
 /// memory and for less, since its rules do not count what is kept between forward and backward, and for
@@ -25,7 +27,9 @@ std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
 std::vector<int> thinned(const graph::Dag& dag, const std::vector<int>& cuts, int part,
                          int parts);
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/swap/detail/cuts_to_try.ipp>

@@ -13,7 +13,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/swap/detail/cuts_to_try.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 REEF_INLINE std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
                                               const profile::Profile& profile, Bytes memory,
@@ -55,4 +57,6 @@ REEF_INLINE std::vector<int> thinned(const graph::Dag& dag, const std::vector<in
   return left;
 }
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/swap/detail/plan_evaluator.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 /// A choice, and what its step takes, or a bound of that.
 struct Candidate {
@@ -124,7 +126,9 @@ private:
   std::size_t most_ = 0;  ///< work after which nothing more is looked at
 };
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/swap/detail/local_search.ipp>

@@ -11,7 +11,9 @@
 #include <reef/swap/detail/local_search.hpp>
 #include <reef/swap/detail/plan_evaluator.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 REEF_INLINE Candidate LocalSearch::refine(const Candidate& from) {
   Candidate fastest = from;
@@ -149,4 +151,6 @@ REEF_INLINE void LocalSearch::mix(Candidate& fastest) {
   }
 }
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef

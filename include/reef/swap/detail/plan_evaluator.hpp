@@ -19,7 +19,9 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 /// The time of what does not fit. Finite, since builds may assume that all numbers are (-ffast-math).
 inline constexpr Seconds never = 1e300;
@@ -118,7 +120,9 @@ private:
   std::size_t work_ = 0;
 };
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/swap/detail/plan_evaluator.ipp>

@@ -24,7 +24,9 @@
 #include <reef/schedule/world.hpp>
 #include <reef/swap/detail/plan_evaluator.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 REEF_INLINE bool talks(const schedule::Program& program) {
   return std::any_of(program.round.begin(), program.round.end(), [](const schedule::Instruction& i) {
@@ -191,4 +193,6 @@ REEF_INLINE bool PlanEvaluator::refuse(const run::StepPlan& plan) {
   return true;
 }
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 #include <reef/swap/detail/swap_slots.hpp>
 #include <reef/swap/kinds.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 /// Brings what is kept of segments that stash to host memory, between their forward and their backward:
 /// the saved activations, or where it is recomputed what that reads.
@@ -139,7 +141,9 @@ private:
   Places crossing_;        ///< of storages: where the last forwards have written them
 };
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/swap/detail/stasher.ipp>

@@ -14,7 +14,9 @@
 #include <reef/swap/detail/swap_slots.hpp>
 #include <reef/swap/kinds.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 REEF_INLINE Stasher::Stasher(run::StepBuilder& builder, SwapSlots& swap_slots)
     : builder_(builder),
@@ -291,4 +293,6 @@ REEF_INLINE void Stasher::push(std::vector<Instruction>& to, Instruction instruc
   to.push_back(std::move(instruction));
 }
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef

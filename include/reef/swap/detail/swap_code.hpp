@@ -11,7 +11,9 @@
 #include <reef/swap/kinds.hpp>
 #include <reef/swap/views.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 /// Fills what nobody is to read any more with NaN, on a device that checks.
 template <class DeviceLane>
@@ -75,4 +77,6 @@ void add_swap_code(Handlers& handlers, const RankContext& context) {
   });
 }
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef

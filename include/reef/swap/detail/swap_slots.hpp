@@ -11,7 +11,9 @@
 #include <reef/run/views.hpp>
 #include <reef/swap/kinds.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 using run::Instruction;
 using run::Lane;
@@ -66,4 +68,6 @@ struct SwapSlots {
   std::map<StorageId, Value> stashed{};  ///< of a storage: where it goes
 };
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef

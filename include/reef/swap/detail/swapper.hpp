@@ -12,7 +12,9 @@
 #include <reef/swap/kinds.hpp>
 #include <reef/swap/views.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 /// Rewrites a phase of the model, or of a stage of it, so that the device holds one segment after another, as
 /// StepPlan::swapping says.
@@ -149,7 +151,9 @@ private:
   bool goes_on_ = false;        ///< from sums that were loaded
 };
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/swap/detail/swapper.ipp>

@@ -15,7 +15,9 @@
 #include <reef/swap/kinds.hpp>
 #include <reef/swap/views.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef {
+inline namespace v0 {
+namespace swap::detail {
 
 REEF_INLINE Swapper::Swapper(run::StepBuilder& builder)
     : builder_(builder),
@@ -246,4 +248,6 @@ REEF_INLINE void Swapper::move(std::string_view kind, Lane lane, int s, const st
   add_copies(instruction.cost, program_, from);
 }
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace swap::detail
+}  // namespace v0
+}  // namespace reef

@@ -28,7 +28,9 @@
 #include <reef/torch/detail/shared_module.hpp>
 #include <reef/torch/next_batch.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 inline std::string text_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
@@ -194,4 +196,6 @@ private:
   std::map<std::uint64_t, Tensors> before_;
 };
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 /// What an exception of any type says; one of libtorch without the stack.
 inline std::string words_of(const std::exception_ptr& thrown) {
@@ -48,4 +50,6 @@ private:
   Side side_;
 };
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

@@ -11,7 +11,9 @@
 
 #include <reef/core/error.hpp>
 
-namespace reef::inline v0::torch {
+namespace reef {
+inline namespace v0 {
+namespace torch {
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -65,4 +67,6 @@ Tensors call_forward(M& module, const Tensors& inputs) {
 }
 
 }  // namespace detail
-}  // namespace reef::inline v0::torch
+}  // namespace torch
+}  // namespace v0
+}  // namespace reef

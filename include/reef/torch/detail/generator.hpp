@@ -11,7 +11,9 @@
 #include <reef/core/config.hpp>
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 /// While it lives, one thread at a time draws from libtorch's default generators, of the host and of this device, which begin
 /// with this seed. Then they are as before. Who holds one waits for no other thread that may want one.
@@ -55,4 +57,6 @@ private:
   std::optional<Begun> device_;
 };
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

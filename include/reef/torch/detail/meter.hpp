@@ -17,7 +17,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 /// The most bytes that tensors which libtorch has made since then have held at once: on this thread, and on those that autograd
 /// has for it.
@@ -101,4 +103,6 @@ private:
   at::CallbackHandle handle_;
 };
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

@@ -24,7 +24,9 @@
 #include <reef/torch/detail/shared_module.hpp>
 #include <reef/torch/module.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 /// A function of the module and a batch, or of what module.forward(batch[0]) gives, and the batch.
 template <class M, class Loss>
@@ -182,4 +184,6 @@ Chain<Model> chain_of(const std::shared_ptr<M>& module, const Loss& loss, const 
   return chain;
 }
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

@@ -7,7 +7,9 @@
 
 #include <reef/device/host.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 /// Where libtorch computes for a device of Reef's, and how its lanes call libtorch. That of device::Cuda: torch/cuda.hpp.
 ///
@@ -104,4 +106,6 @@ private:
   Settings before_ = now();
 };
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

@@ -24,7 +24,9 @@
 #include <reef/torch/detail/generator.hpp>
 #include <reef/torch/detail/place.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 struct Named {
   std::string name;
@@ -247,4 +249,6 @@ private:
   std::vector<Mode> modes_;  ///< before it
 };
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

@@ -22,7 +22,9 @@
 #include <reef/torch/detail/meter.hpp>
 #include <reef/torch/detail/shared_module.hpp>
 
-namespace reef::inline v0::torch::detail {
+namespace reef {
+inline namespace v0 {
+namespace torch::detail {
 
 /// The gradients of `wanted`, given those of the outputs where they are defined. Of those that nothing depends on: undefined.
 inline Tensors gradients(const Tensors& outputs, const Tensors& wanted, const Tensors& seeds) {
@@ -203,4 +205,6 @@ inline graph::ParameterSpec spec_of_parameter(const SharedModule& shared, const 
   return {parameter.name, shape, graph::Init::given(value), values.dim() >= 2, is_linear(shared, parameter)};
 }
 
-}  // namespace reef::inline v0::torch::detail
+}  // namespace torch::detail
+}  // namespace v0
+}  // namespace reef

@@ -14,7 +14,9 @@
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace::detail {
+namespace reef {
+inline namespace v0 {
+namespace trace::detail {
 
 /// What a lane's row shows: spans of one activity that the eye cannot part are one.
 struct Box {
@@ -100,4 +102,6 @@ inline std::vector<Intervals::Interval> exposed(const Recording& recording, Seco
   return parts;
 }
 
-}  // namespace reef::inline v0::trace::detail
+}  // namespace trace::detail
+}  // namespace v0
+}  // namespace reef

@@ -15,7 +15,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json_string.hpp>
 
-namespace reef::inline v0::trace::detail {
+namespace reef {
+inline namespace v0 {
+namespace trace::detail {
 
 /// Text for an HTML page: what is no UTF-8, and control characters, become U+FFFD.
 inline std::string html_escape(std::string_view text) {
@@ -243,4 +245,6 @@ tr.mean td{font-weight:600}svg.stack{width:170px;height:12px}
 pre{margin:0;padding:16px;white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.5 ui-monospace,monospace}
 )css";
 
-}  // namespace reef::inline v0::trace::detail
+}  // namespace trace::detail
+}  // namespace v0
+}  // namespace reef

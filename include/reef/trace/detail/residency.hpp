@@ -13,7 +13,9 @@
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/span.hpp>
 
-namespace reef::inline v0::trace::detail {
+namespace reef {
+inline namespace v0 {
+namespace trace::detail {
 
 /// A stay of a segment of the model on the device, while it is swapped.
 struct Stay {
@@ -78,4 +80,6 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
   return stays;
 }
 
-}  // namespace reef::inline v0::trace::detail
+}  // namespace trace::detail
+}  // namespace v0
+}  // namespace reef

@@ -16,7 +16,9 @@
 #include <reef/graph/hash.hpp>
 #include <reef/optim/detail/visit_rule.hpp>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 /// What a rule does to a few numbers in its first steps: equal constants give equal hashes.
 template <class Rule>
@@ -155,4 +157,6 @@ std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const Options& opt
   return all;
 }
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef

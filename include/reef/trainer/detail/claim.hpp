@@ -18,7 +18,9 @@
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/directory_lock.hpp>
 
-namespace reef::inline v0::checkpoint {
+namespace reef {
+inline namespace v0 {
+namespace checkpoint {
 
 /// The directory that a job writes its checkpoints to: its own for as long as this lives.
 struct Claim {
@@ -81,7 +83,9 @@ void require_shared(comm::Progress& progress, const std::filesystem::path& direc
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::checkpoint
+}  // namespace checkpoint
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trainer/detail/claim.ipp>

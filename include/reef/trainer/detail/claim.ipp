@@ -14,7 +14,9 @@
 #include <reef/core/text.hpp>
 #include <reef/trainer/detail/claim.hpp>
 
-namespace reef::inline v0::checkpoint {
+namespace reef {
+inline namespace v0 {
+namespace checkpoint {
 
 namespace detail {
 
@@ -83,4 +85,6 @@ REEF_INLINE void require_shared(comm::Progress& progress, const std::filesystem:
 
 }  // namespace detail
 
-}  // namespace reef::inline v0::checkpoint
+}  // namespace checkpoint
+}  // namespace v0
+}  // namespace reef

@@ -9,7 +9,9 @@
 #include <reef/core/text.hpp>
 #include <reef/run/executable.hpp>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 namespace kinds {
 
@@ -125,7 +127,9 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
       });
 }
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trainer/detail/diagnosis.ipp>

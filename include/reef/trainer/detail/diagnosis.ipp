@@ -10,7 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 REEF_INLINE bool Finding::comes_before(const Finding& other) const {
   if (use == nothing || other.use == nothing) return use != nothing;
@@ -87,4 +89,6 @@ REEF_INLINE void add_diagnosis(run::StepBuilder& builder, const run::Pass& model
   }
 }
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef

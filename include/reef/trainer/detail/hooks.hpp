@@ -35,7 +35,9 @@
 /// builder. An optimizer's add_code gets optim::CodeOptions, since its rule and bounds are options of every
 /// Trainer.
 
-namespace reef::inline v0::detail::hooks {
+namespace reef {
+inline namespace v0 {
+namespace detail::hooks {
 
 #define REEF_P4_HOOK_IS_CALLED                                                                   \
   "reef P4: a policy has a hook of that name which cannot be called as hooks are.\n"             \
@@ -123,9 +125,13 @@ std::vector<run::StateRange> state_of(const run::StepBuilder& builder) {
   return ranges;
 }
 
-}  // namespace reef::inline v0::detail::hooks
+}  // namespace detail::hooks
+}  // namespace v0
+}  // namespace reef
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 /// Throws ScheduleError where an optimizer has written a step, or an evaluation, that comes to nothing.
 void require_verdict(const run::StepBuilder& builder, std::string_view optimizer);
@@ -136,7 +142,9 @@ void require_tied_buffer(const run::StepBuilder& builder, std::string_view optim
 /// The verdict is read when the round is over, so what comes behind it does not get its bytes.
 void keep_verdict(run::StepBuilder& builder);
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trainer/detail/hooks.ipp>

@@ -7,7 +7,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/trainer/detail/hooks.hpp>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 REEF_INLINE void require_verdict(const run::StepBuilder& builder, std::string_view optimizer) {
   using run::Purpose;
@@ -55,4 +57,6 @@ REEF_INLINE void keep_verdict(run::StepBuilder& builder) {
   if (region.life == run::Life::round) region.life = run::Life::reserved;
 }
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef

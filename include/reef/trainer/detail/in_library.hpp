@@ -10,10 +10,12 @@
 /// sums of two numbers in it, which have one result whatever the compiler is told, but no kernels.
 
 #ifdef REEF_COMPILED
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 extern template class graph::Graph<device::Host, float>;
 extern template class run::Executable<device::Host, float>;
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef
 #endif

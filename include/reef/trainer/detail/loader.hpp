@@ -24,7 +24,9 @@
 #include <reef/io/manifest.hpp>
 #include <reef/optim/concept.hpp>
 
-namespace reef::inline v0::checkpoint::detail {
+namespace reef {
+inline namespace v0 {
+namespace checkpoint::detail {
 
 /// A range's tensor is named after it and where it begins: "state.0.from.8192".
 inline std::string stem_of(const optim::StateRange& range) { return range.name + ".from."; }
@@ -209,4 +211,6 @@ private:
   bool checked_ = false;
 };
 
-}  // namespace reef::inline v0::checkpoint::detail
+}  // namespace checkpoint::detail
+}  // namespace v0
+}  // namespace reef

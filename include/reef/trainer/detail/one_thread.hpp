@@ -4,7 +4,9 @@
 #include <string_view>
 #include <thread>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 /// Keeps the calls of an object to one thread at a time.
 class OneThread {
@@ -28,7 +30,9 @@ private:
   std::atomic<std::thread::id> thread_{};
 };
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef
 
 #ifndef REEF_COMPILED
 #include <reef/trainer/detail/one_thread.ipp>

@@ -6,7 +6,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/trainer/detail/one_thread.hpp>
 
-namespace reef::inline v0::detail {
+namespace reef {
+inline namespace v0 {
+namespace detail {
 
 REEF_INLINE OneThread::Entry::Entry(OneThread& all, std::string_view object,
                                     std::string_view call) {
@@ -29,4 +31,6 @@ REEF_INLINE OneThread::Entry::Entry(OneThread& all, std::string_view object,
   throw error;
 }
 
-}  // namespace reef::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef

@@ -16,7 +16,8 @@
 #include <reef/optim/matrix_rule.hpp>
 #include <reef/trainer/trainer.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 namespace detail {
 
@@ -467,4 +468,5 @@ std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model
   return programs;
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

@@ -21,7 +21,8 @@
 #include <reef/schedule/hash.hpp>
 #include <reef/trainer/trainer.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 template <class... Policies>
 Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
@@ -533,4 +534,5 @@ void Trainer<Policies...>::stop(const std::string& why) {
   throw NonFiniteError(why);
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

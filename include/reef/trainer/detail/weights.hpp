@@ -19,7 +19,8 @@
 #include <reef/io/checksum.hpp>
 #include <reef/trainer/trainer.hpp>
 
-namespace reef::inline v0 {
+namespace reef {
+inline namespace v0 {
 
 /// A parameter's initial values depend on their indices alone. So they are made piece by piece,
 /// which takes little memory, and threads share each piece.
@@ -324,4 +325,5 @@ void Trainer<Policies...>::copy(run::StorageId storage, void* to, const void* fr
   lane.synchronize();
 }
 
-}  // namespace reef::inline v0
+}  // namespace v0
+}  // namespace reef

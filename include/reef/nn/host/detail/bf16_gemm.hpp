@@ -10,7 +10,9 @@
 #include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 /// C = alpha op(A) op(B) + beta C of bf16 operands on a processor that does not multiply them: blocks
 /// of A and B are widened, and `product` multiplies them in fp32. C is summed in fp32 and rounded once.
@@ -109,4 +111,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

@@ -4,7 +4,9 @@
 
 #include <reef/core/language.hpp>
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 /// to (rows, columns) = from (rows, columns), each with a leading dimension; widened or rounded where
 /// their types differ.
@@ -20,4 +22,6 @@ struct CopyRows {
   }
 };
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

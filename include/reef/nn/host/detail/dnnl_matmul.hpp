@@ -20,7 +20,9 @@
 #include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 /// The processor multiplies bf16 and sums in fp32, and kernels may use that: AVX512_BF16, with the
 /// interface of oneDNN 2, which 3 has replaced.
@@ -183,4 +185,6 @@ private:
 
 #endif
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

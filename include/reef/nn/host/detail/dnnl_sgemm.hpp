@@ -15,7 +15,9 @@
 #include <reef/nn/host/detail/transpose.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 /// Readies the calling thread for dnnl_sgemm: no OpenMP threads beside the pool's own, and no
 /// instruction set above the one in use. libgomp is there only through oneDNN, so it is looked up
@@ -154,4 +156,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

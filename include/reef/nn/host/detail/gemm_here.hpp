@@ -21,7 +21,9 @@
 #include <reef/nn/host/detail/dnnl_sgemm.hpp>
 #endif
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 #if !defined(REEF_HAS_DNNL) && defined(REEF_HAS_CBLAS)
 
@@ -106,4 +108,6 @@ void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::
                    [](auto... arguments) { gemm_here<float>(arguments...); });
 }
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

@@ -8,7 +8,9 @@
 #include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/kernels.hpp>
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 /// C (m,n) = beta C: a product over nothing. What C holds does not count where beta is 0.
 template <class T, class C>
@@ -134,4 +136,6 @@ private:
   }
 };
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

@@ -6,7 +6,9 @@
 
 #include <reef/core/units.hpp>
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 /// A thread's own part of a workspace, taken piece by piece; each begins at a multiple of 64 bytes. A copy
 /// takes the same memory again.
@@ -35,4 +37,6 @@ private:
   std::byte* next_;
 };
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

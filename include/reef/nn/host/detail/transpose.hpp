@@ -9,7 +9,9 @@
 
 #include <reef/core/config.hpp>
 
-namespace reef::inline v0::nn::host::detail {
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
 
 /// to (4,4) = the transpose of from (4,4), with leading dimensions.
 template <class T>
@@ -63,4 +65,6 @@ void transpose(T* to, std::int64_t ldt, const T* from, std::int64_t ldf, std::in
   }
 }
 
-}  // namespace reef::inline v0::nn::host::detail
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef
