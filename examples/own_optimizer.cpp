@@ -101,7 +101,7 @@ struct OneShot {
 
 using OneShotAdamW = OneShot<optim::AdamW>;
 using DdpAdamW = optim::Ddp<optim::AdamW>;
-static_assert(optim::optimizer_policy<OneShotAdamW> && composable<OneShotAdamW>);
+static_assert(optim::OptimizerPolicy<OneShotAdamW> && composable<OneShotAdamW>);
 
 const nn::GptConfig config{
     .layers = 1, .heads = 2, .channels = 24, .vocabulary = 24, .context = 16, .batch = 8};

@@ -24,7 +24,7 @@ using namespace reef;
 
 /// Starts the first reduction when the last backward has ended: every ReduceScatter also reads the
 /// gradients of bucket 0, the last that the backward completes.
-template <optim::optimizer_policy Inner>
+template <optim::OptimizerPolicy Inner>
 struct AfterBackward : Inner {
   static void add(run::StepBuilder& builder, const run::Pass& model) {
     Inner::add(builder, model);
@@ -37,7 +37,7 @@ struct AfterBackward : Inner {
 
 using Plain = optim::Ddp<optim::AdamW>;
 using Late = AfterBackward<Plain>;
-static_assert(optim::optimizer_policy<Late> && composable<Late>);
+static_assert(optim::OptimizerPolicy<Late> && composable<Late>);
 
 template <class Optim>
 double trained_loss() {

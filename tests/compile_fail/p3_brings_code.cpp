@@ -46,6 +46,6 @@ using Optim = AloneWithCode;
 using Optim = Alone;
 #endif
 
-static_assert(reef::optim::optimizer_policy<Alone> && !reef::composable<Alone>);
+static_assert(reef::optim::OptimizerPolicy<Alone> && !reef::composable<Alone>);
 static_assert(reef::composable<AloneWithCode>);
 template class reef::Trainer<Optim>;

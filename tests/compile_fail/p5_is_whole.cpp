@@ -15,5 +15,5 @@ using Optim = reef::optim::Ddp<reef::optim::AdamW>;
 using Optim = Begun;
 #endif
 
-static_assert(!reef::optim::optimizer_policy<Begun>);
+static_assert(!reef::optim::OptimizerPolicy<Begun>);
 template class reef::Trainer<Optim>;

@@ -114,7 +114,7 @@ private:
   }
 };
 
-static_assert(pipeline::pipeline_policy<AnyPipeline>);
+static_assert(pipeline::PipelinePolicy<AnyPipeline>);
 
 using codec::Chosen;
 using AllChannels =
@@ -144,6 +144,6 @@ struct AnyCompress : AllChannels {
   }
 };
 
-static_assert(compress::compressor_policy<AnyCompress>);
+static_assert(compress::CompressorPolicy<AnyCompress>);
 
 }  // namespace reef::test::pairs

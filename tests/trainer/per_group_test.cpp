@@ -27,7 +27,7 @@ namespace reef::test {
 using MixedRule = optim::PerGroup<optim::AdamW, optim::Sgd, optim::Muon>;
 INSTANTIATE_TYPED_TEST_SUITE_P(PerGroup, TrainerLaws, SynchronousCases<MixedRule>);
 
-static_assert(optim::optimizer_policy<optim::DiLoCo<MixedRule>>);
+static_assert(optim::OptimizerPolicy<optim::DiLoCo<MixedRule>>);
 static_assert(!rules::matrices_stay_whole<optim::Acco<MixedRule>>);
 
 namespace {

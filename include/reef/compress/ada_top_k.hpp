@@ -39,7 +39,7 @@ struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::Den
   }
 };
 
-static_assert(compressor_policy<AdaTopK>);
+static_assert(CompressorPolicy<AdaTopK>);
 
 }  // namespace compress
 }  // namespace v0

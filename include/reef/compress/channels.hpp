@@ -80,7 +80,7 @@ constexpr bool all_differ() {
 ///                                     compress::Gradient<codec::ErrorFeedback<codec::TopK>>>;
 /// Compress::Options options;
 /// options.gradient.inner.ratio = 50;
-/// static_assert(compress::compressor_policy<Compress>);
+/// static_assert(compress::CompressorPolicy<Compress>);
 /// \endcode
 ///
 /// | where      | Encode and Decode in the place of the copies beside a Send and a Receive; EncodeParts, ExchangeEncoded    |
@@ -382,7 +382,7 @@ private:
   }
 };
 
-static_assert(compressor_policy<Channels<Gradient<codec::TopK>>>);
+static_assert(CompressorPolicy<Channels<Gradient<codec::TopK>>>);
 
 }  // namespace compress
 }  // namespace v0

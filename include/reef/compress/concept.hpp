@@ -31,10 +31,10 @@ namespace compress {
 ///     std::printf("%s\n", format_bytes(sent).c_str());
 ///   }
 /// };
-/// static_assert(compress::compressor_policy<Counted>);
+/// static_assert(compress::CompressorPolicy<Counted>);
 /// \endcode
 template <class C>
-concept compressor_policy = std::is_same_v<policy_tag_of<C>, CompressTag> &&
+concept CompressorPolicy = std::is_same_v<policy_tag_of<C>, CompressTag> &&
                             requires(run::StepBuilder& builder) {
                               { C::lossless } -> std::convertible_to<bool>;
                               { C::payload } -> std::convertible_to<Payload>;

@@ -19,7 +19,7 @@ struct Dense {
   static void add(run::StepBuilder& /*builder*/) {}
 };
 
-static_assert(compressor_policy<Dense>);
+static_assert(CompressorPolicy<Dense>);
 
 }  // namespace compress
 }  // namespace v0

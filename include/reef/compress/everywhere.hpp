@@ -37,7 +37,7 @@ struct Everywhere : Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, 
   }
 };
 
-static_assert(compressor_policy<Everywhere<codec::TopK>>);
+static_assert(CompressorPolicy<Everywhere<codec::TopK>>);
 
 }  // namespace compress
 }  // namespace v0

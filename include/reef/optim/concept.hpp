@@ -47,7 +47,7 @@ namespace optim {
 ///     w = w - lr * larger(V(-1), smaller(V(1), V(1e30F) * g));
 ///   }
 /// };
-/// static_assert(optim::optimizer_policy<optim::Zero1<SignSgd>>);
+/// static_assert(optim::OptimizerPolicy<optim::Zero1<SignSgd>>);
 /// \endcode
 template <class R>
 concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
@@ -114,7 +114,7 @@ struct CodeOptions {
 /// |        | what the messages of the instructions say                                            |
 /// | models | Ddp, Zero1                                                                           |
 template <class O>
-concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
+concept OptimizerPolicy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                            update_rule<typename O::Rule> &&
                            requires(run::StepBuilder& builder, const run::Pass& model) {
                              { O::name } -> std::convertible_to<std::string_view>;
@@ -137,7 +137,7 @@ concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
 /// |          | weights in builder.comm_buffer                                                |
 /// | models   | Dpu, DpuPredicted, AccoWp, Acco                                               |
 template <class O>
-concept overlapping_policy = optimizer_policy<O> &&
+concept overlapping_policy = OptimizerPolicy<O> &&
                              requires {
                                { O::phases_per_step } -> std::convertible_to<int>;
                                { O::warm_up } -> std::convertible_to<std::int64_t>;
@@ -163,7 +163,7 @@ concept overlapping_policy = optimizer_policy<O> &&
 /// | models   | DiLoCo                                                                            |
 template <class O>
 concept periodic_policy =
-    optimizer_policy<O> && requires(run::StepPlan& plan, const options_of<O>& options) {
+    OptimizerPolicy<O> && requires(run::StepPlan& plan, const options_of<O>& options) {
       O::plan(plan, options);
       { O::variants(plan) } -> std::convertible_to<int>;
       { O::variant_after(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<int>;
@@ -176,7 +176,7 @@ concept periodic_policy =
 
 /// P3. The optimizer policy brings the code of the kinds of instructions that its `add` appends.
 ///
-/// Apart from optimizer_policy, which asks nothing of devices and ranks: programs can be written,
+/// Apart from OptimizerPolicy, which asks nothing of devices and ranks: programs can be written,
 /// proved and simulated without code.
 template <class O, class Handlers, class RankContext>
 concept brings_code = requires(Handlers& handlers, const RankContext& context,

@@ -30,7 +30,7 @@ struct Ddp : detail::SynchronousPolicy<UpdateRule, false> {
   static constexpr std::string_view name = "ddp";
 };
 
-static_assert(optimizer_policy<Ddp<Sgd>>);
+static_assert(OptimizerPolicy<Ddp<Sgd>>);
 
 }  // namespace optim
 }  // namespace v0

@@ -30,7 +30,7 @@ struct Zero1 : detail::SynchronousPolicy<UpdateRule, true> {
   static constexpr std::string_view name = "zero1";
 };
 
-static_assert(optimizer_policy<Zero1<Sgd>>);
+static_assert(OptimizerPolicy<Zero1<Sgd>>);
 
 }  // namespace optim
 }  // namespace v0

@@ -102,7 +102,7 @@ struct TwoBw : Scheduled<TwoBw> {
   }
 };
 
-static_assert(pipeline_policy<PipeDream> && pipeline_policy<TwoBw>);
+static_assert(PipelinePolicy<PipeDream> && PipelinePolicy<TwoBw>);
 
 }  // namespace pipeline
 }  // namespace v0

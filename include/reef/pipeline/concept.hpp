@@ -23,10 +23,10 @@ namespace pipeline {
 ///   using policy_tag = PipelineTag;
 ///   static void add(run::StepBuilder& builder) { pipeline::Single::add(builder); }
 /// };
-/// static_assert(pipeline::pipeline_policy<Whole>);
+/// static_assert(pipeline::PipelinePolicy<Whole>);
 /// \endcode
 template <class P>
-concept pipeline_policy = std::is_same_v<policy_tag_of<P>, PipelineTag> &&
+concept PipelinePolicy = std::is_same_v<policy_tag_of<P>, PipelineTag> &&
                           requires(run::StepBuilder& builder) {
                             P::add(builder);
                           };

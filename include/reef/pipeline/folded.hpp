@@ -56,8 +56,8 @@ struct DualPipeV : Folded<DualPipeV> {
   }
 };
 
-static_assert(pipeline_policy<ZbV> && pipeline_policy<VHalf> && pipeline_policy<VMin> &&
-              pipeline_policy<DualPipeV>);
+static_assert(PipelinePolicy<ZbV> && PipelinePolicy<VHalf> && PipelinePolicy<VMin> &&
+              PipelinePolicy<DualPipeV>);
 
 }  // namespace pipeline
 }  // namespace v0

@@ -25,7 +25,7 @@ struct GPipe : Scheduled<GPipe> {
   }
 };
 
-static_assert(pipeline_policy<GPipe>);
+static_assert(PipelinePolicy<GPipe>);
 
 }  // namespace pipeline
 }  // namespace v0

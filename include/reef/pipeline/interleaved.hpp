@@ -52,7 +52,7 @@ struct LoopedBfs : Scheduled<LoopedBfs<V>> {
   }
 };
 
-static_assert(pipeline_policy<Interleaved<>> && pipeline_policy<LoopedBfs<>>);
+static_assert(PipelinePolicy<Interleaved<>> && PipelinePolicy<LoopedBfs<>>);
 
 }  // namespace pipeline
 }  // namespace v0

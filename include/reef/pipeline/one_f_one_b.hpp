@@ -30,7 +30,7 @@ struct OneFOneB : Scheduled<OneFOneB<warm_up>> {
   }
 };
 
-static_assert(pipeline_policy<OneFOneB<>>);
+static_assert(PipelinePolicy<OneFOneB<>>);
 
 }  // namespace pipeline
 }  // namespace v0

@@ -80,7 +80,7 @@ private:
   }
 };
 
-static_assert(pipeline_policy<Ordered>);
+static_assert(PipelinePolicy<Ordered>);
 
 }  // namespace pipeline
 }  // namespace v0

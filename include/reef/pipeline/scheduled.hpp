@@ -45,7 +45,7 @@ struct ScheduledOptions {
 ///     return plan::one_f_one_b_order(stages, micro_batches);
 ///   }
 /// };
-/// static_assert(pipeline::pipeline_policy<Mine>);
+/// static_assert(pipeline::PipelinePolicy<Mine>);
 /// \endcode
 ///
 /// | Policy | `order(stages, units)`, for any number of units, or `order(model, units,                           |

@@ -71,7 +71,7 @@ struct Searched : Scheduled<Searched> {
   }
 };
 
-static_assert(pipeline_policy<Searched>);
+static_assert(PipelinePolicy<Searched>);
 
 }  // namespace pipeline
 }  // namespace v0

@@ -36,7 +36,7 @@ struct Single {
   }
 };
 
-static_assert(pipeline_policy<Single>);
+static_assert(PipelinePolicy<Single>);
 
 }  // namespace pipeline
 }  // namespace v0

@@ -50,7 +50,7 @@ struct ThreeSlot : Scheduled<ThreeSlot> {
   }
 };
 
-static_assert(pipeline_policy<ThreeSlot>);
+static_assert(PipelinePolicy<ThreeSlot>);
 
 }  // namespace pipeline
 }  // namespace v0

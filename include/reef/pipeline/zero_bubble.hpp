@@ -54,7 +54,7 @@ struct InterleavedZeroBubble : Scheduled<InterleavedZeroBubble<V>> {
   }
 };
 
-static_assert(pipeline_policy<ZeroBubble<>> && pipeline_policy<InterleavedZeroBubble<>>);
+static_assert(PipelinePolicy<ZeroBubble<>> && PipelinePolicy<InterleavedZeroBubble<>>);
 
 }  // namespace pipeline
 }  // namespace v0

@@ -92,7 +92,7 @@ struct Atom : detail::Swapped {
   }
 };
 
-static_assert(swap_policy<Atom<>>);
+static_assert(SwapPolicy<Atom<>>);
 
 }  // namespace swap
 }  // namespace v0

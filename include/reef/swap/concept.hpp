@@ -32,10 +32,10 @@ namespace swap {
 ///   static constexpr bool offloads_to_host = false;
 ///   static void add(run::StepBuilder&) {}  // what the pipeline wrote stays as it is
 /// };
-/// static_assert(swap::swap_policy<Kept>);
+/// static_assert(swap::SwapPolicy<Kept>);
 /// \endcode
 template <class S>
-concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
+concept SwapPolicy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
     requires(run::StepBuilder& builder) {
   { S::updates_in_backward } -> std::convertible_to<bool>;
   { S::offloads_to_host } -> std::convertible_to<bool>;

@@ -29,7 +29,7 @@ struct LayerStreaming : detail::Swapped {
   }
 };
 
-static_assert(swap_policy<LayerStreaming>);
+static_assert(SwapPolicy<LayerStreaming>);
 
 }  // namespace swap
 }  // namespace v0

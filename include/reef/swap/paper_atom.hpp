@@ -25,7 +25,7 @@ struct PaperAtom : detail::Swapped {
   }
 };
 
-static_assert(swap_policy<PaperAtom>);
+static_assert(SwapPolicy<PaperAtom>);
 
 }  // namespace swap
 }  // namespace v0

@@ -19,7 +19,7 @@ struct Resident {
   static void add(run::StepBuilder& /*builder*/) {}
 };
 
-static_assert(swap_policy<Resident>);
+static_assert(SwapPolicy<Resident>);
 
 }  // namespace swap
 }  // namespace v0

@@ -22,7 +22,7 @@ namespace rules {
 #define REEF_P5_IS_WHOLE                                                                          \
   "reef P5: a type says that it is a policy of this axis, and lacks what one has.\n"               \
   "  why: the Trainer reads each member; what is said of rules below follows from one that is missing.\n" \
-  "  fix: the member that the compiler names with this; and a static_assert of the axis's concept beside the type.\n" \
+  "  fix: the member that the compiler names with this; and a static_assert of SwapPolicy, PipelinePolicy, CompressorPolicy or OptimizerPolicy beside the type.\n" \
   "  see: docs/rules.md#p5"
 
 /// R1. The optimizer's reduction can combine what the compressor sends, in each form that it has.
@@ -157,8 +157,8 @@ concept model_is_of = std::same_as<typename Graph::device_type, Device> && std::
 /// static_assert(rules::all<swap::Atom<>, pipeline::Single, compress::Dense, Optim>);
 /// \endcode
 template <class Swap, class Pipeline, class Compress, class Optim>
-concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
-    compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&
+concept all = swap::SwapPolicy<Swap> && pipeline::PipelinePolicy<Pipeline> &&
+    compress::CompressorPolicy<Compress> && optim::OptimizerPolicy<Optim> &&
     payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim> &&
     supports_offload<Swap, Optim> && updates_in_step<Pipeline, Optim> && matrices_stay_whole<Optim>;
 

@@ -128,10 +128,10 @@ public:
   using Optim = typename Composition::Optim;
   using Device = typename Composition::Device;
 
-  static_assert(swap::swap_policy<Swap>, REEF_P5_IS_WHOLE);
-  static_assert(pipeline::pipeline_policy<Pipeline>, REEF_P5_IS_WHOLE);
-  static_assert(compress::compressor_policy<Compress>, REEF_P5_IS_WHOLE);
-  static_assert(optim::optimizer_policy<Optim>, REEF_P5_IS_WHOLE);
+  static_assert(swap::SwapPolicy<Swap>, REEF_P5_IS_WHOLE);
+  static_assert(pipeline::PipelinePolicy<Pipeline>, REEF_P5_IS_WHOLE);
+  static_assert(compress::CompressorPolicy<Compress>, REEF_P5_IS_WHOLE);
+  static_assert(optim::OptimizerPolicy<Optim>, REEF_P5_IS_WHOLE);
 
   using T = typename Composition::Precision::type;  ///< of parameters
   using Sum = sum_t<T>;  ///< of what is computed from them, of losses, of the optimizer's state
