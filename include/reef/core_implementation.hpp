@@ -9,7 +9,7 @@
 #ifndef REEF_COMPILED
 #error "reef/core_implementation.hpp: this file is compiled without -DREEF_COMPILED, which says that bodies are elsewhere. \
 fix: that flag for every file of the program, this one too; or, without this header, for none."
-#endif
+#else
 
 #ifdef __ELF__
 // The first thing that a linker says twice of two such files.
@@ -207,3 +207,4 @@ const char REEF_COMPILED_CORE = 0;
 }  // namespace reef
 
 template class reef::graph::Graph<reef::device::Host, float>;
+#endif

@@ -15,6 +15,9 @@
 /// | errors  | without that file, or with two: the linker names this header. Without the flag: #error              |
 /// | not for | programs that link reef::compiled, which is the same, built by CMake, a file for each folder        |
 
+#ifndef REEF_COMPILED
+#include <reef/core_implementation.hpp>  // says what lacks
+#else
 #include <reef/comm/detail/flavour.hpp>
 #include <reef/trainer/detail/in_library.hpp>
 
@@ -83,3 +86,4 @@ const char REEF_COMPILED_COMM = 0;
 }  // namespace reef
 
 template class reef::run::Executable<reef::device::Host, float>;
+#endif
