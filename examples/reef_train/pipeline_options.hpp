@@ -15,16 +15,13 @@
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
-#include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/plan/allocate.hpp>
-#include <reef/plan/allocation_cost.hpp>
 #include <reef/plan/number_json.hpp>
 #include <reef/plan/pipeline_order.hpp>
 #include <reef/profile/profile.hpp>
+#include <reef/run/allocated_stages.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/run/topology.hpp>
@@ -40,65 +37,15 @@ namespace reef_examples {
 
 inline constexpr reef::Bytes most_bytes_of_an_order = reef::Bytes{1} << 30;
 
-inline reef::profile::Network network_of(const reef::comm::NetworkShape& shape) {
-  reef::profile::Network network{shape.ranks(), {}, {}, {}};
-  for (int from = 0; from < shape.ranks(); ++from) {
-    for (int to = 0; to < shape.ranks(); ++to) {
-      network.latencies.push_back(from == to ? 0 : shape.latency(from, to));
-      network.rates.push_back(from == to ? 1e18 : std::min(shape.bandwidth(from, to), 1e18));
-    }
-  }
-  return network;
-}
-
-inline reef::schedule::World world_of(const reef::profile::Network& network) {
-  reef::schedule::World world = reef::schedule::World::uniform(network.devices, {}, {});
-  for (std::size_t l = 0; l < world.links.size(); ++l) {
-    world.links[l] = {network.latencies[l], network.rates[l]};
-  }
-  return world;
-}
-
-/// Puts stages that talk much on ranks with good links (plan::allocate). All ranks come to the same.
-inline void place_stages(const Setup& run, const reef::profile::Network& network,
-                         reef::run::Topology& topology) {
-  const auto& config = run.config;
-  const double channels = static_cast<double>(config.channels);
-  const double micro_batches = run.options.micro_batches;
-  reef::plan::AllocationProblem problem;
-  problem.network = network;
-  problem.stages = topology.stages;
-  problem.pipelines = topology.replicas;
-  problem.activation_bytes =
-      4.0 * micro_batches * static_cast<double>(config.batch) * static_cast<double>(config.context) * channels;
-  // Twelve times the square of the channels is what a layer of a GPT has.
-  problem.gradient_bytes =
-      4.0 * 12 * channels * channels * static_cast<double>(config.layers) / topology.stages;
-  if (!run.options.graph.empty()) {
-    const auto model = graph_model<reef::device::Host, float>(run.options, 1);
-    const reef::graph::Dag& dag = model.graph.dag();
-    const std::vector<reef::Bytes> crossing = reef::graph::crossing_bytes(dag);
-    reef::Bytes most = 0;
-    for (const int node : reef::run::chunk_bounds(dag, reef::run::node_times(dag, nullptr), topology.stages)) {
-      most = std::max(most, crossing[static_cast<std::size_t>(node)]);
-    }
-    problem.activation_bytes = micro_batches * static_cast<double>(most);
-    problem.gradient_bytes = 4.0 * static_cast<double>(dag.parameter_count()) / topology.stages;
-  }
-  const reef::plan::Allocation found = reef::plan::allocate(problem, {.seed = run.options.seed, .effort = 4});
-  topology.rank_at.clear();
-  for (const auto& pipeline : found.sigma) {
-    topology.rank_at.insert(topology.rank_at.end(), pipeline.begin(), pipeline.end());
-  }
-  const reef::plan::Placement in_turn = [&] {
-    reef::plan::Placement placement(static_cast<std::size_t>(topology.replicas));
-    for (int rank = 0; rank < topology.ranks(); ++rank) {
-      placement[static_cast<std::size_t>(rank / topology.stages)].push_back(rank);
-    }
-    return placement;
-  }();
+/// Puts stages that talk much on ranks with good links. All ranks come to the same.
+template <class TrainerType>
+void place_stages(const Setup& run, const reef::profile::Network& links, reef::run::Topology& topology) {
+  const auto model = model_of<typename TrainerType::Device, typename TrainerType::T>(run.options, run.config, run.threads);
+  const reef::run::AllocatedStages found = reef::run::allocated_stages(
+      model.dag(), topology, links, run.options.micro_batches, {.seed = run.options.seed, .effort = 4});
+  topology = found.topology;
   run.say(reef::concat("stages: placed by the network; messages of a step take ", found.cost.total(), " s, with ranks in turn ",
-                       reef::plan::allocation_cost(problem, in_turn).total(), " s"));
+                       found.cost_in_turn.total(), " s"));
 }
 
 /// What ranks differ in, where stages are laid out for it.
@@ -115,7 +62,7 @@ inline RanksDiffer differences_of_ranks(const Setup& run, reef::comm::Progress& 
   const int ranks = run.ranks.size();
   RanksDiffer result;
   reef::run::RankFigures& figures = result.figures;
-  figures.links = shape.empty() ? network_of(reef::comm::NetworkShape::uniform(ranks, 0, 1e18)) : network_of(shape);
+  figures.links = (shape.empty() ? reef::comm::NetworkShape::uniform(ranks, 0, 1e18) : shape).links();
   figures.speeds.assign(static_cast<std::size_t>(ranks), 1);
   if (!run.options.network.empty()) {
     const reef::io::Json json = reef::io::read_json(run.options.network);
@@ -263,10 +210,10 @@ void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
   if (ranks == 1) return;
   const reef::comm::NetworkShape& shape = result.communication.network;
   if (shape.empty()) return;
-  const reef::profile::Network network = network_of(shape);
+  const reef::profile::Network network = shape.links();
   // Of one replica op-fence orders the ranks itself.
-  if (options.place.empty() && (!fences(run) || stages < ranks)) place_stages(run, network, *result.topology);
-  result.pipeline.network = world_of(network);
+  if (options.place.empty() && (!fences(run) || stages < ranks)) place_stages<TrainerType>(run, network, *result.topology);
+  result.pipeline.network = reef::schedule::World::of(network);
 }
 
 }  // namespace reef_examples

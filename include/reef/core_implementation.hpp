@@ -145,6 +145,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/profile/network_json.ipp>
 #include <reef/profile/profile.ipp>
 #include <reef/profile/profile_json.ipp>
+#include <reef/run/allocated_stages.ipp>
 #include <reef/run/bucket.ipp>
 #include <reef/run/chunk_bounds.ipp>
 #include <reef/run/costs.ipp>

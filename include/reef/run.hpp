@@ -3,6 +3,7 @@
 /// \file
 /// Everything in run/: what executes programs on devices and communicators.
 
+#include <reef/run/allocated_stages.hpp>
 #include <reef/run/bucket.hpp>
 #include <reef/run/choice.hpp>
 #include <reef/run/chunk_bounds.hpp>

@@ -5,6 +5,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
+#include <reef/profile/network.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -58,6 +59,9 @@ public:
   [[nodiscard]] Seconds latency(int from, int to) const { return latency_[cell(from, to)]; }
   /// Bytes per second.
   [[nodiscard]] double bandwidth(int from, int to) const { return bandwidth_[cell(from, to)]; }
+
+  /// The links without uplinks, as planners read them; of at most 1e18 B/s.
+  [[nodiscard]] profile::Network links() const;
 
 private:
   [[nodiscard]] std::size_t cell(int from, int to) const;

@@ -66,6 +66,17 @@ REEF_INLINE std::size_t NetworkShape::cell(int from, int to) const {
          static_cast<std::size_t>(to);
 }
 
+REEF_INLINE profile::Network NetworkShape::links() const {
+  profile::Network network{ranks_, {}, {}, {}};
+  for (int from = 0; from < ranks_; ++from) {
+    for (int to = 0; to < ranks_; ++to) {
+      network.latencies.push_back(from == to ? 0 : latency(from, to));
+      network.rates.push_back(from == to ? 1e18 : (std::min)(bandwidth(from, to), 1e18));
+    }
+  }
+  return network;
+}
+
 }  // namespace comm
 }  // namespace v0
 }  // namespace reef

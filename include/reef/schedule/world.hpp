@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <reef/core/units.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef {
@@ -54,6 +55,9 @@ struct World {
 
   /// P equal ranks, every link equal.
   static World uniform(int ranks, Machine machine, Link link);
+
+  /// Machines of infinite rates, and these links between them.
+  static World of(const profile::Network& network);
 };
 
 /// When an instruction ran, in virtual seconds from the start of the first round.

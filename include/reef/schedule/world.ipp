@@ -32,6 +32,13 @@ REEF_INLINE World World::uniform(int ranks, Machine machine, Link link) {
   return {std::vector<Machine>(count, machine), std::vector<Link>(count * count, link)};
 }
 
+REEF_INLINE World World::of(const profile::Network& network) {
+  World world = uniform(network.devices, {}, {});
+  for (std::size_t l = 0; l < world.links.size(); ++l)
+    world.links[l] = {network.latencies[l], network.rates[l]};
+  return world;
+}
+
 }  // namespace schedule
 }  // namespace v0
 }  // namespace reef
