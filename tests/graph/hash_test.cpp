@@ -39,6 +39,7 @@ TEST(GraphHash, is_that_of_the_model_whatever_the_batch) {
 TEST(GraphHash, differs_with_each_fact_of_a_parameter) {
   const auto of = [](const char* name, const Shape& shape, Element element, bool decays) {
     graph::Dag dag;
+    dag.element = element;
     const int x = dag.add_input("x", {{4}, element});
     graph::Signature signature;
     signature.outputs = {{Shape{}, element}};

@@ -252,23 +252,6 @@ TEST(Placement, what_each_iteration_of_a_loop_reads_keeps_its_bytes_to_the_end_o
   EXPECT_TRUE(shared(before, behind));
 }
 
-/// Nothing in the body waits for the load, and nothing behind the loop.
-TEST(Placement, what_each_iteration_of_a_loop_reads_is_kept_until_all_its_lanes_have_ended) {
-  for (const Lane lane :
-       {Lane::load, Lane::evict, Lane::update, Lane::send, Lane::receive, Lane::reduce}) {
-    Writer w;
-    const StorageId before = w.storage("before");
-    const StorageId moved = w.storage("moved", 64, Life::persistent);
-    const StorageId behind = w.storage("behind");
-    w.writes("A", Lane::compute, before);
-    w.writes("Move", lane, moved);
-    w.reads("B", Lane::compute, before);
-    w.repeat_from(1, 0);
-    w.writes("C", Lane::compute, behind);
-    EXPECT_FALSE(share_bytes(w.program, before, behind)) << "on lane " << schedule::name_of(lane);
-  }
-}
-
 TEST(Placement, reserved_storages_come_first_in_their_order_whatever_follows) {
   Writer small;
   Writer large;

@@ -186,9 +186,10 @@ protected:
       form.bytes = [own, ratios = form.ratios, ramp, planned, chosen, least = options.choose.least](int index, std::int64_t n) {
         const auto at = static_cast<std::size_t>(index);
         const bool undecided = planned && (at >= ratios.size() || ratios[at] == 0);
+        [[maybe_unused]] const double from = undecided ? 1 : chosen ? least : 0;
         const auto most = [&](const auto& as_it_is) {
           if constexpr (codec::has_ratio<Own>) {
-            if (undecided || chosen) return detail::most_bytes_from(undecided ? 1 : least, ramp, as_it_is, n);
+            if (from > 0) return detail::most_bytes_from(from, ramp, as_it_is, n);
           }
           return ramp.most_bytes(as_it_is, n);
         };
