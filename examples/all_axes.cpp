@@ -1,4 +1,5 @@
-// Purpose  All axes in one Trainer: stages that swap, send activations by AdaTopK, and reduce beside their micro-batches.
+// Purpose  All axes in one Trainer: stages that are placed by the links (DT-FM), swap (ATOM), send activations by AdaTopK
+//          (FusionLLM), and reduce beside their micro-batches (ACCO).
 // Command  mpiexec -n 4 build/release/examples/all-axes LICENSE
 // Output   step   1  loss 5.52
 //          step 100  loss 2.54
@@ -13,6 +14,7 @@
 #include <exception>
 
 #include <reef/comm/environment.hpp>
+#include <reef/comm/network_shape.hpp>
 #include <reef/compress/ada_top_k.hpp>
 #include <reef/core/text.hpp>
 #include <reef/data/corpus.hpp>
@@ -21,6 +23,7 @@
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
+#include <reef/run/allocated_stages.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -42,21 +45,27 @@ int main(int argc, char** argv) try {
     return 1.0;
   };
 
+  // Two sites, ranks 0, 1, ... and the rest, with a slow link between them.
+  auto links = comm::NetworkShape::uniform(world.size(), 0.001, 1e8).links();
+  const auto site = [&](int rank) { return 2 * rank / world.size(); };
+  for (int from = 0; from < world.size(); ++from) {
+    for (int to = 0; to < world.size(); ++to)
+      if (site(from) != site(to)) links.rates[static_cast<std::size_t>(from * world.size() + to)] = 1e7;
+  }
+
+  const auto model = nn::gpt<device::Host, float>(config, 1);
   MyTrainer::Options options;
   const int stages = world.size() > 1 ? 2 : 1;
-  options.topology = run::Topology(world.size() / stages, stages);
+  options.topology = run::allocated_stages(model.dag(), run::Topology(world.size() / stages, stages), links, 4).topology;
   options.micro_batches = {2};  // of a replica in each of Acco's two phases
   options.learning_rate = {.peak = 3e-3, .warmup = 10, .steps = 100};
   options.device.threads = 1;
   options.device.memory_bytes = 2'500'000;
   options.device.link_bytes_per_second = 4e9;
 
-  auto network = schedule::World::uniform(world.size(), {}, {.latency = 0.001, .bytes_per_second = 1e8});
-  if (world.size() > 1) network.links[1].bytes_per_second = 1e7;  // from rank 0 to 1
-  options.pipeline.network = options.compress.network = network;
+  options.pipeline.network = options.compress.network = schedule::World::of(links);
   options.compress.activation.ratio = 4;
 
-  const auto model = nn::gpt<device::Host, float>(config, 1);
   options = MyTrainer::planned(model, options, world.size());  // how segments are cut and swapped
   const StepEstimate foreseen = MyTrainer::estimate(model, options, world.size(), world.rank());
   MyTrainer trainer(model, source, options);
