@@ -112,7 +112,7 @@ TEST_F(ReefTrainInputs, numbers_are_what_a_person_reads) {
                              "--device-link", "--mix", "--outer-lr", "--outer-momentum"}) {
     refuses(option, "nan");
     refuses(option, "0x1p-3");
-    refuses(option, "0,5");
+    if (std::string(option) != "--device-link") refuses(option, "0,5");  // which is a list
   }
   for (const char* shape : {"0x10x4x8", "4x4x1e2", "4x-4x8", "4x4x8 ", "4x4x99999999999999999999"})
     refuses("--model", shape);
