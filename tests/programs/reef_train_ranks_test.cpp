@@ -88,7 +88,7 @@ TEST_F(ReefTrainRanks, options_that_cannot_be_are_told_once_and_not_by_each_rank
   };
   told_once("--lr x", "--lr: 'x' is not a number");
   told_once("--group a=b:c", "--group: 'a=b:c' is not");
-  told_once("--init " + path("none"), "--init: Path does not exist");
+  told_once("--init " + path("none"), "--init: File does not exist");
   told_once("--no-such-option", "--no-such-option");
   told_once("--network " + path("a.txt"), "a.txt");
 }
