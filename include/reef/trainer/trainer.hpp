@@ -40,17 +40,13 @@
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
 #include <reef/trainer/detail/in_library.hpp>
-#include <reef/trainer/detail/one_thread.hpp>
 #include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
+#include <reef/trainer/training.hpp>
 
 namespace reef {
 inline namespace v0 {
-
-namespace checkpoint {
-struct Claim;
-}
 
 namespace detail {
 
@@ -118,7 +114,7 @@ concept composable =
 /// |        | source or an operator throws run::SourceError or graph::OperatorError, of which the other   |
 /// |        | ranks hear as MpiError: after these it is unusable                                          |
 template <class... Policies>
-class Trainer {
+class Trainer : public Training {
   using Composition = detail::Composition<Policies...>;
 
 public:
@@ -232,10 +228,7 @@ public:
     return result;
   }
 
-  /// Brings the weights of the last committed step to all ranks, where a policy leaves them on their
-  /// owners and works on weights ahead of them (AccoWp, DpuPredicted, DiLoCo). All ranks, between steps;
-  /// elsewhere, or a second time, it does nothing. step() takes it back without communicating.
-  void gather_committed_weights();
+  void gather_committed_weights() override;
 
   /// The weighted mean loss of the committed weights over `rounds` times this job's micro-batches of
   /// the held-out source, whose samples are counted from 0. All ranks. Changes nothing but that it
@@ -249,12 +242,8 @@ public:
   /// committed weights.
   std::string weight_not_finite();
 
-  [[nodiscard]] int rank() const { return progress_->rank(); }
-  [[nodiscard]] int ranks() const { return progress_->size(); }
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  [[nodiscard]] const run::StepPlan& plan() const { return plan_; }
-  [[nodiscard]] const run::StepState& progress_state() const { return state_; }
   /// What this rank does in a step, or for another purpose that the composition has.
   [[nodiscard]] const schedule::Program& program(run::Purpose purpose = run::Purpose::training,
                                                  int variant = 0) const {
@@ -281,17 +270,7 @@ public:
     }
     return table;
   }
-  [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
-
-  /// This rank has a parameter's weights: its stage uses it. It owns them where that is the first stage to do so, which
-  /// updates them.
-  [[nodiscard]] bool holds(std::string_view name) const {
-    return holds(static_cast<std::size_t>(plan_.dag->parameter(name)));
-  }
-  [[nodiscard]] bool owns(std::string_view name) const {
-    return owns(static_cast<std::size_t>(plan_.dag->parameter(name)));
-  }
 
   /// Copies a parameter of this rank out, or in. All ranks set the same values, between steps: the next step
   /// compares checksums, and throws OptionError on all ranks, with the parameter's name, where they differ. In bf16,
@@ -306,27 +285,6 @@ public:
   /// Some of its elements, from `first` on.
   void set_parameter(std::string_view name, std::int64_t first, std::span<const Sum> values);
 
-  using StateRange = optim::StateRange;
-
-  /// The optimizer's state on this rank as it is, and some bytes of a range copied in: it is
-  /// range.elements numbers of type range.element. What is pending or ahead is there only while it is
-  /// kept; of predicted weights only while the committed ones are gathered. Throws ShapeError for
-  /// bytes beyond the range.
-  [[nodiscard]] std::vector<StateRange> state_ranges() const {
-    return state_ranges(pending_, ahead_in_buffer_);
-  }
-  void set_state(const StateRange& range, Bytes offset, std::span<const std::byte> bytes);
-
-  /// As many bytes of a parameter or a range as `room` has, from byte `offset` on: where they are until
-  /// the next step, or in `room` if the host cannot read them there. Throws ShapeError beyond its end.
-  [[nodiscard]] std::span<const std::byte> parameter_bytes(std::string_view name, Bytes offset,
-                                                           std::span<std::byte> room);
-  [[nodiscard]] std::span<const std::byte> state_bytes(const StateRange& range, Bytes offset,
-                                                       std::span<std::byte> room);
-
-  /// A range's memory, if the host can read and write it; else null.
-  [[nodiscard]] std::byte* host_memory(const StateRange& range);
-
   /// A range; throws OptionError unless it is of type Sum.
   [[nodiscard]] std::vector<Sum> state(const StateRange& range) {
     if (range.element != element_of<Sum>) {
@@ -340,59 +298,9 @@ public:
     return values;
   }
 
-  /// Refuses calls of other threads, with an OptionError, while the result lives; throws one, that names the call, where another
-  /// thread is in such a call. For functions that take several calls.
-  [[nodiscard]] detail::OneThread::Entry one_thread(std::string_view object, std::string_view call) {
-    return {one_thread_, object, call};
-  }
-
-  /// Whether the gradient that an overlapping round begins with is there, as it is after a step. If set to
-  /// false, the next step takes that gradient first: of the same micro-batches where counts are fixed, else
-  /// of new ones.
-  [[nodiscard]] bool pending() const { return pending_; }
-  void set_pending(bool pending) {
-    pending_ = pending;
-    ahead_in_buffer_ = pending && !weights_are_committed;
-  }
-  /// The state that there is after set_pending(pending).
-  [[nodiscard]] std::vector<StateRange> state_ranges(bool pending) const {
-    return state_ranges(pending, pending && !weights_are_committed);
-  }
-
-  /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
-  /// the end of a resume. `updates`: of a weight, where they are not as many as steps.
-  void set_progress(std::int64_t committed, const comm::CounterState& micro_batches,
-                    std::int64_t began = 0, std::optional<std::int64_t> updates = {}) {
-    same_weights_ = false;  // on all ranks, whatever each of them holds
-    state_.committed = committed;
-    state_.updates = updates.value_or(committed);
-    state_.micro_batch = micro_batches.next;
-    taken_ = divide_up(micro_batches.next, replicas());
-    if constexpr (periodic) state_.began = pending_ ? began : committed;
-    if (counter_) counter_->reset(micro_batches);
-  }
-  /// Those that a compressor plans again while training.
-  void set_ratios(run::EdgeRatios ratios) { state_.ratios = std::move(ratios); }
-
-  /// The micro-batches of the job that no rank has taken: what a resume gives to set_progress. All ranks. Where
-  /// ranks take micro-batches in an order of their own, slow ranks leave some out that come before.
-  comm::CounterState new_micro_batches() {
-    if (counter_) return counter_->state();
-    if (!plan_.adapts) return {state_.micro_batch};
-    const auto taken = comm::gather_numbers(*progress_, "micro-batches taken", taken_);
-    return {*std::max_element(taken.begin(), taken.end()) * replicas()};
-  }
-
-  /// The directory that checkpoint::claim and save have made this job's own.
-  [[nodiscard]] std::shared_ptr<checkpoint::Claim>& claimed_directory() {
-    return claimed_directory_;
-  }
-
-  /// For accumulation that adapts: the number of micro-batches that this rank has taken since the job began; the
-  /// numbers of extra ones in the phases of the last step; and, with replay(), their numbers in the next step,
-  /// however long that communicates. The same counts on all ranks give the same bits again. The stages of a replica have the
-  /// same counts, multiples of its micro_batches.
-  [[nodiscard]] std::uint64_t taken() const { return taken_; }
+  /// For accumulation that adapts: the numbers of extra micro-batches in the phases of the last step; and, with replay(),
+  /// their numbers in the next step, however long that communicates. The same counts on all ranks give the same bits again.
+  /// The stages of a replica have the same counts, multiples of its micro_batches.
   [[nodiscard]] std::span<const int> extra_micro_batches() const { return extra_; }
   void replay(std::vector<int> counts);
 
@@ -510,7 +418,6 @@ private:
   [[nodiscard]] std::uint64_t hash_of_programs(int rank) const;
   void require_alike(const std::string& what, const std::vector<comm::Alike>& mine,
                      const std::string& fix);
-  void require_same_weights();
   void initialise_weights();
   std::unique_ptr<Executable> make_executable(const run::PlacedProgram& program, run::Source source,
                                               run::NextMicroBatch next,
@@ -522,16 +429,6 @@ private:
     return static_cast<std::uint64_t>(periodic ? plan_.micro_batches_of_step()
                                                : verdict.micro_batches);
   }
-  [[nodiscard]] std::uint64_t replicas() const {
-    return static_cast<std::uint64_t>(plan_.topology.replicas);
-  }
-  [[nodiscard]] bool holds(std::size_t parameter) const {
-    return owns(parameter) || builder().tied_weights[parameter] != run::no_storage;
-  }
-  [[nodiscard]] bool owns(std::size_t parameter) const {
-    const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[parameter]);
-    return builder().weights[b] != run::no_storage;
-  }
   [[nodiscard]] bool updates_with(double learning_rate, std::int64_t committed) const;
   [[nodiscard]] double next_learning_rate() const;
   void before_step();
@@ -541,13 +438,6 @@ private:
     std::int64_t element = 0;
     double value = 0;
   };
-  /// On all ranks, also those that do not hold what was set: all compare weights before the next step, and a round of
-  /// several steps begins anew.
-  void weights_were_set(std::string_view parameter) {
-    same_weights_ = false;
-    if (weights_set_.empty()) weights_set_ = parameter;
-    state_.began = state_.committed;
-  }
   NotFinite find_weight_not_finite();
   std::pair<NotFinite, int> first_weight_not_finite();
   [[nodiscard]] std::string text_of(const NotFinite& weight) const {
@@ -558,32 +448,13 @@ private:
   std::string diagnose(optim::Verdict verdict);
   void find_not_finite(const run::StepState& before);
   [[noreturn]] void stop(const std::string& why);
-  /// A parameter in memory.
-  struct Located {
-    run::StorageId bucket;
-    T* begin;
-    std::int64_t elements;
-  };
-  /// The model's, or the one in builder().comm_buffer or tied_buffer.
-  Located locate(std::string_view name, bool in_buffer = false) const;
   const run::Memory<Device>& memory() const {
     return loaded(run::Purpose::training).executable->memory();
   }
   const run::StepBuilder& builder() const { return loaded(run::Purpose::training).placed->builder; }
   /// How many elements are staged at once on their way to the device: 1 MB in fp32.
   static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
-  void set_elements(std::size_t p, std::int64_t first, std::span<const Sum> values);
-  void set_master(std::int64_t begin, std::span<const Sum> values);
-  /// The host can read and write it where it lives.
-  [[nodiscard]] bool on_host(run::StorageId storage) const {
-    return !device_.discrete() ||
-           builder().program.storages[storage].place == schedule::Place::host;
-  }
-  void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
-            device::Copy direction);
-  void require_committed_weights(std::string_view name) const;
-  std::vector<StateRange> state_ranges(bool pending, bool ahead_in_buffer) const;
-  static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);
+  [[nodiscard]] ModelState::Memory reached_memory();
   template <class Other>
   static Model refused(const Other&) {
     static_assert(rules::model_is_of<Other, Device, T>, REEF_R8_MODEL_IS_OF);
@@ -595,29 +466,20 @@ private:
   }
   [[nodiscard]] StepResult result_of(const optim::Verdict& verdict, Seconds seconds) const;
 
+  static constexpr Facts facts_of_composition{
+      Optim::name, Rule::name, optim::rule_count<Rule>, periodic, {element_of<T>, element_of<Sum>, weights_are_committed}};
+
   Options options_;
   Device device_;
-  std::unique_ptr<comm::Progress> progress_;
   std::unique_ptr<run::Lanes<Device>> lanes_;
   Model model_;
-  run::StepPlan plan_;
-  run::StepState state_;
   run::StepState evaluation_state_;
   std::array<LoadedProgram, run::purpose_count> programs_{};
   std::vector<LoadedProgram> variants_{};  ///< of training, from variant 1 on
   std::optional<run::Arenas<Device>> arenas_;
   run::Source source_;
-  std::optional<comm::SharedCounter> counter_;
-  std::uint64_t taken_ = 0;  ///< micro-batches of this rank, where it decides how many
   std::array<std::vector<std::uint64_t>, 2> numbers_{};  ///< of this round's, and of the last's
   std::vector<int> extra_{};  ///< micro-batches of the last step's phases beyond those of the plan
-  bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
-  std::string weights_set_{};  ///< the parameter that was set first since then, if one was
-  detail::OneThread one_thread_{};
-  bool pending_ = false;    ///< what is StateRange::Kept::pending is there
-  bool ahead_in_buffer_ =
-      false;  ///< the weights ahead are in builder.comm_buffer and tied_buffer, the committed ones here
-  std::shared_ptr<checkpoint::Claim> claimed_directory_{};
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
 };
 

@@ -27,7 +27,7 @@ inline namespace v0 {
 template <class... Policies>
 Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
                               run::Source held_out, const comm::Communicator* ranks)
-    : options_(possible(std::move(options))), device_(options_.device), model_(model.serving(device_.threads())) {
+    : Training(facts_of_composition), options_(possible(std::move(options))), device_(options_.device), model_(model.serving(device_.threads())) {
   comm::ProgressOptions communication = options_.communication;
   communication.trace = options_.trace;
   const auto failure = std::make_shared<run::FailureSwitch>();
@@ -105,6 +105,8 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
     }
   }
   source_ = std::move(source);
+  model_state_.emplace(plan_, builder(), detail::hooks::state_of<Composition>(builder()), facts_.state, reached_memory(),
+                       [this](std::string_view parameter) { weights_were_set(parameter); });
   initialise_weights();
 }
 
@@ -310,13 +312,13 @@ auto Trainer<Policies...>::run_step() -> Executable& {
       state_.next_learning_rate =
           updates_with(next, state_.committed + 1) ? next : state_.learning_rate;
     }
-    if (ahead_in_buffer_) swap_with_comm_buffer();
-    if (!pending_) perform(run::Purpose::prologue);
-    pending_ = true;
+    if (model_state_->ahead_in_buffer()) swap_with_comm_buffer();
+    if (!pending()) perform(run::Purpose::prologue);
+    model_state_->step_begins();
   }
   if constexpr (periodic) {
-    if (ahead_in_buffer_) swap_with_comm_buffer();
-    pending_ = true;
+    if (model_state_->ahead_in_buffer()) swap_with_comm_buffer();
+    model_state_->step_begins();
   }
   Executable& ran = perform({run::Purpose::training, variant()});
   extra_.assign(ran.trip_counts().begin(), ran.trip_counts().end());
@@ -342,7 +344,7 @@ template <class... Policies>
 void Trainer<Policies...>::gather_committed_weights() {
   const detail::OneThread::Entry entry(one_thread_, "reef::Trainer", "gather_committed_weights");
   if constexpr (!weights_are_committed) {
-    if (!pending_ || ahead_in_buffer_) return;
+    if (model_state_->has_committed_weights()) return;
     perform(run::Purpose::gather_committed);
     swap_with_comm_buffer();
   }
@@ -425,12 +427,12 @@ template <class... Policies>
 auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
   std::vector<T> values;
   for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
-    if (!holds(p)) continue;
-    const Located at = locate(plan_.dag->parameters[p].name);
+    if (!model_state_->holds(p)) continue;
+    const ModelState::Located at = model_state_->locate(plan_.dag->parameters[p].name);
     for (std::int64_t begin = 0; begin < at.elements; begin += staged_elements) {
       values.resize(static_cast<std::size_t>((std::min)(staged_elements, at.elements - begin)));
-      copy(at.bucket, values.data(), at.begin + begin, values.size() * sizeof(T),
-           device::Copy::to_host);
+      model_state_->copy(at.storage, values.data(), at.begin + static_cast<Bytes>(begin) * sizeof(T),
+                         values.size() * sizeof(T), device::Copy::to_host);
       const auto found = std::find_if(values.begin(), values.end(),
                                       [](const T& value) { return !is_finite(value); });
       if (found == values.end()) continue;
@@ -472,7 +474,7 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
   const std::int64_t committed = state_.committed - (periodic ? 1 : 0);
   const int own_replica = plan_.topology.replica_of(rank());
   const Group asked = periodic ? plan_.topology.pipeline(own_replica) : plan_.topology.everyone();
-  if constexpr (!periodic) pending_ = false;  // its gradients were the place to look for them
+  if constexpr (!periodic) model_state_->nothing_is_pending();  // its gradients were the place to look for them
   std::vector<int> uses{finding_->use};
   std::vector<int> micro_batches{finding_->micro_batch};
   if (asked.size() > 1) {
