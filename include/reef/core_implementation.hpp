@@ -194,6 +194,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/trace/report.ipp>
 #include <reef/trace/sink.ipp>
 #include <reef/trace/waits.ipp>
+#include <reef/trainer/model_state.ipp>
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
 

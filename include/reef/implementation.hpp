@@ -70,10 +70,12 @@
 #include <reef/compress/detail/replanning.ipp>
 #include <reef/compress/detail/replanning_by_probes.ipp>
 #include <reef/run/proof.ipp>
+#include <reef/trainer/checkpoint.ipp>
 #include <reef/trainer/detail/claim.ipp>
 #include <reef/trainer/detail/diagnosis.ipp>
 #include <reef/trainer/detail/hooks.ipp>
 #include <reef/trainer/detail/one_thread.ipp>
+#include <reef/trainer/training.ipp>
 
 namespace reef {
 inline namespace v0 {

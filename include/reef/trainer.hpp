@@ -6,6 +6,8 @@
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/estimate.hpp>
 #include <reef/trainer/generate.hpp>
+#include <reef/trainer/model_state.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
 #include <reef/trainer/trainer.hpp>
+#include <reef/trainer/training.hpp>

@@ -1,4 +1,4 @@
-// The two shards of a checkpoint, and what a trainer takes from them. The first line of an input is the
+// The two shards of a checkpoint, and what a rank takes from them. The first line of an input is the
 // header of the parameters, the rest that of the optimizer's state. All checksums are right, which
 // hardly any change of a file leaves: what the headers say is all that there is to refuse.
 
@@ -7,12 +7,18 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <reef/run/step_builder.hpp>
+#include <reef/run/step_plan.hpp>
 #include <reef/trainer/detail/loader.hpp>
+#include <reef/trainer/model_state.hpp>
 
 #include "../support/temporary_folder.hpp"
 #include "safetensors_input.hpp"
@@ -25,82 +31,72 @@ using reef::Bytes;
 using reef::Element;
 using reef::Shape;
 using reef::fuzz::demand;
-using reef::optim::StateRange;
+using reef::run::StateRange;
 
-/// What a Loader needs of a trainer: two parameters, a state in two buckets, and one more, for a part of
-/// the weights, that is not in the host's memory.
-class Trainer {
+/// A model of two parameters, a state in two buckets, and one more, for a part of the weights, that is not in the host's
+/// memory.
+class Target {
 public:
-  using T = float;
-  using Sum = float;
-
-  Trainer() {
-    reef::graph::Signature node;
-    node.parameters = {{"w", {2, 3}, {}, false}, {"b", {4}, {}, false}};
-    model_.dag_.add_node("node", "Node", {}, std::move(node), {"w", "b"});
+  Target() {
     const auto add = [&](const char* name, std::int64_t begin, std::int64_t elements, Element of) {
       StateRange range;
-      range.storage = static_cast<reef::run::StorageId>(ranges_.size());
+      range.storage = static_cast<reef::run::StorageId>(first_of_state + ranges_.size());
       range.name = name;
       range.begin = begin;
       range.elements = elements;
       range.element = of;
+      memory_[range.storage].resize(static_cast<std::size_t>(range.bytes()));
       ranges_.push_back(range);
-      states_.emplace_back(static_cast<std::size_t>(elements) * reef::size_of(of));
     };
     add("m", 0, 6, Element::float32);
     add("m", 6, 4, Element::float32);
     add("v", 3, 5, Element::float64);
-    parameters_ = {std::vector<float>(6), std::vector<float>(4)};
+    for (reef::run::StorageId id = 0; id < builder_.program.storages.size(); ++id)
+      memory_[id].resize(static_cast<std::size_t>(builder_.program.storages[id].bytes));
+    reef::ModelState::Memory reached;
+    reached.at = [this](reef::run::StorageId id) { return memory_.at(id).data(); };
+    reached.on_host = [this](reef::run::StorageId id) { return id != ranges_.back().storage; };
+    reached.copy = [this](void* to, const void* from, Bytes bytes, reef::device::Copy) {
+      const std::vector<std::byte>& of = memory_.at(ranges_.back().storage);
+      const auto* const begin = static_cast<const std::byte*>(to);
+      demand(begin >= of.data() && begin + bytes <= of.data() + of.size(), "what is set is inside its range");
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    };
+    state_.emplace(plan_, builder_, ranges_, reef::ModelState::Facts{}, std::move(reached), [](std::string_view) {});
   }
 
-  [[nodiscard]] static bool holds(std::string_view /*name*/) { return true; }
-
-  struct Model {
-    reef::graph::Dag dag_;
-    [[nodiscard]] const reef::graph::Dag& dag() const { return dag_; }
-  };
-  [[nodiscard]] const Model& model() const { return model_; }
-  [[nodiscard]] const std::vector<StateRange>& state_ranges() const { return ranges_; }
-
-  [[nodiscard]] std::byte* host_memory(const StateRange& range) {
-    return range.name == "v" ? nullptr : state(range).data();
-  }
-  void set_state(const StateRange& range, Bytes offset, std::span<const std::byte> bytes) {
-    demand(offset <= state(range).size() && bytes.size() <= state(range).size() - offset,
-           "what is set is inside its range");
-    std::memcpy(state(range).data() + offset, bytes.data(), bytes.size());
-  }
-  void set_parameter(std::string_view name, std::int64_t first, std::span<const float> values) {
-    std::vector<float>& to = parameters_[static_cast<std::size_t>(model_.dag().parameter(name))];
-    demand(first == 0 && values.size() == to.size(), "a small parameter comes in one piece");
-    std::memcpy(to.data(), values.data(), values.size_bytes());
-  }
-
-  [[nodiscard]] std::vector<std::byte>& state(const StateRange& range) {
-    return states_[static_cast<std::size_t>(range.storage)];
-  }
-  [[nodiscard]] std::vector<float>& parameter(std::size_t i) { return parameters_[i]; }
+  [[nodiscard]] const reef::graph::Dag& dag() const { return dag_; }
+  [[nodiscard]] reef::ModelState& state() { return *state_; }
+  [[nodiscard]] const std::vector<std::byte>& memory(const StateRange& range) const { return memory_.at(range.storage); }
 
   [[nodiscard]] bool is_untouched() const {
-    for (const auto& state : states_) {
-      for (const std::byte byte : state) {
+    for (const auto& [id, bytes] : memory_) {
+      for (const std::byte byte : bytes) {
         if (byte != std::byte{0}) return false;
-      }
-    }
-    for (const auto& parameter : parameters_) {
-      for (const float value : parameter) {
-        if (value != 0) return false;
       }
     }
     return true;
   }
 
 private:
-  Model model_;
+  static constexpr std::size_t first_of_state = 1000;
+
+  static reef::graph::Dag model() {
+    reef::graph::Dag dag;
+    reef::graph::Signature node;
+    node.outputs = {{Shape{}, Element::float32}};
+    node.parameters = {{"w", {2, 3}, {}, false}, {"b", {4}, {}, false}};
+    const int x = dag.add_input("x", {{4}, Element::float32});
+    dag.set_loss(dag.node_at(dag.add_node("node", "Node", {x}, std::move(node), {"w", "b"})).outputs[0]);
+    return dag;
+  }
+
+  reef::graph::Dag dag_ = model();
+  reef::run::StepPlan plan_ = reef::run::make_step_plan(dag_, {}, reef::run::Topology(), 1, {1}, false);
+  reef::run::StepBuilder builder_{plan_, 0, reef::run::Purpose::training};
+  std::map<reef::run::StorageId, std::vector<std::byte>> memory_;
   std::vector<StateRange> ranges_;
-  std::vector<std::vector<std::byte>> states_;
-  std::vector<std::vector<float>> parameters_;
+  std::optional<reef::ModelState> state_;
 };
 
 /// A folder with the two shards that a header each says.
@@ -150,18 +146,16 @@ private:
 };
 
 /// Element by element, what the files say is what the trainer has.
-void compare(const Checkpoint& checkpoint, Trainer& trainer) {
+void compare(const Checkpoint& checkpoint, Target& target) {
   const io::SafetensorsFile model(checkpoint.folder() / "model.safetensors");
-  for (std::size_t i = 0; i < trainer.model().dag().parameters.size(); ++i) {
-    const auto bytes =
-        Checkpoint::bytes_of(model, model.at(trainer.model().dag().parameters[i].name));
-    const std::vector<float>& values = trainer.parameter(i);
-    demand(bytes.size() == values.size() * sizeof(float) &&
-               std::memcmp(bytes.data(), values.data(), bytes.size()) == 0,
-           "a parameter is the file's");
+  for (const reef::graph::Parameter& parameter : target.dag().parameters) {
+    const auto bytes = Checkpoint::bytes_of(model, model.at(parameter.name));
+    std::vector<std::byte> room(static_cast<std::size_t>(parameter.spec.bytes()));
+    const auto weights = target.state().weights(parameter.name, 0, room);
+    demand(std::equal(bytes.begin(), bytes.end(), weights.begin(), weights.end()), "a parameter is the file's");
   }
   const io::SafetensorsFile file(checkpoint.folder() / "optimizer-0.safetensors");
-  for (const StateRange& range : trainer.state_ranges()) {
+  for (const StateRange& range : target.state().ranges()) {
     const Bytes width = reef::size_of(range.element);
     std::vector<bool> found(static_cast<std::size_t>(range.elements));
     for (const io::StoredTensor& tensor : file.tensors()) {
@@ -174,7 +168,7 @@ void compare(const Checkpoint& checkpoint, Trainer& trainer) {
         if (of_tensor < 0 || of_tensor >= tensor.shape[0]) continue;
         demand(!found[static_cast<std::size_t>(at)], "an element of the state is there once");
         found[static_cast<std::size_t>(at)] = true;
-        demand(std::memcmp(trainer.state(range).data() + static_cast<Bytes>(at) * width,
+        demand(std::memcmp(target.memory(range).data() + static_cast<Bytes>(at) * width,
                            bytes.data() + static_cast<Bytes>(of_tensor) * width, width) == 0,
                "an element of the state is the file's");
       }
@@ -190,16 +184,16 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input = reef::fuzz::text_of(data, size);
   const std::size_t line = std::min(input.find('\n'), input.size());
   checkpoint.set(input.substr(0, line), input.substr(std::min(line + 1, input.size())));
-  Trainer trainer;
-  reef::checkpoint::detail::Loader loader(trainer, trainer.state_ranges());
+  Target target;
+  reef::checkpoint::detail::Loader loader(target.dag(), target.state(), target.state().ranges());
   std::vector<io::Shard> shards;
   const bool is_good = reef::fuzz::reads([&] {
     shards = {checkpoint.shard("optimizer-0.safetensors"), checkpoint.shard("model.safetensors")};
     loader.check_shards(checkpoint.folder(), shards, "the checkpoint", "one", "another");
   });
-  demand(trainer.is_untouched(), "a check changes nothing");
+  demand(target.is_untouched(), "a check changes nothing");
   if (!is_good) return 0;
   loader.fill(checkpoint.folder(), shards);
-  compare(checkpoint, trainer);
+  compare(checkpoint, target);
   return 0;
 }

@@ -18,6 +18,9 @@
 #include <string>
 #include <vector>
 
+#include <reef/io/checkpoint_folders.hpp>
+#include <reef/io/directory_lock.hpp>
+#include <reef/io/manifest.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>

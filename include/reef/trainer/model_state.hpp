@@ -43,14 +43,16 @@ public:
   struct Facts {
     Element element = Element::float32;  ///< of the weights that the model computes with
     Element sum = Element::float32;      ///< of master weights
-    bool weights_are_committed = true;   ///< after each step, on all ranks that hold them; else on their owners
+    bool weights_are_committed =
+        true;  ///< after each step, on all ranks that hold them; else on their owners
   };
 
   /// How a rank's memory is reached.
   struct Memory {
-    std::function<std::byte*(run::StorageId)> at;    ///< the first byte
-    std::function<bool(run::StorageId)> on_host;     ///< the host can read and write it where it lives
-    std::function<void(void*, const void*, Bytes, device::Copy)> copy;  ///< of what it cannot: to, from; blocks
+    std::function<std::byte*(run::StorageId)> at;  ///< the first byte
+    std::function<bool(run::StorageId)> on_host;  ///< the host can read and write it where it lives
+    std::function<void(void*, const void*, Bytes, device::Copy)>
+        copy;  ///< of what it cannot: to, from; blocks
   };
 
   /// The number of numbers that one checksum is of, the last of a parameter or a range excepted.

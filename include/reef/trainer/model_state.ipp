@@ -18,13 +18,13 @@ namespace detail {
 
 inline void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all) {
   if (offset <= all && bytes <= all - offset) return;
-  throw ShapeError("reef::Trainer: '", name, "' has ", all, " bytes, not ", bytes, " after ", offset,
-                   ".\n  fix: the bytes that it has.");
+  throw ShapeError("reef::Trainer: '", name, "' has ", all, " bytes, not ", bytes, " after ",
+                   offset, ".\n  fix: the bytes that it has.");
 }
 
 /// Numbers of one type as those of another: bf16 from fp32, or fp32 from bf16.
-inline std::span<const std::byte> converted(std::span<const std::byte> numbers, Element from, Element to,
-                                            std::vector<std::byte>& room) {
+inline std::span<const std::byte> converted(std::span<const std::byte> numbers, Element from,
+                                            Element to, std::vector<std::byte>& room) {
   if (from == to) return numbers;
   const std::size_t count = numbers.size() / static_cast<std::size_t>(size_of(from));
   room.resize(count * static_cast<std::size_t>(size_of(to)));
@@ -42,14 +42,18 @@ inline std::span<const std::byte> converted(std::span<const std::byte> numbers, 
 
 /// The checksum of each part of 4096 numbers that begins at a multiple of that, of those from `begin` on.
 template <class Part>
-std::vector<std::uint32_t> checksums_of(std::int64_t begin, std::int64_t elements, Bytes width, const Part& part) {
+std::vector<std::uint32_t> checksums_of(std::int64_t begin, std::int64_t elements, Bytes width,
+                                        const Part& part) {
   std::vector<std::uint32_t> result;
-  std::vector<std::byte> room(static_cast<std::size_t>(ModelState::checksum_numbers) * static_cast<std::size_t>(width));
+  std::vector<std::byte> room(static_cast<std::size_t>(ModelState::checksum_numbers) *
+                              static_cast<std::size_t>(width));
   for (std::int64_t at = 0; at < elements;) {
-    const std::int64_t to_next = ModelState::checksum_numbers - (begin + at) % ModelState::checksum_numbers;
+    const std::int64_t to_next =
+        ModelState::checksum_numbers - (begin + at) % ModelState::checksum_numbers;
     const std::int64_t count = (std::min)(to_next, elements - at);
-    result.push_back(io::crc32c(part(static_cast<Bytes>(at) * width,
-                                     std::span(room).first(static_cast<std::size_t>(static_cast<Bytes>(count) * width)))));
+    result.push_back(io::crc32c(
+        part(static_cast<Bytes>(at) * width,
+             std::span(room).first(static_cast<std::size_t>(static_cast<Bytes>(count) * width)))));
     at += count;
   }
   return result;
@@ -62,7 +66,9 @@ std::uint32_t checksum_of(Bytes all, const Part& part) {
   std::vector<std::byte> room(static_cast<std::size_t>((std::min)(piece, all)));
   std::uint32_t crc = 0;
   for (Bytes offset = 0; offset < all; offset += piece)
-    crc = io::crc32c(part(offset, std::span(room).first(static_cast<std::size_t>((std::min)(piece, all - offset)))), crc);
+    crc = io::crc32c(part(offset, std::span(room).first(
+                                      static_cast<std::size_t>((std::min)(piece, all - offset)))),
+                     crc);
   return crc;
 }
 
@@ -71,7 +77,11 @@ std::uint32_t checksum_of(Bytes all, const Part& part) {
 REEF_INLINE ModelState::ModelState(const run::StepPlan& plan, const run::StepBuilder& builder,
                                    std::vector<Range> ranges, Facts facts, Memory memory,
                                    std::function<void(std::string_view)> changed)
-    : plan_(plan), builder_(builder), ranges_(std::move(ranges)), facts_(facts), memory_(std::move(memory)),
+    : plan_(plan),
+      builder_(builder),
+      ranges_(std::move(ranges)),
+      facts_(facts),
+      memory_(std::move(memory)),
       changed_(std::move(changed)) {}
 
 REEF_INLINE bool ModelState::owns(std::size_t parameter) const {
@@ -130,7 +140,8 @@ REEF_INLINE void ModelState::set_weights(std::string_view name, std::int64_t fir
                                          std::span<const std::byte> numbers, Element of) {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const std::int64_t count = plan_.dag->parameters[p].spec.shape.size();
-  const auto given = static_cast<std::int64_t>(numbers.size()) / static_cast<std::int64_t>(size_of(of));
+  const auto given =
+      static_cast<std::int64_t>(numbers.size()) / static_cast<std::int64_t>(size_of(of));
   if (first < 0 || first > count || given > count - first) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ", given,
                      " after ", first, " were given.");
@@ -138,14 +149,16 @@ REEF_INLINE void ModelState::set_weights(std::string_view name, std::int64_t fir
   changed_(name);
   if (!holds(p)) return;
   std::vector<std::byte> rounded;
-  const std::span<const std::byte> weights = detail::converted(numbers, of, facts_.element, rounded);
+  const std::span<const std::byte> weights =
+      detail::converted(numbers, of, facts_.element, rounded);
   const auto set = [&](const Located& at) {
     copy(at.storage, at.begin + static_cast<Bytes>(first) * size_of(facts_.element), weights.data(),
          weights.size(), device::Copy::to_device);
   };
   set(locate(name));
   std::vector<std::byte> widened;
-  set_master(plan_.layout.parameters[p] + first, detail::converted(numbers, of, facts_.sum, widened));
+  set_master(plan_.layout.parameters[p] + first,
+             detail::converted(numbers, of, facts_.sum, widened));
   if (ahead_in_buffer_) set(locate(name, true));
 }
 
@@ -157,12 +170,14 @@ REEF_INLINE void ModelState::set_master(std::int64_t begin, std::span<const std:
     const std::int64_t from = (std::max)(begin, range.begin);
     const std::int64_t to = (std::min)(end, range.begin + range.elements);
     if (!range.master || from >= to) continue;
-    copy(range.storage, memory_.at(range.storage) + (from - range.begin) * width, sums.data() + (from - begin) * width,
-         static_cast<Bytes>((to - from) * width), device::Copy::to_device);
+    copy(range.storage, memory_.at(range.storage) + (from - range.begin) * width,
+         sums.data() + (from - begin) * width, static_cast<Bytes>((to - from) * width),
+         device::Copy::to_device);
   }
 }
 
-REEF_INLINE std::vector<run::StateRange> ModelState::ranges(bool pending, bool ahead_in_buffer) const {
+REEF_INLINE std::vector<run::StateRange> ModelState::ranges(bool pending,
+                                                            bool ahead_in_buffer) const {
   std::vector<Range> ranges = ranges_;
   std::erase_if(ranges, [pending, ahead_in_buffer](const Range& range) {
     return (range.kept == Range::Kept::pending && !pending) ||
@@ -179,16 +194,19 @@ REEF_INLINE std::span<const std::byte> ModelState::read(const Range& range, Byte
                                                         std::span<std::byte> room) const {
   detail::require_inside(range.name, offset, room.size(), range.bytes());
   if (const std::byte* const here = host_memory(range)) return {here + offset, room.size()};
-  copy(range.storage, room.data(), memory_.at(range.storage) + offset, room.size(), device::Copy::to_host);
+  copy(range.storage, room.data(), memory_.at(range.storage) + offset, room.size(),
+       device::Copy::to_host);
   return room;
 }
 
-REEF_INLINE void ModelState::write(const Range& range, Bytes offset, std::span<const std::byte> bytes) {
+REEF_INLINE void ModelState::write(const Range& range, Bytes offset,
+                                   std::span<const std::byte> bytes) {
   detail::require_inside(range.name, offset, bytes.size(), range.bytes());
   if (std::byte* const here = host_memory(range)) {
     std::copy(bytes.begin(), bytes.end(), here + offset);
   } else {
-    copy(range.storage, memory_.at(range.storage) + offset, bytes.data(), bytes.size(), device::Copy::to_device);
+    copy(range.storage, memory_.at(range.storage) + offset, bytes.data(), bytes.size(),
+         device::Copy::to_device);
   }
 }
 
@@ -204,23 +222,27 @@ REEF_INLINE void ModelState::copy(run::StorageId storage, void* to, const void* 
 
 REEF_INLINE std::vector<std::uint32_t> ModelState::checksums(std::string_view name) const {
   const Bytes width = size_of(facts_.element);
-  return detail::checksums_of(0, static_cast<std::int64_t>(bytes_of(name) / width), width,
-                              [&](Bytes offset, std::span<std::byte> room) { return weights(name, offset, room); });
+  return detail::checksums_of(
+      0, static_cast<std::int64_t>(bytes_of(name) / width), width,
+      [&](Bytes offset, std::span<std::byte> room) { return weights(name, offset, room); });
 }
 
 REEF_INLINE std::vector<std::uint32_t> ModelState::checksums(const Range& range) const {
-  return detail::checksums_of(range.begin, range.elements, size_of(range.element),
-                              [&](Bytes offset, std::span<std::byte> room) { return read(range, offset, room); });
+  return detail::checksums_of(
+      range.begin, range.elements, size_of(range.element),
+      [&](Bytes offset, std::span<std::byte> room) { return read(range, offset, room); });
 }
 
 REEF_INLINE std::uint32_t ModelState::checksum(std::string_view name) const {
-  return detail::checksum_of(bytes_of(name),
-                             [&](Bytes offset, std::span<std::byte> room) { return weights(name, offset, room); });
+  return detail::checksum_of(bytes_of(name), [&](Bytes offset, std::span<std::byte> room) {
+    return weights(name, offset, room);
+  });
 }
 
 REEF_INLINE std::uint32_t ModelState::checksum(const Range& range) const {
-  return detail::checksum_of(range.bytes(),
-                             [&](Bytes offset, std::span<std::byte> room) { return read(range, offset, room); });
+  return detail::checksum_of(range.bytes(), [&](Bytes offset, std::span<std::byte> room) {
+    return read(range, offset, room);
+  });
 }
 
 }  // namespace v0

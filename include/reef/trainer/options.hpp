@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/detail/hooks.hpp>
+#include <reef/trainer/model_state.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -107,6 +109,10 @@ struct TrainerOptions {
   std::vector<run::ParameterGroup> groups{};
   double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;
+
+  /// Is called on each rank by step(), after each step that was committed, with how many have been, and may read the rank's
+  /// weights and state: where a policy leaves committed weights on their owners, the state alone.
+  std::function<void(std::int64_t committed, const ModelState& state)> after_update{};
 
   /// The fewest bytes of parameters that are reduced at once; 0 chooses an eighth of the model, from 256 KiB
   /// to 16 MiB.

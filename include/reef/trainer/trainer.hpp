@@ -222,6 +222,7 @@ public:
       state_.updates += plan_.weight_versions.updates(plan_.micro_batches.front());
     }
     StepResult result = result_of(verdict, trace::now() - begin);
+    if (options_.after_update && result.committed) options_.after_update(state_.committed, *model_state_);
     if (verdict.finite || verdict.commit) return result;
     result.not_finite = diagnose(verdict);
     if (options_.non_finite == optim::NonFinite::stop) stop(result.not_finite);

@@ -102,11 +102,14 @@ public:
   }
 
   /// A range's memory, if the host can read and write it; else null.
-  [[nodiscard]] std::byte* host_memory(const StateRange& range) const { return model_state_->host_memory(range); }
+  [[nodiscard]] std::byte* host_memory(const StateRange& range) const {
+    return model_state_->host_memory(range);
+  }
 
   /// Refuses calls of other threads, with an OptionError, while the result lives; throws one, that names the call, where another
   /// thread is in such a call. For functions that take several calls.
-  [[nodiscard]] detail::OneThread::Entry one_thread(std::string_view object, std::string_view call) {
+  [[nodiscard]] detail::OneThread::Entry one_thread(std::string_view object,
+                                                    std::string_view call) {
     return {one_thread_, object, call};
   }
 

@@ -15,8 +15,9 @@ inline namespace v0 {
 
 REEF_INLINE Training::~Training() = default;
 
-REEF_INLINE void Training::set_progress(std::int64_t committed, const comm::CounterState& micro_batches,
-                                        std::int64_t began, std::optional<std::int64_t> updates) {
+REEF_INLINE void Training::set_progress(std::int64_t committed,
+                                        const comm::CounterState& micro_batches, std::int64_t began,
+                                        std::optional<std::int64_t> updates) {
   same_weights_ = false;  // on all ranks, whatever each of them holds
   state_.committed = committed;
   state_.updates = updates.value_or(committed);

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,14 +21,15 @@
 #include <reef/graph/dag.hpp>
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/manifest.hpp>
-#include <reef/optim/concept.hpp>
+#include <reef/run/state_range.hpp>
+#include <reef/trainer/model_state.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace checkpoint::detail {
 
 /// A range's tensor is named after it and where it begins: "state.0.from.8192".
-inline std::string stem_of(const optim::StateRange& range) { return range.name + ".from."; }
+inline std::string stem_of(const run::StateRange& range) { return range.name + ".from."; }
 
 inline std::int64_t offset_after(const std::string& name, std::size_t at) {
   const auto value = parse_number<std::int64_t>(std::string_view(name).substr(at));
@@ -40,23 +40,19 @@ inline std::int64_t offset_after(const std::string& name, std::size_t at) {
   return *value;
 }
 
-/// Fills a trainer from the shards of a checkpoint, whatever the number of ranks that wrote it. What it
-/// takes is read twice: first all is checked, and the trainer unchanged if something is wrong; then it
+/// Fills a training from the shards of a checkpoint, whatever the number of ranks that wrote it. What it
+/// takes is read twice: first all is checked, and the training unchanged if something is wrong; then it
 /// is filled. So it needs memory for a piece of a tensor alone.
-template <class TrainerType>
 class Loader {
-  using T = typename TrainerType::T;
-  using Sum = typename TrainerType::Sum;
-
 public:
   /// `ranges` are the state to be filled.
-  Loader(TrainerType& trainer, std::vector<optim::StateRange> ranges)
-      : trainer_(trainer), ranges_(std::move(ranges)) {
+  Loader(const graph::Dag& dag, ModelState& state, std::vector<run::StateRange> ranges)
+      : dag_(dag), state_(state), ranges_(std::move(ranges)) {
     filled_.resize(ranges_.size());
-    has_parameter_.resize(trainer_.model().dag().parameters.size());
+    has_parameter_.resize(parameters().size());
   }
 
-  /// `wrote`, `reads`: the optimizers of the checkpoint and of the trainer.
+  /// `wrote`, `reads`: the optimizers of the checkpoint and of the training.
   void check_shards(const std::filesystem::path& folder, const std::vector<io::Shard>& shards,
                     const std::string& source, std::string_view wrote, std::string_view reads) {
     for (const io::Shard& shard : shards) read(folder, shard);
@@ -68,7 +64,7 @@ public:
                         ", and with the model and options that the run was started with.");
     };
     for (std::size_t p = 0; p < has_parameter_.size(); ++p) {
-      require_that(has_parameter_[p], trainer_.model().dag().parameters[p].name);
+      require_that(has_parameter_[p], parameters()[p].name);
     }
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       require_that(covers(ranges_[i], filled_[i]), ranges_[i].name);
@@ -88,12 +84,14 @@ public:
 private:
   using Interval = std::pair<std::int64_t, std::int64_t>;
 
+  [[nodiscard]] const std::vector<graph::Parameter>& parameters() const { return dag_.parameters; }
+
   static bool is_model(const io::Shard& shard) {
     return shard.file.starts_with(io::model_stem);
   }
 
   // Each element of the range was there once.
-  static bool covers(const optim::StateRange& range, std::vector<Interval>& parts) {
+  static bool covers(const run::StateRange& range, std::vector<Interval>& parts) {
     std::sort(parts.begin(), parts.end());
     std::int64_t next = range.begin;
     for (const auto& [from, to] : parts) {
@@ -111,37 +109,29 @@ private:
   }
 
   void read_parameter(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
-    const auto& parameters = trainer_.model().dag().parameters;
-    const auto found = std::ranges::find(parameters, tensor.name, &graph::Parameter::name);
-    const auto id = static_cast<std::size_t>(found - parameters.begin());
-    if (found == parameters.end() || (!checked_ && has_parameter_[id])) {
+    const auto found = std::ranges::find(parameters(), tensor.name, &graph::Parameter::name);
+    const auto id = static_cast<std::size_t>(found - parameters().begin());
+    const bool is_none = found == parameters().end();
+    if (is_none || (!checked_ && has_parameter_[id])) {
       throw DecodeError("reef::checkpoint: '", tensor.name, "' is ",
-                        found == parameters.end() ? "no parameter of the model" : "there twice",
+                        is_none ? "no parameter of the model" : "there twice",
                         ".\n  fix: ", io::checkpoint_fix);
     }
     has_parameter_[id] = true;
-    if (!trainer_.holds(tensor.name)) return;
+    if (!state_.holds(id)) return;
+    const Element element = state_.facts().element;
     const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
-      if (!checked_) return;
-      const auto* const data = static_cast<const T*>(static_cast<const void*>(bytes.data()));
-      const std::span values(data, bytes.size() / sizeof(T));
-      const auto first = static_cast<std::int64_t>(offset / sizeof(T));
-      if constexpr (std::is_same_v<T, Sum>) {
-        trainer_.set_parameter(tensor.name, first, values);
-      } else {
-        trainer_.set_parameter(tensor.name, first, std::vector<Sum>(values.begin(), values.end()));
-      }
+      if (checked_) state_.set_weights(tensor.name, static_cast<std::int64_t>(offset / size_of(element)), bytes, element);
     };
     shard.read(
-        tensor.name, found->spec.shape, element_of<T>,
-        [&](Bytes, Bytes size) { return piece(size); }, set);
+        tensor.name, found->spec.shape, element, [&](Bytes, Bytes size) { return piece(size); }, set);
   }
 
   void read_state(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
-    std::vector<const optim::StateRange*> takers;
+    std::vector<const run::StateRange*> takers;
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      const optim::StateRange& range = ranges_[i];
+      const run::StateRange& range = ranges_[i];
       const std::string stem = stem_of(range);
       if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
       begin = offset_after(tensor.name, stem.size());
@@ -162,22 +152,22 @@ private:
   /// What ranges have of a tensor that holds the elements from `begin` on: straight to where it is, if
   /// the host can write there, and the piece is of one range alone.
   void read_parts(const io::CheckedShard& shard, const io::StoredTensor& tensor, std::int64_t begin,
-                  const std::vector<const optim::StateRange*>& takers) {
+                  const std::vector<const run::StateRange*>& takers) {
     const Element element = takers.front()->element;
     const auto width = static_cast<std::int64_t>(size_of(element));
     // Where a range lies, in bytes of the tensor.
-    const auto first_of = [&](const optim::StateRange& range) {
+    const auto first_of = [&](const run::StateRange& range) {
       return (range.begin - begin) * width;
     };
-    const auto last_of = [&](const optim::StateRange& range) {
+    const auto last_of = [&](const run::StateRange& range) {
       return first_of(range) + range.elements * width;
     };
     const auto room = [&](Bytes offset, Bytes size) {
       const auto at = static_cast<std::int64_t>(offset);
-      for (const optim::StateRange* const range : takers) {
+      for (const run::StateRange* const range : takers) {
         const bool inside =
             first_of(*range) <= at && at + static_cast<std::int64_t>(size) <= last_of(*range);
-        std::byte* const memory = checked_ && inside ? trainer_.host_memory(*range) : nullptr;
+        std::byte* const memory = checked_ && inside ? state_.host_memory(*range) : nullptr;
         if (memory != nullptr) return memory + (at - first_of(*range));
       }
       return piece(size);
@@ -185,12 +175,12 @@ private:
     const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
       if (!checked_ || bytes.data() != piece_.data()) return;
       const auto at = static_cast<std::int64_t>(offset);
-      for (const optim::StateRange* const range : takers) {
+      for (const run::StateRange* const range : takers) {
         const std::int64_t from = (std::max)(at, first_of(*range));
         const std::int64_t to =
             (std::min)(at + static_cast<std::int64_t>(bytes.size()), last_of(*range));
         if (from >= to) continue;
-        trainer_.set_state(*range, static_cast<Bytes>(from - first_of(*range)),
+        state_.write(*range, static_cast<Bytes>(from - first_of(*range)),
                            bytes.subspan(static_cast<std::size_t>(from - at),
                                          static_cast<std::size_t>(to - from)));
       }
@@ -203,8 +193,9 @@ private:
     return piece_.data();
   }
 
-  TrainerType& trainer_;
-  std::vector<optim::StateRange> ranges_;
+  const graph::Dag& dag_;
+  ModelState& state_;
+  std::vector<run::StateRange> ranges_;
   std::vector<std::vector<Interval>> filled_;
   std::vector<bool> has_parameter_;
   std::vector<std::byte> piece_;
