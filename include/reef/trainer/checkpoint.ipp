@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/agreement.hpp>
 #include <reef/comm/at_work.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
