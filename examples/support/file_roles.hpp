@@ -182,7 +182,11 @@ private:
     if (inside(b, a) || inside(a, b)) {
       const File& folder = inside(b, a) ? a : b;
       const File& file = inside(b, a) ? b : a;
-      if (folder.option == file.option) return {};  // a folder is there already, which require_place refuses
+      std::error_code none;
+      if (std::filesystem::is_directory(folder.path, none)) {
+        return reef::concat("'", folder.name, "' of ", folder.option,
+                            " is to be a file, but it is a folder; name a file in it");
+      }
       return reef::concat("'", folder.name, "' of ", folder.option, " is to be a file, but '",
                           file.name, "' of ", file.option,
                           " needs a folder of that name; give it another");
