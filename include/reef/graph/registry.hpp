@@ -14,6 +14,7 @@
 #include <reef/core/text.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/graph/attribute.hpp>
+#include <reef/graph/detail/attribute_json.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/graph/model_file.hpp>
 #include <reef/graph/operator.hpp>

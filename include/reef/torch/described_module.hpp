@@ -15,6 +15,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/attribute.hpp>
+#include <reef/graph/detail/attribute_json.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/torch/detail/errors.hpp>
 #include <reef/torch/detail/place.hpp>
