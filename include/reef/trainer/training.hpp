@@ -56,12 +56,12 @@ public:
   [[nodiscard]] int rank() const { return progress_->rank(); }
   [[nodiscard]] int ranks() const { return progress_->size(); }
   [[nodiscard]] const run::StepPlan& plan() const& { return plan_; }
-  void plan() const&& = delete;
+  [[nodiscard]] run::StepPlan plan() const&& { return plan_; }
   [[nodiscard]] const run::StepState& progress_state() const& { return state_; }
-  void progress_state() const&& = delete;
+  [[nodiscard]] run::StepState progress_state() const&& { return state_; }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] const Facts& facts() const& { return facts_; }
-  void facts() const&& = delete;
+  [[nodiscard]] Facts facts() const&& { return facts_; }
 
   /// The weights and the optimizer's state of this rank.
   [[nodiscard]] ModelState& model_state() & { return *model_state_; }
