@@ -6,9 +6,7 @@
 /// Every file of the program is compiled with -DREEF_COMPILED, and parses and compiles declarations and templates alone. One of
 /// them, which needs nothing else and changes with Reef alone, has the rest:
 ///
-/// \code
-/// #include <reef/implementation.hpp>
-/// \endcode
+///     #include <reef/implementation.hpp>
 ///
 /// | kernels | stay with the templates: their bits are of the program's own flags                              |
 /// | MPI     | programs of reef::core have <reef/core_implementation.hpp>, and link none                           |

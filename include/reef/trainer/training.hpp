@@ -56,12 +56,12 @@ public:
   [[nodiscard]] int rank() const { return progress_->rank(); }
   [[nodiscard]] int ranks() const { return progress_->size(); }
   [[nodiscard]] const run::StepPlan& plan() const& { return plan_; }
-  void plan() const&& = delete;
+  [[nodiscard]] run::StepPlan plan() const&& { return plan_; }
   [[nodiscard]] const run::StepState& progress_state() const& { return state_; }
-  void progress_state() const&& = delete;
+  [[nodiscard]] run::StepState progress_state() const&& { return state_; }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] const Facts& facts() const& { return facts_; }
-  void facts() const&& = delete;
+  [[nodiscard]] Facts facts() const&& { return facts_; }
 
   /// The weights and the optimizer's state of this rank.
   [[nodiscard]] ModelState& model_state() & { return *model_state_; }
@@ -93,18 +93,21 @@ public:
   /// As many bytes of a parameter or a range as `room` has, from byte `offset` on: where they are until
   /// the next step, or in `room` if the host cannot read them there. Throws ShapeError beyond its end.
   [[nodiscard]] std::span<const std::byte> parameter_bytes(std::string_view name, Bytes offset,
-                                                           std::span<std::byte> room) const {
+                                                           std::span<std::byte> room) const& {
     return model_state_->weights(name, offset, room);
   }
+  void parameter_bytes(std::string_view, Bytes, std::span<std::byte>) const&& = delete;
   [[nodiscard]] std::span<const std::byte> state_bytes(const StateRange& range, Bytes offset,
-                                                       std::span<std::byte> room) const {
+                                                       std::span<std::byte> room) const& {
     return model_state_->read(range, offset, room);
   }
+  void state_bytes(const StateRange&, Bytes, std::span<std::byte>) const&& = delete;
 
   /// A range's memory, if the host can read and write it; else null.
-  [[nodiscard]] std::byte* host_memory(const StateRange& range) const {
+  [[nodiscard]] std::byte* host_memory(const StateRange& range) const& {
     return model_state_->host_memory(range);
   }
+  void host_memory(const StateRange&) const&& = delete;
 
   /// Refuses calls of other threads, with an OptionError, while the result lives; throws one, that names the call, where another
   /// thread is in such a call. For functions that take several calls.
