@@ -73,6 +73,7 @@
 #include <reef/trainer/detail/diagnosis.ipp>
 #include <reef/trainer/detail/hooks.ipp>
 #include <reef/trainer/detail/one_thread.ipp>
+#include <reef/trainer/detail/policies.ipp>
 #include <reef/trainer/training.ipp>
 
 namespace reef {

@@ -40,6 +40,7 @@
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
 #include <reef/trainer/detail/in_library.hpp>
+#include <reef/trainer/detail/policies.hpp>
 #include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
@@ -189,8 +190,8 @@ public:
   ///
   /// `each(variant, programs, placements)`: is called for one variant after the other with programs() and where
   /// schedule::place puts their storages, which it may keep: they are its own.
-  template <class Each>
-  static std::vector<StepEstimate> foresee(const Model& model, const Options& options, int ranks, const Each& each);
+  static std::vector<StepEstimate> foresee(const Model& model, const Options& options, int ranks,
+                                           const detail::EachVariant& each);
 
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
@@ -314,12 +315,7 @@ private:
     std::unique_ptr<Executable> executable{};
   };
 
-  /// Names a program of a composition. Training may have several variants, of which a step runs
-  /// one.
-  struct ProgramKey {
-    run::Purpose purpose = run::Purpose::training;
-    int variant = 0;
-  };
+  using ProgramKey = detail::ProgramKey;
 
   static constexpr bool overlapping = optim::overlapping_policy<Optim>;
   static constexpr bool periodic = optim::periodic_policy<Optim>;
@@ -331,19 +327,6 @@ private:
   Trainer(Model model, run::Source source, Options options, run::Source held_out,
           const comm::Communicator* ranks);
 
-  /// The programs that there are.
-  static std::vector<ProgramKey> programs_in(const run::StepPlan& plan) {
-    using run::Purpose;
-    std::vector<ProgramKey> all{{Purpose::training}, {Purpose::evaluation}, {Purpose::diagnosis}};
-    if constexpr (overlapping) {
-      all.push_back({Purpose::prologue});
-      if (Optim::warm_up > 0) all.push_back({Purpose::warm_up});
-    }
-    if (!weights_are_committed) all.push_back({Purpose::gather_committed});
-    for (int variant = 1; variant < variants(plan); ++variant)
-      all.push_back({Purpose::training, variant});
-    return all;
-  }
   static int variants([[maybe_unused]] const run::StepPlan& plan) {
     if constexpr (periodic) return Optim::variants(plan);
     return 1;
@@ -375,6 +358,13 @@ private:
     Compress::add(builder);
     return builder;
   }
+
+  static constexpr bool warms_up = [] {
+    if constexpr (overlapping) return Optim::warm_up > 0;
+    return false;
+  }();
+  static constexpr detail::Policies policies{overlapping, periodic, weights_are_committed, warms_up, &variants, &build,
+                                             &detail::hooks::state_of<Composition>};
 
   LoadedProgram& loaded(ProgramKey key) {
     return const_cast<LoadedProgram&>(std::as_const(*this).loaded(key));
@@ -409,14 +399,12 @@ private:
                                const std::vector<int>& micro_batches);
   static run::Choice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
                                  const std::vector<int>& micro_batches);
-  static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, ProgramKey key);
   void start(run::Source source, run::Source held_out);
   Options agreed_options();
   void plan_step();
   void verify_together();
   void require_same_plan();
   void require_memory();
-  [[nodiscard]] std::uint64_t hash_of_programs(int rank) const;
   void require_alike(const std::string& what, const std::vector<comm::Alike>& mine,
                      const std::string& fix);
   void initialise_weights();

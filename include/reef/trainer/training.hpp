@@ -18,6 +18,7 @@
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/trainer/detail/one_thread.hpp>
+#include <reef/trainer/detail/policies.hpp>
 #include <reef/trainer/model_state.hpp>
 
 namespace reef {
@@ -156,6 +157,9 @@ protected:
   /// Throws OptionError on all ranks unless they have the same weights: every parameter that they hold, and the master
   /// weights where each rank keeps all of them. Weights that are not here as they were committed are not compared.
   void require_same_weights();
+  /// Throws ScheduleError where a program of this rank, or of another with as much memory, does not fit. A rank that has
+  /// more or less speaks for itself. `own`: what this rank's programs take, in the order of Policies::programs_in.
+  void require_memory(const detail::Policies& policies, std::vector<Bytes> own, Bytes memory_bytes);
   /// On all ranks, also those that do not hold what was set: all compare weights before the next step, and a round of
   /// several steps begins anew.
   void weights_were_set(std::string_view parameter);

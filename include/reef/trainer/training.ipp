@@ -8,6 +8,9 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
+#include <reef/run/placed_program.hpp>
+#include <reef/run/proof.hpp>
+#include <reef/schedule/verify.hpp>
 #include <reef/trainer/training.hpp>
 
 namespace reef {
@@ -67,6 +70,22 @@ REEF_INLINE void Training::require_same_weights() {
   }
   same_weights_ = true;
   weights_set_.clear();
+}
+
+REEF_INLINE void Training::require_memory(const detail::Policies& policies, std::vector<Bytes> own,
+                                          Bytes memory_bytes) {
+  const std::vector<detail::ProgramKey> keys = policies.programs_in(plan_);
+  own.push_back(memory_bytes);
+  const std::vector<Bytes> all = run::lists_of_all(*progress_, "memory of programs", own);
+  schedule::Limits limits;
+  limits.device_bytes = memory_bytes;
+  for (std::size_t i = 0; memory_bytes > 0 && i < all.size(); ++i) {
+    const std::size_t first = i / own.size() * own.size();  // of its rank
+    const std::size_t key = i - first;
+    if (all[first + keys.size()] != memory_bytes || key == keys.size() || all[i] <= memory_bytes) continue;
+    const run::PlacedProgram other(policies.build(plan_, static_cast<int>(i / own.size()), keys[key]));
+    schedule::verify_memory(other.program, other.placement, limits);
+  }
 }
 
 }  // namespace v0

@@ -260,38 +260,9 @@ run::Choice Trainer<Policies...>::choose_swap(
         outline = outlines.emplace(choice.cuts, outline_of(dag, options, ranks, micro_batches, choice)).first;
       return filled_in(outline->second, options, choice);
     };
-    // The stage that takes the most memory stands for all. What a device checks does not take part in the choice.
-    programs.step = [busiest](const run::StepPlan& checked) {
-      std::optional<run::StepPlan> unchecked;
-      if (checked.poisons_dead_memory) {
-        unchecked = checked;
-        unchecked->poisons_dead_memory = false;
-      }
-      const run::StepPlan& plan = unchecked ? *unchecked : checked;
-      schedule::Program heaviest;
-      Bytes taken = 0;
-      for (int stage = 0; stage < plan.topology.stages; ++stage) {
-        const int rank = plan.topology.rank(busiest, stage);
-        schedule::Program program = run::staged(plan, build(plan, rank, {run::Purpose::training}).program);
-        const Bytes bytes =
-            plan.topology.stages > 1 ? schedule::most_live(program, schedule::Place::device) : 0;
-        if (stage > 0 && bytes <= taken) continue;
-        heaviest = std::move(program);
-        taken = bytes;
-      }
-      return heaviest;
-    };
+    programs.step = [busiest](const run::StepPlan& plan) { return detail::heaviest_program(policies, plan, busiest); };
     programs.stages = static_cast<std::size_t>(topology.stages);
-    programs.memory = [](const run::StepPlan& plan) {
-      Bytes bytes = 0;
-      for (int rank = 0; rank < plan.ranks(); ++rank) {  // shards differ
-        for (const ProgramKey key : programs_in(plan)) {
-          const run::PlacedProgram placed(build(plan, rank, key));
-          bytes = (std::max)(bytes, placed.placement.device_bytes);
-        }
-      }
-      return bytes;
-    };
+    programs.memory = [](const run::StepPlan& plan) { return detail::most_memory(policies, plan); };
     typename Planner::Limits limits;
     limits.memory = options.device.memory_bytes;
     limits.accumulation = *most;
@@ -376,78 +347,19 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
   }
   const Model served = model.serving(device::threads_of(options.device));
   const run::StepPlan plan = plan_of(served.dag(), options, ranks, std::move(micro_batches));
-  const run::PlacedProgram training(build(plan, rank, {run::Purpose::training}));
-  StepEstimate work;
-  work.steps = periodic ? plan.outer_schedule.every : 1;
-  detail::add_work(work, training.program, work.steps + 1 - variants(plan));
-  StepEstimate result = detail::estimate_of(training, detail::hooks::state_of<Composition>(training.builder), work);
-  for (const ProgramKey key : programs_in(plan)) {
-    if (key.purpose == run::Purpose::training && key.variant == 0) continue;
-    const run::PlacedProgram placed(build(plan, rank, key));
-    detail::add_arenas(result, placed.placement);
-    if (key.variant > 0) detail::add_work(result, placed.program, 1);
-  }
-  return result;
+  return detail::estimate_of(policies, plan, rank);
 }
 
-/// Programs of ranks that differ in messages alone are placed together.
 template <class... Policies>
-template <class Each>
 std::vector<StepEstimate> Trainer<Policies...>::foresee(const Model& model, const Options& options, int ranks,
-                                                        const Each& each) {
+                                                        const detail::EachVariant& each) {
   possible(options);
   if (ranks < 1) {
     throw OptionError("reef::Trainer::foresee: ", ranks, " ranks.\n  fix: at least one.");
   }
   const Model served = model.serving(device::threads_of(options.device));
   const run::StepPlan plan = plan_of(served.dag(), options, ranks, {});
-  std::vector<StepEstimate> result;
-  for (int variant = 0; variant < variants(plan); ++variant) {
-    std::vector<schedule::Program> programs;
-    std::vector<schedule::Placement> placements;
-    for (int rank = 0; rank < ranks; ++rank) {
-      run::PlacedProgram training(build(plan, rank, {run::Purpose::training, variant}));
-      StepEstimate work;
-      work.steps = periodic ? plan.outer_schedule.every : 1;
-      if (variant == 0) {
-        detail::add_work(work, training.program, work.steps + 1 - variants(plan));
-        result.push_back(detail::estimate_of(training, detail::hooks::state_of<Composition>(training.builder), work));
-      } else {
-        detail::add_work(result[static_cast<std::size_t>(rank)], training.program, 1);
-        detail::add_arenas(result[static_cast<std::size_t>(rank)], training.placement);
-      }
-      if (options.profile) run::set_costs(training.program, plan, *options.profile);
-      programs.push_back(std::move(training.program));
-      placements.push_back(std::move(training.placement));
-    }
-    each(variant, std::move(programs), std::move(placements));
-  }
-  for (const ProgramKey key : programs_in(plan)) {
-    if (key.purpose == run::Purpose::training) continue;
-    std::vector<std::optional<std::pair<schedule::Program, schedule::Placement>>> of_stage(
-        static_cast<std::size_t>(plan.topology.stages));
-    for (int rank = 0; rank < ranks; ++rank) {
-      auto& placed = of_stage[static_cast<std::size_t>(plan.topology.stage_of(rank))];
-      schedule::Program program = run::staged(plan, build(plan, rank, key).program);
-      if (!placed || !schedule::placed_alike(placed->first, program)) {
-        schedule::Placement placement = schedule::place(program);
-        placed.emplace(std::move(program), std::move(placement));
-      }
-      detail::add_arenas(result[static_cast<std::size_t>(rank)], placed->second);
-    }
-  }
-  return result;
-}
-
-/// The programs of all ranks, staged where messages are made of host memory.
-template <class... Policies>
-std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::StepPlan& plan,
-                                                                 ProgramKey key) {
-  std::vector<schedule::Program> programs;
-  for (int rank = 0; rank < plan.ranks(); ++rank) {
-    programs.push_back(run::staged(plan, build(plan, rank, key).program));
-  }
-  return programs;
+  return detail::foresee(policies, plan, options.profile ? &*options.profile : nullptr, each);
 }
 
 template <class... Policies>
@@ -461,7 +373,7 @@ std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model
   }
   const Model served = model.serving(device::threads_of(options.device));
   const run::StepPlan plan = plan_of(served.dag(), options, ranks, std::move(micro_batches));
-  std::vector<schedule::Program> programs = programs_of(plan, {run::Purpose::training, variant});
+  std::vector<schedule::Program> programs = detail::programs_of(policies, plan, {run::Purpose::training, variant});
   for (schedule::Program& program : programs) {
     if (options.profile) run::set_costs(program, plan, *options.profile);
   }

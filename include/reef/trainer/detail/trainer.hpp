@@ -83,7 +83,7 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   plan_step();
   variants_ = std::vector<LoadedProgram>(static_cast<std::size_t>(variants(plan_)) - 1);
   std::vector<const schedule::Placement*> placements;
-  for (const ProgramKey key : programs_in(plan_)) {
+  for (const ProgramKey key : policies.programs_in(plan_)) {
     placements.push_back(&loaded(key).placed.emplace(build(plan_, rank(), key)).placement);
   }
   verify_together();
@@ -91,7 +91,7 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
     counter_.emplace(*progress_, "micro-batches");
   }
   arenas_.emplace(device_, placements);
-  for (const ProgramKey key : programs_in(plan_)) {
+  for (const ProgramKey key : policies.programs_in(plan_)) {
     LoadedProgram& made = loaded(key);
     // A diagnosis gets its executable when there is something to look for.
     if (key.purpose == run::Purpose::diagnosis) continue;
@@ -114,7 +114,7 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
 template <class... Policies>
 void Trainer<Policies...>::verify_together() {
   std::vector<run::Said> said;
-  for (const ProgramKey key : programs_in(plan_)) said.push_back(run::proved(*loaded(key).placed));
+  for (const ProgramKey key : policies.programs_in(plan_)) said.push_back(run::proved(*loaded(key).placed));
   if (ranks() > 1) require_same_plan();
   require_memory();
   const std::string problem = run::problem_of_all(*progress_, said);
@@ -124,35 +124,11 @@ void Trainer<Policies...>::verify_together() {
   throw ScheduleError(problem);
 }
 
-/// Throws ScheduleError where a program of this rank, or of another with as much memory, does not fit. A rank that has
-/// more or less speaks for itself.
 template <class... Policies>
 void Trainer<Policies...>::require_memory() {
-  const std::vector<ProgramKey> keys = programs_in(plan_);
   std::vector<Bytes> own;
-  for (const ProgramKey key : keys) own.push_back(loaded(key).placed->placement.device_bytes);
-  own.push_back(options_.device.memory_bytes);
-  const std::vector<Bytes> all = run::lists_of_all(*progress_, "memory of programs", own);
-  schedule::Limits limits;  // by its name: nvcc takes a braced temporary here for a comma
-  limits.device_bytes = own.back();
-  for (std::size_t i = 0; limits.device_bytes > 0 && i < all.size(); ++i) {
-    const std::size_t first = i / own.size() * own.size();  // of its rank
-    const std::size_t key = i - first;
-    if (all[first + keys.size()] != own.back() || key == keys.size() || all[i] <= own.back()) continue;
-    const run::PlacedProgram other(build(plan_, static_cast<int>(i / own.size()), keys[key]));
-    schedule::verify_memory(other.program, other.placement, limits);
-  }
-}
-
-/// That of a rank's programs, of all that there are.
-template <class... Policies>
-std::uint64_t Trainer<Policies...>::hash_of_programs(int rank) const {
-  Hash hash;
-  for (const ProgramKey key : programs_in(plan_)) {
-    const schedule::Program program = run::staged(plan_, build(plan_, rank, key).program);
-    hash.add(schedule::hash_of(std::span(&program, 1)));
-  }
-  return hash.value();
+  for (const ProgramKey key : policies.programs_in(plan_)) own.push_back(loaded(key).placed->placement.device_bytes);
+  Training::require_memory(policies, std::move(own), options_.device.memory_bytes);
 }
 
 /// Compares the plans of all ranks: what no program shows of them, and of each rank's programs what it builds itself
@@ -169,9 +145,9 @@ void Trainer<Policies...>::require_same_plan() {
   detail::hooks::add_to<Compress>(plan, options_.compress);
   run::PlanHashes hashes;
   hashes.alike = plan.value();
-  hashes.next = hash_of_programs((rank() + 1) % ranks());
+  hashes.next = detail::hash_of_programs(policies, plan_, (rank() + 1) % ranks());
   Hash own;
-  for (const ProgramKey key : programs_in(plan_)) {
+  for (const ProgramKey key : policies.programs_in(plan_)) {
     own.add(schedule::hash_of(std::span(&loaded(key).placed->program, 1)));
   }
   hashes.own = own.value();
@@ -179,7 +155,7 @@ void Trainer<Policies...>::require_same_plan() {
     plan_.agreed = *agreed;
     return;
   }
-  for (int r = 0; r < ranks(); ++r) plan.add(hash_of_programs(r));
+  for (int r = 0; r < ranks(); ++r) plan.add(detail::hash_of_programs(policies, plan_, r));
   std::vector<comm::Alike> mine = detail::alike_of_plan(model_.dag(), options_, plan.value());
   mine.push_back({"topology", plan_.topology.text()});
   mine.push_back(detail::hooks::alike_of<Optim>("optimizer", options_.optim));

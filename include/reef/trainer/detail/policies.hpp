@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/profile/profile.hpp>
+#include <reef/run/placed_program.hpp>
+#include <reef/run/state_range.hpp>
+#include <reef/run/step_builder.hpp>
+#include <reef/run/step_plan.hpp>
+#include <reef/schedule/placement.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/trainer/estimate.hpp>
+
+/// \file
+/// What a composition of policies makes of a plan, as a table of functions: who plans, proves, simulates and estimates steps is
+/// no template of policies.
+
+namespace reef {
+inline namespace v0 {
+namespace detail {
+
+/// Names a program of a composition. Training may have several variants, of which a step runs
+/// one.
+struct ProgramKey {
+  run::Purpose purpose = run::Purpose::training;
+  int variant = 0;
+};
+
+struct Policies {
+  bool overlapping = false;           ///< rounds reduce beside micro-batches
+  bool periodic = false;              ///< ranks step on their own between outer steps
+  bool weights_are_committed = true;  ///< on all ranks after a step
+  bool warms_up = false;
+  int (*variants)(const run::StepPlan& plan) = nullptr;  ///< of the training program
+  run::StepBuilder (*build)(const run::StepPlan& plan, int rank, ProgramKey key) = nullptr;
+  std::vector<run::StateRange> (*state)(const run::StepBuilder& builder) = nullptr;
+
+  /// The programs that there are.
+  [[nodiscard]] std::vector<ProgramKey> programs_in(const run::StepPlan& plan) const;
+};
+
+/// A program of all ranks, staged where messages are made of host memory.
+std::vector<schedule::Program> programs_of(const Policies& policies, const run::StepPlan& plan,
+                                           ProgramKey key);
+
+/// Of a rank's programs, of all that there are.
+std::uint64_t hash_of_programs(const Policies& policies, const run::StepPlan& plan, int rank);
+
+/// What a step takes on a rank.
+StepEstimate estimate_of(const Policies& policies, const run::StepPlan& plan, int rank);
+
+using EachVariant = std::function<void(int variant, std::vector<schedule::Program> programs,
+                                       std::vector<schedule::Placement> placements)>;
+
+/// The same of all ranks, and what there is to simulate: see Trainer::foresee. Programs of ranks that differ in messages alone
+/// are placed together.
+std::vector<StepEstimate> foresee(const Policies& policies, const run::StepPlan& plan,
+                                  const profile::Profile* profile, const EachVariant& each);
+
+/// The training program of the stage that takes the most memory, of replica `busiest`, which stands for all. What a device
+/// checks does not take part.
+schedule::Program heaviest_program(const Policies& policies, const run::StepPlan& plan,
+                                   int busiest);
+
+/// The most device memory that a program of any rank takes.
+Bytes most_memory(const Policies& policies, const run::StepPlan& plan);
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/trainer/detail/policies.ipp>
+#endif
