@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/io/manifest.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/trainer/detail/loader.hpp>
