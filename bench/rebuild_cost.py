@@ -67,7 +67,7 @@ class Program:
 
 
 def measure(program, compiler, level, mode, options, scratch):
-    compiled = "compiled" in mode or mode == "both"
+    compiled = mode in ("compiled", "both")
     flags = [*program.flags, f"-{level}", "-DNDEBUG", *["-DREEF_COMPILED"] * compiled]
     include = []
     made = "-"
