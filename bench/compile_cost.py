@@ -23,25 +23,31 @@ import sys
 import tempfile
 
 
-def cost(command, directory):
-    """User + system seconds and the peak resident MiB of the largest process."""
+def usage(command, directory):
+    """User seconds, system seconds and the peak resident MiB of the largest process, of a command and what it starts."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        line = f"{usage.ru_utime + usage.ru_stime} {usage.ru_maxrss / 1024} {done.returncode}"
+        of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        line = f"{of_children.ru_utime} {of_children.ru_stime} {of_children.ru_maxrss / 1024} {done.returncode}"
         os.write(write, line.encode())
         if done.returncode:
             sys.stderr.write(done.stderr[:4000])
         os._exit(0)
     os.close(write)
-    seconds, peak, status = os.read(read, 200).decode().split()
+    user, system, peak, status = os.read(read, 200).decode().split()
     os.close(read)
     os.waitpid(child, 0)
     if status != "0":
-        sys.exit(f"compile_cost.py: failed: {shlex.join(command)}")
-    return float(seconds), float(peak)
+        sys.exit(f"{os.path.basename(sys.argv[0])}: failed: {shlex.join(command)}")
+    return float(user), float(system), float(peak)
+
+
+def cost(command, directory):
+    """User + system seconds, and the peak."""
+    user, system, peak = usage(command, directory)
+    return user + system, peak
 
 
 def best(command, directory, runs):

@@ -16,37 +16,15 @@ import argparse
 import json
 import os
 import shlex
-import subprocess
-import sys
 import tempfile
 
 import compile_cost
 
 
-def user_seconds(command, directory):
-    """User seconds and peak resident MiB of a command and what it starts."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        import resource
-        done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        os.write(write, f"{usage.ru_utime} {usage.ru_maxrss / 1024} {done.returncode}".encode())
-        if done.returncode:
-            sys.stderr.write(done.stderr[:4000])
-        os._exit(0)
-    os.close(write)
-    seconds, peak, status = os.read(read, 200).decode().split()
-    os.close(read)
-    os.waitpid(child, 0)
-    if status != "0":
-        sys.exit(f"rebuild_cost.py: failed: {shlex.join(command)}")
-    return float(seconds), float(peak)
-
-
 def least(command, directory, runs):
-    measured = [user_seconds(command, directory) for _ in range(runs)]
-    return min(m[0] for m in measured), max(m[1] for m in measured)
+    """User seconds, the least of the runs, and their peak resident MiB."""
+    measured = [compile_cost.usage(command, directory) for _ in range(runs)]
+    return min(user for user, _, _ in measured), max(peak for _, _, peak in measured)
 
 
 class Program:
@@ -67,7 +45,7 @@ class Program:
 
 
 def measure(program, compiler, level, mode, options, scratch):
-    compiled = "compiled" in mode or mode == "both"
+    compiled = mode in ("compiled", "both")
     flags = [*program.flags, f"-{level}", "-DNDEBUG", *["-DREEF_COMPILED"] * compiled]
     include = []
     made = "-"
@@ -76,7 +54,7 @@ def measure(program, compiler, level, mode, options, scratch):
         with open(header, "w") as file:
             file.write("#include <reef/trainer.hpp>\n")
         output = header + (".pch" if "clang" in compiler else ".gch")
-        made = f"{user_seconds([compiler, *flags, '-xc++-header', header, '-o', output], scratch)[0]:.1f}"
+        made = f"{compile_cost.usage([compiler, *flags, '-xc++-header', header, '-o', output], scratch)[0]:.1f}"
         include = ["-include-pch", output] if "clang" in compiler else ["-include", header]
     target = os.path.join(scratch, "smallest-trainer")
     compile_it = [compiler, *flags, *include, "-c", program.source, "-o", target + ".o"]

@@ -25,7 +25,7 @@ def lines_of(name):
     """A header's lines, without those that are for the compiled library."""
     path = INCLUDE / name
     if not path.is_file():
-        sys.exit(f"single_header.py: there is no header <{name}> in {INCLUDE}")
+        sys.exit(f"single_header.py: there is no header <{name}> in {INCLUDE}.\n  fix: a name as it is included, such as reef/core/shape.hpp.")
     lines = []
     open_conditions = []  # each with the part of it that is open: "library", its "else", or nothing of the kind
     for line in path.read_text().splitlines():
@@ -129,7 +129,10 @@ def main():
     if options.output == "-":
         sys.stdout.write(text)
     else:
-        pathlib.Path(options.output).write_text(text)
+        try:
+            pathlib.Path(options.output).write_text(text)
+        except OSError as error:
+            sys.exit(f"single_header.py: cannot write '{options.output}': {error.strerror}.\n  fix: a file in a folder that is there and writable.")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/io/manifest.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/trainer/detail/loader.hpp>
@@ -92,7 +93,7 @@ private:
   }
 
   reef::graph::Dag dag_ = model();
-  reef::run::StepPlan plan_ = reef::run::make_step_plan(dag_, {}, reef::run::Topology(), 1, {1}, false);
+  reef::run::StepPlan plan_ = reef::run::make_step_plan(dag_, {0, dag_.node_count()}, reef::run::Topology(), 1, {1}, false);
   reef::run::StepBuilder builder_{plan_, 0, reef::run::Purpose::training};
   std::map<reef::run::StorageId, std::vector<std::byte>> memory_;
   std::vector<StateRange> ranges_;

@@ -236,7 +236,9 @@ TEST(SwappedStages, bring_a_segment_once_a_unit_and_direction) {
       options.pipeline.unit = unit;
       options.bucket_bytes = 1024;  // several segments on each of four stages
       options.swapping = run::SwapSchedule{};
-      const run::StepPlan plan = Swapped(deep(), small_source(), options, {}, comm::Communicator()).plan();
+      const comm::Communicator world;
+      const Swapped trainer(deep(), small_source(), options, {}, world);
+      const run::StepPlan& plan = trainer.plan();
       for (const schedule::Program& program : Swapped::programs(deep(), options, stages, {micro_batches})) {
         std::map<std::string, std::map<int, int>> counts;
         for (const schedule::Instruction& i : program.round) ++counts[i.kind][i.index];

@@ -72,6 +72,7 @@ TEST(Links, are_those_of_the_shape_and_of_the_world) {
   const schedule::World world = schedule::World::of(links);
   EXPECT_EQ(world.link(0, 1).latency, 0.02);
   EXPECT_EQ(world.link(1, 0).bytes_per_second, 2e6);
+  EXPECT_THROW(schedule::World::of({.devices = 3, .latencies = {0}, .rates = {1}, .names = {}}), OptionError);
 }
 
 }  // namespace

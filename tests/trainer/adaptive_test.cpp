@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <reef/comm/gather.hpp>
+#include <reef/io/manifest.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../laws/overlapping.hpp"

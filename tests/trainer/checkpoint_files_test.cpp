@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/io/checkpoint_folders.hpp>
+#include <reef/io/manifest.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/trainer/checkpoint.hpp>

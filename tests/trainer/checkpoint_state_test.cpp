@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/io/manifest.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/trainer/checkpoint.hpp>

@@ -103,6 +103,9 @@ TEST(ModelState, takes_numbers_of_a_parameter_and_of_a_range) {
   } catch (const ShapeError& error) {
     EXPECT_THAT(error.what(), HasSubstr("'" + name + "' has"));
   }
+  EXPECT_THROW(state.set_weights(name, 0, std::as_bytes(std::span(two)), Element::float64), OptionError)
+      << "two floats are one double, but this model has none";
+  EXPECT_THROW(state.set_weights(name, 0, std::as_bytes(std::span(two)).first(7), Element::float32), OptionError);
   for (const ModelState::Range& range : state.ranges()) {
     if (range.elements == 0) continue;
     const std::vector<std::byte> bytes(static_cast<std::size_t>(size_of(range.element)),

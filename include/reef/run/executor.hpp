@@ -501,9 +501,10 @@ private:
         free += step.at_least;
         if (step.at_least > 0) rest_until(free);
       }
+      // Read before: with the event recorded, the compute lane may begin the next iteration.
+      const std::uint64_t epoch = step.loop == schedule::no_loop ? round_ : loops_[step.loop].begun;
       lane.record(*step.event);
-      works_[index]->end(*step.event,
-                         step.loop == schedule::no_loop ? round_ : loops_[step.loop].begun);
+      works_[index]->end(*step.event, epoch);
       step.took = trace::now() - begin;
       if (stamp != nullptr) lane.stamp(stamp->end);
       if (step.loop == schedule::no_loop) progress_.tick();

@@ -56,7 +56,7 @@ struct World {
   /// P equal ranks, every link equal.
   static World uniform(int ranks, Machine machine, Link link);
 
-  /// Machines of infinite rates, and these links between them.
+  /// Machines of infinite rates, and these links between them. Throws OptionError as Network::validate.
   static World of(const profile::Network& network);
 };
 

@@ -33,6 +33,7 @@ REEF_INLINE World World::uniform(int ranks, Machine machine, Link link) {
 }
 
 REEF_INLINE World World::of(const profile::Network& network) {
+  network.validate();
   World world = uniform(network.devices, {}, {});
   for (std::size_t l = 0; l < world.links.size(); ++l)
     world.links[l] = {network.latencies[l], network.rates[l]};

@@ -28,7 +28,8 @@ inline namespace v0 {
 /// | checksums | CRC-32C of each part of 4096 numbers, counted from the first of a parameter or of the layout;    |
 /// |           | io::crc32c_joined makes one of several                                                        |
 /// | errors    | ShapeError for numbers beyond a parameter or a range; OptionError for a parameter that this rank  |
-/// |           | does not hold, or whose committed weights are on their owners alone                             |
+/// |           | does not hold, or whose committed weights are on their owners alone, and for numbers of a type    |
+/// |           | that set_weights does not take                                                                  |
 ///
 /// \code
 /// // given: Trainer<optim::Ddp<optim::AdamW>>& trainer
@@ -104,6 +105,15 @@ public:
     pending_ = pending;
     ahead_in_buffer_ = pending && !facts_.weights_are_committed;
   }
+  /// The weights are here as they were committed.
+  [[nodiscard]] bool has_committed_weights() const {
+    return facts_.weights_are_committed || !pending_ || ahead_in_buffer_;
+  }
+
+private:
+  template <class... Policies>
+  friend class Trainer;  // which steps
+
   /// The committed weights are where the model's are, and those that it takes gradients at in StepBuilder::comm_buffer and
   /// tied_buffer: since they were gathered, until the next step.
   [[nodiscard]] bool ahead_in_buffer() const { return ahead_in_buffer_; }
@@ -111,11 +121,6 @@ public:
   /// A step has begun, whose pending gradient is there.
   void step_begins() { pending_ = true; }
   void nothing_is_pending() { pending_ = false; }
-  /// The weights are here as they were committed.
-  [[nodiscard]] bool has_committed_weights() const {
-    return facts_.weights_are_committed || !pending_ || ahead_in_buffer_;
-  }
-
   /// A parameter in memory: the model's, or the one in the buffers of what is ahead.
   struct Located {
     run::StorageId storage;
@@ -126,8 +131,6 @@ public:
   /// Copies bytes of a storage to the host's memory, or from there. No lane has work between steps.
   void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
             device::Copy direction) const;
-
-private:
   [[nodiscard]] std::vector<Range> ranges(bool pending, bool ahead_in_buffer) const;
   void require_committed_weights(std::string_view name) const;
   void set_master(std::int64_t begin, std::span<const std::byte> sums);

@@ -140,6 +140,11 @@ REEF_INLINE void ModelState::set_weights(std::string_view name, std::int64_t fir
                                          std::span<const std::byte> numbers, Element of) {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const std::int64_t count = plan_.dag->parameters[p].spec.shape.size();
+  if ((of != facts_.element && of != facts_.sum) || numbers.size() % size_of(of) != 0) {
+    throw OptionError("reef::ModelState::set_weights: ", numbers.size(), " bytes of ", name_of(of), " for '", name,
+                      "', whose weights are ", name_of(facts_.element), " and its master weights ", name_of(facts_.sum),
+                      ".\n  fix: whole numbers of one of these types.");
+  }
   const auto given =
       static_cast<std::int64_t>(numbers.size()) / static_cast<std::int64_t>(size_of(of));
   if (first < 0 || first > count || given > count - first) {

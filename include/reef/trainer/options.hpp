@@ -111,7 +111,8 @@ struct TrainerOptions {
   optim::NonFinite non_finite = optim::NonFinite::stop;
 
   /// Is called on each rank by step(), after each step that was committed, with how many have been, and may read the rank's
-  /// weights and state: where a policy leaves committed weights on their owners, the state alone.
+  /// weights and state: where a policy leaves committed weights on their owners, the state alone. What it throws leaves
+  /// step(), whose update stands.
   std::function<void(std::int64_t committed, const ModelState& state)> after_update{};
 
   /// The fewest bytes of parameters that are reduced at once; 0 chooses an eighth of the model, from 256 KiB

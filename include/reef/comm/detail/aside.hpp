@@ -52,6 +52,8 @@ public:
 
   /// From one thread.
   void submit(Job& job);
+  /// The thread that runs jobs, once there was one. For the submitting thread.
+  [[nodiscard]] std::thread::id thread() const { return thread_.get_id(); }
 
 private:
   void work();

@@ -69,6 +69,8 @@ public:
   /// The thread that made this waits, for tasks or for a round of a program: the one that makes a rank's calls, as a rule. Where
   /// another one makes them, nobody knows that it waits.
   [[nodiscard]] bool waits() const;
+  /// That thread waits so.
+  [[nodiscard]] bool is_waiting(std::thread::id thread) const;
   /// What the threads that wait are at, and why ranks may have parted: a line of each, for a report.
   [[nodiscard]] std::string text() const;
 

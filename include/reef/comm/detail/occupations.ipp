@@ -59,6 +59,11 @@ REEF_INLINE bool Occupations::waits() const {
   return waits(owner_);
 }
 
+REEF_INLINE bool Occupations::is_waiting(std::thread::id thread) const {
+  const std::scoped_lock lock(mutex_);
+  return waits(thread);
+}
+
 REEF_INLINE std::string Occupations::text() const {
   const std::scoped_lock lock(mutex_);
   std::string text;

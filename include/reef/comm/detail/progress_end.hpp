@@ -56,8 +56,9 @@ REEF_INLINE std::uint64_t Progress::meeting_of(const Task& task) const {
 
 REEF_INLINE std::vector<detail::Work> Progress::work() {
   std::vector<detail::Work> all = occupations_->work();
+  const bool call_waits = occupations_->is_waiting(aside_.thread());  // for messages, as a source may
   for_each_running([&](Task& task) {
-    if (task.kind() == Kind::call && counts(task)) {
+    if (task.kind() == Kind::call && counts(task) && !call_waits) {
       all.push_back({concat("the call '", task.name(), "'"), task.begin_, 0});
     }
   });
