@@ -16,6 +16,7 @@ CheckpointFacts::CheckpointFacts(const reef::io::Json& facts) {
   tokens_a_step = value_or<std::int64_t>(facts, "user.tokens_a_step", 0, source);
   model = value_or<std::uint64_t>(facts, "model", 0, source);
   instruction_set = value_or<std::string>(facts, "instruction_set", "", source);
+  numerics = value_or<std::string>(facts, "numerics", "", source);
   const reef::io::Json& user = facts.at("user");
   if (user.contains("learning_rate")) {
     learning_rate.emplace();
@@ -79,6 +80,10 @@ std::vector<std::string> CheckpointFacts::compare(const CheckpointFacts& now, st
                                     now.instruction_set, ", it was ", instruction_set,
                                     " before the checkpoint: bits differ from those of a run that "
                                     "was not interrupted"));
+  } else if (!numerics.empty() && numerics != now.numerics) {
+    warnings.push_back(reef::concat("warning: this program is of another numerics class, ", now.numerics, ", than the one that "
+                                    "wrote the checkpoint, ", numerics, ", as with another matrix library: bits differ from "
+                                    "those of a run that was not interrupted"));
   }
   const double before = learning_rate ? learning_rate->at(step) : 0;
   const double rate = now.learning_rate ? now.learning_rate->at(step) : before;

@@ -26,8 +26,9 @@ struct CheckpointFacts {
   std::int64_t ranks = 0;
   std::int64_t tokens_a_step = 0;  ///< 0: not known
   std::optional<reef::optim::LearningRate> learning_rate;
-  std::uint64_t model = 0;                     ///< graph::hash_of; 0: not known, as of the next
+  std::uint64_t model = 0;                     ///< graph::hash_of; 0: not known, as of the next two
   std::string instruction_set;                 ///< device::name_of
+  std::string numerics;                        ///< nn::host::numerics_class
   std::map<std::string, std::string> options;  ///< TrainOptions::of_the_run
 
   /// What a person should know before `now` goes on from `step` to `steps`. Throws OptionError for what no run goes on
@@ -35,7 +36,7 @@ struct CheckpointFacts {
   [[nodiscard]] std::vector<std::string> compare(const CheckpointFacts& now, std::int64_t step,
                                                  std::int64_t steps) const;
 
-  /// For a checkpoint's own facts; ranks, model and instruction set the checkpoint tells.
+  /// For a checkpoint's own facts; ranks, model, instruction set and numerics class the checkpoint tells.
   [[nodiscard]] reef::io::Json json() const;
 
 private:

@@ -28,6 +28,7 @@
 #include <reef/graph/hash.hpp>
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/host/numerics.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -181,6 +182,7 @@ private:
     facts.learning_rate = trainer_.options().learning_rate;
     facts.model = reef::graph::hash_of(trainer_.model().dag());
     facts.instruction_set = reef::device::name_of(reef::device::instruction_set());
+    facts.numerics = reef::nn::host::text_of_numerics_class();
     facts.options = options_.of_the_run;
     return facts;
   }

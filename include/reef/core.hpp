@@ -18,6 +18,7 @@
 #include <reef/core/policy.hpp>
 #include <reef/core/policy_tag.hpp>
 #include <reef/core/precision.hpp>
+#include <reef/core/product.hpp>
 #include <reef/core/random.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>

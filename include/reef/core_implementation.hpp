@@ -93,6 +93,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/io/safetensors_writer.ipp>
 #include <reef/io/stored_tensor.ipp>
 #include <reef/nn/gpt2_config.ipp>
+#include <reef/nn/host/numerics.ipp>
 #include <reef/nn/host/products.ipp>
 #include <reef/optim/decision.ipp>
 #include <reef/optim/detail/kept.ipp>

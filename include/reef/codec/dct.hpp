@@ -12,8 +12,10 @@
 
 #include <reef/codec/chunk_top_k.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/detail/blocks.hpp>
 #include <reef/codec/detail/name.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/product.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef {
@@ -92,11 +94,10 @@ private:
     /// to[k] += what number i is multiplied by in to[k], times it; for the way back, transposed.
     void add(std::size_t i, float number, std::span<float> to) const {
       if (table_.empty()) {
-        for (std::size_t k = 0; k < size_; ++k) to[k] += factor(i, k) * number;
+        for (std::size_t k = 0; k < size_; ++k) to[k] += product(factor(i, k), number);
         return;
       }
-      const float* const row = table_.data() + i * size_;
-      for (std::size_t k = 0; k < size_; ++k) to[k] += row[k] * number;
+      detail::add_multiple(to, number, table_.data() + i * size_);
     }
 
   private:

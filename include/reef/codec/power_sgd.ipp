@@ -8,6 +8,7 @@
 #include <reef/codec/power_sgd.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
 #include <reef/core/random.hpp>
 
 namespace reef {
@@ -34,7 +35,7 @@ inline void make_orthonormal(std::span<float> matrix, std::size_t rows) {
         const std::span<const float> unit = matrix.subspan(before, rows);
         const double along = dot(column, unit);
         for (std::size_t i = 0; i < rows; ++i) {
-          column[i] = static_cast<float>(static_cast<double>(column[i]) - along * static_cast<double>(unit[i]));
+          column[i] = static_cast<float>(static_cast<double>(column[i]) - product(along, static_cast<double>(unit[i])));
         }
       }
     }
@@ -130,9 +131,7 @@ REEF_INLINE void PowerSgd::decode(std::span<const std::byte> message, std::span<
     const std::span<float> row = values.subspan(begin, end - begin);
     std::fill(row.begin(), row.end(), 0.0F);
     for (std::size_t k = 0; k < kept; ++k) {
-      const float part = p[k * m + i];
-      const float* const of = q.data() + k * wide;
-      for (std::size_t j = 0; j < row.size(); ++j) row[j] += part * of[j];
+      detail::add_multiple(row, p[k * m + i], q.data() + k * wide);
     }
   });
 }

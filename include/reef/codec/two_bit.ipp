@@ -10,6 +10,7 @@
 #include <reef/codec/two_bit.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -36,7 +37,7 @@ REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float
     const double mean = detail::sum_in_lanes(numbers, [](float value) { return static_cast<double>(value); }) / count;
     const double squares = detail::sum_in_lanes(numbers, [mean](float value) {
       const double centred = static_cast<double>(value) - mean;
-      return centred * centred;
+      return product(centred, centred);
     });
     const double width =
         static_cast<double>(sigmas) / 4 * std::sqrt(squares / (std::max)(count - 1, 1.0));

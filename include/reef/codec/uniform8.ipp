@@ -10,6 +10,7 @@
 #include <reef/codec/detail/blocks.hpp>
 #include <reef/codec/detail/look_up.hpp>
 #include <reef/codec/uniform8.hpp>
+#include <reef/core/product.hpp>
 #include <reef/device/simd.hpp>
 
 namespace reef {
@@ -69,7 +70,7 @@ struct Moments {
   /// As if less `mean`.
   [[nodiscard]] double squares_around(float mean, double n) const {
     const double moved = static_cast<double>(centre) - static_cast<double>(mean);
-    return squares + moved * (2 * (sum - n * static_cast<double>(centre)) + n * moved);
+    return squares + product(moved, 2 * (sum - product(n, static_cast<double>(centre))) + product(n, moved));
   }
 };
 
@@ -152,7 +153,7 @@ REEF_INLINE void Uniform8::decode(std::span<const std::byte> message, std::span<
   Scale scale;
   std::memcpy(&scale, payload.data(), sizeof scale);
   std::array<float, 256> table{};
-  for (std::size_t i = 0; i < table.size(); ++i) table[i] = scale.mean + static_cast<float>(static_cast<int>(i) - 128) * scale.step;
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = scale.mean + product(static_cast<float>(static_cast<int>(i) - 128), scale.step);
   const auto* const indices = reinterpret_cast<const std::uint8_t*>(payload.data() + sizeof scale);
   detail::each_part(threads, n, 1, [&](std::int64_t begin, std::int64_t end) {
     detail::look_up(table, indices + begin, values.data() + begin, end - begin);

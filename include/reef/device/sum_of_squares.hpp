@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <reef/core/element.hpp>
+#include <reef/core/product.hpp>
 #include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
@@ -16,20 +17,28 @@ namespace detail {
 
 inline constexpr std::int64_t square_lanes = 16;
 
-// lane[j % 16] += x[j]^2, j ascending. The square of a float is exact in fp64, so that a fused
-// multiply-add gives the same bits as two steps.
+// In fp64, in which the square of a float is exact, so that a fused multiply-add gives the same bits as two steps.
+template <class T>
+REEF_ALWAYS_INLINE double square_of(T x) {
+  const auto value = static_cast<double>(x);
+  if constexpr (sizeof(T) == 8) {
+    return product(value, value);
+  } else {
+    return value * value;
+  }
+}
+
+// lane[j % 16] += x[j]^2, j ascending.
 template <class T>
 void add_squares(double* lane, const T* x, std::int64_t n) {
   std::int64_t j = 0;
   for (; j + square_lanes <= n; j += square_lanes) {
     for (std::int64_t i = 0; i < square_lanes; ++i) {
-      const auto value = static_cast<double>(x[j + i]);
-      lane[i] += value * value;
+      lane[i] += square_of(x[j + i]);
     }
   }
   for (; j < n; ++j) {
-    const auto value = static_cast<double>(x[j]);
-    lane[j % square_lanes] += value * value;
+    lane[j % square_lanes] += square_of(x[j]);
   }
 }
 

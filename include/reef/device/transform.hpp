@@ -1,20 +1,12 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include <reef/core/config.hpp>
+#include <reef/device/arithmetic.hpp>
 #include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
-
-/// Stands before the template of a rule's operator(). nvcc compiles a rule for the host and for the
-/// device, and would complain that the host's vectors are no device code, which nobody asked for.
-#if defined(__CUDACC__)
-#define REEF_RULE _Pragma("nv_exec_check_disable")
-#else
-#define REEF_RULE
-#endif
 
 namespace reef {
 inline namespace v0 {
@@ -55,18 +47,6 @@ struct ElementAt {
     to[index] = U(value);
   }
 };
-
-// What Vector has as friends, for single numbers: a rule says `using device::sqrt;`.
-REEF_HOST_DEVICE inline float sqrt(float x) { return ::sqrtf(x); }
-REEF_HOST_DEVICE inline double sqrt(double x) { return ::sqrt(x); }
-REEF_HOST_DEVICE inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
-REEF_HOST_DEVICE inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
-REEF_HOST_DEVICE inline float larger(float a, float b) { return a > b ? a : b; }
-REEF_HOST_DEVICE inline double larger(double a, double b) { return a > b ? a : b; }
-REEF_HOST_DEVICE inline float smaller(float a, float b) { return a < b ? a : b; }
-REEF_HOST_DEVICE inline double smaller(double a, double b) { return a < b ? a : b; }
-REEF_HOST_DEVICE inline float select_less(float a, float b, float yes, float no) { return a < b ? yes : no; }
-REEF_HOST_DEVICE inline double select_less(double a, double b, double yes, double no) { return a < b ? yes : no; }
 
 namespace detail {
 

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
+#include <reef/device/arithmetic.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
@@ -75,22 +77,22 @@ struct AdamW {
             static_cast<T>(lr / (1 - std::pow(options.beta1, exponent))),
             static_cast<T>(1 / std::sqrt(1 - std::pow(options.beta2, exponent))),
             static_cast<T>(options.epsilon),
-            static_cast<T>(decays ? 1 - lr * options.weight_decay : 1)};
+            static_cast<T>(decays ? 1 - product(lr, options.weight_decay) : 1)};
   }
 
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
-    using std::sqrt;
-    state[0] = c.beta1 * state[0] + c.one_minus_beta1 * g;
-    state[1] = c.beta2 * state[1] + c.one_minus_beta2 * g * g;
-    w = c.keep * w - c.step * state[0] / (sqrt(state[1]) * c.root + c.epsilon);
+    using device::fma, device::sqrt;
+    state[0] = fma(V(c.one_minus_beta1), g, c.beta1 * state[0]);
+    state[1] = fma(c.one_minus_beta2 * g, g, c.beta2 * state[1]);
+    w = fma(V(c.keep), w, -(c.step * state[0] / fma(sqrt(state[1]), V(c.root), V(c.epsilon))));
   }
 
   /// Another step along m and v as they are, which t updates have made.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
-    using std::sqrt;
-    w = c.keep * w - c.step * state[0] / (sqrt(state[1]) * c.root + c.epsilon);
+    using device::fma, device::sqrt;
+    w = fma(V(c.keep), w, -(c.step * state[0] / fma(sqrt(state[1]), V(c.root), V(c.epsilon))));
   }
 
   Options options{};

@@ -26,7 +26,8 @@ namespace optim {
 /// | states              | how many numbers a weight keeps from step to step (AdamW: m and v)         |
 /// | Options             | the rule's constants                                                        |
 /// | coefficients<T>     | what is the same for all weights in one step (t from 1, lr, decay or not)   |
-/// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and sqrt(V)     |
+/// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and the functions of     |
+/// |                     | device/arithmetic.hpp; what is added to a product, inside an fma                |
 /// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; and Muon, which takes matrices otherwise: |
 /// |                     | optim::matrix_rule; PerGroup, several of these                              |
 ///
@@ -43,8 +44,8 @@ namespace optim {
 ///   }
 ///   REEF_RULE template <class V, class T>
 ///   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const T& lr) {
-///     using device::larger, device::smaller;
-///     w = w - lr * larger(V(-1), smaller(V(1), V(1e30F) * g));
+///     using device::fma, device::larger, device::smaller;
+///     w = fma(V(-lr), larger(V(-1), smaller(V(1), V(1e30F) * g)), w);
 ///   }
 /// };
 /// static_assert(optim::OptimizerPolicy<optim::Zero1<SignSgd>>);

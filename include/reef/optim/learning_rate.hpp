@@ -8,6 +8,7 @@
 #include <string>
 
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
 namespace reef {
@@ -43,7 +44,7 @@ struct LearningRate {
     if (steps <= warmup) return peak;
     const double progress = (std::min)(
         1.0, static_cast<double>(committed - warmup) / static_cast<double>(steps - warmup));
-    return floor + (peak - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+    return floor + product((peak - floor) * 0.5, 1.0 + std::cos(std::numbers::pi * progress));
   }
 
   /// Throws OptionError, naming the first number with which there is no schedule.

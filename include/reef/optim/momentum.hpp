@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include <reef/core/finite.hpp>
+#include <reef/device/arithmetic.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
@@ -62,14 +63,16 @@ struct Momentum {
 
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
-    state[0] = c.momentum * state[0] + g + c.decay * w;
-    w = w - c.lr * state[0];
+    using device::fma;
+    state[0] = fma(V(c.decay), w, fma(V(c.momentum), state[0], g));
+    w = fma(V(-c.lr), state[0], w);
   }
 
   /// Another step along m.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
-    w = w - c.lr * state[0];
+    using device::fma;
+    w = fma(V(-c.lr), state[0], w);
   }
 
   Options options{};

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
+#include <reef/device/arithmetic.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/concept.hpp>
@@ -34,10 +36,11 @@ struct MomentumKernel {
   REEF_RULE template <class At>
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
-    const V gradient = V(scale) * at.load(g);
-    const V sum = V(momentum) * at.load(m) + gradient;
+    using device::fma;
+    const V gradient = at.load(g);
+    const V sum = fma(V(scale), gradient, V(momentum) * at.load(m));
     at.store(m, sum);
-    at.store(x, gradient + V(momentum) * sum);
+    at.store(x, fma(V(scale), gradient, V(momentum) * sum));
   }
 };
 
@@ -60,7 +63,8 @@ struct OrthogonalStepKernel {
     } else {
       w = at.load(master);
     }
-    w = V(keep) * w - V(step) * at.load(x);
+    using device::fma;
+    w = fma(V(-step), at.load(x), V(keep) * w);
     if constexpr (!std::is_same_v<T, E>) at.store(master, w);
     at.store(weight, w);
   }
@@ -176,7 +180,7 @@ struct Muon {
                            .run(matrix.lane, matrix.workspace, options.newton_schulz_steps);
     const double step =
         lr * options.rms * std::sqrt(static_cast<double>((std::max)(matrix.rows, matrix.columns)));
-    const double keep = decays ? 1 - lr * options.weight_decay : 1;
+    const double keep = decays ? 1 - product(lr, options.weight_decay) : 1;
     transform_vectors<T>(matrix.lane, n,
                          detail::OrthogonalStepKernel<T>{matrix.weight, matrix.master, x, static_cast<E>(keep),
                                                          static_cast<E>(step)});

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include <reef/device/arithmetic.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/momentum.hpp>
 
@@ -52,9 +53,10 @@ struct Nesterov {
 
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
-    const V gradient = g + c.decay * w;
-    state[0] = c.momentum * state[0] + gradient;
-    w = w - c.lr * (gradient + c.momentum * state[0]);
+    using device::fma;
+    const V gradient = fma(V(c.decay), w, g);
+    state[0] = fma(V(c.momentum), state[0], gradient);
+    w = fma(V(-c.lr), fma(V(c.momentum), state[0], gradient), w);
   }
 
   Options options{};

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include <reef/core/finite.hpp>
+#include <reef/device/arithmetic.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
@@ -51,7 +52,8 @@ struct Sgd {
 
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* /*state*/, const V& g, const C& c) {
-    w = w - c.lr * (g + c.decay * w);
+    using device::fma;
+    w = fma(V(-c.lr), fma(V(c.decay), w, g), w);
   }
 
   /// There is no momentum to follow.

@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
+#include <reef/device/arithmetic.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/require_option.hpp>
 
@@ -66,13 +68,13 @@ struct SignSgd {
 
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {
-    return {static_cast<T>(lr), static_cast<T>(decays ? 1 - lr * options.weight_decay : 1)};
+    return {static_cast<T>(lr), static_cast<T>(decays ? 1 - product(lr, options.weight_decay) : 1)};
   }
 
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* /*state*/, const V& g, const C& c) {
-    using device::larger, device::smaller;
-    w = c.keep * w - c.lr * larger(V(-1), smaller(V(1), V(1e30F) * g));
+    using device::fma, device::larger, device::smaller;
+    w = fma(V(-c.lr), larger(V(-1), smaller(V(1), V(1e30F) * g)), c.keep * w);
   }
 
   Options options{};

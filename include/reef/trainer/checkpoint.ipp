@@ -27,6 +27,7 @@
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/directory_lock.hpp>
 #include <reef/io/manifest.hpp>
+#include <reef/nn/host/numerics.hpp>
 #include <reef/run/fragment.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/detail/claim.hpp>
@@ -181,7 +182,8 @@ inline void write_checkpoint(Training& training, const std::filesystem::path& fo
                       {"rule", text_of_rule(training)},
                       {"element", std::string(name_of(element))},
                       {"gradient", std::string(name_of(training.plan().gradient))},
-                      {"instruction_set", std::string(device::name_of(device::instruction_set()))}};
+                      {"instruction_set", std::string(device::name_of(device::instruction_set()))},
+                      {"numerics", nn::host::text_of_numerics_class()}};
     if (state.ratios.step >= 0) {
       manifest.facts["ratios"] = {{"edges", hash_of_edges(training.plan())},
                                   {"step", state.ratios.step},

@@ -63,6 +63,15 @@ double sum_in_lanes(std::span<const float> values, const F& f) {
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
+/// to[i] += factor * numbers[i], rounded twice.
+inline void add_multiple(std::span<float> to, float factor, const float* numbers) {
+  using V = device::Vector<float, device::Portable>;
+  const std::int64_t n = std::ssize(to);
+  for (std::int64_t i = 0; i < n; i += V::width) {
+    (V::load(to.data() + i, n - i) + V(factor) * V::load(numbers + i, n - i)).store(to.data() + i, n - i);
+  }
+}
+
 /// Numbers of a part of a codec's work, about.
 inline constexpr std::int64_t numbers_of_part = 65536;
 

@@ -16,6 +16,7 @@
 #include <reef/codec/threads.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
 #include <reef/core/units.hpp>
 
 /// \file
@@ -126,7 +127,7 @@ Bytes encode_selected_residual(const C& format, std::span<float> values, std::sp
   const auto n = static_cast<std::int64_t>(values.size());
   const float scale = scale_of(format, n);
   return encode_selected(format, values, message, threads, [values, scale](std::uint32_t index) {
-    values[index] = scale == 1 ? 0 : values[index] - values[index] * scale;
+    values[index] = scale == 1 ? 0 : values[index] - product(values[index], scale);
   });
 }
 

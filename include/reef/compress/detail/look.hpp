@@ -13,6 +13,7 @@
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/watch.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/links.hpp>
@@ -123,8 +124,8 @@ private:
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double x = values[i];
       const double difference = x - decoded_[i];
-      numbers += x * x;
-      lost += difference * difference;
+      numbers += product(x, x);
+      lost += product(difference, difference);
     }
     if (!is_finite(numbers)) return;
     loss_->numbers += numbers;

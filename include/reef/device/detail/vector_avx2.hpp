@@ -133,7 +133,9 @@ struct Vector<float, Avx2> {
     return of(_mm256_sub_ps(a.raw(), b.raw()));
   }
   REEF_TARGET_AVX2 friend inline Vector operator*(const Vector& a, const Vector& b) {
-    return of(_mm256_mul_ps(a.raw(), b.raw()));
+    __m256 product = _mm256_mul_ps(a.raw(), b.raw());
+    __asm__("" : "+x"(product));  // as in core/product.hpp
+    return of(product);
   }
   REEF_TARGET_AVX2 friend inline Vector operator/(const Vector& a, const Vector& b) {
     return of(_mm256_div_ps(a.raw(), b.raw()));
@@ -165,8 +167,7 @@ struct Vector<float, Avx2> {
   REEF_TARGET_AVX2 friend inline Vector scale(const Vector& a, const Vector& n) {
     const __m256i all = _mm256_cvtps_epi32(n.raw());
     const __m256i half = _mm256_srai_epi32(all, 1);
-    return of(
-        _mm256_mul_ps(_mm256_mul_ps(a.raw(), power(half)), power(_mm256_sub_epi32(all, half))));
+    return a * of(power(half)) * of(power(_mm256_sub_epi32(all, half)));
   }
   REEF_TARGET_AVX2 friend inline float sum(const Vector& a) {
     const __m128 four =

@@ -100,7 +100,9 @@ struct Vector<float, Avx512> {
     return of(_mm512_sub_ps(a.raw(), b.raw()));
   }
   REEF_TARGET_AVX512 friend inline Vector operator*(const Vector& a, const Vector& b) {
-    return of(_mm512_mul_ps(a.raw(), b.raw()));
+    __m512 product = _mm512_mul_ps(a.raw(), b.raw());
+    __asm__("" : "+v"(product));  // as in core/product.hpp
+    return of(product);
   }
   REEF_TARGET_AVX512 friend inline Vector operator/(const Vector& a, const Vector& b) {
     return of(_mm512_div_ps(a.raw(), b.raw()));

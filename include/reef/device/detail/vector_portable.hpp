@@ -117,11 +117,21 @@ struct Vector<T, Portable> {
 
   friend Vector operator+(const Vector& a, const Vector& b) { return of(a.raw() + b.raw()); }
   friend Vector operator-(const Vector& a, const Vector& b) { return of(a.raw() - b.raw()); }
-  friend Vector operator*(const Vector& a, const Vector& b) { return of(a.raw() * b.raw()); }
+  friend Vector operator*(const Vector& a, const Vector& b) {
+    Raw product = a.raw() * b.raw();
+#if defined(__x86_64__)
+    __asm__("" : "+x"(product));  // as in core/product.hpp
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(product));
+#else
+    __asm__("" : "+m"(product));
+#endif
+    return of(product);
+  }
   friend Vector operator/(const Vector& a, const Vector& b) { return of(a.raw() / b.raw()); }
   friend Vector operator-(const Vector& a) { return of(-a.raw()); }
   friend Vector fma(const Vector& a, const Vector& b, const Vector& c) {
-    return of(a.raw() * b.raw() + c.raw());
+    return a * b + c;
   }
   friend Vector larger(const Vector& a, const Vector& b) {
     return of(a.raw() > b.raw() ? a.raw() : b.raw());
@@ -154,7 +164,7 @@ struct Vector<T, Portable> {
   friend Vector scale(const Vector& a, const Vector& n) {
     const Integers all = __builtin_convertvector(n.raw(), Integers);
     const Integers half = all >> 1;
-    return of(a.raw() * power(half) * power(all - half));
+    return a * of(power(half)) * of(power(all - half));
   }
   friend T sum(const Vector& a) {
     if constexpr (width == 4) {

@@ -66,12 +66,13 @@ struct MergeKernel {
   REEF_RULE template <class At>
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
+    using device::fma;
     V w = at.load(arrived);
     if (mix != 0) {
       if constexpr (has_master) {
-        w = w + V(mix) * (at.load(master) - w);
+        w = fma(V(mix), at.load(master) - w, w);
       } else {
-        w = w + V(mix) * (at.load(weight) - w);
+        w = fma(V(mix), at.load(weight) - w, w);
       }
     }
     if constexpr (has_master) at.store(master, w);

@@ -10,6 +10,7 @@
 
 #include <reef/core/config.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/product.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/optim/views.hpp>
 #include <reef/run/step_builder.hpp>
@@ -54,7 +55,7 @@ struct CountKernel {
   template <class At>
   REEF_HOST_DEVICE void operator()(const At&) const {
     const auto w = static_cast<double>(*weight);
-    const double terms[] = {w, w * static_cast<double>(*loss), 1};
+    const double terms[] = {w, product(w, static_cast<double>(*loss)), 1};
     for (int i = 0; i < ScalarLayout::counts; ++i) counts[i] = (first ? 0 : counts[i]) + terms[i];
   }
 };

@@ -14,6 +14,7 @@
 #include <reef/device/instruction_set.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/hash.hpp>
+#include <reef/nn/host/numerics.hpp>
 #include <reef/optim/detail/visit_rule.hpp>
 
 namespace reef {
@@ -114,6 +115,8 @@ std::vector<comm::Alike> alike_of(const Options& options) {
   add("communication.operation_deadline", options.communication.operation_deadline, " s");
   add("communication.checksums", options.communication.checksums ? "yes" : "no");
   add("instruction set of the processor", device::name_of(device::instruction_set()));
+  // The same instruction set with another matrix library, or built with -ffast-math.
+  add("numerics class", nn::host::text_of_numerics_class());
   return all;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <reef/core/finite.hpp>
+#include <reef/core/product.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/hash.hpp>
 #include <reef/nn/host/products.hpp>
@@ -349,7 +350,7 @@ double Trainer<Policies...>::evaluate(std::int64_t rounds,
     evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
     if (verdict.weight == 0) continue;
     weight += verdict.weight;
-    loss += verdict.weight * verdict.loss;
+    loss += product(verdict.weight, verdict.loss);
   }
   return weight > 0 ? loss / weight : std::numeric_limits<double>::quiet_NaN();
 }

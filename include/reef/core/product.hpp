@@ -1,0 +1,40 @@
+#pragma once
+
+#include <concepts>
+
+#include <reef/core/config.hpp>
+
+namespace reef {
+inline namespace v0 {
+
+/// a * b, rounded by itself. Compilers may fuse a plain product with what is added to it, which rounds once where the two
+/// operations round twice, and which ones do depends on flags: this product gives the same sum everywhere.
+///
+/// \code
+/// const double keep = 1 - product(0.1, 0.01);
+/// \endcode
+///
+/// | cost | the multiplication; a loop of products is not vectorised: device/simd.hpp has vectors |
+template <std::floating_point T>
+REEF_ALWAYS_INLINE REEF_HOST_DEVICE T product(T a, T b) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 4) {
+    return __fmul_rn(a, b);
+  } else {
+    return __dmul_rn(a, b);
+  }
+#else
+  T result = a * b;
+#if defined(__GNUC__) && defined(__x86_64__)
+  __asm__("" : "+x"(result));
+#elif defined(__GNUC__) && defined(__aarch64__)
+  __asm__("" : "+w"(result));
+#elif defined(__GNUC__)
+  __asm__("" : "+m"(result));
+#endif
+  return result;
+#endif
+}
+
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <math.h>
+
+#include <reef/core/config.hpp>
+
+/// Stands before the template of a rule's operator(). nvcc compiles a rule for the host and for the
+/// device, and would complain that the host's vectors are no device code, which nobody asked for.
+#if defined(__CUDACC__)
+#define REEF_RULE _Pragma("nv_exec_check_disable")
+#else
+#define REEF_RULE
+#endif
+
+namespace reef {
+inline namespace v0 {
+namespace device {
+
+/// \file
+/// What device::Vector has as friends, for single numbers: the arithmetic of a rule that is written once, for vectors on the
+/// host and for the threads of a GPU. It says `using device::fma;`, and has each product that something is added to inside
+/// an fma, so that no compiler and no flag decides which of its operations are fused.
+
+REEF_HOST_DEVICE inline float sqrt(float x) { return ::sqrtf(x); }
+REEF_HOST_DEVICE inline double sqrt(double x) { return ::sqrt(x); }
+REEF_HOST_DEVICE inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+REEF_HOST_DEVICE inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
+REEF_HOST_DEVICE inline float larger(float a, float b) { return a > b ? a : b; }
+REEF_HOST_DEVICE inline double larger(double a, double b) { return a > b ? a : b; }
+REEF_HOST_DEVICE inline float smaller(float a, float b) { return a < b ? a : b; }
+REEF_HOST_DEVICE inline double smaller(double a, double b) { return a < b ? a : b; }
+REEF_HOST_DEVICE inline float select_less(float a, float b, float yes, float no) { return a < b ? yes : no; }
+REEF_HOST_DEVICE inline double select_less(double a, double b, double yes, double no) { return a < b ? yes : no; }
+
+}  // namespace device
+}  // namespace v0
+}  // namespace reef
