@@ -2,4 +2,10 @@
 
 #include <reef/trainer/detail/in_library.hpp>
 
-template class reef::run::Executable<reef::device::Host, float>;
+namespace reef {
+inline namespace v0 {
+
+REEF_TRAINER_IN_LIBRARY()
+
+}  // namespace v0
+}  // namespace reef

@@ -198,6 +198,8 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/trainer/model_state.ipp>
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -210,4 +212,6 @@ const char REEF_COMPILED_CORE = 0;
 }  // namespace reef
 
 template class reef::graph::Graph<reef::device::Host, float>;
+template reef::graph::Graph<reef::device::Host, float> reef::nn::gpt<reef::device::Host, float>(const reef::nn::GptConfig& config,
+                                                                                                int threads);
 #endif

@@ -8,7 +8,7 @@
 ///
 ///     #include <reef/implementation.hpp>
 ///
-/// | kernels | stay with the templates: their bits are of the program's own flags                              |
+/// | kernels | of nn::gpt on the host in fp32 are among them; others stay with their templates                    |
 /// | MPI     | programs of reef::core have <reef/core_implementation.hpp>, and link none                           |
 /// | errors  | without that file, or with two: the linker names this header. Without the flag: #error              |
 /// | not for | programs that link reef::compiled, which is the same, built by CMake, a file for each folder        |
@@ -83,8 +83,9 @@ namespace comm::detail {
 const char REEF_COMPILED_COMM = 0;
 
 }  // namespace comm::detail
+
+REEF_TRAINER_IN_LIBRARY()
+
 }  // namespace v0
 }  // namespace reef
-
-template class reef::run::Executable<reef::device::Host, float>;
 #endif

@@ -136,6 +136,11 @@ graph::Graph<Device, T> gpt(const GptConfig& config, int threads = device::avail
   return g;
 }
 
+#ifdef REEF_COMPILED
+// With its kernels.
+extern template graph::Graph<device::Host, float> gpt<device::Host, float>(const GptConfig& config, int threads);
+#endif
+
 }  // namespace nn
 }  // namespace v0
 }  // namespace reef
