@@ -69,11 +69,14 @@
 #include <reef/compress/detail/replanning_by_probes.ipp>
 #include <reef/run/proof.ipp>
 #include <reef/trainer/checkpoint.ipp>
+#include <reef/trainer/detail/agreement.ipp>
 #include <reef/trainer/detail/claim.ipp>
 #include <reef/trainer/detail/diagnosis.ipp>
 #include <reef/trainer/detail/hooks.ipp>
 #include <reef/trainer/detail/one_thread.ipp>
+#include <reef/trainer/detail/planning.ipp>
 #include <reef/trainer/detail/policies.ipp>
+#include <reef/trainer/settings.ipp>
 #include <reef/trainer/training.ipp>
 
 namespace reef {

@@ -9,5 +9,6 @@
 #include <reef/trainer/model_state.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
+#include <reef/trainer/settings.hpp>
 #include <reef/trainer/trainer.hpp>
 #include <reef/trainer/training.hpp>

@@ -1,68 +1,19 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include <reef/comm/agreement.hpp>
 #include <reef/comm/options.hpp>
-#include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
+#include <reef/core/policy.hpp>
 #include <reef/core/units.hpp>
 #include <reef/optim/concept.hpp>
-#include <reef/optim/learning_rate.hpp>
-#include <reef/optim/verdict.hpp>
-#include <reef/profile/profile.hpp>
-#include <reef/run/parameter_group.hpp>
-#include <reef/run/step_plan.hpp>
-#include <reef/trace/sink.hpp>
 #include <reef/trainer/detail/hooks.hpp>
-#include <reef/trainer/model_state.hpp>
+#include <reef/trainer/settings.hpp>
 
 namespace reef {
 inline namespace v0 {
 
-/// How many micro-batches a rank takes in a phase, where rounds overlap (Acco, AccoWp, Dpu,
-/// DpuPredicted).
-///
-/// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run            |
-/// | adaptive | those, and extra ones for as long as the phase communicates: of one stage no   |
-/// |          | lane waits, a rank decides alone; means weigh a fast rank's samples more       |
-/// | capped   | as adaptive, up to max_micro_batches in all: then the rank waits              |
-///
-/// The stages of a pipeline decide together, for as long as any of them communicates, and take as many again at once as
-/// TrainerOptions::micro_batches says: what they take at once drains, so of S stages and k micro-batches they stand
-/// still for (S - 1) / (k + S - 1) of the time (GPipe, 1F1B; equal stages).
-///
-/// Which of the job's micro-batches those extra ones are:
-///
-/// | own    | numbers rank, rank + P, ...: no message, and a fast rank is further on than a slow one |
-/// | shared | whichever is next of all (comm::SharedCounter): each is taken once, in order, by ranks |
-/// |        | of any speed; which rank has which is decided by the clock                              |
-struct Accumulation {
-  enum class Order : std::uint8_t { own, shared };
-
-  bool adapts = false;
-  int max_micro_batches = 0;  ///< of a rank in a phase; 0 is no bound
-  Order order = Order::own;
-
-  static constexpr Accumulation fixed() { return {}; }
-  static constexpr Accumulation adaptive(Order order = Order::own) { return {true, 0, order}; }
-  /// Throws OptionError if that is less than one.
-  static constexpr Accumulation capped(int most, Order order = Order::own) {
-    if (most < 1) {
-      throw OptionError("reef::Accumulation: capped at ", most,
-                        " micro-batches.\n  fix: 1 or more, or adaptive() for no bound.");
-    }
-    return {true, most, order};
-  }
-};
-
-using run::Activations;
-
-/// How a Trainer trains, beyond its policies. The defaults train a small GPT.
+/// How a Trainer trains: TrainerSettings, and what its device and its policies have of their own.
 ///
 /// | Device           | TrainerOptions::device is Device::Options                                      |
 /// | Optim            | its Rule, and optim::options_of it                                             |
@@ -78,150 +29,19 @@ using run::Activations;
 /// options.communication.deadline = 120;
 /// \endcode
 template <class Device, class Optim, class Swap, class Pipeline, class Compress>
-struct TrainerOptions {
+struct TrainerOptions : TrainerSettings {
   using Rule = typename Optim::Rule;
-
-  /// Micro-batches of a step of this rank's replica; with virtual_ranks V > 1 one count for each, or one for
-  /// all.
-  std::vector<int> micro_batches{1};
-
-  Accumulation accumulation{};
-
-  /// Which rank holds which stage of which replica. Not given: every rank has the whole model. More than one
-  /// stage takes a pipeline policy that spans them.
-  std::optional<run::Topology> topology{};
-
-  /// How many ranks this process stands for, when it is alone: V ranks with the same counts give the
-  /// same bits.
-  int virtual_ranks = 1;
-
-  std::uint64_t seed = 0;
 
   Rule rule{};
   options_of<Optim> optim{};  ///< of the policy of that axis, as the next three: optim::DiLoCo
   options_of<Swap> swap{};
   options_of<Pipeline> pipeline{};
   options_of<Compress> compress{};
-  optim::LearningRate learning_rate{};
-
-  /// Parameters that are updated with another learning rate, decay otherwise, or have another rule (optim::PerGroup), by
-  /// their names: a parameter is in the first group that fits. Of DiLoCo for the inner rule. None: all are alike.
-  std::vector<run::ParameterGroup> groups{};
-  double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
-  optim::NonFinite non_finite = optim::NonFinite::stop;
-
-  /// Is called on each rank by step(), after each step that was committed, with how many have been, and may read the rank's
-  /// weights and state: where a policy leaves committed weights on their owners, the state alone. What it throws leaves
-  /// step(), whose update stands.
-  std::function<void(std::int64_t committed, const ModelState& state)> after_update{};
-
-  /// The fewest bytes of parameters that are reduced at once; 0 chooses an eighth of the model, from 256 KiB
-  /// to 16 MiB.
-  Bytes bucket_bytes = 0;
-
-  /// Where the model is cut into segments: the nodes (graph::Dag) that begin the second and further ones,
-  /// ascending. Empty: the planner of a swap policy cuts for device.memory_bytes, if that is given; else the
-  /// model is cut by bucket_bytes. Cuts that are given stay as they are, and the planner chooses the rest.
-  std::vector<int> cuts{};
-
-  /// The swap schedule of a model that is swapped. Not given: chosen with the cuts, or the policy's
-  /// first. A policy with one schedule takes no other, except for stash_slots, and for
-  /// resident_segments where it allows those. Trainer::planned gives cuts and schedule as they
-  /// would be chosen.
-  std::optional<run::SwapSchedule> swapping{};
-
-  /// The figures that cuts are chosen by, and that programs() has its times from: graph::measure,
-  /// profile::load. Not given: estimates.
-  std::optional<profile::Profile> profile{};
-
-  /// Emulates the device of `profile`: in training what computes takes as long as it does there, or as it must, and its lane
-  /// sleeps for the rest; what was late, as cores are shared, is made good by what follows. So ranks that share cores
-  /// overlap as if each had a device of its own. Needs device::Host.
-  bool paced = false;
-
-  /// What there is of a segment between its forward and its backward: one choice for all segments, or one for
-  /// each; the last one keeps. Empty: the planner of a swap policy chooses for device.memory_bytes, if that is
-  /// given, segment by segment the fastest that fits; else all keep.
-  std::vector<Activations> activations{};
-
-  /// Run one instruction at a time, in the program's order: the reference.
-  bool serial = false;
-
   typename Device::Options device{};
-  comm::ProgressOptions communication{};
-
-  /// Further values that must be equal on all ranks, compared before the first step: above all a checksum of
-  /// what the source reads, as {"data", checksum}, since no Trainer can see it (data::Corpus and
-  /// data::TokenShards have a fingerprint). An error names what differs, both values and their ranks.
-  std::vector<comm::Alike> alike{};
-
-  trace::Sink* trace = nullptr;  ///< outlives the Trainer; null records nothing
-
-  /// micro_batches with a count for each virtual rank.
-  [[nodiscard]] std::vector<int> counts() const {
-    if (micro_batches.size() > 1) return micro_batches;
-    return std::vector<int>(static_cast<std::size_t>(virtual_ranks), micro_batches.front());
-  }
 
   /// Throws OptionError, naming the first option that cannot be.
   void validate() const {
-    const auto require_that = [](bool holds, const std::string& text) {
-      if (!holds) throw OptionError("reef::TrainerOptions: ", text);
-    };
-    require_that(!micro_batches.empty(),
-                 "micro_batches is empty.\n  fix: one count of at least 1.");
-    for (const int count : micro_batches) {
-      require_that(count >= 1, concat("micro_batches has the count ", count,
-                                      ".\n  fix: every rank gives at least 1."));
-    }
-    require_that(virtual_ranks >= 1, concat("virtual_ranks is ", virtual_ranks, ", at least 1."));
-    require_that(micro_batches.size() == 1 ||
-                     micro_batches.size() == static_cast<std::size_t>(virtual_ranks),
-                 concat("micro_batches has ", micro_batches.size(), " counts for ", virtual_ranks,
-                        " virtual ranks.\n  fix: one count, or one for each."));
-    require_that(!accumulation.adapts || virtual_ranks == 1,
-                 "accumulation adapts on virtual ranks.\n  why: nothing is sent meanwhile.\n"
-                 "  fix: Accumulation::fixed(), or real ranks.");
-    require_that(
-        accumulation.adapts || accumulation.order == Accumulation::Order::own,
-        "accumulation has a shared order, but fixed counts.\n  why: the plan numbers their "
-        "micro-batches.\n  fix: Accumulation::adaptive(Order::shared), or Order::own.");
-    require_that(
-        accumulation.max_micro_batches == 0 ||
-            accumulation.max_micro_batches >= micro_batches.front(),
-        concat("a phase takes at least ", micro_batches.front(), " and at most ",
-               accumulation.max_micro_batches, " micro-batches.\n  fix: a bound of no less."));
-    require_that(is_finite(clip_norm) && clip_norm >= 0,
-                 concat("clip_norm is ", clip_norm,
-                        ".\n  fix: 0 for no clipping, or a finite number above 0."));
-    require_that(activations.size() <= 1 || activations.size() == cuts.size() + 1,
-                 concat("activations are given for ", activations.size(), " segments, but the ",
-                        cuts.size(), " cuts make ", cuts.size() + 1,
-                        ".\n  fix: one for all, or cuts and one for each segment."));
-    require_that(
-        !swapping || swapping->weight_slots >= 2,
-        "swapping has fewer than 2 slots.\n  why: one segment runs while the next is loaded.\n"
-        "  fix: 2 or more.");
-    require_that(
-        !swapping || swapping->resident_segments >= 0,
-        "swapping has fewer than 0 segments that stay.\n  fix: 0, or as many as have room.");
-    require_that(
-        !swapping || swapping->stash_slots >= 1,
-        "swapping has no slot for what is stashed.\n  why: it leaves from one, and comes back "
-        "to one.\n  fix: 1 or more.");
-    require_that(
-        !paced || profile,
-        "paced is set, but there is no profile.\n  fix: profile, measured (graph::measure) or "
-        "estimated (graph::estimate).");
-    require_that(
-        !paced || Device::on_host,
-        "paced is set, but the device is not on the host.\n  why: there no thread waits for "
-        "kernels.\n  fix: paced = false, or device::Host.");
-    require_that(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
-                 "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
-                 "nothing can be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
-    learning_rate.validate();
-    for (const run::ParameterGroup& group : groups) group.validate();
+    TrainerSettings::validate(Device::on_host);
     if constexpr (requires { rule.validate(); }) rule.validate();
     detail::hooks::validate(optim);
     detail::hooks::validate(swap);

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -359,12 +360,68 @@ private:
     return builder;
   }
 
-  static constexpr bool warms_up = [] {
-    if constexpr (overlapping) return Optim::warm_up > 0;
-    return false;
+  static run::Choice choose_swap(const graph::Dag& dag, const TrainerSettings& settings, int ranks,
+                                 const std::vector<int>& micro_batches);
+  static const Options& options_in(const TrainerSettings& settings) { return static_cast<const Options&>(settings); }
+
+  static detail::PlannedDevice planned_device(const TrainerSettings& settings) {
+    const typename Device::Options& device = options_in(settings).device;
+    detail::PlannedDevice planned{Device::discrete(device), device.memory_bytes};
+    if constexpr (requires { device.poison_freed; }) planned.poisons_dead_memory = device.poison_freed;
+    return planned;
+  }
+  static void fill_in(run::StepPlan& plan, const TrainerSettings& settings) {
+    const Options& options = options_in(settings);
+    optim::plan_whole_matrices<Device, Sum>(plan, options.rule, device::threads_of(options.device));
+    detail::hooks::plan<Optim>(plan, options.optim);
+    detail::hooks::plan<Swap>(plan, options.swap);
+    detail::hooks::plan<Pipeline>(plan, options.pipeline);
+    detail::hooks::plan<Compress>(plan, options.compress);
+  }
+  static void add_to(Hash& hash, const TrainerSettings& settings) {
+    const Options& options = options_in(settings);
+    detail::hooks::add_to<Optim>(hash, options.optim);
+    detail::hooks::add_to<Swap>(hash, options.swap);
+    detail::hooks::add_to<Pipeline>(hash, options.pipeline);
+    detail::hooks::add_to<Compress>(hash, options.compress);
+  }
+  static std::vector<comm::Alike> alike(const TrainerSettings& settings) {
+    const Options& options = options_in(settings);
+    return {detail::hooks::alike_of<Optim>("optimizer", options.optim), detail::hooks::alike_of<Swap>("swap policy", options.swap),
+            detail::hooks::alike_of<Pipeline>("pipeline policy", options.pipeline),
+            detail::hooks::alike_of<Compress>("compressor", options.compress)};
+  }
+
+  static constexpr detail::Policies policies = [] {
+    detail::Policies all;
+    all.optimizer = Optim::name;
+    all.overlapping = overlapping;
+    all.periodic = periodic;
+    all.weights_are_committed = weights_are_committed;
+    if constexpr (overlapping) all.warms_up = Optim::warm_up > 0;
+    all.updates_within_a_step = requires { requires Optim::updates_within_a_step; };
+    if constexpr (requires { Pipeline::spans_stages; }) all.spans_stages = Pipeline::spans_stages;
+    all.element = element_of<T>;
+    all.gradient = element_of<Gradient>;
+    all.variants = &variants;
+    all.build = &build;
+    all.state = &detail::hooks::state_of<Composition>;
+    all.device = &planned_device;
+    if constexpr (requires(const Options& options) { Pipeline::stage_of_chunk(1, options.pipeline); }) {
+      all.stage_of_chunk = [](int stages, const TrainerSettings& settings) {
+        return Pipeline::stage_of_chunk(stages, options_in(settings).pipeline);
+      };
+    }
+    if constexpr (Swap::offloads_to_host) {
+      all.offloads_to_host = true;
+      all.swapping = Swap::schedules().front();
+      all.choose = &choose_swap;
+    }
+    all.fill_in = &fill_in;
+    all.add_to = &add_to;
+    all.alike = &alike;
+    return all;
   }();
-  static constexpr detail::Policies policies{overlapping, periodic, weights_are_committed, warms_up, &variants, &build,
-                                             &detail::hooks::state_of<Composition>};
 
   LoadedProgram& loaded(ProgramKey key) {
     return const_cast<LoadedProgram&>(std::as_const(*this).loaded(key));
@@ -385,28 +442,11 @@ private:
   Executable& run_step();
   void swap_with_comm_buffer();
 
-  static run::Topology topology_of(const Options& options, int ranks);
-  /// Without counts, those of the options.
-  static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
-                               std::vector<int> micro_batches);
-  static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
-                               std::vector<int> micro_batches, const run::Choice& choice);
-  /// A plan in two parts: what its cuts alone decide, and the rest.
-  static run::StepPlan outline_of(const graph::Dag& dag, const Options& options, int ranks,
-                                  std::vector<int> micro_batches, const run::Choice& choice);
-  static run::StepPlan filled_in(run::StepPlan outline, const Options& options, const run::Choice& choice);
-  static run::Choice choice_of(const graph::Dag& dag, const Options& options, int ranks,
-                               const std::vector<int>& micro_batches);
-  static run::Choice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
-                                 const std::vector<int>& micro_batches);
   void start(run::Source source, run::Source held_out);
   Options agreed_options();
   void plan_step();
   void verify_together();
-  void require_same_plan();
-  void require_memory();
-  void require_alike(const std::string& what, const std::vector<comm::Alike>& mine,
-                     const std::string& fix);
+  void part_with(const std::exception_ptr& error);
   void initialise_weights();
   std::unique_ptr<Executable> make_executable(const run::PlacedProgram& program, run::Source source,
                                               run::NextMicroBatch next,

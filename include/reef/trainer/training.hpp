@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,16 +11,19 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/agreement.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/comm/shared_counter.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
+#include <reef/run/placed_program.hpp>
 #include <reef/run/rank_context.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/trainer/detail/one_thread.hpp>
 #include <reef/trainer/detail/policies.hpp>
 #include <reef/trainer/model_state.hpp>
+#include <reef/trainer/settings.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -157,13 +161,25 @@ protected:
   /// Throws OptionError on all ranks unless they have the same weights: every parameter that they hold, and the master
   /// weights where each rank keeps all of them. Weights that are not here as they were committed are not compared.
   void require_same_weights();
-  /// Throws ScheduleError where a program of this rank, or of another with as much memory, does not fit. A rank that has
-  /// more or less speaks for itself. `own`: what this rank's programs take, in the order of Policies::programs_in.
-  void require_memory(const detail::Policies& policies, std::vector<Bytes> own, Bytes memory_bytes);
+  /// An OptionError for every rank, if what they have is not alike; else none.
+  [[nodiscard]] std::exception_ptr difference(const std::string& what, const std::vector<comm::Alike>& mine,
+                                              const std::string& fix);
+  /// Proves this rank's programs, `own`, in the order of Policies::programs_in, and with the others those of all. An error for
+  /// every rank, if there is one; throws what this rank alone has found.
+  [[nodiscard]] std::exception_ptr verify_together(const detail::Policies& policies, const TrainerSettings& settings,
+                                                   Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
   /// On all ranks, also those that do not hold what was set: all compare weights before the next step, and a round of
   /// several steps begins anew.
   void weights_were_set(std::string_view parameter);
 
+private:
+  [[nodiscard]] std::exception_ptr require_same_plan(const detail::Policies& policies, const TrainerSettings& settings,
+                                                     std::span<const run::PlacedProgram* const> own);
+  /// Throws ScheduleError where a program of this rank, or of another with as much memory, does not fit. A rank that has
+  /// more or less speaks for itself.
+  void require_memory(const detail::Policies& policies, Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
+
+protected:
   Facts facts_;
   std::unique_ptr<comm::Progress> progress_;
   run::StepPlan plan_;

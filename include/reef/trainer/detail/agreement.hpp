@@ -1,21 +1,18 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <reef/comm/agreement.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
-#include <reef/device/instruction_set.hpp>
 #include <reef/graph/dag.hpp>
-#include <reef/graph/hash.hpp>
-#include <reef/nn/host/numerics.hpp>
+#include <reef/optim/concept.hpp>
 #include <reef/optim/detail/visit_rule.hpp>
+#include <reef/trainer/settings.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -64,102 +61,48 @@ comm::Alike alike_of_rule(const std::string& name, const Rule& rule) {
   return {name, concat(text, "; ", effect), text};
 }
 
-/// What the ranks' programs do not show of their optimizer policy and options, by the options' names. Further
-/// entries are the ones that the caller wants compared.
-template <class Optim, class Options>
-std::vector<comm::Alike> alike_of(const Options& options) {
-  constexpr std::array<std::string_view, 3> reactions{"stop", "skip", "ignore"};
-  std::vector<comm::Alike> all = options.alike;
-  const auto add = [&](const char* name, const auto&... pieces) {
-    all.push_back({name, concat(pieces...)});
-  };
-  add("optimizer policy", Optim::name);
-  if constexpr (requires { Optim::warm_up; }) add("steps of warm-up", Optim::warm_up);
-  add("seed", options.seed);
-  for (int place = 0; place < optim::rule_count<typename Optim::Rule>; ++place) {
-    optim::detail::visit_rule(options.rule, place, [&](const auto& rule) {
-      all.push_back(alike_of_rule(place == 0 ? std::string("rule") : concat("rule ", place), rule));
-    });
-  }
-  const auto& rate = options.learning_rate;
-  add("learning_rate.peak", rate.peak);
-  add("learning_rate.warmup", rate.warmup);
-  add("learning_rate.steps", rate.steps);
-  add("learning_rate.floor", rate.floor);
-  // Of a schedule of one's own no more is known to be askable.
-  add("learning_rate of the first step", rate.at(0));
-  std::string groups;
-  for (const auto& group : options.groups) groups += concat(groups.empty() ? "" : "; ", group.text());
-  add("groups", groups.empty() ? "none" : groups);
-  add("clip_norm", options.clip_norm);
-  add("non_finite", reactions.at(static_cast<std::size_t>(options.non_finite)));
-  const auto& accumulation = options.accumulation;
-  add("accumulation",
-      !accumulation.adapts                  ? concat("fixed")
-      : accumulation.max_micro_batches == 0 ? concat("adaptive")
-                                            : concat("capped at ", accumulation.max_micro_batches),
-      static_cast<int>(accumulation.order) == 0 ? "" : ", in a shared order");
-  if constexpr (requires { options.optim.outer; }) {
-    const auto& o = options.optim;
-    constexpr std::array<std::string_view, 3> overlaps{"none", "mix", "eager"};
-    add("optim.every", o.every);
-    add("optim.fragments", o.fragments);
-    add("optim.overlap", overlaps.at(static_cast<std::size_t>(o.overlap)));
-    add("optim.mix", o.mix);
-    add("optim.outer_learning_rate", o.outer_learning_rate);
-    add("optim.divisor", static_cast<int>(o.divisor) == 0 ? "peers" : "senders");
-    add("optim.clip_to_median_norm", o.clip_to_median_norm ? "yes" : "no");
-    all.push_back(alike_of_rule("optim.outer", o.outer));
-  }
-  add("communication.deadline", options.communication.deadline, " s");
-  add("communication.operation_deadline", options.communication.operation_deadline, " s");
-  add("communication.checksums", options.communication.checksums ? "yes" : "no");
-  add("instruction set of the processor", device::name_of(device::instruction_set()));
-  // The same instruction set with another matrix library, or built with -ffast-math.
-  add("numerics class", nn::host::text_of_numerics_class());
-  return all;
-}
+/// What ranks must have alike of a composition: policy and rules, and the options of an outer step.
+struct AlikePolicies {
+  std::vector<comm::Alike> policy{};
+  std::vector<comm::Alike> rules{};
+  std::vector<comm::Alike> outer{};
+};
+
+/// What the ranks' programs do not show of their optimizer policy and settings, by the settings' names. Further entries are the ones
+/// that the caller wants compared.
+std::vector<comm::Alike> alike_of(const AlikePolicies& policies, const TrainerSettings& settings);
 
 /// What a plan of a step follows from, by names: to say of plans that differ why they do. The plan itself,
 /// as a number, comes first.
-template <class Options>
-std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const Options& options,
-                                       std::uint64_t plan) {
-  std::vector<comm::Alike> all;
-  const auto add = [&](const char* name, const auto&... pieces) {
-    all.push_back({name, concat(pieces...)});
-  };
-  const auto list = [](const auto& numbers) {
-    std::string text;
-    for (const auto number : numbers) {
-      text += concat(text.empty() ? "" : ", ", static_cast<std::int64_t>(number));
-    }
-    return text.empty() ? std::string("none") : text;
-  };
-  std::string inputs;
-  for (const int input : dag.inputs) {
-    const auto& tensor = dag.tensor_at(input);
-    inputs += concat(inputs.empty() ? "" : ", ", tensor.name, " ", tensor.spec.shape.text());
+std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const TrainerSettings& settings, std::uint64_t plan);
+
+/// "optim.every: 4": of the options of an outer step.
+std::vector<comm::Alike> alike_of_outer(int every, int fragments, int overlap, double mix, double learning_rate,
+                                        bool divides_by_senders, bool clips_to_median_norm);
+
+template <class Optim, class Options>
+AlikePolicies alike_policies(const Options& options) {
+  AlikePolicies all;
+  all.policy.push_back({"optimizer policy", std::string(Optim::name)});
+  if constexpr (requires { Optim::warm_up; }) all.policy.push_back({"steps of warm-up", concat(Optim::warm_up)});
+  for (int place = 0; place < optim::rule_count<typename Optim::Rule>; ++place) {
+    optim::detail::visit_rule(options.rule, place, [&](const auto& rule) {
+      all.rules.push_back(alike_of_rule(place == 0 ? std::string("rule") : concat("rule ", place), rule));
+    });
   }
-  add("plan of a step", "hash ", plan);
-  add("model", dag.parameters.size(), " parameters with ", dag.parameter_count(),
-      " elements, hash ", graph::hash_of(dag));
-  if (const auto given = graph::hash_of_given(dag)) add("values that parameters begin with", "hash ", *given);
-  add("shapes of the inputs", inputs);
-  add("bucket_bytes", options.bucket_bytes);
-  add("communication.piece_bytes", options.communication.piece_bytes);
-  add("cuts", list(options.cuts));
-  add("activations", list(options.activations));
-  if (options.swapping) {
-    const auto& s = *options.swapping;
-    add("swapping", s.weight_slots, " slots, ", s.resident_segments, " stay, ", s.stash_slots,
-        " for stashes", s.per_micro_batch ? ", streams" : "",
-        s.copies_on_compute_lane ? ", two lanes" : "", s.writes_back ? ", writes back" : "");
+  if constexpr (requires { options.optim.outer; }) {
+    const auto& o = options.optim;
+    all.outer = alike_of_outer(o.every, o.fragments, static_cast<int>(o.overlap), o.mix, o.outer_learning_rate,
+                               static_cast<int>(o.divisor) != 0, o.clip_to_median_norm);
+    all.outer.push_back(alike_of_rule("optim.outer", o.outer));
   }
-  add("profile", options.profile ? "given" : "none");
   return all;
 }
 
 }  // namespace detail
 }  // namespace v0
 }  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/trainer/detail/agreement.ipp>
+#endif

@@ -2,9 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
+#include <reef/comm/agreement.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/core/units.hpp>
+#include <reef/graph/dag.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/state_range.hpp>
@@ -13,6 +18,7 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/trainer/estimate.hpp>
+#include <reef/trainer/settings.hpp>
 
 /// \file
 /// What a composition of policies makes of a plan, as a table of functions: who plans, proves, simulates and estimates steps is
@@ -29,14 +35,42 @@ struct ProgramKey {
   int variant = 0;
 };
 
+/// What a device is to a plan.
+struct PlannedDevice {
+  bool discrete = false;
+  Bytes memory_bytes = 0;  ///< 0: no bound is given
+  bool poisons_dead_memory = false;
+};
+
+/// Settings are always those of the composition itself: its TrainerOptions.
 struct Policies {
+  std::string_view optimizer{};       ///< its name
   bool overlapping = false;           ///< rounds reduce beside micro-batches
   bool periodic = false;              ///< ranks step on their own between outer steps
   bool weights_are_committed = true;  ///< on all ranks after a step
   bool warms_up = false;
+  bool updates_within_a_step = false;
+  bool offloads_to_host = false;
+  bool spans_stages = false;
+  Element element = Element::float32;   ///< of parameters
+  Element gradient = Element::float32;  ///< as kept and sent
+  run::SwapSchedule swapping{};         ///< the first of the swap policy's, if it offloads
+
   int (*variants)(const run::StepPlan& plan) = nullptr;  ///< of the training program
   run::StepBuilder (*build)(const run::StepPlan& plan, int rank, ProgramKey key) = nullptr;
   std::vector<run::StateRange> (*state)(const run::StepBuilder& builder) = nullptr;
+
+  PlannedDevice (*device)(const TrainerSettings& settings) = nullptr;
+  /// Of a pipeline policy whose stages have several chunks; null: of none else.
+  std::vector<int> (*stage_of_chunk)(int stages, const TrainerSettings& settings) = nullptr;
+  /// Cuts, swap schedule and activations that a swap policy's planner chooses; null: there is none.
+  run::Choice (*choose)(const graph::Dag& dag, const TrainerSettings& settings, int ranks,
+                        const std::vector<int>& micro_batches) = nullptr;
+  /// What each policy fills in of a plan: its hook `plan`.
+  void (*fill_in)(run::StepPlan& plan, const TrainerSettings& settings) = nullptr;
+  /// What ranks must have alike and programs do not show: its hook `hash`, of all together and for each axis.
+  void (*add_to)(Hash& hash, const TrainerSettings& settings) = nullptr;
+  std::vector<comm::Alike> (*alike)(const TrainerSettings& settings) = nullptr;
 
   /// The programs that there are.
   [[nodiscard]] std::vector<ProgramKey> programs_in(const run::StepPlan& plan) const;

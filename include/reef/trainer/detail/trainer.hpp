@@ -53,11 +53,7 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
 template <class... Policies>
 auto Trainer<Policies...>::possible(Options options) -> Options {
   options.validate();
-  if (!overlapping && options.accumulation.adapts) {
-    throw OptionError(
-        "reef::Trainer: accumulation adapts, but this optimizer communicates between micro-"
-        "batches, not beside them.\n  fix: Accumulation::fixed(), or optim::Acco.");
-  }
+  detail::require_possible(policies, options);
   if constexpr (Swap::offloads_to_host) {
     if (options.swapping) detail::require_schedule_of<Swap>(*options.swapping);
   }
@@ -73,11 +69,10 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
 
-  std::vector<comm::Alike> mine = detail::alike_of<Optim>(options_);
+  std::vector<comm::Alike> mine = detail::alike_of(detail::alike_policies<Optim>(options_), options_);
   mine.push_back(
       {"precision", concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
-  require_alike("options", mine,
-                "start every rank with the same options and data, on machines of one kind.");
+  part_with(difference("options", mine, "start every rank with the same options and data, on machines of one kind."));
   if constexpr (nn::host::lacks_blas && Device::on_host && std::is_same_v<Sum, float>) {
     if (rank() == 0) nn::host::tell_that_blas_lacks(model_.dag());
   }
@@ -114,74 +109,19 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
 /// Each rank proves its own programs, and one of them what those of all ranks show together.
 template <class... Policies>
 void Trainer<Policies...>::verify_together() {
-  std::vector<run::Said> said;
-  for (const ProgramKey key : policies.programs_in(plan_)) said.push_back(run::proved(*loaded(key).placed));
-  if (ranks() > 1) require_same_plan();
-  require_memory();
-  const std::string problem = run::problem_of_all(*progress_, said);
-  if (problem.empty()) return;
+  std::vector<const run::PlacedProgram*> own;
+  for (const ProgramKey key : policies.programs_in(plan_)) own.push_back(&*loaded(key).placed);
+  part_with(Training::verify_together(policies, options_, options_.device.memory_bytes, own));
+}
+
+/// Every rank is here with the same error: they part in good order, so that all of them tell it. What one rank alone throws, before
+/// or here, the others hear of it.
+template <class... Policies>
+void Trainer<Policies...>::part_with(const std::exception_ptr& error) {
+  if (!error) return;
   lanes_.reset();
   progress_.reset();
-  throw ScheduleError(problem);
-}
-
-template <class... Policies>
-void Trainer<Policies...>::require_memory() {
-  std::vector<Bytes> own;
-  for (const ProgramKey key : policies.programs_in(plan_)) own.push_back(loaded(key).placed->placement.device_bytes);
-  Training::require_memory(policies, std::move(own), options_.device.memory_bytes);
-}
-
-/// Compares the plans of all ranks: what no program shows of them, and of each rank's programs what it builds itself
-/// with what the rank ahead of it does. Only where ranks differ the programs of all are built, to say who does.
-template <class... Policies>
-void Trainer<Policies...>::require_same_plan() {
-  Hash plan;
-  plan.add(graph::hash_of(model_.dag()));
-  if (const auto given = graph::hash_of_given(model_.dag())) plan.add(*given);
-  plan_.topology.add_to(plan);
-  detail::hooks::add_to<Optim>(plan, options_.optim);
-  detail::hooks::add_to<Swap>(plan, options_.swap);
-  detail::hooks::add_to<Pipeline>(plan, options_.pipeline);
-  detail::hooks::add_to<Compress>(plan, options_.compress);
-  run::PlanHashes hashes;
-  hashes.alike = plan.value();
-  hashes.next = detail::hash_of_programs(policies, plan_, (rank() + 1) % ranks());
-  Hash own;
-  for (const ProgramKey key : policies.programs_in(plan_)) {
-    own.add(schedule::hash_of(std::span(&loaded(key).placed->program, 1)));
-  }
-  hashes.own = own.value();
-  if (const auto agreed = run::plans_agree(*progress_, hashes)) {
-    plan_.agreed = *agreed;
-    return;
-  }
-  for (int r = 0; r < ranks(); ++r) plan.add(detail::hash_of_programs(policies, plan_, r));
-  std::vector<comm::Alike> mine = detail::alike_of_plan(model_.dag(), options_, plan.value());
-  mine.push_back({"topology", plan_.topology.text()});
-  mine.push_back(detail::hooks::alike_of<Optim>("optimizer", options_.optim));
-  mine.push_back(detail::hooks::alike_of<Swap>("swap policy", options_.swap));
-  mine.push_back(detail::hooks::alike_of<Pipeline>("pipeline policy", options_.pipeline));
-  mine.push_back(detail::hooks::alike_of<Compress>("compressor", options_.compress));
-  require_alike("what a plan follows from", mine,
-                "start every rank with the same program, model, batch, policies, options and "
-                "profile.");
-  throw OptionError(
-      "reef::Trainer: the programs of a rank are not those that the rank ahead of it builds of it.\n"
-      "  fix: policies that write the same program of the same plan each time.");
-}
-
-/// Throws OptionError where ranks differ. Every rank is here with the same error then: they part in good order,
-/// so that all of them tell it. What one rank alone throws, before or here, the others hear of it.
-template <class... Policies>
-void Trainer<Policies...>::require_alike(const std::string& what,
-                                         const std::vector<comm::Alike>& mine,
-                                         const std::string& fix) {
-  const std::string difference = comm::difference(*progress_, what, mine);
-  if (difference.empty()) return;
-  lanes_.reset();
-  progress_.reset();
-  throw OptionError("reef::Trainer: ", difference, ".\n  fix: ", fix);
+  std::rethrow_exception(error);
 }
 
 template <class... Policies>
