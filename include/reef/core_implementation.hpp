@@ -157,6 +157,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/run/messages.ipp>
 #include <reef/run/operator_groups.ipp>
 #include <reef/run/parameter_group.ipp>
+#include <reef/run/placed_program.ipp>
 #include <reef/run/shared_loop.ipp>
 #include <reef/run/slots.ipp>
 #include <reef/run/stage_memory.ipp>

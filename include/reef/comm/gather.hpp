@@ -64,6 +64,20 @@ std::string broadcast_text(Progress& progress, const std::string& name, std::str
 }  // namespace v0
 }  // namespace reef
 
-#ifndef REEF_COMPILED
+#ifdef REEF_COMPILED
+namespace reef {
+inline namespace v0 {
+namespace comm {
+
+extern template std::vector<int> gather_numbers(Progress&, std::string, int, std::optional<Group>);
+extern template std::vector<std::int64_t> gather_numbers(Progress&, std::string, std::int64_t, std::optional<Group>);
+extern template std::vector<std::uint64_t> gather_numbers(Progress&, std::string, std::uint64_t, std::optional<Group>);
+extern template std::vector<double> gather_numbers(Progress&, std::string, double, std::optional<Group>);
+extern template std::vector<std::uint64_t> largest_of_ranks(Progress&, const std::string&, std::vector<std::uint64_t>);
+
+}  // namespace comm
+}  // namespace v0
+}  // namespace reef
+#else
 #include <reef/comm/gather.ipp>
 #endif

@@ -50,6 +50,14 @@ REEF_INLINE std::string broadcast_text(Progress& progress, const std::string& na
   return text;
 }
 
+#ifdef REEF_COMPILED
+template std::vector<int> gather_numbers(Progress&, std::string, int, std::optional<Group>);
+template std::vector<std::int64_t> gather_numbers(Progress&, std::string, std::int64_t, std::optional<Group>);
+template std::vector<std::uint64_t> gather_numbers(Progress&, std::string, std::uint64_t, std::optional<Group>);
+template std::vector<double> gather_numbers(Progress&, std::string, double, std::optional<Group>);
+template std::vector<std::uint64_t> largest_of_ranks(Progress&, const std::string&, std::vector<std::uint64_t>);
+#endif
+
 }  // namespace comm
 }  // namespace v0
 }  // namespace reef

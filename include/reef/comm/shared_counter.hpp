@@ -58,19 +58,11 @@ public:
   static constexpr Cost cost_of_answer{1, sizeof(detail::Allotment), 0};
 
   /// Goes on from `from`, the same on all ranks.
-  SharedCounter(Progress& progress, const std::string& name, const CounterState& from = {})
-      : progress_(&progress),
-        queue_(&progress.queue("counter " + name)),
-        desk_(progress.rank() == 0 ? &progress.claim_desk(name) : nullptr),
-        claim_(name) {
-    reset(from);
-  }
+  SharedCounter(Progress& progress, const std::string& name, const CounterState& from = {});
 
   SharedCounter(const SharedCounter&) = delete;
   SharedCounter& operator=(const SharedCounter&) = delete;
-  ~SharedCounter() {
-    if (claim_.in_flight()) progress_->outlast(claim_);  // else the Progress object may be gone
-  }
+  ~SharedCounter();
 
   /// The number that this rank shall use now.
   std::uint64_t next();

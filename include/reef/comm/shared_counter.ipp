@@ -15,6 +15,18 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
+REEF_INLINE SharedCounter::SharedCounter(Progress& progress, const std::string& name, const CounterState& from)
+    : progress_(&progress),
+      queue_(&progress.queue("counter " + name)),
+      desk_(progress.rank() == 0 ? &progress.claim_desk(name) : nullptr),
+      claim_(name) {
+  reset(from);
+}
+
+REEF_INLINE SharedCounter::~SharedCounter() {
+  if (claim_.in_flight()) progress_->outlast(claim_);  // else the Progress object may be gone
+}
+
 REEF_INLINE bool CounterState::possible() const {
   const bool rises =
       std::adjacent_find(unused.begin(), unused.end(), std::greater_equal<>{}) == unused.end();

@@ -53,23 +53,26 @@ struct Lanes {
   std::shared_ptr<FailureSwitch> on_failure;  ///< tripped by the progress thread
 
   Lanes(Device& device, comm::Progress& progress, trace::Sink* trace_sink,
-        std::shared_ptr<FailureSwitch> failure = std::make_shared<FailureSwitch>())
-      : sink(trace_sink), on_failure(std::move(failure)) {
-    for (std::size_t i = 0; i < schedule::lane_count; ++i) {
-      const auto lane = static_cast<schedule::Lane>(i);
-      const std::string name(schedule::name_of(lane));
-      if (schedule::communicates(lane)) {
-        queues[i] = &progress.queue(name);
-      } else {
-        // The next communication waits for updates; copies have a link, or engines, of their own.
-        lanes[i] = std::make_unique<Lane>(
-            device, name,
-            lane == schedule::Lane::update ? device::Priority::high : device::Priority::normal);
-        if (sink != nullptr) tracks[i] = &sink->track(name);
-      }
+        std::shared_ptr<FailureSwitch> failure = std::make_shared<FailureSwitch>());
+};
+
+template <device::device Device>
+Lanes<Device>::Lanes(Device& device, comm::Progress& progress, trace::Sink* trace_sink, std::shared_ptr<FailureSwitch> failure)
+    : sink(trace_sink), on_failure(std::move(failure)) {
+  for (std::size_t i = 0; i < schedule::lane_count; ++i) {
+    const auto lane = static_cast<schedule::Lane>(i);
+    const std::string name(schedule::name_of(lane));
+    if (schedule::communicates(lane)) {
+      queues[i] = &progress.queue(name);
+    } else {
+      // The next communication waits for updates; copies have a link, or engines, of their own.
+      lanes[i] = std::make_unique<Lane>(
+          device, name,
+          lane == schedule::Lane::update ? device::Priority::high : device::Priority::normal);
+      if (sink != nullptr) tracks[i] = &sink->track(name);
     }
   }
-};
+}
 
 }  // namespace run
 }  // namespace v0

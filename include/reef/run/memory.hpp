@@ -18,20 +18,7 @@ template <device::device Device>
 class Arenas {
 public:
   /// Throws MemoryError when the device has less than a placement needs. New memory is zero.
-  Arenas(Device& device, std::span<const schedule::Placement* const> placements) {
-    Bytes device_bytes = 0;
-    Bytes host_bytes = 0;
-    for (const schedule::Placement* placement : placements) {
-      device_bytes = (std::max)(device_bytes, placement->device_bytes);
-      host_bytes = (std::max)(host_bytes, placement->host_bytes);
-    }
-    device_ = device.allocate(device_bytes, "the step's device arena");
-    host_ = device.allocate_pinned(host_bytes, "the step's host arena");
-    typename Device::Lane lane(device, "zero");
-    lane.submit([&](typename Device::Lane& self) { self.fill_zero(device_.data(), device_bytes); });
-    lane.synchronize();
-    std::fill_n(static_cast<std::byte*>(host_.data()), host_bytes, std::byte{});
-  }
+  Arenas(Device& device, std::span<const schedule::Placement* const> placements);
 
   [[nodiscard]] void* base(schedule::Place place) const& {
     return place == schedule::Place::device ? device_.data() : host_.data();
@@ -43,6 +30,22 @@ private:
   typename Device::Buffer device_;
   typename Device::PinnedBuffer host_;
 };
+
+template <device::device Device>
+Arenas<Device>::Arenas(Device& device, std::span<const schedule::Placement* const> placements) {
+  Bytes device_bytes = 0;
+  Bytes host_bytes = 0;
+  for (const schedule::Placement* placement : placements) {
+    device_bytes = (std::max)(device_bytes, placement->device_bytes);
+    host_bytes = (std::max)(host_bytes, placement->host_bytes);
+  }
+  device_ = device.allocate(device_bytes, "the step's device arena");
+  host_ = device.allocate_pinned(host_bytes, "the step's host arena");
+  typename Device::Lane lane(device, "zero");
+  lane.submit([&](typename Device::Lane& self) { self.fill_zero(device_.data(), device_bytes); });
+  lane.synchronize();
+  std::fill_n(static_cast<std::byte*>(host_.data()), host_bytes, std::byte{});
+}
 
 /// A copy between two storages.
 struct StorageCopy {

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include <reef/run/staging.hpp>
 #include <reef/run/step_builder.hpp>
-#include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -13,9 +11,7 @@ inline namespace v0 {
 namespace run {
 
 /// A program of the plan as it runs: its messages are staged where they are made of host memory.
-inline schedule::Program staged(const StepPlan& plan, schedule::Program written) {
-  return plan.discrete ? stage_transfers(std::move(written)) : std::move(written);
-}
+schedule::Program staged(const StepPlan& plan, schedule::Program written);
 
 /// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
 ///
@@ -30,19 +26,15 @@ struct PlacedProgram {
   schedule::Placement placement;
 
   /// Throws ScheduleError where an instruction names what is not there.
-  explicit PlacedProgram(StepBuilder written)
-      : builder(checked(std::move(written))),
-        program(staged(builder.plan, builder.program)),
-        placement(schedule::place(program)) {}
-
-private:
-  /// Before anything is looked up by what the passes have written.
-  static StepBuilder checked(StepBuilder written) {
-    schedule::detail::StructureChecker(written.program, written.plan.ranks()).run();
-    return written;
-  }
+  explicit PlacedProgram(StepBuilder written);
+  PlacedProgram(PlacedProgram&&);
+  ~PlacedProgram();
 };
 
 }  // namespace run
 }  // namespace v0
 }  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/run/placed_program.ipp>
+#endif

@@ -129,6 +129,9 @@ struct StepBuilder {
 
   /// Reserves weights and gradients of this rank's stage. The other storages come with the passes.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0);
+  StepBuilder(StepBuilder&&);
+  StepBuilder(const StepBuilder&) = delete;
+  ~StepBuilder();
 
   /// Gradients hold their value from round to round, each fold's its own. For `reserve`. Not those that come from other
   /// stages, which keep them.

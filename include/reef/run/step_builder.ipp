@@ -14,6 +14,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
+REEF_INLINE StepBuilder::StepBuilder(StepBuilder&&) = default;
+REEF_INLINE StepBuilder::~StepBuilder() = default;
+
 REEF_INLINE StepBuilder::StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant)
     : plan(step_plan),
       purpose(step_purpose),

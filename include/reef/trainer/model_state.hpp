@@ -99,6 +99,15 @@ public:
   [[nodiscard]] std::uint32_t checksum(std::string_view name) const;
   [[nodiscard]] std::uint32_t checksum(const Range& range) const;
 
+  /// A weight, of a parameter by its place in Dag::parameters.
+  struct NotFinite {
+    int parameter = -1;  ///< none
+    std::int64_t element = 0;
+    double value = 0;
+  };
+  /// The first of the weights that this rank takes gradients at that is not finite.
+  [[nodiscard]] NotFinite weight_not_finite() const;
+
   /// What is StateRange::Kept::pending is there.
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include <reef/core/bfloat16.hpp>
+#include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/checksum.hpp>
@@ -114,6 +116,42 @@ REEF_INLINE auto ModelState::locate(std::string_view name, bool in_buffer) const
   const run::StorageId whole = (in_buffer ? builder_.comm_buffer : builder_.weights)[b];
   const auto first = static_cast<Bytes>(plan_.layout.parameters[p] - plan_.buckets[b].begin);
   return {whole, memory_.at(whole) + first * size_of(facts_.element), elements};
+}
+
+namespace detail {
+
+/// Where the first of some numbers is that is not finite, and that; else as many as there are.
+template <class T>
+std::pair<std::size_t, double> first_not_finite(std::span<const std::byte> bytes) {
+  const std::size_t count = bytes.size() / sizeof(T);
+  for (std::size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    if (!is_finite(value)) return {i, static_cast<double>(static_cast<sum_t<T>>(value))};
+  }
+  return {count, 0};
+}
+
+}  // namespace detail
+
+REEF_INLINE ModelState::NotFinite ModelState::weight_not_finite() const {
+  constexpr std::int64_t at_once = std::int64_t{1} << 18;
+  const Bytes size = size_of(facts_.element);
+  std::vector<std::byte> room;
+  for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
+    if (!holds(p)) continue;
+    const Located at = locate(plan_.dag->parameters[p].name);
+    for (std::int64_t begin = 0; begin < at.elements; begin += at_once) {
+      const std::int64_t count = (std::min)(at_once, at.elements - begin);
+      room.resize(static_cast<Bytes>(count) * size);
+      copy(at.storage, room.data(), at.begin + static_cast<Bytes>(begin) * size, room.size(), device::Copy::to_host);
+      const auto [found, value] = facts_.element == Element::bfloat16  ? detail::first_not_finite<Bfloat16>(room)
+                                  : facts_.element == Element::float64 ? detail::first_not_finite<double>(room)
+                                                                       : detail::first_not_finite<float>(room);
+      if (found < static_cast<std::size_t>(count)) return {static_cast<int>(p), begin + static_cast<std::int64_t>(found), value};
+    }
+  }
+  return {};
 }
 
 REEF_INLINE void ModelState::require_committed_weights(std::string_view name) const {

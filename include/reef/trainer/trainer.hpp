@@ -337,11 +337,10 @@ private:
     const run::Purpose purpose = key.purpose;
     run::StepBuilder builder(plan, rank, purpose, key.variant);
     const run::Pass model = [](run::StepBuilder& step) {
-      std::vector<schedule::Instruction> round = std::exchange(step.program.round, {});
-      Pipeline::add(step);
-      Swap::add(step);
-      std::move(step.program.round.begin(), step.program.round.end(), std::back_inserter(round));
-      step.program.round = std::move(round);
+      detail::append(step, [](run::StepBuilder& models) {
+        Pipeline::add(models);
+        Swap::add(models);
+      });
     };
     detail::hooks::reserve<Optim>(builder);
     if (!weights_are_committed) detail::require_tied_buffer(builder, Optim::name);
@@ -385,11 +384,10 @@ private:
     detail::hooks::add_to<Pipeline>(hash, options.pipeline);
     detail::hooks::add_to<Compress>(hash, options.compress);
   }
-  static std::vector<comm::Alike> alike(const TrainerSettings& settings) {
+  static std::array<std::uint64_t, 4> hashes(const TrainerSettings& settings) {
     const Options& options = options_in(settings);
-    return {detail::hooks::alike_of<Optim>("optimizer", options.optim), detail::hooks::alike_of<Swap>("swap policy", options.swap),
-            detail::hooks::alike_of<Pipeline>("pipeline policy", options.pipeline),
-            detail::hooks::alike_of<Compress>("compressor", options.compress)};
+    return {detail::hooks::hash_of<Optim>(options.optim), detail::hooks::hash_of<Swap>(options.swap),
+            detail::hooks::hash_of<Pipeline>(options.pipeline), detail::hooks::hash_of<Compress>(options.compress)};
   }
 
   static constexpr detail::Policies policies = [] {
@@ -419,7 +417,7 @@ private:
     }
     all.fill_in = &fill_in;
     all.add_to = &add_to;
-    all.alike = &alike;
+    all.hashes = &hashes;
     return all;
   }();
 
@@ -461,20 +459,7 @@ private:
   [[nodiscard]] bool updates_with(double learning_rate, std::int64_t committed) const;
   [[nodiscard]] double next_learning_rate() const;
   void before_step();
-  /// A weight of this rank.
-  struct NotFinite {
-    int parameter = -1;  ///< none
-    std::int64_t element = 0;
-    double value = 0;
-  };
-  NotFinite find_weight_not_finite();
-  std::pair<NotFinite, int> first_weight_not_finite();
-  [[nodiscard]] std::string text_of(const NotFinite& weight) const {
-    if (weight.parameter < 0) return {};
-    return concat("element ", weight.element, " of '",
-                  plan_.dag->parameter_at(weight.parameter).name, "' is ", weight.value);
-  }
-  std::string diagnose(optim::Verdict verdict);
+  std::string diagnose(const optim::Verdict& verdict);
   void find_not_finite(const run::StepState& before);
   [[noreturn]] void stop(const std::string& why);
   const run::Memory<Device>& memory() const {

@@ -20,6 +20,7 @@
 #include <reef/run/rank_context.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/trainer/detail/finding.hpp>
 #include <reef/trainer/detail/one_thread.hpp>
 #include <reef/trainer/detail/policies.hpp>
 #include <reef/trainer/model_state.hpp>
@@ -168,6 +169,12 @@ protected:
   /// every rank, if there is one; throws what this rank alone has found.
   [[nodiscard]] std::exception_ptr verify_together(const detail::Policies& policies, const TrainerSettings& settings,
                                                    Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
+  /// "element 3 of 'wte.weight' is nan on rank 0": of the lowest rank that has one; empty if all weights are finite. All ranks.
+  [[nodiscard]] std::string first_weight_not_finite();
+  /// What a step that is not finite came to, by what each rank has found when it was repeated. All ranks, or those of a replica that
+  /// steps on its own. `weighs`: some micro-batch did.
+  [[nodiscard]] std::string describe_not_finite(const detail::Policies& policies, const detail::Finding& finding, bool weighs,
+                                                optim::NonFinite reaction);
   /// On all ranks, also those that do not hold what was set: all compare weights before the next step, and a round of
   /// several steps begins anew.
   void weights_were_set(std::string_view parameter);
@@ -175,6 +182,9 @@ protected:
 private:
   [[nodiscard]] std::exception_ptr require_same_plan(const detail::Policies& policies, const TrainerSettings& settings,
                                                      std::span<const run::PlacedProgram* const> own);
+  [[nodiscard]] std::string text_of(const ModelState::NotFinite& weight) const;
+  /// That of the lowest rank that has one, and which rank that is; else none. All ranks.
+  [[nodiscard]] std::pair<ModelState::NotFinite, int> lowest_weight_not_finite();
   /// Throws ScheduleError where a program of this rank, or of another with as much memory, does not fit. A rank that has
   /// more or less speaks for itself.
   void require_memory(const detail::Policies& policies, Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <utility>
 
 #include <reef/comm/agreement.hpp>
@@ -121,7 +123,11 @@ REEF_INLINE std::exception_ptr Training::require_same_plan(const detail::Policie
   for (int r = 0; r < ranks(); ++r) plan.add(detail::hash_of_programs(policies, plan_, r));
   std::vector<comm::Alike> mine = detail::alike_of_plan(dag, settings, plan.value());
   mine.push_back({"topology", plan_.topology.text()});
-  for (comm::Alike& of_policy : policies.alike(settings)) mine.push_back(std::move(of_policy));
+  constexpr std::array<const char*, 4> axes{"optimizer", "swap policy", "pipeline policy", "compressor"};
+  const std::array<std::uint64_t, 4> of_policies = policies.hashes(settings);
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    mine.push_back({concat("options of the ", axes[axis]), concat("hash ", of_policies[axis])});
+  }
   if (std::exception_ptr error = difference("what a plan follows from", mine,
                                             "start every rank with the same program, model, batch, policies, options and "
                                             "profile.")) {
@@ -148,6 +154,88 @@ REEF_INLINE void Training::require_memory(const detail::Policies& policies, Byte
     const run::PlacedProgram other(policies.build(plan_, static_cast<int>(i / own.size()), keys[key]));
     schedule::verify_memory(other.program, other.placement, limits);
   }
+}
+
+REEF_INLINE std::string Training::text_of(const ModelState::NotFinite& weight) const {
+  if (weight.parameter < 0) return {};
+  return concat("element ", weight.element, " of '", plan_.dag->parameter_at(weight.parameter).name, "' is ", weight.value);
+}
+
+REEF_INLINE std::pair<ModelState::NotFinite, int> Training::lowest_weight_not_finite() {
+  const ModelState::NotFinite own = model_state_->weight_not_finite();
+  const auto parameters = comm::gather_numbers(*progress_, "weight not finite", own.parameter);
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [](int parameter) { return parameter >= 0; });
+  if (found == parameters.end()) return {{}, -1};
+  const auto rank = static_cast<std::size_t>(found - parameters.begin());
+  const ModelState::NotFinite first{*found, comm::gather_numbers(*progress_, "its element", own.element)[rank],
+                                    comm::gather_numbers(*progress_, "its value", own.value)[rank]};
+  return {first, static_cast<int>(rank)};
+}
+
+REEF_INLINE std::string Training::first_weight_not_finite() {
+  const auto [first, rank] = lowest_weight_not_finite();
+  return rank < 0 ? std::string{} : concat(text_of(first), " on rank ", rank);
+}
+
+REEF_INLINE std::string Training::describe_not_finite(const detail::Policies& policies, const detail::Finding& finding,
+                                                      bool weighs, optim::NonFinite reaction) {
+  const bool periodic = policies.periodic;
+  const std::int64_t committed = state_.committed - (periodic ? 1 : 0);
+  const int own_replica = plan_.topology.replica_of(rank());
+  const Group asked = periodic ? plan_.topology.pipeline(own_replica) : plan_.topology.everyone();
+  std::vector<int> uses{finding.use};
+  std::vector<int> micro_batches{finding.micro_batch};
+  if (asked.size() > 1) {
+    const std::optional<Group> group = periodic ? std::optional(asked) : std::nullopt;
+    uses = comm::gather_numbers(*progress_, "finding (use)", finding.use, group);
+    micro_batches =
+        comm::gather_numbers(*progress_, "finding (micro-batch)", finding.micro_batch, group);
+  }
+
+  if (!weighs) {
+    return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no "
+           "mean.\n"
+           "  fix: a source that returns more than 0 for at least one micro-batch of a step.";
+  }
+  std::string text =
+      concat("reef::Trainer::step: the step after ", committed, " committed ones is not finite: ");
+  const std::string broken =
+      text_of(periodic ? model_state_->weight_not_finite() : lowest_weight_not_finite().first);
+  const bool skips = reaction == optim::NonFinite::skip;
+  const std::string state =
+      broken.empty()
+          ? concat("\n  state: the weights are those of the last committed step, and finite",
+                   skips ? "; the step is skipped.\n  fix: where it happens often, a lower learning rate, or clipping."
+                         : ".\n  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.")
+          : concat("\n  why: the weights that it began with are not finite: ", broken,
+                   ".\n  state: no update of this step was committed.\n"
+                   "  fix: go on from an earlier checkpoint, with a lower learning rate.");
+  const auto found_by = [&](int rank) {
+    const auto at = static_cast<std::size_t>(asked.position_of(rank));
+    return detail::Finding{uses[at], micro_batches[at]};
+  };
+  for (int replica = periodic ? own_replica : 0; replica < plan_.topology.replicas; ++replica) {
+    if (periodic && replica != own_replica) break;
+    int r = plan_.topology.rank(replica, 0);
+    for (int stage = 1; stage < plan_.topology.stages; ++stage) {
+      const int other = plan_.topology.rank(replica, stage);
+      if (found_by(other).comes_before(found_by(r))) r = other;
+    }
+    const int use = found_by(r).use;
+    if (use == detail::Finding::nothing) continue;
+    const std::string tensor =
+        use == detail::Finding::loss
+            ? "the loss"
+            : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
+    return concat(text, tensor, " on rank ", r, ", in its micro-batch ", found_by(r).micro_batch, ".",
+                  state);
+  }
+  text += policies.overlapping
+              ? "at the committed weights every rank's own gradients are finite: their sum over "
+                "ranks is not, or those at the weights ahead are not."
+              : "every rank's own gradients are finite, but their sum over ranks is not.";
+  return text + state;
 }
 
 }  // namespace v0

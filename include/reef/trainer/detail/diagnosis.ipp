@@ -14,12 +14,6 @@ namespace reef {
 inline namespace v0 {
 namespace detail {
 
-REEF_INLINE bool Finding::comes_before(const Finding& other) const {
-  if (use == nothing || other.use == nothing) return use != nothing;
-  if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
-  return other.use != loss && (use == loss || use > other.use);
-}
-
 REEF_INLINE std::vector<int> inspected_uses(const run::StepPlan& plan, int s, graph::BackwardPart part) {
   const auto index = static_cast<std::size_t>(s);
   std::vector<int> uses(plan.segments[index].uses.rbegin(), plan.segments[index].uses.rend());

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <reef/comm/agreement.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
@@ -103,10 +103,10 @@ void add_to(Hash& hash, const options_of<P>& options) {
 
 /// For an error that says whose options differ: the hash of a policy's own.
 template <class P>
-comm::Alike alike_of(const char* axis, const options_of<P>& options) {
+std::uint64_t hash_of(const options_of<P>& options) {
   Hash hash;
   add_to<P>(hash, options);
-  return {concat("options of the ", axis), concat("hash ", hash.value())};
+  return hash.value();
 }
 
 template <class Options>
@@ -138,6 +138,9 @@ void require_verdict(const run::StepBuilder& builder, std::string_view optimizer
 
 /// Throws ScheduleError where an optimizer that trains ahead of its committed weights has no place for those of tied copies.
 void require_tied_buffer(const run::StepBuilder& builder, std::string_view optimizer);
+
+/// Calls `pass` with a builder whose round is empty; what it writes comes behind the round.
+void append(run::StepBuilder& builder, void (*pass)(run::StepBuilder&));
 
 /// The verdict is read when the round is over, so what comes behind it does not get its bytes.
 void keep_verdict(run::StepBuilder& builder);

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
@@ -55,6 +58,13 @@ REEF_INLINE void keep_verdict(run::StepBuilder& builder) {
   schedule::Program& program = builder.program;
   schedule::Storage& region = program.storages[program.region_of(builder.verdict).first];
   if (region.life == run::Life::round) region.life = run::Life::reserved;
+}
+
+REEF_INLINE void append(run::StepBuilder& builder, void (*pass)(run::StepBuilder&)) {
+  std::vector<schedule::Instruction> round = std::exchange(builder.program.round, {});
+  pass(builder);
+  std::move(builder.program.round.begin(), builder.program.round.end(), std::back_inserter(round));
+  builder.program.round = std::move(round);
 }
 
 }  // namespace detail

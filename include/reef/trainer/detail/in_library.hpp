@@ -29,6 +29,8 @@ using HostContext = run::RankContext<device::Host, float, float>;
 /// Declares them, with `extern`; without it, in the one unit that has them, defines them.
 #define REEF_TRAINER_IN_LIBRARY(declared)                                                                            \
   declared template class run::Executable<device::Host, float>;                                                      \
+  declared template class run::Arenas<device::Host>;                                                                 \
+  declared template class run::Lanes<device::Host>;                                                                  \
   declared template void optim::add_decision_code(reef::detail::HostHandlers&, const reef::detail::HostContext&,                 \
                                                   optim::UpdateOptions);                                             \
   declared template void optim::add_weigh_code(reef::detail::HostHandlers&, const reef::detail::HostContext&,                    \

@@ -39,6 +39,19 @@ run::StepPlan plan_of(const Policies& policies, const graph::Dag& dag, const Tra
 /// The counts of micro-batches of all replicas, or virtual ranks. All ranks. Throws OptionError where ranks of a replica differ.
 std::vector<int> counts_of_all(const Policies& policies, comm::Progress& progress, const TrainerSettings& settings);
 
+/// What plans ask of a device, of all ranks' devices the least or the most.
+struct AgreedDevice {
+  Bytes memory_bytes = 0;            ///< the least; 0: no rank has a bound
+  double link_bytes_per_second = 0;  ///< the least
+  Seconds link_latency = 0;          ///< the most, as of the next
+  double slowdown = 1;
+  int threads = 0;
+  bool checks_memory = false;  ///< of some rank
+};
+
+/// All ranks, with what each has; where `threads` is 0, the threads are not compared.
+AgreedDevice agreed_device(comm::Progress& progress, const AgreedDevice& own);
+
 /// Writes what was chosen into settings, for which a plan is the same then.
 void write_choice(const run::StepPlan& plan, TrainerSettings& settings);
 

@@ -169,6 +169,31 @@ REEF_INLINE std::vector<int> counts_of_all(const Policies& policies, comm::Progr
   return counts;
 }
 
+REEF_INLINE AgreedDevice agreed_device(comm::Progress& progress, const AgreedDevice& own) {
+  const auto least = [&](const char* what, auto mine) {
+    decltype(mine) result = 0;
+    for (const auto value : comm::gather_numbers(progress, what, mine)) {
+      if (value > 0) result = result > 0 ? (std::min)(result, value) : value;
+    }
+    return result;
+  };
+  const auto most = [&](const char* what, double mine) {
+    const auto all = comm::gather_numbers(progress, what, mine);
+    return *std::max_element(all.begin(), all.end());
+  };
+  AgreedDevice agreed;
+  agreed.memory_bytes = static_cast<Bytes>(least("device memory", static_cast<std::int64_t>(own.memory_bytes)));
+  agreed.link_bytes_per_second = least("link of the device", own.link_bytes_per_second);
+  agreed.link_latency = most("latency of the link", own.link_latency);
+  agreed.slowdown = most("slowdown of the device", own.slowdown);
+  if (own.threads > 0) {
+    const auto threads = comm::gather_numbers(progress, "threads of the device", own.threads);
+    agreed.threads = *std::max_element(threads.begin(), threads.end());
+  }
+  agreed.checks_memory = most("checks of memory", own.checks_memory ? 1 : 0) > 0;
+  return agreed;
+}
+
 REEF_INLINE void write_choice(const run::StepPlan& plan, TrainerSettings& settings) {
   settings.activations = plan.activations;
   if (settings.activations.empty()) settings.activations = {Activations::keep};

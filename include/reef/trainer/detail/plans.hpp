@@ -118,33 +118,25 @@ run::Choice Trainer<Policies...>::choose_swap([[maybe_unused]] const graph::Dag&
 template <class... Policies>
 auto Trainer<Policies...>::agreed_options() -> Options {
   Options agreed = options_;
-  const auto least = [this](const char* what, auto own) {
-    decltype(own) result = 0;
-    for (const auto value : comm::gather_numbers(*progress_, what, own)) {
-      if (value > 0) result = result > 0 ? (std::min)(result, value) : value;
-    }
-    return result;
-  };
-  const auto most = [this](const char* what, double own) {
-    const auto all = comm::gather_numbers(*progress_, what, own);
-    return *std::max_element(all.begin(), all.end());
-  };
   auto& device = agreed.device;
-  device.memory_bytes = static_cast<Bytes>(
-      least("device memory", static_cast<std::int64_t>(options_.device.memory_bytes)));
+  detail::AgreedDevice own{device.memory_bytes};
   if constexpr (requires { device.link_bytes_per_second; }) {
-    device.link_bytes_per_second =
-        least("link of the device", options_.device.link_bytes_per_second);
-    device.link_latency = most("latency of the link", options_.device.link_latency);
-    device.slowdown = most("slowdown of the device", options_.device.slowdown);
+    own.link_bytes_per_second = device.link_bytes_per_second;
+    own.link_latency = device.link_latency;
+    own.slowdown = device.slowdown;
   }
-  if constexpr (optim::needs_whole_matrices<Rule> && requires { device.threads; }) {
-    const auto threads = comm::gather_numbers(*progress_, "threads of the device", device_.threads());
-    device.threads = *std::max_element(threads.begin(), threads.end());
+  constexpr bool asks_threads = optim::needs_whole_matrices<Rule> && requires { device.threads; };
+  if constexpr (asks_threads) own.threads = device_.threads();
+  if constexpr (requires { device.poison_freed; }) own.checks_memory = device.poison_freed;
+  const detail::AgreedDevice all = detail::agreed_device(*progress_, own);
+  device.memory_bytes = all.memory_bytes;
+  if constexpr (requires { device.link_bytes_per_second; }) {
+    device.link_bytes_per_second = all.link_bytes_per_second;
+    device.link_latency = all.link_latency;
+    device.slowdown = all.slowdown;
   }
-  if constexpr (requires { device.poison_freed; }) {
-    device.poison_freed = most("checks of memory", options_.device.poison_freed ? 1 : 0) > 0;
-  }
+  if constexpr (asks_threads) device.threads = all.threads;
+  if constexpr (requires { device.poison_freed; }) device.poison_freed = all.checks_memory;
   return agreed;
 }
 

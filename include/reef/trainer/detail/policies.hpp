@@ -1,11 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string_view>
 #include <vector>
 
-#include <reef/comm/agreement.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/units.hpp>
@@ -68,9 +68,10 @@ struct Policies {
                         const std::vector<int>& micro_batches) = nullptr;
   /// What each policy fills in of a plan: its hook `plan`.
   void (*fill_in)(run::StepPlan& plan, const TrainerSettings& settings) = nullptr;
-  /// What ranks must have alike and programs do not show: its hook `hash`, of all together and for each axis.
+  /// What ranks must have alike and programs do not show: its hook `hash`, of all together and of optimizer, swap policy, pipeline
+  /// policy and compressor.
   void (*add_to)(Hash& hash, const TrainerSettings& settings) = nullptr;
-  std::vector<comm::Alike> (*alike)(const TrainerSettings& settings) = nullptr;
+  std::array<std::uint64_t, 4> (*hashes)(const TrainerSettings& settings) = nullptr;
 
   /// The programs that there are.
   [[nodiscard]] std::vector<ProgramKey> programs_in(const run::StepPlan& plan) const;

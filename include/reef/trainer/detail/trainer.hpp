@@ -339,111 +339,22 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   *finding_ = first;
 }
 
-/// The first of the weights that this rank takes gradients at that is not finite.
-template <class... Policies>
-auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
-  std::vector<T> values;
-  for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
-    if (!model_state_->holds(p)) continue;
-    const ModelState::Located at = model_state_->locate(plan_.dag->parameters[p].name);
-    for (std::int64_t begin = 0; begin < at.elements; begin += staged_elements) {
-      values.resize(static_cast<std::size_t>((std::min)(staged_elements, at.elements - begin)));
-      model_state_->copy(at.storage, values.data(), at.begin + static_cast<Bytes>(begin) * sizeof(T),
-                         values.size() * sizeof(T), device::Copy::to_host);
-      const auto found = std::find_if(values.begin(), values.end(),
-                                      [](const T& value) { return !is_finite(value); });
-      if (found == values.end()) continue;
-      return {static_cast<int>(p), begin + (found - values.begin()),
-              static_cast<double>(static_cast<Sum>(*found))};
-    }
-  }
-  return {};
-}
-
-/// That of the lowest rank that has one, and which rank that is; else none. All ranks.
-template <class... Policies>
-auto Trainer<Policies...>::first_weight_not_finite() -> std::pair<NotFinite, int> {
-  const NotFinite own = find_weight_not_finite();
-  const auto parameters = comm::gather_numbers(*progress_, "weight not finite", own.parameter);
-  const auto found = std::find_if(parameters.begin(), parameters.end(),
-                                  [](int parameter) { return parameter >= 0; });
-  if (found == parameters.end()) return {{}, -1};
-  const auto rank = static_cast<std::size_t>(found - parameters.begin());
-  const NotFinite first{*found, comm::gather_numbers(*progress_, "its element", own.element)[rank],
-                        comm::gather_numbers(*progress_, "its value", own.value)[rank]};
-  return {first, static_cast<int>(rank)};
-}
-
 template <class... Policies>
 std::string Trainer<Policies...>::weight_not_finite() {
   gather_committed_weights();
-  const auto [first, rank] = first_weight_not_finite();
-  return rank < 0 ? std::string{} : concat(text_of(first), " on rank ", rank);
+  return first_weight_not_finite();
 }
 
 /// All ranks repeat the step; of the lowest replica that finds something the first finding is named. A replica that
-/// steps on its own does so alone. The verdict is a copy: the memory of the step is used again.
+/// steps on its own does so alone.
 template <class... Policies>
-std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
+std::string Trainer<Policies...>::diagnose(const optim::Verdict& verdict) {
+  const bool weighs = verdict.weight != 0;  // the memory of the step is used again
   run::StepState before = state_;
   before.micro_batch -= micro_batches_of(verdict);
   find_not_finite(before);
-  const std::int64_t committed = state_.committed - (periodic ? 1 : 0);
-  const int own_replica = plan_.topology.replica_of(rank());
-  const Group asked = periodic ? plan_.topology.pipeline(own_replica) : plan_.topology.everyone();
   if constexpr (!periodic) model_state_->nothing_is_pending();  // its gradients were the place to look for them
-  std::vector<int> uses{finding_->use};
-  std::vector<int> micro_batches{finding_->micro_batch};
-  if (asked.size() > 1) {
-    const std::optional<Group> group = periodic ? std::optional(asked) : std::nullopt;
-    uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use, group);
-    micro_batches =
-        comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch, group);
-  }
-
-  if (verdict.weight == 0) {
-    return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no "
-           "mean.\n"
-           "  fix: a source that returns more than 0 for at least one micro-batch of a step.";
-  }
-  std::string text =
-      concat("reef::Trainer::step: the step after ", committed, " committed ones is not finite: ");
-  const std::string broken =
-      text_of(periodic ? find_weight_not_finite() : first_weight_not_finite().first);
-  const bool skips = options_.non_finite == optim::NonFinite::skip;
-  const std::string state =
-      broken.empty()
-          ? concat("\n  state: the weights are those of the last committed step, and finite",
-                   skips ? "; the step is skipped.\n  fix: where it happens often, a lower learning rate, or clipping."
-                         : ".\n  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.")
-          : concat("\n  why: the weights that it began with are not finite: ", broken,
-                   ".\n  state: no update of this step was committed.\n"
-                   "  fix: go on from an earlier checkpoint, with a lower learning rate.");
-  const auto found_by = [&](int rank) {
-    const auto at = static_cast<std::size_t>(asked.position_of(rank));
-    return detail::Finding{uses[at], micro_batches[at]};
-  };
-  for (int replica = periodic ? own_replica : 0; replica < plan_.topology.replicas; ++replica) {
-    if (periodic && replica != own_replica) break;
-    int r = plan_.topology.rank(replica, 0);
-    for (int stage = 1; stage < plan_.topology.stages; ++stage) {
-      const int other = plan_.topology.rank(replica, stage);
-      if (found_by(other).comes_before(found_by(r))) r = other;
-    }
-    const int use = found_by(r).use;
-    if (use == detail::Finding::nothing) continue;
-    const std::string tensor =
-        use == detail::Finding::loss
-            ? "the loss"
-            : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
-    return concat(text, tensor, " on rank ", r, ", in its micro-batch ", found_by(r).micro_batch, ".",
-                  state);
-  }
-  text += overlapping
-              ? "at the committed weights every rank's own gradients are finite: their sum over "
-                "ranks is not, or those at the weights ahead are not."
-              : "every rank's own gradients are finite, but their sum over ranks is not.";
-  return text + state;
+  return describe_not_finite(policies, *finding_, weighs, options_.non_finite);
 }
 
 /// A replica that steps on its own is alone with this: the others hear why it does not come.
