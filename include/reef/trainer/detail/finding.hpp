@@ -1,5 +1,7 @@
 #pragma once
 
+#include <reef/core/language.hpp>
+
 namespace reef {
 inline namespace v0 {
 namespace detail {
