@@ -286,12 +286,22 @@ endmacro()
 #                code for what is inline, once for all. An entry runs the tests of its own source
 #                (tests/support/only.hpp). Not for laws, whose tests are in a header, nor for a source
 #                that puts functions in others' place. A name is used by one source only.
+#   ONE_THREAD   it starts none, so ThreadSanitizer has nothing to see, and is spared it. Nor does that see more of 4 ranks,
+#                which are processes, than of 2 or 3
 function(reef_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;HEADER_ONLY;CUDA;UNITY;TOGETHER" "NAME;TIMEOUT;PROCESSORS;MPI"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;HEADER_ONLY;CUDA;UNITY;TOGETHER;ONE_THREAD" "NAME;TIMEOUT;PROCESSORS;MPI"
     "SOURCES;RANKS;LIBRARIES;LABELS;ENVIRONMENT;ARGUMENTS;DEFINITIONS")
   reef_check_arguments(reef_test)
   if(arg_CUDA AND NOT REEF_HAS_CUDA_LANGUAGE)
     return()
+  endif()
+  if(REEF_SANITIZE STREQUAL "thread")
+    if(arg_ONE_THREAD)
+      return()
+    endif()
+    if(arg_RANKS MATCHES "[23]")
+      list(REMOVE_ITEM arg_RANKS 4)
+    endif()
   endif()
   if(arg_MPI STREQUAL "mpich")
     if(REEF_SANITIZE)
