@@ -4,6 +4,8 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/device/host.hpp>
+#include <reef/device/sum_of_squares.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/optim/decision.hpp>
 #include <reef/optim/detail/synchronous_code.hpp>
