@@ -8,7 +8,7 @@ Of each a rebuild of examples/smallest_trainer.cpp, compiled and linked by a com
 memory of the largest process (what `/usr/bin/time` calls maximum resident set size), and the user seconds that 200
 steps on --ranks ranks take, of all ranks together. Seconds are of a processor, so that a loaded machine shows about
 the same; the least of --runs. The compiled library is the one in --build, of the compiler and the level that it was
-built with, and its kernels' bits are the program's: they are compiled with that. Writes a table in Markdown, a line
+built with: the model's kernels are in it. Writes a table in Markdown, a line
 when it is there.
 """
 
