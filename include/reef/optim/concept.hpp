@@ -10,7 +10,7 @@
 #include <reef/core/element.hpp>
 #include <reef/core/policy.hpp>
 #include <reef/core/units.hpp>
-#include <reef/device/transform.hpp>
+#include <reef/device/arithmetic.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>

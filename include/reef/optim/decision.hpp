@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/optim/detail/scalars.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/optim/views.hpp>

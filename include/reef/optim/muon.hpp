@@ -9,6 +9,7 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/product.hpp>
 #include <reef/device/arithmetic.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/concept.hpp>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/kept.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>

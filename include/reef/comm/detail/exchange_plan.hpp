@@ -4,14 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
-#include <reef/comm/detail/fold.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace comm::detail {
+
+/// detail::fold with the type erased: what an exchange knows of its elements.
+using Fold = void (*)(void* out, std::span<const void* const> sources, std::int64_t count);
 
 /// What a collective does, for either transport. All places are bytes from the front of the whole
 /// array; a buffer that holds only a shard says at which of them it begins.

@@ -72,9 +72,6 @@ void fold(void* out, std::span<const void* const> sources, std::int64_t count) {
   }
 }
 
-/// fold<T> with the type erased: what an exchange knows of its elements.
-using Fold = void (*)(void* out, std::span<const void* const> sources, std::int64_t count);
-
 }  // namespace comm::detail
 }  // namespace v0
 }  // namespace reef

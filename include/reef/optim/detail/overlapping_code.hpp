@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/optim/decision.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
 #include <reef/optim/detail/synchronous_code.hpp>

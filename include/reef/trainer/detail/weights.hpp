@@ -16,6 +16,7 @@
 
 #include <reef/comm/agreement.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/io/checksum.hpp>
 #include <reef/trainer/trainer.hpp>
 
