@@ -390,4 +390,16 @@ TEST_F(ReefTrainRanks, a_resume_says_that_the_processors_have_another_instructio
   EXPECT_THAT(run("avx2", 4).errors, Not(HasSubstr("instruction set")));
 }
 
+TEST_F(ReefTrainRanks, of_another_numerics_class_are_refused_by_name) {
+  if (device::best_instruction_set() == device::InstructionSet::baseline)
+    GTEST_SKIP() << "this machine has one instruction set only";
+  const auto with = [&](const std::string& set) {
+    return concat("env REEF_INSTRUCTION_SET=", set, " ", program(), " --data ", path("a.txt"), " --steps 2");
+  };
+  const Ending both = run_ranks(launcher(), {{1, with("sse2")}, {1, with("avx2")}});
+  EXPECT_NE(both.status, 0) << both;
+  EXPECT_THAT(both.errors, HasSubstr("differ in their instruction set of the processor: sse2 on rank 0, avx2 on rank 1"));
+  EXPECT_THAT(both.errors, HasSubstr("differ in their numerics class: "));
+}
+
 }  // namespace reef::test
