@@ -291,8 +291,13 @@ private:
     };
     return spec.element == element_of<T> ? read(T{}) : read(E{});
   }
-  void copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
-    if (bytes != 0) run([=](Lane& lane) { lane.copy(to, from, bytes, direction); });
+  void copy(void* to, const void* from, Bytes bytes, [[maybe_unused]] device::Copy direction) {
+    if (bytes == 0) return;
+    if constexpr (Device::on_host) {
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));  // the lane rests, and is not woken for each of thousands
+    } else {
+      run([=](Lane& lane) { lane.copy(to, from, bytes, direction); });
+    }
   }
 
   template <class F>
