@@ -36,6 +36,7 @@
 #include <reef/pipeline/ordered.hpp>
 #include <reef/plan/pipeline_model.hpp>
 #include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/plan/pipeline_search.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -237,7 +238,7 @@ void run_schedule(const Setting& setting, std::string_view name, const comm::Com
 std::vector<std::string> schedules_of(const std::string& text) {
   std::vector<std::string> names;
   if (text == "all") {
-    for (const std::string_view name : plan::pipeline_schedule_names) {
+    for (const std::string_view name : plan::pipeline_schedule_names(false)) {
       if (name != "three-slot") names.emplace_back(name);  // the order of gpipe
     }
     names.insert(names.end(), {"searched", "searched-free", "searched-halves"});

@@ -4,7 +4,7 @@
 
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/placed_dag.hpp>
-#include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/topology.hpp>
 

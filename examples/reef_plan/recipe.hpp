@@ -14,7 +14,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/estimate.hpp>
-#include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>

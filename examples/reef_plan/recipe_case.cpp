@@ -18,7 +18,7 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/model_file.hpp>
 #include <reef/io/known_keys.hpp>
-#include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/profile/fitted_speed.hpp>
 #include <reef/run/costs.hpp>
 
@@ -175,8 +175,7 @@ void read_accumulation(RecipeCase& to, const std::string& text, const std::strin
 
 /// As --pipeline of reef-train.
 void check_pipeline(const std::string& name, const std::string& file) {
-  std::vector<std::string_view> names(plan::pipeline_schedule_names.begin(), plan::pipeline_schedule_names.end());
-  names.insert(names.end(), plan::asynchronous_schedule_names.begin(), plan::asynchronous_schedule_names.end());
+  std::vector<std::string_view> names = plan::pipeline_schedule_names();
   names.emplace_back("searched");
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   std::string known;

@@ -16,6 +16,7 @@
 #include <reef/plan/pipeline_case_json.hpp>
 #include <reef/plan/pipeline_model.hpp>
 #include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
 #include "../support/gantt_plot.hpp"
@@ -243,9 +244,8 @@ void add_schedule(Commands& commands) {
       "backward may run in halves)",
       "case.json --schedule searched --plot schedule.svg",
       [options](const PlanCase& test) { return schedule(test, *options); });
-  std::vector<std::string> names(plan::pipeline_schedule_names.begin(),
-                                 plan::pipeline_schedule_names.end());
-  names.insert(names.end(), plan::asynchronous_schedule_names.begin(), plan::asynchronous_schedule_names.end());
+  const std::vector<std::string_view> known = plan::pipeline_schedule_names();
+  std::vector<std::string> names(known.begin(), known.end());
   names.emplace_back("searched");
   command
       ->add_option(

@@ -22,7 +22,7 @@
 #include <reef/io/checksum.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/mapped_file.hpp>
-#include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 
 #include "../support/output_places.hpp"
 #include "../support/tokenizer.hpp"

@@ -22,7 +22,7 @@
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 #include <reef/io/json.hpp>
-#include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 
 #include "../support/earlier_files.hpp"
 #include "../support/file_roles.hpp"
@@ -135,10 +135,8 @@ std::vector<std::string> recipe_names() {
 
 /// The orders that there are by name.
 std::vector<std::string> pipelines() {
-  std::vector<std::string> names(reef::plan::pipeline_schedule_names.begin(),
-                                 reef::plan::pipeline_schedule_names.end());
-  names.insert(names.end(), reef::plan::asynchronous_schedule_names.begin(),
-               reef::plan::asynchronous_schedule_names.end());
+  const std::vector<std::string_view> known = reef::plan::pipeline_schedule_names();
+  std::vector<std::string> names(known.begin(), known.end());
   names.emplace_back("searched");
   return names;
 }

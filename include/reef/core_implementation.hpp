@@ -132,6 +132,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/plan/pipeline_order.ipp>
 #include <reef/plan/pipeline_problem.ipp>
 #include <reef/plan/pipeline_problem_json.ipp>
+#include <reef/plan/pipeline_schedules.ipp>
 #include <reef/plan/pipeline_search.ipp>
 #include <reef/plan/pipeline_time.ipp>
 #include <reef/plan/route.ipp>

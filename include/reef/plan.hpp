@@ -29,6 +29,7 @@
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 #include <reef/plan/pipeline_problem_json.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/plan/pipeline_search.hpp>
 #include <reef/plan/pipeline_time.hpp>
 #include <reef/plan/route.hpp>

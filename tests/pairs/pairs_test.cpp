@@ -27,6 +27,7 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/pipeline/kinds.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>

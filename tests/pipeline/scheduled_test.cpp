@@ -18,6 +18,7 @@
 #include <reef/optim/ddp.hpp>
 #include <reef/pipeline/three_slot.hpp>
 #include <reef/plan/pipeline_model.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/schedule/simulate.hpp>
 
 #include "../run/two_layer_dag.hpp"

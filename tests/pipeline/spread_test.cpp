@@ -17,6 +17,7 @@
 #include <reef/pipeline/searched.hpp>
 #include <reef/pipeline/three_slot.hpp>
 #include <reef/plan/pipeline_model.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>
@@ -444,7 +445,7 @@ TEST(Spread, a_simulated_step_takes_the_makespan_and_no_latency_more) {
 
 TEST(Spread, every_schedule_has_places_for_as_many_activations_as_it_holds_at_one_time) {
   const int p = comm::Communicator().size();
-  for (const std::string_view schedule : plan::pipeline_schedule_names) {
+  for (const std::string_view schedule : plan::pipeline_schedule_names(false)) {
     for (const int m : {1, p, 2 * p + 1}) {
       SCOPED_TRACE(concat(schedule, " on ", p, " stages, ", m, " micro-batches"));
       plan::PipelineModel timed{plan::pipeline_order_of(schedule, p, m)};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>
 

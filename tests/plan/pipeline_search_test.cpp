@@ -1,5 +1,6 @@
 // Orders that are searched: never worse than the known ones, the best of all where all can be tried, and a bound.
 
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
 #include <gmock/gmock.h>

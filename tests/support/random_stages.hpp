@@ -25,6 +25,7 @@
 #include <reef/nn/linear.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/pipeline/searched.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/trainer/trainer.hpp>
 
 #include "trainers.hpp"

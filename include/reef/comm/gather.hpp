@@ -78,6 +78,8 @@ extern template std::vector<std::uint64_t> largest_of_ranks(Progress&, const std
 }  // namespace comm
 }  // namespace v0
 }  // namespace reef
-#else
+#endif
+
+#ifndef REEF_COMPILED
 #include <reef/comm/gather.ipp>
 #endif

@@ -7,6 +7,7 @@
 #include <reef/core/hash.hpp>
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/run/weight_versions.hpp>
 
 /// \file

@@ -2,6 +2,7 @@
 
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/plan/pipeline_order.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 
 namespace reef {
 inline namespace v0 {

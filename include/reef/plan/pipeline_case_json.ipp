@@ -14,6 +14,7 @@
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/number_json.hpp>
 #include <reef/plan/pipeline_case_json.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -114,15 +115,12 @@ REEF_INLINE PipelineCase pipeline_case_from_json(const io::Json& json, std::stri
     result.chunks_per_rank = count_from_json(json, "v", 1, most_case_ranks, source);
   }
   result.schedule = io::value_or<std::string>(json, "schedule", "", source);
-  const bool is_known = std::find(pipeline_schedule_names.begin(), pipeline_schedule_names.end(),
-                                  result.schedule) != pipeline_schedule_names.end() ||
-                        is_asynchronous_schedule(result.schedule);
+  const bool is_known = find_pipeline_schedule(result.schedule) != nullptr;
   if (json.contains("schedule") && !is_known) {
     std::string names;
-    for (const std::string_view name : pipeline_schedule_names) {
+    for (const std::string_view name : pipeline_schedule_names()) {
       names += concat(names.empty() ? "" : ", ", name);
     }
-    for (const std::string_view name : asynchronous_schedule_names) names += concat(", ", name);
     throw DecodeError("reef::plan: ", source, ": 'schedule' is ", in_quotes(result.schedule),
                       ".\n  fix: one of ", names, ".");
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,8 +12,8 @@
 /// (pipeline_model.hpp), messages, memory.
 ///
 /// \code
-/// const plan::PipelineOrder order = plan::zb_h1_order(4, 12);  // 4 ranks, 12 micro-batches
-/// const std::string text = plan::text_of(order);               // F0 F1 F2 F3 I0 W0 F4 I1 ...
+/// const plan::PipelineOrder order = plan::parse_pipeline_order("F0 F1 B0 B1");
+/// const std::string text = plan::text_of(order);  // the same, and a line break
 /// \endcode
 
 namespace reef {
@@ -76,97 +75,6 @@ std::string text_of(const PipelineOrder& order);
 ///
 /// | errors | DecodeError, naming line and task; what PipelineOrder::validate() finds |
 PipelineOrder parse_pipeline_order(std::string_view text, std::string_view source = "the order");
-
-/// The orders that are known. f, b, w are the times of F, I and W of one chunk, c the delay of a hop, p the ranks, m the
-/// micro-batches, v the chunks of a rank. Times are of even chunks, without links where not said.
-///
-/// Any m >= 1 will do. What is defined for multiples, or from some number on, is the longer order without the
-/// micro-batches that are not there.
-///
-/// | errors | OptionError: fewer than 1 rank, micro-batch or chunk, or more than most_pipeline_tasks |
-/// | cost   | O(tasks)                                                                                |
-/// \{
-
-/// GPipe, and ThreeSlot of DT-FM: all F, then all B, both ascending. (m + p - 1)(f + b + w) + 2 (p - 1) c, and m
-/// activations.
-///
-/// Source: Huang et al., arXiv 1811.06965. Deviation: it runs B descending, which adds gradients in another order.
-PipelineOrder gpipe_order(int ranks, int micro_batches);
-
-/// 1F1B: p - 1 - r F, then F and B by turns, then B. The time of GPipe where c = 0, and min(m, p - r) activations. Eager:
-/// 2 (p - 1 - r) F first, which hides delays of up to half a stage.
-///
-/// Source: Narayanan et al., PipeDream-flush, arXiv 2006.09503.
-PipelineOrder one_f_one_b_order(int ranks, int micro_batches, bool eager = false);
-
-/// The same with so many F first on each rank. Throws OptionError where a rank has fewer than the next one, which
-/// would wait for it and be waited for.
-PipelineOrder one_f_one_b_order(int ranks, int micro_batches, const std::vector<int>& warm_up);
-
-/// Interleaved 1F1B: chunk c on rank c mod p; each rank takes a `group` of micro-batches (0: p of them) through its
-/// chunks in turn. (m v + p - 1)(f + b + w) where p divides m. A group is of p micro-batches at least.
-///
-/// Source: Narayanan et al., arXiv 2104.04473.
-PipelineOrder interleaved_order(int ranks, int micro_batches, int chunks_per_rank, int group = 0);
-
-/// Looped, breadth first: of each chunk all F; then of each, backwards, all B. m v activations.
-///
-/// Source: Lamy-Poirier, arXiv 2211.05953. Deviation: B ascending.
-PipelineOrder looped_bfs_order(int ranks, int micro_batches, int chunks_per_rank);
-
-/// Zero bubble at the memory of 1F1B: W trails I by r micro-batches. m (f + b + w) + (p - 1)(f + b - w) where
-/// w <= min(f, b) and m >= p; p activations.
-///
-/// Source: Qi et al., arXiv 2401.10241, ZB-H1.
-PipelineOrder zb_h1_order(int ranks, int micro_batches);
-
-/// Zero bubble at about twice that memory, 2 p - 1 activations: m 3 f + (p - 1)(f + c) where f = b = w >= c and
-/// m >= 2 p - 2.
-///
-/// Source: the same, ZB-H2.
-PipelineOrder zb_h2_order(int ranks, int micro_batches);
-
-/// ZB-H1 of interleaved steps. m v (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and p divides m; p v
-/// activations.
-PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int chunks_per_rank,
-                                   int group = 0);
-
-/// Zero bubble with the memory of 1F1B: two chunks on each rank, r and 2 p - 1 - r. 6 m f + (p - 1) f where f = b = w and
-/// m >= 2 p - 1; 2 p activations of half a stage each.
-///
-/// Source: Qi et al., arXiv 2405.15362, ZB-V.
-PipelineOrder zb_v_order(int ranks, int micro_batches);
-
-/// Chunks as in ZB-V with about half, and a third, of its memory: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3)
-/// activations of half a stage.
-///
-/// Source: the same, V-Half and V-Min, as patterns repeat them, not squeezed.
-PipelineOrder v_half_order(int ranks, int micro_batches);
-PipelineOrder v_min_order(int ranks, int micro_batches);
-
-/// DualPipe with its two directions folded into a V. 6 m f + (p - 1) f where f = b = w and m >= 2 p; 2 p + 1
-/// activations of half a stage. What it overlaps, an F and a B, stands one after the other here.
-///
-/// Source: DeepSeek-AI, DualPipe; Sea AI Lab's cut in half.
-PipelineOrder dualpipe_v_order(int ranks, int micro_batches);
-/// \}
-
-/// As the cases of `reef-plan schedule` name them. "three-slot" is the order of "gpipe".
-inline constexpr std::array<std::string_view, 13> pipeline_schedule_names{
-    "gpipe",          "1f1b", "1f1b-eager", "interleaved", "looped-bfs", "zb-h1",     "zb-h2",
-    "interleaved-zb", "zb-v", "v-half",     "v-min",       "dualpipe-v", "three-slot"};
-
-/// Pipelines that update within a step. Their order is that of "1f1b".
-inline constexpr std::array<std::string_view, 2> asynchronous_schedule_names{"pipedream", "2bw"};
-
-inline bool is_asynchronous_schedule(std::string_view name) {
-  return name == asynchronous_schedule_names[0] || name == asynchronous_schedule_names[1];
-}
-
-/// The order of a name, of either sort. Throws OptionError for a name that is none, and where it cannot have so many chunks a rank
-/// (0: 1 or 2, as it needs) or a group.
-PipelineOrder pipeline_order_of(std::string_view schedule, int ranks, int micro_batches,
-                                int chunks_per_rank = 0, int group = 0);
 
 }  // namespace plan
 }  // namespace v0

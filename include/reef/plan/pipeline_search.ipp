@@ -21,6 +21,7 @@
 #include <reef/plan/detail/pipeline_bound.hpp>
 #include <reef/plan/detail/pipeline_greedy.hpp>
 #include <reef/plan/detail/pipeline_order_writer.hpp>
+#include <reef/plan/pipeline_schedules.hpp>
 #include <reef/plan/pipeline_search.hpp>
 
 namespace reef {
@@ -115,7 +116,7 @@ public:
     const auto ranks = static_cast<std::size_t>(problem_.ranks());
     if (problem_.rank_of_chunk.size() % ranks != 0) return;
     const auto chunks = static_cast<int>(problem_.rank_of_chunk.size() / ranks);
-    for (const std::string_view name : pipeline_schedule_names) {
+    for (const std::string_view name : pipeline_schedule_names(false)) {
       if (name == "three-slot") continue;
       PipelineOrder order;
       try {
