@@ -62,7 +62,7 @@ private:
 inline void ask_elementwise(device::Host::Lane& lane, Questions& ask) {
   constexpr std::int64_t n = 101;
   const std::vector<float> x = ask.numbers(n, 8);
-  const std::vector<float> small = ask.numbers(n, 1e-38F);  // no denormal number is kept by some flags
+  const std::vector<float> tiny = ask.numbers(n, 1e-38F);  // no denormal number is kept by some flags
   const std::vector<float> d = ask.numbers(n);
   std::vector<float> y(n);
   std::vector<float> dx(n);
@@ -70,7 +70,7 @@ inline void ask_elementwise(device::Host::Lane& lane, Questions& ask) {
   Elementwise::gelu_backward<float>(lane, dx.data(), d.data(), x.data(), n, false);
   ask.answered(y);
   ask.answered(dx);
-  Elementwise::gelu_forward<float>(lane, y.data(), small.data(), n);
+  Elementwise::gelu_forward<float>(lane, y.data(), tiny.data(), n);
   ask.answered(y);
   Dropout::dropout<float>(lane, y.data(), d.data(), n, 1, 0.3F, {.seed = 2}, true);
   ask.answered(y);
