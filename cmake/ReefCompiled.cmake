@@ -8,7 +8,7 @@
 
 # Of those in reef::compiled what calls nothing of MPI: a unit by themselves, so that a program which asks a Trainer only
 # what a step will be links none.
-set(reef_bodies_of_plans "^reef/(comm/options|compress/detail/replanning|trainer/detail/(diagnosis|hooks|policies))[.]")
+set(reef_bodies_of_plans "^reef/(comm/options|compress/detail/replanning|trainer/(settings|detail/(diagnosis|hooks|planning|policies)))[.]")
 
 # Adds a translation unit that includes these .ipp to `sources`, if there are any.
 function(reef_add_unit name unit)

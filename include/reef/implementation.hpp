@@ -74,6 +74,7 @@
 #include <reef/trainer/detail/diagnosis.ipp>
 #include <reef/trainer/detail/hooks.ipp>
 #include <reef/trainer/detail/one_thread.ipp>
+#include <reef/trainer/detail/plan_of_all.ipp>
 #include <reef/trainer/detail/planning.ipp>
 #include <reef/trainer/detail/policies.ipp>
 #include <reef/trainer/settings.ipp>

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include <reef/comm/progress.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/choice.hpp>
@@ -35,22 +34,6 @@ run::StepPlan filled_in(const Policies& policies, run::StepPlan outline, const T
 /// What the settings say, and the planner of what they leave open. Without counts of micro-batches, those of the settings.
 run::StepPlan plan_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
                       std::vector<int> micro_batches);
-
-/// The counts of micro-batches of all replicas, or virtual ranks. All ranks. Throws OptionError where ranks of a replica differ.
-std::vector<int> counts_of_all(const Policies& policies, comm::Progress& progress, const TrainerSettings& settings);
-
-/// What plans ask of a device, of all ranks' devices the least or the most.
-struct AgreedDevice {
-  Bytes memory_bytes = 0;            ///< the least; 0: no rank has a bound
-  double link_bytes_per_second = 0;  ///< the least
-  Seconds link_latency = 0;          ///< the most, as of the next
-  double slowdown = 1;
-  int threads = 0;
-  bool checks_memory = false;  ///< of some rank
-};
-
-/// All ranks, with what each has; where `threads` is 0, the threads are not compared.
-AgreedDevice agreed_device(comm::Progress& progress, const AgreedDevice& own);
 
 /// Writes what was chosen into settings, for which a plan is the same then.
 void write_choice(const run::StepPlan& plan, TrainerSettings& settings);

@@ -14,6 +14,7 @@
 #include <reef/device/cores.hpp>
 #include <reef/optim/matrix_rule.hpp>
 #include <reef/run/chunk_bounds.hpp>
+#include <reef/trainer/detail/plan_of_all.hpp>
 #include <reef/trainer/detail/planning.hpp>
 #include <reef/trainer/trainer.hpp>
 
