@@ -20,6 +20,10 @@ namespace device {
 /// What device::Vector has as friends, for single numbers: the arithmetic of a rule that is written once, for vectors on the
 /// host and for the threads of a GPU. It says `using device::fma;`, and has each product that something is added to inside
 /// an fma, so that no compiler and no flag decides which of its operations are fused.
+///
+/// \code
+/// const float sum = device::fma(2.0F, 3.0F, 1.0F);  // 7, rounded once
+/// \endcode
 
 REEF_HOST_DEVICE inline float sqrt(float x) { return ::sqrtf(x); }
 REEF_HOST_DEVICE inline double sqrt(double x) { return ::sqrt(x); }
