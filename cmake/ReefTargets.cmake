@@ -19,6 +19,7 @@ include_guard(GLOBAL)
 # -- settings of our own code ------------------------------------------------------------------
 
 set(REEF_SANITIZE "" CACHE STRING "Sanitizers of our own programs, e.g. address,undefined or thread")
+option(REEF_SANITIZE_ALL_RANKS "Under a sanitizer, run tests on 4 ranks too that run on 2 or 3" OFF)
 option(REEF_WERROR "Treat warnings in our own code as errors" OFF)
 
 option(REEF_CCACHE "Compile our own programs through ccache where it is installed" OFF)
@@ -286,8 +287,9 @@ endmacro()
 #                code for what is inline, once for all. An entry runs the tests of its own source
 #                (tests/support/only.hpp). Not for laws, whose tests are in a header, nor for a source
 #                that puts functions in others' place. A name is used by one source only.
-#   ONE_THREAD   it starts none, so ThreadSanitizer has nothing to see, and is spared it. Nor does that see more of 4 ranks,
-#                which are processes, than of 2 or 3
+#   ONE_THREAD   it starts none, so ThreadSanitizer has nothing to see, and is spared it
+#
+# A sanitizer looks into processes, and sees of 4 of them what it sees of 2 or 3: with REEF_SANITIZE_ALL_RANKS alone it gets 4.
 function(reef_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;HEADER_ONLY;CUDA;UNITY;TOGETHER;ONE_THREAD" "NAME;TIMEOUT;PROCESSORS;MPI"
     "SOURCES;RANKS;LIBRARIES;LABELS;ENVIRONMENT;ARGUMENTS;DEFINITIONS")
@@ -295,13 +297,11 @@ function(reef_test)
   if(arg_CUDA AND NOT REEF_HAS_CUDA_LANGUAGE)
     return()
   endif()
-  if(REEF_SANITIZE STREQUAL "thread")
-    if(arg_ONE_THREAD)
-      return()
-    endif()
-    if(arg_RANKS MATCHES "[23]")
-      list(REMOVE_ITEM arg_RANKS 4)
-    endif()
+  if(REEF_SANITIZE STREQUAL "thread" AND arg_ONE_THREAD)
+    return()
+  endif()
+  if(REEF_SANITIZE AND NOT REEF_SANITIZE_ALL_RANKS AND arg_RANKS MATCHES "[23]")
+    list(REMOVE_ITEM arg_RANKS 4)
   endif()
   if(arg_MPI STREQUAL "mpich")
     if(REEF_SANITIZE)

@@ -5,7 +5,7 @@
 # schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
+#   --all            the tests labelled long, every folder and 4 ranks under the sanitizers, bodies of headers one by one and
 #                    through nvcc, and headers, tests and examples built by clang++ as well, and their names
 #                    read by clang-tidy, and the library broken on purpose (tests/mutate.sh), if python3 and those are
 #                    there
@@ -109,11 +109,12 @@ fi
 
 if [ "$sanitizers" = yes ]; then
   for preset in asan tsan; do
-    configure $preset
     if [ "$all" = yes ]; then
+      configure $preset -DREEF_SANITIZE_ALL_RANKS=ON
       build $preset
       run $preset
     else
+      configure $preset
       targets=
       labels=
       folders=$asan_folders
