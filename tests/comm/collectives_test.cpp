@@ -90,13 +90,15 @@ struct Collectives : testing::Test {
   Progress progress;
 };
 
-using Settings = testing::Types<Setting<float, Transport::messages, default_piece_bytes>,
+constexpr Bytes half_piece = default_piece_bytes / 2;
+
+using Settings = testing::Types<Setting<float, Transport::messages, half_piece>,
                                 Setting<double, Transport::messages, 100>,
-                                Setting<float, Transport::window, default_piece_bytes>,
-                                Setting<double, Transport::window, default_piece_bytes>,
-                                Setting<Bfloat16, Transport::window, default_piece_bytes>,
-                                Setting<float, Transport::window, default_piece_bytes, false>,
-                                Setting<double, Transport::window, default_piece_bytes, false>>;
+                                Setting<float, Transport::window, half_piece>,
+                                Setting<double, Transport::window, half_piece>,
+                                Setting<Bfloat16, Transport::window, half_piece>,
+                                Setting<float, Transport::window, half_piece, false>,
+                                Setting<double, Transport::window, half_piece, false>>;
 TYPED_TEST_SUITE(Collectives, Settings);
 
 TYPED_TEST(Collectives, a_reduce_scatter_leaves_the_fold_in_rank_order_on_the_owner) {
@@ -349,16 +351,17 @@ TYPED_TEST(Collectives, the_meter_counts_what_cost_says) {
 
 TYPED_TEST(Collectives, shards_of_several_pieces_arrive_whole) {
   using T = typename TypeParam::Value;
-  // An even shard is of two to three pieces, and of many rounds through the slots.
-  const auto large = std::min<std::int64_t>(600'000, 2'400'000 / std::int64_t{sizeof(T)});
+  // An even shard is of two to three pieces, and of several rounds through the slots.
+  const auto large = std::min<std::int64_t>(300'000, 1'200'000 / std::int64_t{sizeof(T)});
   const std::int64_t n = (TypeParam::piece < 1024 ? 97 : large) * this->world.size();
   const std::vector<T> sum = sum_of_ranks<T>(this->world.size(), n);
+  const std::vector<T> inputs = inputs_of<T>(this->world.rank(), n);
   for (const auto& offsets : this->shardings(n)) {
-    std::vector<T> data = inputs_of<T>(this->world.rank(), n);
+    std::vector<T> data = inputs;
     AllReduceTask<T> task("whole", std::span(data), offsets);
     run(this->progress, task);
     EXPECT_TRUE(same_bits(data, sum));
-    data = inputs_of<T>(this->world.rank(), n);
+    data = inputs;
     reduce_scatter(this->progress, "in pieces", std::span<const T>(data),
                    this->shard(data, offsets), offsets);
     all_gather(this->progress, "in pieces", this->shard(std::as_const(data), offsets),
