@@ -1,5 +1,7 @@
 #pragma once
 
+#include <math.h>
+
 #include <concepts>
 
 #include <reef/core/config.hpp>
@@ -19,9 +21,9 @@ template <std::floating_point T>
 REEF_ALWAYS_INLINE REEF_HOST_DEVICE T product(T a, T b) {
 #if defined(__CUDA_ARCH__)
   if constexpr (sizeof(T) == 4) {
-    return __fmul_rn(a, b);
+    return ::fmaf(a, b, -0.0F);
   } else {
-    return __dmul_rn(a, b);
+    return ::fma(a, b, -0.0);
   }
 #else
   T result = a * b;
