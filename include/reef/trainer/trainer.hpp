@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -392,7 +391,6 @@ private:
 
   static constexpr detail::Policies policies = [] {
     detail::Policies all;
-    all.optimizer = Optim::name;
     all.overlapping = overlapping;
     all.periodic = periodic;
     all.weights_are_committed = weights_are_committed;

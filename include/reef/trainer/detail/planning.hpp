@@ -25,7 +25,8 @@ run::Topology topology_of(const Policies& policies, const TrainerSettings& setti
 /// segment's stage is given.
 std::vector<int> bounds_of_chunks(const graph::Dag& dag, const run::Topology& topology, const profile::Profile* profile);
 
-/// A plan in two parts: what its cuts alone decide, and the rest.
+/// A plan in two parts: what its cuts alone decide, and the rest. The second throws OptionError for activations that are to be
+/// stashed where nothing is swapped.
 run::StepPlan outline_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
                          std::vector<int> micro_batches, const run::Choice& choice);
 run::StepPlan filled_in(const Policies& policies, run::StepPlan outline, const TrainerSettings& settings,

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <string_view>
 #include <vector>
 
 #include <reef/core/element.hpp>
@@ -42,9 +41,8 @@ struct PlannedDevice {
   bool poisons_dead_memory = false;
 };
 
-/// Settings are always those of the composition itself: its TrainerOptions.
+/// What a composition's policies are and do. Settings are always those of the composition itself: its TrainerOptions.
 struct Policies {
-  std::string_view optimizer{};       ///< its name
   bool overlapping = false;           ///< rounds reduce beside micro-batches
   bool periodic = false;              ///< ranks step on their own between outer steps
   bool weights_are_committed = true;  ///< on all ranks after a step
