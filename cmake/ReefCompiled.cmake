@@ -49,12 +49,16 @@ function(reef_add_compiled name base implementation)
   if(name STREQUAL "compiled_core")
     list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_graph.cpp")
   else()
-    list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_trainer.cpp")
+    list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_gpt.cpp" "${PROJECT_SOURCE_DIR}/src/compiled_llama.cpp"
+      "${PROJECT_SOURCE_DIR}/src/compiled_session.cpp" "${PROJECT_SOURCE_DIR}/src/compiled_trainer.cpp")
   endif()
   add_library(reef_${name} STATIC EXCLUDE_FROM_ALL ${sources})
   add_library(reef::${name} ALIAS reef_${name})
   target_link_libraries(reef_${name} PUBLIC ${base} PRIVATE $<TARGET_NAME_IF_EXISTS:reef_own>)
   target_compile_definitions(reef_${name} PUBLIC REEF_COMPILED)
+  if(name STREQUAL "compiled")
+    target_compile_definitions(reef_${name} PUBLIC REEF_MODELS_IN_LIBRARY)
+  endif()
   # Beside the package files of the build folder, where reef-config.cmake looks first.
   set_target_properties(reef_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
     ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")

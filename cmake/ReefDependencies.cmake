@@ -2,6 +2,8 @@
 # a consumer finds the same things by the same rules, at its own configure time.
 #
 #   reef_find_core()             Threads::Threads, Boost::headers, nlohmann_json (for io/ only)
+#   reef_find_text()             reef::pcre2 (REEF_HAS_PCRE2), reef::utf8proc (REEF_HAS_UTF8PROC), reef::sentencepiece
+#                                (REEF_HAS_SENTENCEPIECE), each if it is there: of tokenizers, linked by who asks for them
 #   reef_find_mpi()              reef::mpi           if an MPI with C bindings is there
 #   reef_find_blas()             reef::blas          oneDNN (REEF_HAS_DNNL), else CBLAS (REEF_HAS_CBLAS)
 #   reef_find_cuda(AUTO|ON|OFF)  reef::cuda_toolkit  if a CUDA toolkit is there (REEF_HAS_CUDA)
@@ -18,6 +20,27 @@ macro(reef_find_core)
   find_package(Threads QUIET)
   find_package(Boost 1.74 QUIET)
   find_package(nlohmann_json QUIET)
+endmacro()
+
+# By libraries and headers: what Debian has of the three describes itself in three ways.
+macro(reef_find_text)
+  foreach(reef_text IN ITEMS "pcre2|pcre2-8|pcre2.h" "utf8proc|utf8proc|utf8proc.h"
+      "sentencepiece|sentencepiece|sentencepiece_processor.h")
+    string(REPLACE "|" ";" reef_text "${reef_text}")
+    list(POP_FRONT reef_text reef_text_name reef_text_library reef_text_header)
+    string(TOUPPER "${reef_text_name}" reef_text_upper)
+    if(NOT TARGET reef::${reef_text_name})
+      find_library(REEF_${reef_text_upper}_LIBRARY ${reef_text_library})
+      find_path(REEF_${reef_text_upper}_INCLUDE_DIR ${reef_text_header})
+      mark_as_advanced(REEF_${reef_text_upper}_LIBRARY REEF_${reef_text_upper}_INCLUDE_DIR)
+      if(REEF_${reef_text_upper}_LIBRARY AND REEF_${reef_text_upper}_INCLUDE_DIR)
+        add_library(reef::${reef_text_name} INTERFACE IMPORTED GLOBAL)
+        target_link_libraries(reef::${reef_text_name} INTERFACE "${REEF_${reef_text_upper}_LIBRARY}")
+        target_include_directories(reef::${reef_text_name} INTERFACE "${REEF_${reef_text_upper}_INCLUDE_DIR}")
+        target_compile_definitions(reef::${reef_text_name} INTERFACE REEF_HAS_${reef_text_upper})
+      endif()
+    endif()
+  endforeach()
 endmacro()
 
 # Where both are installed, Open MPI is taken: its collectives stay usable with more ranks than

@@ -82,6 +82,6 @@ if(TARGET reef::mpi AND TARGET reef::blas)
   reef_flags_of(reef_pc_cflags reef_pc_libs reef::mpi MPI::MPI_C reef::blas)
   reef_package(reef-mpi "Reef with MPI and a BLAS" "reef = ${PROJECT_VERSION}" "${reef_pc_cflags}" "${reef_pc_libs}")
   reef_package(reef-compiled "Reef with MPI and a BLAS, and with what no template argument changes in a library"
-    "reef-compiled-core = ${PROJECT_VERSION}, reef-mpi = ${PROJECT_VERSION}" "" "-L\${libdir} -lreef_compiled"
+    "reef-compiled-core = ${PROJECT_VERSION}, reef-mpi = ${PROJECT_VERSION}" "-DREEF_MODELS_IN_LIBRARY" "-L\${libdir} -lreef_compiled"
     OF reef_compiled)
 endif()

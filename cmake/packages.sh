@@ -1,7 +1,8 @@
 # Sourced by examples/quickstart.sh and tests/run.sh: installs by apt what is missing.
 #
 #   reef_install quickstart    a compiler, CMake, an MPI, oneDNN, Boost's and two other headers
-#   reef_install tests         the same, both MPIs, GoogleTest, Google Benchmark, ccache, Python
+#   reef_install tests         the same, both MPIs, GoogleTest, Google Benchmark, ccache, Python,
+#                              what tokenizers read by
 #   reef_install torch         what quickstart needs, and libtorch: 160 MB
 #
 # Prints the list first. Does nothing, and calls no apt, where all is there. Stops the script with
@@ -26,6 +27,7 @@ reef_packages() {
       [ -n "$(command -v mpicc.mpich)" ] || echo libmpich-dev mpich
       [ -n "$(command -v python3)" ] || echo python3
       echo ccache pkg-config libgtest-dev libgmock-dev libbenchmark-dev
+      echo libpcre2-dev libutf8proc-dev libsentencepiece-dev
       ;;
     torch)
       echo libtorch-dev

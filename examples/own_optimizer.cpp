@@ -15,6 +15,8 @@
 
 #include <reef/comm/environment.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/kernels.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/decision.hpp>

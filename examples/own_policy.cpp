@@ -1,5 +1,5 @@
 // Purpose  A policy of one's own: AfterBackward<O> is optimizer policy O without its overlap, the
-//          baseline that shows what overlap is worth. It only adds reads: who waits, follows.
+//          baseline that shows what overlap is worth. It only says what comes after what: who waits, follows.
 // Command  mpiexec -n 2 build/release/examples/own-policy
 // Output   equal losses: yes
 //          GPT-2 on 16 ranks, predicted: overlapped 0.71 s a step, after the backward 0.86 s
@@ -22,7 +22,7 @@
 
 using namespace reef;
 
-/// Starts the first reduction when the last backward has ended: every ReduceScatter also reads the
+/// Starts the first reduction when the last backward has ended: every ReduceScatter also comes after the
 /// gradients of bucket 0, the last that the backward completes.
 template <optim::OptimizerPolicy Inner>
 struct AfterBackward : Inner {
@@ -30,7 +30,7 @@ struct AfterBackward : Inner {
     Inner::add(builder, model);
     for (schedule::Instruction& i : builder.program.round) {
       if (i.kind != optim::kinds::reduce_scatter || i.index == 0) continue;
-      i.reads.push_back({builder.reduced[0], 0});
+      i.after.push_back({builder.reduced[0], 0});
     }
   }
 };

@@ -5,8 +5,8 @@
 # schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            the tests labelled long, every folder and 4 ranks under the sanitizers, bodies of headers one by one and
-#                    through nvcc, and headers, tests and examples built by clang++ as well, and their names
+#   --all            the tests labelled long, every folder and 4 ranks under the sanitizers, each header alone, bodies of
+#                    headers one by one and through nvcc, and headers, tests and examples built by clang++ as well, and their names
 #                    read by clang-tidy, and the library broken on purpose (tests/mutate.sh), if python3 and those are
 #                    there
 #   --release-only   no sanitizers
@@ -96,9 +96,9 @@ run() {
 has_torch=OFF
 if reef_has_torch; then has_torch=ON; else reef_say "no libtorch for this compiler: tests/torch is left out. --torch installs it."; fi
 if [ "$all" = yes ]; then
-  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_CHECK_BODIES=ON
+  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_HEADERS_ALONE=ON -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_CHECK_BODIES=ON
 else
-  configure release -DREEF_ENABLE_TORCH=$has_torch
+  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_HEADERS_ALONE=OFF
 fi
 build release
 if [ "$all" = yes ]; then

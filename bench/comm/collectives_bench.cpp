@@ -10,8 +10,6 @@
 // any way, outside its time, ranks meet by MPI's own. Run it with 2 ranks bound to a core each: ranks that
 // share a core measure the scheduler.
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +21,7 @@
 
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/device/host.hpp>
 
 #include "support/ranks.hpp"

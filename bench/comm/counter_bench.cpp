@@ -12,8 +12,6 @@
 // needed, over the link that is emulated. The roof: an atomic in shared memory; over a link, what of
 // asking does not hide behind a turn's computing.
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/shared_counter.hpp>
 
 #include "support/ranks.hpp"

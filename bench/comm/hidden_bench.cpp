@@ -12,7 +12,6 @@
 // link, the more of its time hides. A time is that of both together, the slowest rank's; compute alone is
 // the mean of before and after. The ways take turns, a rival in every fourth round.
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
+#include <reef/comm/mpi.hpp>
 
 #include "support/ranks.hpp"
 

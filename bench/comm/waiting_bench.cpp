@@ -10,8 +10,6 @@
 // / bandwidth, and of_roof is 0.97 at least. The rival: one thread that waits for another, which sleeps for
 // that time, its last 50 us awake.
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -24,6 +22,7 @@
 #include <vector>
 
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/device/host.hpp>
 
 #include "support/ranks.hpp"

@@ -16,6 +16,7 @@
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/kernels.hpp>
 
 #include "support/compare.hpp"
 

@@ -20,8 +20,6 @@
 // device is SLOWDOWN times as slow as this one, and sleeps for the rest: half a millisecond, which a
 // micro-batch takes here, is no longer than a few wake-ups of the threads that communicate.
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
 #include <reef/data/sampler.hpp>

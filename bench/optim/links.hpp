@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -12,6 +10,7 @@
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/sink.hpp>
 

@@ -14,14 +14,13 @@
 // another. Seconds are the slowest rank's; wall is a step's share of the clock's time, whichever rank is the
 // slowest in it: of adaptive recipes, DiLoCo and those without other ranks, whose ranks do not go in step.
 
-#include <mpi.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/core/error.hpp>
 
 #include "optim/gpt_setting.hpp"

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/core/error.hpp>
 #include <reef/data/permutation.hpp>
 #include <reef/nn/gpt.hpp>

@@ -12,8 +12,6 @@
 // Times of the network are a fortieth of the case's, and messages as much smaller as links are slower, so that a
 // step takes a second or so. Stages compute next to nothing, and a step has one micro-batch, as the equations have it.
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +22,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
 #include <reef/io/file.hpp>

@@ -14,8 +14,6 @@
 //     M:DELAY    micro-batches, and what a hop takes, of F_MS: a tenth of that is the wire, the rest latency. 0: links
 //                are not emulated
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -29,6 +27,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/message.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/error.hpp>
 #include <reef/io/json_string.hpp>
 #include <reef/optim/ddp.hpp>

@@ -16,6 +16,7 @@
 #include <benchmark/benchmark.h>
 
 #include <reef/comm/environment.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/device/host.hpp>
 #include <reef/run/executor.hpp>
 
@@ -48,15 +49,15 @@ void executor(benchmark::State& state) {
   const comm::Communicator self(MPI_COMM_SELF);
   comm::Progress progress(self);
   Host host({.threads = 1});
-  run::Lanes<Host> lanes(host, progress, nullptr, std::make_shared<run::FailureSwitch>());
+  run::Lanes lanes(host, progress, nullptr, std::make_shared<run::FailureSwitch>());
   run::Handlers<Host> handlers;
   std::int64_t calls = 0;
   handlers.on_lane("Nothing", [&](const schedule::Instruction&) -> run::Handlers<Host>::Code {
     return [&calls](Host::Lane&) { benchmark::DoNotOptimize(calls); };
   });
   const schedule::Program program = empty_program(static_cast<int>(state.range(0)));
-  run::Executor<Host> executor(host, progress, lanes, program,
-                               schedule::derive(program, schedule::place(program)), handlers);
+  run::Executor executor(progress, lanes, program,
+                         schedule::derive(program, schedule::place(program)), handlers.table());
   for (auto _ : state) executor.run();
   state.SetItemsProcessed(state.iterations() * instructions);
 }

@@ -68,7 +68,7 @@ int run(int argc, char** argv) {
   };
   const std::string text = !commands.hint().empty() ? commands.hint()
                            : commands.chosen()      ? answer()
-                                                    : commands.list();
+                                                    : reef_examples::wrapped(commands.list());
   try {
     reef_examples::print(text, "the answer");
   } catch (const reef::FileError& error) {

@@ -111,7 +111,7 @@ Alike alike_of_tokenizer(const TrainOptions& options) {
   const std::string kind = split_tokenizer_name(options.tokenizer).first;
   std::vector<fs::path> files;
   for (const fs::path& file : files_of_tokenizer(options.tokenizer)) {
-    if (kind == "tiktoken" || exists(file)) files.push_back(file);
+    if (kind != "gpt2" || exists(file)) files.push_back(file);
   }
   if (files.empty()) return {"--tokenizer", kind, options.tokenizer};
   Alike alike = alike_of_files("--tokenizer", options.tokenizer, files);
@@ -167,6 +167,8 @@ void require_same_options(const CLI::App& app, const TrainOptions& options) {
       mine.push_back({name, accumulation_of(options)});
     } else if (name == "--init") {
       mine.push_back(alike_of_files(name, value, files_of_weights(value)));
+    } else if (name == "--init-adapter" && !value.empty()) {
+      mine.push_back(alike_of_files(name, value, files_of_adapter(value)));
     } else if (is_one_of(name, {"--network", "--profile", "--order", "--graph"})) {
       mine.push_back(alike_of_files(name, value, {value}));
     } else if (name ==
@@ -212,6 +214,7 @@ void require_outputs(const TrainOptions& options) {
       for (const auto& path : {options.trace, options.report, options.export_file}) {
         if (!path.empty()) require_writable_file(path);
       }
+      if (!options.export_adapter.empty()) require_writable_folder(options.export_adapter);
       if (!options.metrics.empty()) require_place(options.metrics);  // who writes it opens it
       if (!options.checkpoint.empty()) require_writable_folder(options.checkpoint);
       std::error_code none;
@@ -247,7 +250,7 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
     const bool is_aside =
         begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
         (!asynchronous && is_one_of(name, {"--stages", "--micro-batches-per-update"})) ||
-        is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
+        is_one_of(name, {"--help", "--version", "--export", "--export-adapter", "--init-adapter", "--metrics", "--trace", "--report",
                          "--measure-error", "--record-edges", "--resume", "--deadline", "--network", "--threads", "--slow", "--order", "--unit", "--layout",
                          "--device-memory", "--device-link", "--device-flops", "--profile", "--activations", "--data",
                          "--batch", "--context"});

@@ -1,131 +1,38 @@
 #include "command_line.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <limits>
 #include <map>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include <reef/codec/chosen.hpp>
 #include <reef/comm/stop_request.hpp>
-#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
-#include <reef/core/version.hpp>
-#include <reef/io/json.hpp>
 #include <reef/plan/pipeline_schedules.hpp>
 
-#include "../support/earlier_files.hpp"
-#include "../support/file_roles.hpp"
 #include "../support/input_files.hpp"
-#include "../support/model_shape.hpp"
 #include "../support/number_option.hpp"
 #include "../support/numbers.hpp"
-#include "../support/output_places.hpp"
-#include "../support/own_text.hpp"
 #include "../support/tokenizer.hpp"
-#include "../support/weight_files.hpp"
-#include "graph_model.hpp"
+#include "option_groups.hpp"
+#include "option_texts.hpp"
 #include "options.hpp"
+#include "planned_options.hpp"
 
 namespace reef_examples {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-/// "4x4x128" as layers, heads and channels.
-void parse_model(const std::string& text, TrainOptions& options) {
-  const auto shape = parse_model_shape(text);
-  if (!shape) {
-    throw CLI::ValidationError("--model",
-                               "'" + text + "' is not LAYERSxHEADSxCHANNELS, as in 4x4x128");
-  }
-  options.layers = shape->layers;
-  options.heads = shape->heads;
-  options.channels = shape->channels;
-}
-
-/// "3:4" as rank 3, four times slower.
-std::pair<int, double> parse_slow(const std::string& text) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const auto rank = parse_number<int>(text.substr(0, colon));
-  const auto factor = parse_number<double>(text.substr(std::min(colon + 1, text.size())));
-  if (!rank || *rank < 0 || !factor || *factor < 1 || *factor >= 1e6) {
-    throw CLI::ValidationError("--slow",
-                               "'" + text + "' is not RANK:FACTOR with a factor from 1 on");
-  }
-  return {*rank, *factor};
-}
-
-/// "*.bias:0.5" as half the rate, "*.bias:1:0" as the rate and no decay.
-reef::run::ParameterGroup parse_group(const std::string& text) {
-  const std::size_t first = std::min(text.find(':'), text.size());
-  const std::size_t second = std::min(text.find(':', std::min(first + 1, text.size())), text.size());
-  const auto number = [&](std::size_t begin, std::size_t end) {
-    const auto value = parse_number<double>(text.substr(std::min(begin, end), end - std::min(begin, end)));
-    return value && reef::within(*value, 0, 1000) ? value : std::nullopt;
-  };
-  const auto factor = number(first + 1, second);
-  const auto decay = number(second + 1, text.size());
-  if (first == 0 || !factor || (second < text.size() && !decay)) {
-    throw CLI::ValidationError("--group", "'" + text + "' is not PATTERN:FACTOR or PATTERN:FACTOR:DECAY, with numbers "
-                                          "from 0 to 1000");
-  }
-  return {text.substr(0, first), *factor, decay};
-}
-
-/// "gradients=ef+top-k:100", checked.
-void parse_compress(const std::string& text, TrainOptions& o) {
-  const std::size_t equals = std::min(text.find('='), text.size());
-  const std::string channel = text.substr(0, equals);
-  constexpr std::array<std::string_view, 4> channels{"activations", "activation-gradients", "gradients", "parameters"};
-  if (equals == text.size() || std::find(channels.begin(), channels.end(), channel) == channels.end()) {
-    throw CLI::ValidationError("--compress", "'" + text + "' is not CHANNEL=CODEC with activations, activation-gradients, "
-                                             "gradients or parameters, as gradients=ef+top-k:100");
-  }
-  const std::string codec = text.substr(equals + 1);
-  try {
-    static_cast<void>(reef::codec::Chosen::of(codec));
-  } catch (const reef::OptionError& error) {
-    throw CLI::ValidationError("--compress", error.what());
-  }
-  o.compress[channel] = codec;
-}
-
-/// "100:edges.safetensors" as step 100 into that file.
-void parse_record_edges(const std::string& text, TrainOptions& o) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const auto step = parse_number<std::int64_t>(text.substr(0, colon));
-  const std::string file = text.substr(std::min(colon + 1, text.size()));
-  if (!step || *step < 1 || file.empty()) {
-    throw CLI::ValidationError("--record-edges", "'" + text + "' is not STEP:FILE with a step from 1 on, as "
-                                                 "100:edges.safetensors");
-  }
-  if (names_a_folder(file)) {  // its extension would be put behind the dot, where nobody finds the file
-    throw CLI::ValidationError("--record-edges", "'" + file + "' is the name of a folder; name a file in it, as "
-                                                 "100:edges.safetensors");
-  }
-  o.record_step = *step;
-  o.record_edges = file;
-}
-
 const std::map<std::string, Recipe> recipes{
     {"ddp", run_ddp},         {"zero1", run_zero1}, {"atom", run_atom},    {"dpu", run_dpu},
     {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"sparse", run_sparse},
     {"dtfm", run_dtfm},       {"fusion", run_dtfm}, {"reef", run_reef}};
-
-/// Over stages.
-bool is_spread(const std::string& recipe) { return recipe == "dtfm" || recipe == "fusion" || recipe == "reef"; }
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
@@ -139,258 +46,6 @@ std::vector<std::string> pipelines() {
   std::vector<std::string> names(known.begin(), known.end());
   names.emplace_back("searched");
   return names;
-}
-
-/// "adaptive", "cap:8" as at most eight micro-batches a phase, "fixed:4" as four, "fixed" as those of --micro-batches.
-void parse_accumulate(const std::string& text, TrainOptions& o) {
-  const auto count = [&text](std::string_view kind) {
-    if (!text.starts_with(kind)) return 0;
-    const int number = parse_number<int>(std::string_view(text).substr(kind.size())).value_or(0);
-    return number >= 1 && number <= 65536 ? number : 0;
-  };
-  if (text == "adaptive") {
-    o.accumulation = reef::Accumulation::adaptive();
-  } else if (const int most = count("cap:"); most > 0) {
-    o.accumulation = reef::Accumulation::capped(most);
-  } else if (text == "fixed") {
-    o.accumulation = reef::Accumulation::fixed();
-  } else if (const int fixed = count("fixed:"); fixed > 0) {
-    o.accumulation = reef::Accumulation::fixed();
-    o.micro_batches = fixed;
-  } else {
-    throw CLI::ValidationError(
-        "--accumulate",
-        "'" + text + "' is not adaptive, cap:M, fixed or fixed:N, with numbers from 1 to 65536");
-  }
-}
-
-/// An empty text names nothing, and would count as not given. Only a prompt may be empty.
-void require_names(const CLI::App& app) {
-  for (const CLI::Option* const option : app.get_options()) {
-    if (option->count() == 0 || option->get_expected_max() == 0) continue;
-    const std::string name = option->get_name();
-    if (name == "--prompt") continue;
-    for (const std::string& text : option->reduced_results()) {
-      if (!text.empty()) continue;
-      throw CLI::ValidationError(
-          name, reef::concat("'' is no ", name == "--document-end" ? "token" : "path",
-                             "; name one, or leave the option out"));
-    }
-  }
-}
-
-/// An option that would be ignored is refused: whoever gives it takes it to be heeded.
-void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
-  const auto given = [&app](const char* name) { return app.get_option(name)->count() > 0; };
-  const auto refuse = [](const char* name, const std::string& why) {
-    throw CLI::ValidationError(name, why);
-  };
-  for (const char* const name : {"--sync-every", "--fragments", "--overlap", "--mix", "--outer-lr"}) {
-    if (given(name) && o.recipe != "diloco" && o.recipe != "sparse")
-      refuse(name, "is of --recipe diloco or sparse, not of " + o.recipe);
-  }
-  for (const char* const name : {"--model", "--context", "--batch", "--dropout", "--init", "--export"}) {
-    if (given(name) && !o.graph.empty()) refuse(name, "is of the GPT of --model; with --graph the file says what is trained");
-  }
-  if (given("--outer-momentum") && o.recipe != "diloco")
-    refuse("--outer-momentum", "is of --recipe diloco, not of " + o.recipe);
-  for (const char* const name : {"--divisor", "--clip-median", "--decay"}) {
-    if (given(name) && o.recipe != "sparse")
-      refuse(name, "is of --recipe sparse, not of " + o.recipe);
-  }
-  if (o.recipe == "sparse" && o.overlap == "eager")
-    refuse("--overlap", "eager is of --recipe diloco, not of sparse, whose differences are encoded");
-  for (const char* const name : {"--pipeline", "--stages", "--order", "--unit", "--layout", "--place",
-                                  "--micro-batches-per-update"}) {
-    if (given(name) && !is_spread(o.recipe))
-      refuse(name, "is of --recipe dtfm, fusion or reef, not of " + o.recipe);
-  }
-  if (o.recipe == "reef" && o.precision != "fp32")
-    refuse("--precision", o.precision + " is of other recipes: reef has fp32");
-  if (o.rule == "muon" && o.recipe != "zero1" && o.recipe != "atom" && o.recipe != "diloco")
-    refuse("--rule", "muon is of --recipe zero1, atom or diloco, not of " + o.recipe);
-  if (!o.compress.empty() && o.recipe == "sparse")
-    refuse("--compress", "is of other recipes: sparse has a codec of its own");
-  for (const auto& [channel, codec] : o.compress) {
-    if (channel.starts_with("activation") && !is_spread(o.recipe) && codec != "none")
-      refuse("--compress", channel + " are between stages, of --recipe dtfm, fusion or reef, not of " + o.recipe);
-  }
-  const bool replans = o.replan_ratios > 0 || !o.replay_ratios.empty();
-  if (o.adapt_ratios && ((o.network.empty() && !replans) || !is_spread(o.recipe)))
-    refuse("--adapt-ratios", "is of --recipe dtfm, fusion or reef with --network, whose links it follows, or with --replan-ratios");
-  for (const char* const name : {"--replan-ratios", "--replay-ratios"}) {
-    if (given(name) && !o.adapt_ratios) refuse(name, "is of --adapt-ratios");
-  }
-  if (o.replan_ratios > 0 && given("--replay-ratios"))
-    refuse("--replay-ratios", "has the ratios that --replan-ratios would measure; give one of them");
-  const auto codec_of = [&o](const char* channel) {
-    const auto given_codec = o.compress.find(channel);
-    return given_codec == o.compress.end() ? std::string("none") : given_codec->second;
-  };
-  if (o.one_mask && codec_of("activations") == "none")
-    refuse("--one-mask", "is of what --compress activations=CODEC leaves out, as top-k:10");
-  const bool have_ratios = std::any_of(o.compress.begin(), o.compress.end(), [](const auto& channel) {
-    const reef::codec::Chosen codec = reef::codec::Chosen::of(channel.second);
-    return codec && codec.takes_ratio();
-  });
-  if (given("--ramp-ratios") && !have_ratios)
-    refuse("--ramp-ratios", "is of the ratios of --compress, as gradients=ef+top-k:100");
-  const bool encodes = o.recipe == "sparse" || std::any_of(o.compress.begin(), o.compress.end(),
-                                                           [](const auto& channel) { return channel.second != "none"; });
-  for (const char* const name : {"--measure-error", "--record-edges"}) {
-    if (given(name) && !encodes)
-      refuse(name, "is of what codecs make of messages: of --compress, or of --recipe sparse");
-  }
-  if (o.record_step > o.steps)
-    refuse("--record-edges", reef::concat("step ", o.record_step, " is not among the ", o.steps, " of --steps"));
-  if (given("--order") && given("--pipeline"))
-    refuse("--order", "says what --pipeline says; give one of them");
-  if (given("--micro-batches-per-update") && o.pipeline != "2bw")
-    refuse("--micro-batches-per-update", "is of --pipeline 2bw, not of " + o.pipeline);
-  if (reef::plan::is_asynchronous_schedule(o.pipeline) && o.non_finite != "ignore")
-    refuse("--pipeline", o.pipeline + " updates within a step, so it goes with --non-finite ignore --clip 0");
-  if (given("--profile") && o.recipe != "atom" && !is_spread(o.recipe))
-    refuse("--profile", "is of --recipe atom, dtfm, fusion or reef, not of " + o.recipe);
-  if (given("--device-flops") && given("--profile"))
-    refuse("--profile", "says how fast operators are, and --device-flops too; give one of them");
-  if (given("--device-flops") && (o.device_flops < 1e-6 || o.device_flops > 1e9))
-    refuse("--device-flops", "is in GFLOP/s, from 0.000001 to 1e9; left out, ranks are as fast as their cores");
-  if (o.activations.find("stash") != std::string::npos && o.recipe != "atom" && o.recipe != "reef")
-    refuse("--activations", o.activations + " is of --recipe atom or reef, not of " + o.recipe);
-  if (o.non_finite == "ignore" && o.clip > 0)
-    refuse("--non-finite", "ignore goes with --clip 0: without norms nothing can be clipped");
-  if (given("--checkpoint-every") && !given("--checkpoint")) {
-    refuse("--checkpoint-every", "needs --checkpoint DIR, where the checkpoints are to be");
-  }
-  if (given("--checkpoint-keep") && !given("--checkpoint")) {
-    refuse("--checkpoint-keep", "needs --checkpoint DIR, where the checkpoints are to be");
-  }
-  if (o.resume && o.checkpoint.empty()) {
-    refuse("--resume", "needs --checkpoint DIR, where the checkpoints are");
-  }
-  if (given("--mix") && o.overlap != "mix")
-    refuse("--mix", "is of --overlap mix, not of " + o.overlap);
-  if (given("--micro-batches") && given("--accumulate") &&
-      app.get_option("--accumulate")->reduced_results().back().starts_with("fixed:")) {
-    refuse("--accumulate", "fixed:N and --micro-batches say the same; give one of them");
-  }
-}
-
-/// Of recipes that stand for several options.
-void add_defaults_of_recipe(const CLI::App& app, TrainOptions& o) {
-  if (o.recipe != "fusion" && o.recipe != "reef") return;
-  if (o.recipe == "fusion" && app.get_option("--layout")->count() == 0) o.layout = "op-fence";
-  o.compress.try_emplace("activations", "top-k:10");
-  const auto codec = reef::codec::Chosen::of(o.compress.at("activations"));
-  const bool selects = codec && codec.takes_ratio();
-  o.one_mask |= selects && !o.compress.contains("activation-gradients");
-  o.adapt_ratios |= selects && !o.network.empty();
-}
-
-/// What is written takes the place of nothing that is read or written under another name.
-void require_files_apart(const TrainOptions& o) {
-  FileRoles files;
-  for (const std::string& file : o.data) files.reads("--data", file);
-  if (o.data.empty()) {
-    const char* const own = "a run without --data (Reef's own sources)";
-    for (const auto& file : own_text().files) files.reads(own, file);
-    for (const char* file : {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CMakeLists.txt"})
-      files.reads(own, fs::path(REEF_DATA_DIRECTORY) / file);
-  }
-  for (const auto& file : files_of_tokenizer(o.tokenizer)) files.reads("--tokenizer", file);
-  if (!o.init.empty()) {
-    for (const auto& file : files_of_weights(o.init)) files.reads("--init", file);
-    files.reads_beside("--init", config_beside(o.init));
-  }
-  files.reads("--graph", o.graph);
-  files.reads("--network", o.network);
-  files.reads("--order", o.order);
-  files.reads("--plan", o.plan);
-  files.writes("--metrics", o.metrics);
-  files.writes("--trace", o.trace);
-  files.writes("--report", o.report);
-  files.writes("--export", o.export_file);
-  files.writes("--record-edges", o.record_edges);
-  if (!o.export_file.empty()) files.writes_if_absent("--export", config_beside(o.export_file));
-  std::error_code ignored;
-  if (fs::exists(o.profile, ignored)) {
-    files.reads("--profile", o.profile);
-  } else {
-    files.writes("--profile", o.profile);
-  }
-  files.keeps_checkpoints("--checkpoint", o.checkpoint);
-  if (const auto clash = files.clash()) throw CLI::ValidationError(clash->first, clash->second);
-}
-
-/// What is there is left by an earlier run, or stays.
-void require_places(const TrainOptions& o) {
-  const auto require = [](const char* option, Output kind, const std::string& path) {
-    if (const auto why = in_the_way(kind, path)) throw CLI::ValidationError(option, *why);
-  };
-  require("--metrics", Output::metrics, o.metrics);
-  require("--trace", Output::trace, o.trace);
-  require("--report", Output::report, o.report);
-  require("--export", Output::weights, o.export_file);
-}
-
-/// An option and what a plan gives it.
-using PlannedOption = std::pair<std::string, std::string>;
-
-/// What a plan adds to a command line, but for options that are `given`: these are told in `otherwise`.
-std::vector<std::string> options_of_plan(const std::string& file, TrainOptions& to,
-                                         const std::function<bool(const std::string&)>& given,
-                                         std::vector<PlannedOption>& otherwise) {
-  const reef::io::Json json = reef::io::read_json(file);
-  const reef::io::JsonSource source(file, "give a file that reef-plan plan has written.");
-  const auto options = reef::io::require<reef::io::Json>(json, "options", source);
-  reef::io::require_object(options, "options", file);
-  to.planned_ranks = reef::io::value_or<int>(json, "ranks", 0, source);
-  to.planned_vocabulary = reef::io::value_or<std::int64_t>(json, "vocabulary", 0, source);
-  std::vector<std::string> planned;
-  for (const auto& [name, value] : options.items()) {
-    const bool texts = value.is_array() && !value.empty() &&
-                       std::all_of(value.begin(), value.end(), [](const reef::io::Json& one) { return one.is_string(); });
-    if (!name.starts_with("--") || (!value.is_string() && !value.is_boolean() && !texts)) {
-      throw reef::DecodeError(file, ": options has '", name, "', which is no option with a text, texts, true or false.\n"
-                              "  fix: give a file that reef-plan plan has written.");
-    }
-    if (name == "--plan") {
-      throw reef::DecodeError(file, ": options has '--plan', and a plan is of one file.\n"
-                              "  fix: give a file that reef-plan plan has written.");
-    }
-    if (given(name) && value.is_string()) otherwise.emplace_back(name, value.get<std::string>());
-    if (given(name) || (value.is_boolean() && !value.get<bool>())) continue;
-    planned.push_back(name);
-    if (value.is_string()) planned.push_back(value.get<std::string>());
-    if (!texts) continue;
-    for (const reef::io::Json& one : value) planned.push_back(one.get<std::string>());
-  }
-  return planned;
-}
-
-/// The groups of --help, with the recipes that their options are of. They come in the order of their first options.
-void set_groups(CLI::App& app) {
-  const std::vector<std::pair<const char*, std::vector<const char*>>> groups{
-      {"What is trained, by which recipe",
-       {"--recipe", "--plan", "--data", "--data-kind", "--document-end", "--tokenizer", "--model", "--graph", "--context", "--batch",
-        "--dropout", "--precision", "--init", "--seed"}},
-      {"Steps", {"--micro-batches", "--steps", "--lr", "--warmup", "--rule", "--group", "--weight-decay", "--clip", "--non-finite"}},
-      {"Accumulation that adapts (acco, acco-wp, dpu, reef)", {"--accumulate", "--sampler"}},
-      {"Steps of each rank's own (diloco, sparse)",
-       {"--sync-every", "--fragments", "--overlap", "--mix", "--outer-lr", "--outer-momentum", "--divisor", "--clip-median", "--decay"}},
-      {"Machines", {"--threads", "--network", "--device-memory", "--device-link", "--device-flops", "--slow", "--deadline"}},
-      {"What ranks send (all recipes but sparse, which has a codec of its own)",
-       {"--compress", "--ramp-ratios", "--measure-error", "--record-edges"}},
-      {"Stages (dtfm, fusion, reef)",
-       {"--stages", "--place", "--pipeline", "--micro-batches-per-update", "--layout", "--unit", "--order", "--adapt-ratios",
-        "--replan-ratios", "--replay-ratios", "--one-mask"}},
-      {"Memory and times to plan by (atom, reef; of dtfm and fusion --profile; all recompute)", {"--activations", "--profile"}},
-      {"Checkpoints", {"--checkpoint", "--checkpoint-every", "--checkpoint-keep", "--resume"}},
-      {"What is told and written",
-       {"--export", "--metrics", "--trace", "--report", "--eval-tokens", "--eval-every", "--prompt", "--prompt-tokens"}}};
-  for (const auto& [group, names] : groups) {
-    for (const char* const name : names) app.get_option(name)->group(group);
-  }
 }
 
 }  // namespace
@@ -408,7 +63,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--data", o.data,
-         "text files, or files of tokens (.bin of llm.c or nanoGPT, .npy of NumPy); default: "
+         "text files, or files of tokens (.bin of llm.c or nanoGPT, .npy of NumPy), or of prompts with completions (.jsonl, "
+         "a line {\"prompt\": ..., \"completion\": ...}), whose loss is of completions alone; default: "
          "Reef's own sources. Held out: every tenth of many texts, else the last tenth; of "
          "tokens the files with val, valid or validation as a word of their name, else the "
          "last tenth")
@@ -527,21 +183,38 @@ void add_options(CLI::App& app, TrainOptions& o) {
         const bool known = !split_tokenizer_name(text).first.empty();
         return known ? std::string() : "'" + text + "' is none of " + std::string(tokenizer_forms);
       },
-      std::string(tokenizer_forms));
-  app.add_option("--tokenizer", o.tokenizer, "how text becomes tokens")
+      "TOKENIZER");
+  app.add_option("--tokenizer", o.tokenizer,
+                 reef::concat("how text becomes tokens: ", tokenizer_forms, "; of an --init that is a folder, the one in it"))
       ->check(tokenizer)
       ->capture_default_str();
   app.add_option("--threads", o.threads,
                  "a rank; default: its cores, shared with the ranks bound to the same")
       ->transform(number_from<int>(1, 1024));
-  app.add_option(
-         "--init", o.init,
-         "a GPT-2 of that --model to start from: .safetensors of Hugging Face or --export, an "
-         "index of several (model.safetensors.index.json), or a folder with either")
+  app.add_option("--init", o.init,
+                 "a GPT-2 of that --model to start from, or a Llama, Mistral, Qwen 2 or 3, as "
+                 "config.json beside it says: .safetensors of Hugging Face or --export, an "
+                 "index of several (model.safetensors.index.json), or a folder with either; the "
+                 "config.json of a Llama and alike alone: from scratch")
       ->check(readable_file_or_folder());
+  app.add_option("--freeze", o.freeze,
+                 "PATTERN, parameters with such names keep their values, as 'transformer.h.0.*': they have no gradient, and "
+                 "nothing of them is kept or sent")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option_function<std::string>(
+      "--lora", [&o](const std::string& text) { o.lora = parse_lora(text); },
+      "RANK[:ALPHA[:TARGET,TARGET]], low-rank adapters alone are trained, all else is frozen, as 8:16:q_proj,v_proj. "
+      "TARGET: the last part of a linear map's name, or all-linear; default: ALPHA 16, q_proj and v_proj, or c_attn");
+  app.add_option("--init-adapter", o.init_adapter,
+                 "a folder with adapter_config.json and adapter_model.safetensors, of Hugging Face's PEFT or "
+                 "--export-adapter, to go on from; its rank, alpha and targets in place of --lora")
+      ->check(readable_file_or_folder());
+  app.add_option("--export-adapter", o.export_adapter,
+                 "a folder in which to write the adapters, as PEFT reads them; --export writes the weights that they make, "
+                 "merged");
   app.add_option("--export", o.export_file,
                  "where to write the weights, .safetensors, and beside them config.json: as "
-                 "DIR/model.safetensors, Hugging Face's GPT2LMHeadModel.from_pretrained reads DIR");
+                 "DIR/model.safetensors, Hugging Face's from_pretrained reads DIR");
   app.add_option("--network", o.network, "case file of the network to emulate")
       ->check(readable_file());
   app.add_option_function<std::string>(
@@ -679,17 +352,9 @@ void add_options(CLI::App& app, TrainOptions& o) {
   set_groups(app);
 }
 
-void require_sense(const CLI::App& app, TrainOptions& options) {
-  add_defaults_of_recipe(app, options);
-  require_names(app);
-  require_use_of_options(app, options);
-  require_files_apart(options);
-  require_places(options);
-  read_graph(options);
-}
-
 void parse(CLI::App& app, TrainOptions& options, int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  take_recipe_of_help(app, arguments, recipe_names());
   const auto is = [](const std::string& argument, const std::string& name) {
     return argument == name || argument.starts_with(name + "=");
   };

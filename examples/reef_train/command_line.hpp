@@ -21,8 +21,4 @@ void add_options(CLI::App& app, TrainOptions& options);
 /// OptionError for a file that is no plan.
 void parse(CLI::App& app, TrainOptions& options, int argc, const char* const* argv);
 
-/// After the parsing: options that would be ignored, files that are in each other's way, and files that no run left
-/// where one is to be written are a CLI::ValidationError. Fills in what a recipe stands for.
-void require_sense(const CLI::App& app, TrainOptions& options);
-
 }  // namespace reef_examples

@@ -2,13 +2,20 @@
 
 #include <array>
 #include <cstddef>
+#include <filesystem>
+#include <variant>
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/hash.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/adapter_file.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/llama.hpp>
+#include <reef/nn/model_config.hpp>
 #include <reef/nn/registry.hpp>
+
+#include "../support/weight_files.hpp"
 
 namespace reef_examples {
 
@@ -84,6 +91,36 @@ void require_vocabulary(const TrainOptions& options, std::int64_t vocabulary) {
     }
   }
 }
+
+void read_init(TrainOptions& options) {
+  const std::filesystem::path beside = config_beside(options.init);
+  if (options.init.empty() || !exists(beside)) return;
+  const reef::io::Json json = reef::io::read_json(beside);
+  if (!json.is_object() || json.value("model_type", reef::io::Json("gpt2")) == "gpt2") return;
+  options.llama = std::get<reef::nn::LlamaConfig>(reef::nn::read_model_config(beside));
+  options.from_scratch = std::filesystem::path(options.init).filename() == beside.filename();
+  options.layers = options.llama->layers;
+  options.heads = options.llama->heads;
+  options.channels = options.llama->channels;
+}
+
+void read_adapter_options(TrainOptions& options) {
+  if (!options.init_adapter.empty()) options.lora = reef::nn::read_adapter_config(options.init_adapter);
+}
+
+template <class Device, reef::real T>
+reef::graph::Graph<Device, T> llama_model(const TrainOptions& options, int threads,
+                                          std::int64_t batch) {
+  reef::nn::LlamaConfig config = options.llama.value();
+  config.batch = batch;
+  config.sequence = options.context;
+  return reef::nn::llama<Device, T>(config, threads);
+}
+
+template reef::graph::Graph<reef::device::Host, float> llama_model(const TrainOptions&, int,
+                                                                   std::int64_t);
+template reef::graph::Graph<reef::device::Host, reef::Bfloat16> llama_model(const TrainOptions&,
+                                                                            int, std::int64_t);
 
 template <class Device, reef::real T>
 reef::graph::Model<Device, T> graph_model(const TrainOptions& options, int threads, std::int64_t batch) {

@@ -13,6 +13,7 @@
 #include <reef/graph/dag.hpp>
 #include <reef/graph/graph_json.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/lora.hpp>
 #include <reef/run/operator_groups.hpp>
 #include <reef/run/parameter_group.hpp>
 
@@ -41,11 +42,38 @@ extern template reef::graph::Model<reef::device::Host, float> graph_model(const 
 extern template reef::graph::Model<reef::device::Host, reef::Bfloat16> graph_model(const TrainOptions&, int,
                                                                                    std::int64_t);
 
-/// What is trained: the model of --graph, or a GPT.
+/// Finds out whether --init is a Llama or alike, by the config.json beside it: into the options go that and its size. A
+/// GPT-2 stays as --model says. Throws FileError, DecodeError.
+void read_init(TrainOptions& options);
+
+/// Reads the rank, alpha and targets of --init-adapter, if it is given. Throws FileError, DecodeError.
+void read_adapter_options(TrainOptions& options);
+
+/// The Llama of --init, for so many samples.
+template <class Device, reef::real T>
+reef::graph::Graph<Device, T> llama_model(const TrainOptions& options, int threads,
+                                          std::int64_t batch);
+
+extern template reef::graph::Graph<reef::device::Host, float> llama_model(const TrainOptions&, int,
+                                                                          std::int64_t);
+extern template reef::graph::Graph<reef::device::Host, reef::Bfloat16> llama_model(
+    const TrainOptions&, int, std::int64_t);
+
+/// The model of --graph, the Llama of --init, or a GPT; for the samples of `config`.
+template <class Device, reef::real T>
+reef::graph::Graph<Device, T> base_model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
+  if (!options.graph.empty()) return graph_model<Device, T>(options, threads, config.batch).graph;
+  if (options.llama) return llama_model<Device, T>(options, threads, config.batch);
+  return reef::nn::gpt<Device, T>(config, threads);
+}
+
+/// What is trained: that with the adapters of --lora or --init-adapter, and the parameters of --freeze frozen.
 template <class Device, reef::real T>
 reef::graph::Graph<Device, T> model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
-  if (!options.graph.empty()) return graph_model<Device, T>(options, threads).graph;
-  return reef::nn::gpt<Device, T>(config, threads);
+  auto model = base_model_of<Device, T>(options, config, threads);
+  if (options.lora) model = reef::nn::with_lora(model, *options.lora);
+  for (const std::string& pattern : options.freeze) model.freeze(pattern);
+  return model;
 }
 
 /// The groups of the command line, and behind them those of operators that a file trains otherwise.

@@ -98,7 +98,10 @@ template <class TrainerType>
 void introduce(TrainerType& trainer, const Setup& run) {
   const reef::graph::Dag& dag = trainer.model().dag();
   const std::int64_t tokens = tokens_a_step(trainer, run);
-  run.say(reef::concat("model: ", dag.parameter_count(), " parameters, ", text_of_model(run.options), ", context ",
+  std::int64_t trained = 0;
+  for (const reef::graph::Parameter& parameter : dag.parameters) trained += parameter.frozen ? 0 : parameter.spec.shape.size();
+  const std::string of_them = trained < dag.parameter_count() ? reef::concat(" (", trained, " of them trained)") : "";
+  run.say(reef::concat("model: ", dag.parameter_count(), " parameters", of_them, ", ", text_of_model(run.options), ", context ",
                        run.options.context));
   const std::size_t held_out = run.data.validation().size();
   const std::size_t first = evaluated(run.data.validation(), run.options).size();

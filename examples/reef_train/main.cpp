@@ -5,7 +5,7 @@
 //
 // Without --data it trains on Reef's own sources. `reef-train --help` lists everything.
 //
-// links: reef::compiled
+// links: reef::compiled text
 
 #include <signal.h>
 
@@ -22,6 +22,7 @@
 #include "../support/standard_output.hpp"
 #include "agreement.hpp"
 #include "command_line.hpp"
+#include "option_sense.hpp"
 #include "options.hpp"
 
 namespace {
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that file, not the end
   reef_examples::TrainOptions options;
   CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");
+  app.set_help_flag("-h,--help", "[RECIPE]: this message, or the options of that recipe alone");
   app.set_version_flag("--version", std::string("reef-train ") + reef::version);
   app.footer(
       "SIGINT, SIGTERM, SIGHUP or SIGUSR1 to any rank, or SIGUSR1 to mpiexec: all ranks finish "

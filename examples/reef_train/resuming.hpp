@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,10 +15,13 @@
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/manifest.hpp>
+#include <reef/nn/adapter_file.hpp>
 #include <reef/nn/gpt2_file.hpp>
+#include <reef/nn/llama_file.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "checkpoint_facts.hpp"
+#include "graph_model.hpp"
 #include "metrics.hpp"
 #include "setup.hpp"
 
@@ -29,17 +33,36 @@ namespace reef_examples {
 template <class TrainerType>
 void load_weights(TrainerType& trainer, const Setup& run) {
   using Sum = typename TrainerType::Sum;
+  const auto set = [&](const std::string& name, const std::vector<Sum>& values) {
+    if (trainer.holds(name)) trainer.set_parameter(name, values);
+  };
+  if (run.options.from_scratch)
+    return run.say("weights: drawn by --seed, since --init is a config.json alone");
+  const auto base = base_model_of<typename TrainerType::Device, typename TrainerType::T>(run.options, run.config, 1);
+  if (run.options.llama) {
+    const reef::nn::LlamaFile file(run.options.init);
+    file.read<Sum>(base.dag(), set);
+    return run.say("weights: from " + file.path().string());
+  }
   const reef::nn::Gpt2File file(run.options.init);
-  file.read<Sum>(trainer.model().dag(), run.config.vocabulary,
-                 [&](const std::string& name, const std::vector<Sum>& values) {
-                   if (trainer.holds(name)) trainer.set_parameter(name, values);
-                 });
+  file.read<Sum>(base.dag(), run.config.vocabulary, set);
   const std::int64_t rows = file.config().vocabulary;
   run.say(reef::concat("weights: from ", file.path().string(),
                        rows == run.config.vocabulary
                            ? std::string()
                            : reef::concat(", the first ", run.config.vocabulary, " of its ", rows,
                                           " tokens: the rest pad its vocabulary")));
+}
+
+/// The adapters of --init-adapter.
+template <class TrainerType>
+void load_adapter(TrainerType& trainer, const Setup& run) {
+  using Sum = typename TrainerType::Sum;
+  reef::nn::read_adapter<Sum>(run.options.init_adapter, trainer.model().dag(),
+                              [&](std::string_view name, const std::vector<Sum>& values) {
+                                if (trainer.holds(name)) trainer.set_parameter(name, values);
+                              });
+  run.say("adapter: from " + run.options.init_adapter);
 }
 
 /// Refuses on all ranks what no run goes on with, and says what goes on otherwise than it was. A manifest

@@ -75,9 +75,9 @@ public:
         config_(model_config(options_, tokenizer_.vocabulary())),
         threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
         trainer_(model_of<Device, T>(options_, config_, threads_),
-                 training_source(data_.training(), options_.context, options_.seed),
+                 training_source(data_, options_.context, options_.seed),
                  trainer_options<TrainerType>(setup()),
-                 validation_source(held_out(), options_.context), ranks_),
+                 validation_source(held_out(), held_out_pairs(), options_.context), ranks_),
         metrics_(options_, sink_, trainer_.ranks(), alone, failures_),
         saving_(
             trainer_, setup(), metrics_, [this] { return facts(); }, failures_) {}
@@ -97,6 +97,7 @@ public:
     }
     // Before a directory is made: weights that cannot be read end the run.
     if (!options_.init.empty() && !goes_on()) load_weights(trainer_, run);
+    if (!options_.init_adapter.empty() && !goes_on()) load_adapter(trainer_, run);
     if (!options_.checkpoint.empty()) reef::checkpoint::claim(trainer_, options_.checkpoint);
     if (options_.resume) {
       resume(trainer_, run, facts(), metrics_);
@@ -170,6 +171,9 @@ private:
   }
   [[nodiscard]] reef::data::TokenView held_out() const {
     return evaluated(data_.validation(), options_);
+  }
+  [[nodiscard]] std::span<const reef::data::TokenPair> held_out_pairs() const {
+    return evaluated_pairs(data_.validation_pairs(), options_);
   }
   /// What a checkpoint says of this run.
   [[nodiscard]] CheckpointFacts facts() {
@@ -249,7 +253,8 @@ private:
 
   /// How many rounds of all ranks' micro-batches go over what is evaluated.
   [[nodiscard]] std::int64_t rounds() const {
-    const auto windows = reef::data::Validation(held_out(), options_.context).windows();
+    const auto pairs = static_cast<std::int64_t>(held_out_pairs().size());
+    const auto windows = pairs > 0 ? pairs : reef::data::Validation(held_out(), options_.context).windows();
     const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
     return (windows + round - 1) / round;
   }
@@ -389,8 +394,7 @@ private:
     reef::nn::GptConfig config = config_;
     config.batch = 1;
     const int threads = trainer_.device().threads();
-    const auto model = options_.graph.empty() ? reef::nn::gpt<Device, T>(config, threads)
-                                              : graph_model<Device, T>(options_, threads, config.batch).graph;
+    const auto model = model_of<Device, T>(options_, config, threads);
     std::vector<std::int32_t> prompt = tokenizer_.encode(options_.prompt.value_or("\n"));
     if (prompt.empty()) prompt = tokenizer_.encode("\n");
     return tokenizer_.decode(reef::generate(trainer_, model, prompt,

@@ -11,16 +11,21 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
+#include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/manifest.hpp>
+#include <reef/nn/adapter_file.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
+#include <reef/nn/llama_file.hpp>
+#include <reef/nn/llama_json.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../support/earlier_files.hpp"
 #include "../support/weight_files.hpp"
 #include "checkpoint_facts.hpp"
 #include "failures.hpp"
+#include "graph_model.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
 #include "setup.hpp"
@@ -82,7 +87,14 @@ public:
   void save_what_is_dear(bool readable) {
     const bool steps_taken = committed() > first_step_;
     if (!options_.checkpoint.empty() && steps_taken && tried_ != committed()) checkpoint();
-    if (!options_.export_file.empty()) export_weights(readable);
+    if (!options_.export_file.empty()) {
+      export_weights("--export " + options_.export_file, options_.export_file, readable,
+                     [this](const auto& values) { write_weights(values); });
+    }
+    if (options_.export_adapter.empty()) return;
+    export_weights("--export-adapter " + options_.export_adapter,
+                   std::filesystem::path(options_.export_adapter) / "adapter_model.safetensors", readable,
+                   [this](const auto& values) { write_adapter(values); });
   }
 
 private:
@@ -90,9 +102,11 @@ private:
   [[nodiscard]] std::int64_t committed() const { return trainer_.progress_state().committed; }
   void say(const std::string& text) { run_.say(text); }
 
-  /// Weights that are of use to somebody. All ranks; rank 0 writes.
-  void export_weights(bool readable) {
-    const std::string what = "--export " + options_.export_file;
+  using Values = std::map<std::string, std::vector<Sum>>;
+
+  /// Weights that are of use to somebody, written by `write` to `file`. All ranks; rank 0 writes.
+  template <class Write>
+  void export_weights(const std::string& what, const std::filesystem::path& file, bool readable, const Write& write) {
     if (committed() == 0) return say(what + ": no step was taken, there is nothing to export");
     if (const std::string weight = trainer_.weight_not_finite(); !weight.empty())
       return failures_.add(what, reef::concat("not finite: ", weight, "; no weights are exported"));
@@ -100,32 +114,47 @@ private:
     if (readable && !reef::is_finite(trainer_.evaluate(1))) {
       return failures_.add(what, "the held-out loss is not finite; no weights are exported");
     }
-    std::map<std::string, std::vector<Sum>> spread;  // over stages
+    Values spread;  // over stages
     for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
       if (trainer_.plan().topology.stages == 1) break;
       std::vector<Sum> values = trainer_.gather_parameter(parameter.name);
       if (first()) spread[parameter.name] = std::move(values);
     }
     std::string aside;
-    const auto write = [&] {
-      aside = write_in_place(options_.export_file, [&] { write_weights(spread); });
-    };
-    if (first() && failures_.attempt(what, write)) say("wrote " + options_.export_file + aside);
+    const auto in_place = [&] { aside = write_in_place(file.string(), [&] { write(spread); }); };
+    if (first() && failures_.attempt(what, in_place)) say("wrote " + file.string() + aside);
   }
 
-  /// Together they are what GPT2LMHeadModel.from_pretrained reads. A config.json that is there stays,
-  /// since it may say more.
-  void write_weights(const std::map<std::string, std::vector<Sum>>& spread) {
-    reef::nn::write_gpt2<T>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
-                            [&](const std::string& name) {
-                              const auto found = spread.find(name);
-                              const std::vector<Sum> values = found != spread.end()
-                                                                  ? found->second
-                                                                  : trainer_.parameter(name);
-                              return std::vector<T>(values.begin(), values.end());
-                            });
+  /// A parameter's values, on rank 0.
+  [[nodiscard]] std::vector<T> values_of(const Values& spread, const std::string& name) {
+    const auto found = spread.find(name);
+    const std::vector<Sum> values = found != spread.end() ? found->second : trainer_.parameter(name);
+    return std::vector<T>(values.begin(), values.end());
+  }
+
+  /// Together they are what Hugging Face's from_pretrained reads. A config.json that is there stays,
+  /// since it may say more. Adapters are merged into the weights.
+  void write_weights(const Values& spread) {
+    const auto base = base_model_of<typename TrainerType::Device, T>(options_, config_, 1);
+    const auto merged = [&](const std::string& name) {
+      return reef::nn::merged_lora<T>(trainer_.model(), name, [&](const std::string& of) { return values_of(spread, of); });
+    };
     const std::filesystem::path beside = config_beside(options_.export_file);
-    if (!exists(beside)) reef::nn::write_gpt2_config(beside, config_);
+    if (options_.llama) {
+      reef::nn::write_llama<T>(options_.export_file, base.dag(), merged);
+      if (!exists(beside)) reef::nn::write_llama_config(beside, *options_.llama);
+    } else {
+      reef::nn::write_gpt2<T>(options_.export_file, base.dag(), config_.vocabulary, merged);
+      if (!exists(beside)) reef::nn::write_gpt2_config(beside, config_);
+    }
+  }
+
+  /// Together they are what PEFT reads.
+  void write_adapter(const Values& spread) {
+    reef::io::create_folders(options_.export_adapter);
+    reef::nn::write_adapter<T>(options_.export_adapter, trainer_.model().dag(),
+                               [&](const std::string& name) { return values_of(spread, name); });
+    reef::nn::write_adapter_config(options_.export_adapter, *options_.lora, options_.init, !options_.llama);
   }
 
   TrainerType& trainer_;

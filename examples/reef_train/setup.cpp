@@ -6,6 +6,7 @@
 #include <reef/core/error.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
+#include <reef/nn/llama_json.hpp>
 
 #include "../support/own_text.hpp"
 #include "../support/weight_files.hpp"
@@ -25,18 +26,36 @@ void require_heads(const TrainOptions& options, const std::filesystem::path& bes
   }
 }
 
+/// A Llama's tokens and positions are as many as its config.json says.
+void require_place_for_tokens(const TrainOptions& options, std::int64_t vocabulary) {
+  if (vocabulary > options.llama->vocabulary) {
+    throw reef::OptionError("--tokenizer ", options.tokenizer, " has ", vocabulary, " tokens, but ",
+                            options.init, " is of ", options.llama->vocabulary,
+                            ".\n  fix: the tokenizer that belongs to the model.");
+  }
+  if (options.context > options.llama->context) {
+    throw reef::OptionError("--context is ", options.context, ", but ", options.init,
+                            " is made for ", options.llama->context, " tokens.\n  fix: --context ",
+                            options.llama->context, ", or less.");
+  }
+}
+
 /// Found before the training rather than after it: a config.json of something else is not replaced.
 void require_place_of_export(const TrainOptions& options, const reef::nn::GptConfig& config) {
   const std::filesystem::path beside = config_beside(options.export_file);
   if (options.export_file.empty() || !exists(beside)) return;
   try {
+    if (options.llama) {
+      if (reef::nn::read_llama_config(beside) == *options.llama) return;
+      throw reef::OptionError("another");
+    }
     const reef::nn::GptConfig found = reef::nn::read_gpt2_config(beside);
     if (found.layers == config.layers && found.heads == config.heads &&
         found.channels == config.channels && found.vocabulary == config.vocabulary &&
         found.context == config.context) {
       return;
     }
-  } catch (const reef::Error&) {  // not of a GPT-2 at all
+  } catch (const reef::Error&) {  // not of such a model at all
   }
   throw reef::OptionError("--export writes a config.json beside the weights, but ", beside.string(),
                           " is not of this model.\n  fix: another folder.");
@@ -61,7 +80,12 @@ reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocab
   config.context = options.context;
   config.batch = options.samples();
   config.dropout = options.dropout;
-  if (!options.init.empty()) {
+  if (options.llama) {
+    require_place_for_tokens(options, vocabulary);
+    config.context = options.llama->context;
+    config.sequence = options.context;
+    config.padded_vocabulary = 0;
+  } else if (!options.init.empty()) {
     // All positions that the file has, and no padding: the logits of a trained model can lie far
     // below the zeros that padding gives.
     const reef::nn::GptConfig file = reef::nn::Gpt2File(options.init).config();
@@ -86,6 +110,14 @@ reef::data::TokenView evaluated(const reef::data::TokenView& all, const TrainOpt
   const auto wanted = static_cast<std::uint64_t>(options.eval_tokens);
   if (wanted == 0 || wanted >= all.size()) return all;
   return all.part(0, static_cast<std::size_t>(wanted) + 1);
+}
+
+std::span<const reef::data::TokenPair> evaluated_pairs(std::span<const reef::data::TokenPair> all, const TrainOptions& options) {
+  const auto wanted = static_cast<std::uint64_t>(options.eval_tokens);
+  std::uint64_t tokens = 0;
+  std::size_t count = 0;
+  while (count < all.size() && (wanted == 0 || tokens < wanted)) tokens += all[count++].tokens.size();
+  return all.first(count);
 }
 
 }  // namespace reef_examples

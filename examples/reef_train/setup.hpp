@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/data/pairs.hpp>
 #include <reef/data/token_view.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/trace/sink.hpp>
@@ -45,5 +47,8 @@ reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocab
 
 /// What of the held-out tokens the loss is of: the first --eval-tokens of them.
 reef::data::TokenView evaluated(const reef::data::TokenView& all, const TrainOptions& options);
+
+/// The same of held-out pairs: the first of them, of --eval-tokens tokens or a few more.
+std::span<const reef::data::TokenPair> evaluated_pairs(std::span<const reef::data::TokenPair> all, const TrainOptions& options);
 
 }  // namespace reef_examples

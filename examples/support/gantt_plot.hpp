@@ -10,9 +10,8 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
-#include <reef/trace/detail/html.hpp>
 
-#include "earlier_files.hpp"
+#include "plot_svg.hpp"
 #include "plot_text.hpp"
 
 namespace reef_examples {
@@ -69,23 +68,11 @@ public:
   }
 
   [[nodiscard]] std::string svg() const {
-    using reef::concat;
     const double top = head();
     const double rows = row_height * static_cast<double>(plot_.rows.size());
     const double width = margin + name_ + width_ + margin;
     const double height = top + rows + 30 + margin;
-    std::string out = concat(
-        drawing_begins, " xmlns=\"http://www.w3.org/2000/svg\" width=\"", px(width), "\" height=\"",
-        px(height), "\" viewBox=\"0 0 ", px(width), " ", px(height),
-        "\" font-family=\"system-ui,sans-serif\" font-size=\"12\" fill=\"#15191f\">\n<title>",
-        escape(plot_.title), "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-        text(margin, 30, plot_.title, "font-size=\"18\" font-weight=\"600\""));
-    double y = 50;
-    for (const auto& [name, value] : plot_.facts) {
-      out += text(margin, y, concat(name, ": ", value), "fill=\"#5b6470\"");
-      y += 18;
-    }
-    out += legend(y + 6);
+    std::string out = svg_head(svg_px(width), svg_px(height), plot_.title) + svg_facts(plot_.facts) + legend(top - 26);
     for (std::size_t r = 0; r < plot_.rows.size(); ++r) {
       out += row(plot_.rows[r], top + row_height * static_cast<double>(r));
     }
@@ -93,18 +80,9 @@ public:
   }
 
 private:
-  static constexpr double margin = 24;
+  static constexpr double margin = svg_margin;
   static constexpr double row_height = 26;
   static constexpr double bar_height = 22;
-
-  static std::string escape(std::string_view text) {
-    return reef::trace::detail::html_escape(text);
-  }
-  static std::string px(double value) { return reef::trace::detail::fixed(value, 1); }
-  static std::string text(double x, double y, std::string_view what, std::string_view more = "") {
-    return reef::concat("<text x=\"", px(x), "\" y=\"", px(y), "\" ", more, ">", escape(what),
-                        "</text>\n");
-  }
 
   static double label_width(std::size_t letters) {
     return 6.2 * static_cast<double>(letters) + 1.5;
@@ -120,11 +98,11 @@ private:
     double x = margin;
     const auto entry = [&](std::string_view fill, std::string_view more, std::string_view name) {
       out +=
-          reef::concat("<rect class=\"legend\" x=\"", px(x), "\" y=\"", px(y - 10),
+          reef::concat("<rect class=\"legend\" x=\"", svg_px(x), "\" y=\"", svg_px(y - 10),
                        "\" width=\"12\" height=\"12\" rx=\"3\" fill=\"", fill, "\" ", more, "/>\n");
       x += 15;
       if (name.empty()) return;
-      out += text(x + 3, y, name);
+      out += svg_text(x + 3, y, name);
       x += 6.5 * static_cast<double>(name.size()) + 22;
     };
     for (const auto& colour : plot_.colours) entry(colour.fill, "", colour.name);
@@ -134,22 +112,22 @@ private:
 
   [[nodiscard]] std::string row(const GanttPlot::Row& row, double y) const {
     const double left = margin + name_;
-    std::string out = text(margin, y + 15, row.name);
-    out += reef::concat("<rect class=\"idle\" x=\"", px(left), "\" y=\"", px(y), "\" width=\"",
-                        px(width_), "\" height=\"", px(bar_height), "\" fill=\"", ground, "\"/>\n");
+    std::string out = svg_text(margin, y + 15, row.name);
+    out += reef::concat("<rect class=\"idle\" x=\"", svg_px(left), "\" y=\"", svg_px(y), "\" width=\"",
+                        svg_px(width_), "\" height=\"", svg_px(bar_height), "\" fill=\"", ground, "\"/>\n");
     for (const auto& bar : row.bars) {
       const double x = left + scale_ * bar.begin;
       const double width = scale_ * (bar.end - bar.begin);
       const auto& colour = plot_.colours[bar.colour];
-      out += reef::concat("<g class=\"bar\"><rect x=\"", fixed2(x), "\" y=\"", px(y), "\" width=\"",
-                          fixed2(std::max(width - 0.5, 0.3)), "\" height=\"", px(bar_height),
+      out += reef::concat("<g class=\"bar\"><rect x=\"", svg_fixed(x, 2), "\" y=\"", svg_px(y), "\" width=\"",
+                          svg_fixed(std::max(width - 0.5, 0.3), 2), "\" height=\"", svg_px(bar_height),
                           "\" fill=\"", colour.fill, "\"/>");
       if (width >= label_width(bar.label.size())) {
-        out += reef::concat("<text x=\"", fixed2(x + width / 2), "\" y=\"", px(y + 15),
+        out += reef::concat("<text x=\"", svg_fixed(x + width / 2, 2), "\" y=\"", svg_px(y + 15),
                             "\" font-size=\"10\" text-anchor=\"middle\" fill=\"", colour.ink, "\">",
-                            escape(bar.label), "</text>");
+                            svg_escape(bar.label), "</text>");
       }
-      out += reef::concat("<title>", escape(bar.text), "</title></g>\n");
+      out += reef::concat("<title>", svg_escape(bar.text), "</title></g>\n");
     }
     return out;
   }
@@ -165,16 +143,14 @@ private:
     }
     for (double at = 0; at <= end_ * (1 + 1e-9); at += step) {
       const double x = margin + name_ + scale_ * at;
-      out += reef::concat("<line x1=\"", px(x), "\" x2=\"", px(x), "\" y1=\"", px(y), "\" y2=\"",
-                          px(y + 5), "\" stroke=\"#5b6470\"/>",
-                          text(x, y + 18, plot_number(at),
+      out += reef::concat("<line x1=\"", svg_px(x), "\" x2=\"", svg_px(x), "\" y1=\"", svg_px(y), "\" y2=\"",
+                          svg_px(y + 5), "\" stroke=\"#5b6470\"/>",
+                          svg_text(x, y + 18, plot_number(at),
                                "font-size=\"10\" fill=\"#5b6470\" text-anchor=\"middle\""));
     }
-    out += text(margin, y + 18, plot_.unit, "font-size=\"10\" fill=\"#5b6470\"");
+    out += svg_text(margin, y + 18, plot_.unit, "font-size=\"10\" fill=\"#5b6470\"");
     return out;
   }
-
-  static std::string fixed2(double value) { return reef::trace::detail::fixed(value, 2); }
 
   static constexpr std::string_view ground = "#eceff3";
 

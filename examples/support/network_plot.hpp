@@ -12,11 +12,10 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/profile/network.hpp>
-#include <reef/trace/detail/html.hpp>
 
-#include "earlier_files.hpp"
 #include "network_places.hpp"
 #include "plot_layout.hpp"
+#include "plot_svg.hpp"
 #include "plot_text.hpp"
 
 namespace reef_examples {
@@ -52,41 +51,21 @@ public:
     const double head = 46 + 18 * static_cast<double>(plot_.facts.size());
     const double width = drawing_width + panel_width;
     const double height = head + std::max(drawing_height, panel_height_ + margin);
-    using reef::concat;
-    using reef::trace::detail::fixed;
     const auto links = fast_links();
-    std::string out = concat(
-        drawing_begins, " xmlns=\"http://www.w3.org/2000/svg\" width=\"", fixed(width, 0),
-        "\" height=\"", fixed(height, 0), "\" viewBox=\"0 0 ", fixed(width, 0), " ",
-        fixed(height, 0),
-        "\" font-family=\"system-ui,sans-serif\" font-size=\"12\" fill=\"#15191f\">\n<title>",
-        escape(plot_.title), "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-        text(margin, 30, plot_.title, "font-size=\"18\" font-weight=\"600\""));
-    out += facts();
-    out += concat("<g transform=\"translate(", fixed(margin - places_.left, 1), " ",
-                  fixed(head + margin - places_.top, 1), ")\">\n", links.first, clusters(),
-                  links.second, path_lines(), devices(), "</g>\n<g transform=\"translate(",
-                  fixed(drawing_width, 1), " ", fixed(head, 1), ")\">\n", panel, "</g>\n</svg>\n");
-    return out;
+    return reef::concat(svg_head(svg_fixed(width, 0), svg_fixed(height, 0), plot_.title), svg_facts(plot_.facts),
+                        "<g transform=\"translate(", svg_px(margin - places_.left), " ", svg_px(head + margin - places_.top),
+                        ")\">\n", links.first, clusters(), links.second, path_lines(), devices(),
+                        "</g>\n<g transform=\"translate(", svg_px(drawing_width), " ", svg_px(head), ")\">\n", panel,
+                        "</g>\n</svg>\n");
   }
 
 private:
-  static constexpr double margin = 24;
+  static constexpr double margin = svg_margin;
   static constexpr double panel_width = 400;
   static constexpr std::size_t most_entries = 16;  ///< of each kind in the legend
   static constexpr std::size_t most_linked = 300;
   static constexpr std::string_view halo =
       "paint-order=\"stroke\" stroke=\"#fff\" stroke-width=\"3\" stroke-linejoin=\"round\"";
-
-  static std::string escape(std::string_view text) {
-    return reef::trace::detail::html_escape(text);
-  }
-  static std::string px(double value) { return reef::trace::detail::fixed(value, 1); }
-
-  static std::string text(double x, double y, std::string_view what, std::string_view more = "") {
-    return reef::concat("<text x=\"", px(x), "\" y=\"", px(y), "\" ", more, ">", escape(what),
-                        "</text>\n");
-  }
 
   static const NetworkPlot& checked(const NetworkPlot& plot) {
     plot.network.validate();
@@ -117,13 +96,13 @@ private:
       const PlotBox& box = places_.boxes[b];
       const std::string colour = plot_colour(b);
       const std::string place = reef::concat(
-          "x=\"", px(box.x - box.width / 2), "\" y=\"", px(box.y - box.height / 2), "\" width=\"",
-          px(box.width), "\" height=\"", px(box.height), "\" rx=\"10\"");
+          "x=\"", svg_px(box.x - box.width / 2), "\" y=\"", svg_px(box.y - box.height / 2), "\" width=\"",
+          svg_px(box.width), "\" height=\"", svg_px(box.height), "\" rx=\"10\"");
       out +=
           reef::concat("<rect ", place, " fill=\"#fff\"/><rect class=\"cluster\" ", place,
                        " fill=\"", colour, "\" fill-opacity=\"0.08\" stroke=\"", colour, "\"/>\n");
       if (box.width >= 60) {
-        out += text(box.x - box.width / 2 + 10, box.y - box.height / 2 + 16, cluster_name(b),
+        out += svg_text(box.x - box.width / 2 + 10, box.y - box.height / 2 + 16, cluster_name(b),
                     reef::concat("font-size=\"11\" fill=\"", colour, "\""));
       }
     }
@@ -163,10 +142,10 @@ private:
     }
     const PlotBox& p = places_.boxes[a];
     const PlotBox& q = places_.boxes[b];
-    out.first += reef::concat("<line class=\"link\" x1=\"", px(p.x), "\" y1=\"", px(p.y),
-                              "\" x2=\"", px(q.x), "\" y2=\"", px(q.y),
+    out.first += reef::concat("<line class=\"link\" x1=\"", svg_px(p.x), "\" y1=\"", svg_px(p.y),
+                              "\" x2=\"", svg_px(q.x), "\" y2=\"", svg_px(q.y),
                               "\" stroke=\"#9aa3ae\" stroke-opacity=\"0.7\"><title>",
-                              escape(links.text()), "</title></line>\n");
+                              svg_escape(links.text()), "</title></line>\n");
     if (plot_.labels.empty()) return;
     // In the middle of what of the line is in neither box, unless another box is there.
     const double x = q.x - p.x;
@@ -186,7 +165,7 @@ private:
       }
     }
     out.second +=
-        text(label.x, label.y + 4, figures,
+        svg_text(label.x, label.y + 4, figures,
              reef::concat("font-size=\"10\" fill=\"#5b6470\" text-anchor=\"middle\" ", halo));
   }
 
@@ -198,13 +177,13 @@ private:
       std::string points;
       for (const int device : plot_.paths[path]) {
         const auto& [x, y] = places_.at[static_cast<std::size_t>(device)];
-        points += reef::concat(points.empty() ? "" : " ", px(x + aside), ",", px(y + aside));
+        points += reef::concat(points.empty() ? "" : " ", svg_px(x + aside), ",", svg_px(y + aside));
       }
       out += reef::concat("<polyline class=\"path\" points=\"", points,
                           "\" fill=\"none\" stroke=\"", path_colour(path),
                           "\" stroke-width=\"2.4\" stroke-opacity=\"0.75\" "
                           "stroke-linejoin=\"round\"><title>",
-                          escape(path_text(path)), "</title></polyline>\n");
+                          svg_escape(path_text(path)), "</title></polyline>\n");
     }
     return out;
   }
@@ -235,21 +214,21 @@ private:
     for (std::size_t i = 0; i < n_; ++i) {
       const auto& [x, y] = places_.at[i];
       const std::string name = plot_.network.name(static_cast<int>(i));
-      out += reef::concat("<g class=\"device\"><circle cx=\"", px(x), "\" cy=\"", px(y), "\" r=\"",
-                          px(places_.radius), "\" fill=\"", fill[i],
+      out += reef::concat("<g class=\"device\"><circle cx=\"", svg_px(x), "\" cy=\"", svg_px(y), "\" r=\"",
+                          svg_px(places_.radius), "\" fill=\"", fill[i],
                           "\" stroke=\"#fff\" stroke-width=\"1.5\"/>");
       const auto letters = plot_.groups.empty() || !more[i].empty() ? marks[i].size() : 1;
       const double size = std::min(10.0, 2.6 * places_.radius / static_cast<double>(letters));
-      out += reef::concat("<text x=\"", px(x), "\" y=\"", px(y + 0.36 * size), "\" font-size=\"",
-                          px(size), "\" fill=\"#fff\" text-anchor=\"middle\">", escape(marks[i]),
+      out += reef::concat("<text x=\"", svg_px(x), "\" y=\"", svg_px(y + 0.36 * size), "\" font-size=\"",
+                          svg_px(size), "\" fill=\"#fff\" text-anchor=\"middle\">", svg_escape(marks[i]),
                           "</text>");
       if (places_.shows_names) {
-        out += reef::concat("<text x=\"", px(x), "\" y=\"", px(y + places_.radius + 11),
+        out += reef::concat("<text x=\"", svg_px(x), "\" y=\"", svg_px(y + places_.radius + 11),
                             "\" font-size=\"9.5\" text-anchor=\"middle\" ", halo, ">",
-                            escape(plot_shortened(name, 15)), "</text>");
+                            svg_escape(plot_shortened(name, 15)), "</text>");
       }
       out +=
-          reef::concat("<title>", escape(name), ", number ", i, escape(more[i]), "</title></g>\n");
+          reef::concat("<title>", svg_escape(name), ", number ", i, svg_escape(more[i]), "</title></g>\n");
     }
     return out;
   }
@@ -263,31 +242,21 @@ private:
     return out;
   }
 
-  [[nodiscard]] std::string facts() const {
-    std::string out;
-    double y = 50;
-    for (const auto& [name, value] : plot_.facts) {
-      out += text(margin, y, reef::concat(name, ": ", value), "fill=\"#5b6470\"");
-      y += 18;
-    }
-    return out;
-  }
-
   /// What colours say, with the figures of what they are of.
   std::string legend() {
     std::string out;
     double y = 16;
     const auto line = [&](std::string_view what, std::string_view more = "") {
-      out += text(0, y, what, more);
+      out += svg_text(0, y, what, more);
       y += 17;
     };
     const auto entry = [&](const std::string& colour, std::string_view what,
                            std::string_view figures) {
-      out += reef::concat("<rect x=\"0\" y=\"", px(y - 10),
+      out += reef::concat("<rect x=\"0\" y=\"", svg_px(y - 10),
                           "\" width=\"11\" height=\"11\" rx=\"3\" fill=\"", colour, "\"/>\n");
-      out += text(18, y, plot_shortened(what, 52));
+      out += svg_text(18, y, plot_shortened(what, 52));
       y += 15;
-      out += text(18, y, plot_shortened(figures, 66), "font-size=\"11\" fill=\"#5b6470\"");
+      out += svg_text(18, y, plot_shortened(figures, 66), "font-size=\"11\" fill=\"#5b6470\"");
       y += 19;
     };
     const auto rest = [&](std::size_t all, std::string_view what) {

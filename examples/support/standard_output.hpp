@@ -12,6 +12,8 @@
 
 #include <reef/core/error.hpp>
 
+#include "wrapped_text.hpp"
+
 namespace reef_examples {
 
 /// Writes `text` to standard output, and throws FileError unless all of it has gone there. `what` it is, for
@@ -36,7 +38,7 @@ int end_parsing(const CLI::App& app, const CLI::ParseError& error, int refused, 
     return refused;
   }
   try {
-    print(text.str(), "what was asked for");
+    print(wrapped(text.str()), "what was asked for");
   } catch (const reef::FileError& full) {
     std::cerr << app.get_name() << ": " << full.what() << '\n';
     return 1;

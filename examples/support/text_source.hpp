@@ -13,6 +13,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/data/corpus.hpp>
+#include <reef/data/pairs.hpp>
 #include <reef/data/sampler.hpp>
 #include <reef/data/token_shards.hpp>
 #include <reef/data/token_view.hpp>
@@ -33,6 +34,9 @@ struct DataOptions {
 inline bool is_named_tokens(const std::filesystem::path& file) {
   return file.extension() == ".bin" || file.extension() == ".npy";
 }
+
+/// Files of prompts with completions by their names.
+inline bool is_named_pairs(const std::filesystem::path& file) { return file.extension() == ".jsonl"; }
 
 /// Sets a token behind each document. A file is one, or several where the token's text stands between
 /// them, with the line end behind it, if that text is one that no tokens are encoded to otherwise,
@@ -81,6 +85,15 @@ public:
           "--data-kind bytes is of --tokenizer bytes.\n  why: what is no text has no words.\n"
           "  fix: leave out one of them.");
     }
+    const auto of_pairs = static_cast<std::size_t>(std::count_if(files.begin(), files.end(), is_named_pairs));
+    if (options.kind == "auto" && of_pairs > 0) {
+      if (of_pairs != files.size()) {
+        throw reef::OptionError(of_pairs, " of ", files.size(), " files are of prompts with completions (.jsonl), the others "
+                                "are not.\n  fix: give only the ones or only the others.");
+      }
+      take_pairs(files, tokenizer, options.document_end);
+      return;
+    }
     if (options.kind == "auto" ? named == 0 : options.kind != "tokens") {
       using reef::data::Corpus;
       const auto contents =
@@ -118,6 +131,10 @@ public:
   [[nodiscard]] const reef::data::TokenView& training() const { return training_; }
   [[nodiscard]] const reef::data::TokenView& validation() const { return validation_; }
 
+  /// The prompts with completions that the tokens are of; none of other data.
+  [[nodiscard]] std::span<const reef::data::TokenPair> training_pairs() const { return training_pairs_; }
+  [[nodiscard]] std::span<const reef::data::TokenPair> validation_pairs() const { return validation_pairs_; }
+
   /// A checksum of all tokens.
   [[nodiscard]] std::uint32_t fingerprint() {
     if (!fingerprint_.has_value()) fingerprint_ = shards_->fingerprint();
@@ -136,6 +153,40 @@ public:
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:
+  /// Holds out every tenth pair, and the last.
+  void take_pairs(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer, const std::string& end) {
+    std::vector<reef::data::TokenPair> pairs;
+    std::vector<std::uint64_t> prompts;
+    for (const auto& file : files) {
+      for (const reef::data::TextPair& text : reef::data::read_text_pairs(file)) {
+        reef::data::TokenPair pair{tokenizer.encode(text.prompt)};
+        pair.prompt = pair.tokens.size();
+        prompts.push_back(pair.prompt);
+        const std::vector<std::int32_t> completion = tokenizer.encode(text.completion);
+        pair.tokens.insert(pair.tokens.end(), completion.begin(), completion.end());
+        if (!end.empty()) pair.tokens.push_back(tokenizer.token(end));
+        pairs.push_back(std::move(pair));
+      }
+    }
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const bool last = i + 1 == pairs.size();
+      const bool held_out = i % 10 == 9 || last;
+      const auto take_to = [&](std::vector<reef::data::TokenPair>& kept, std::vector<std::int32_t>& tokens) {
+        tokens.insert(tokens.end(), pairs[i].tokens.begin(), pairs[i].tokens.end());
+        kept.push_back(pairs[i]);
+      };
+      if (held_out) take_to(validation_pairs_, validation_tokens_);
+      if (!held_out || pairs.size() == 1) take_to(training_pairs_, training_tokens_);
+    }
+    std::uint32_t crc = reef::io::crc32c(std::as_bytes(std::span(training_tokens_)));
+    crc = reef::io::crc32c(std::as_bytes(std::span(validation_tokens_)), crc);
+    fingerprint_ = reef::io::crc32c(std::as_bytes(std::span(prompts)), crc);
+    training_ = training_tokens_;
+    validation_ = validation_tokens_;
+    notes_.push_back(reef::concat("data: ", training_pairs_.size(), " prompts with completions to train on, ",
+                                  validation_pairs_.size(), " held out; the loss is of completions alone"));
+  }
+
   void take(reef::data::Corpus corpus, const Tokenizer& tokenizer, const std::string& end) {
     if (tokenizer.is_bytes() && end.empty()) {
       fingerprint_ = corpus.fingerprint();
@@ -171,6 +222,8 @@ private:
 
   std::optional<reef::data::Corpus> text_;
   std::optional<reef::data::TokenShards> shards_;
+  std::vector<reef::data::TokenPair> training_pairs_;
+  std::vector<reef::data::TokenPair> validation_pairs_;
   std::vector<std::int32_t> training_tokens_;
   std::vector<std::int32_t> validation_tokens_;
   reef::data::TokenView training_;
@@ -179,19 +232,31 @@ private:
   std::vector<std::string> notes_;
 };
 
-/// Training samples as a Trainer asks for them: inputs are "tokens" and "targets", weight 1 each.
-inline reef::run::Source training_source(const reef::data::TokenView& text, std::int64_t context,
-                                         std::uint64_t seed) {
-  return [sampler = reef::data::Sampler(text, context, seed)](
+/// Training samples as a Trainer asks for them: inputs are "tokens" and "targets", weight 1 each, of pairs the number of
+/// targets that count.
+inline reef::run::Source training_source(const TrainingData& data, std::int64_t context, std::uint64_t seed) {
+  if (!data.training_pairs().empty()) {
+    return [sampler = reef::data::PairSampler(data.training_pairs(), context, seed)](
+               std::uint64_t first, std::span<const reef::AnyView> inputs) {
+      return static_cast<double>(sampler.fill(first, inputs));
+    };
+  }
+  return [sampler = reef::data::Sampler(data.training(), context, seed)](
              std::uint64_t first, std::span<const reef::AnyView> inputs) {
     sampler.fill(first, inputs);
     return 1.0;
   };
 }
 
-/// Held-out windows in their order, weighed by the targets that count.
-inline reef::run::Source validation_source(const reef::data::TokenView& text,
+/// Held-out windows, or pairs, in their order, weighed by the targets that count.
+inline reef::run::Source validation_source(const reef::data::TokenView& text, std::span<const reef::data::TokenPair> pairs,
                                            std::int64_t context) {
+  if (!pairs.empty()) {
+    return [sampler = reef::data::PairSampler(pairs, context, 0)](std::uint64_t first,
+                                                                  std::span<const reef::AnyView> inputs) {
+      return static_cast<double>(sampler.fill_in_order(first, inputs));
+    };
+  }
   return [windows = reef::data::Validation(text, context)](std::uint64_t first,
                                                            std::span<const reef::AnyView> inputs) {
     return static_cast<double>(windows.fill(static_cast<std::int64_t>(first), inputs));

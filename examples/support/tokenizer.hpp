@@ -15,6 +15,8 @@
 #include <reef/core/text.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>
+#include <reef/data/sentence_piece_tokenizer.hpp>
+#include <reef/data/tokenizer_json.hpp>
 
 #include "numbers.hpp"
 
@@ -22,7 +24,8 @@ namespace reef_examples {
 
 /// How a command line names tokenizers.
 inline constexpr std::string_view tokenizer_forms =
-    "bytes, gpt2:DIR (with vocab.json and merges.txt) or tiktoken:FILE";
+    "bytes, gpt2:DIR (with vocab.json and merges.txt), tiktoken:FILE, json:FILE (a tokenizer.json of Hugging Face) or "
+    "sentencepiece:FILE (a tokenizer.model)";
 
 /// "gpt2:DIR" as {"gpt2", "DIR"}; the first is empty where the name is none of the forms.
 inline std::pair<std::string, std::string> split_tokenizer_name(const std::string& name) {
@@ -30,15 +33,15 @@ inline std::pair<std::string, std::string> split_tokenizer_name(const std::strin
   const std::size_t colon = name.find(':');
   const std::string kind = name.substr(0, colon);
   if (colon == std::string::npos || colon + 1 == name.size()) return {};
-  if (kind != "gpt2" && kind != "tiktoken") return {};
+  if (kind != "gpt2" && kind != "tiktoken" && kind != "json" && kind != "sentencepiece") return {};
   return {kind, name.substr(colon + 1)};
 }
 
 /// The files that a tokenizer of this name may read.
 inline std::vector<std::filesystem::path> files_of_tokenizer(const std::string& name) {
   const auto [kind, place] = split_tokenizer_name(name);
-  if (kind == "tiktoken") return {place};
   std::vector<std::filesystem::path> files;
+  if (!kind.empty() && kind != "bytes" && kind != "gpt2") files.push_back(place);
   if (kind != "gpt2") return files;
   for (const char* file :
        {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"})
@@ -46,10 +49,26 @@ inline std::vector<std::filesystem::path> files_of_tokenizer(const std::string& 
   return files;
 }
 
-/// The tokenizer that a command line names: bytes, or GPT-2's BPE from either kind of files.
+/// The name of the tokenizer that lies in the folder of a model; empty where there is none. A tokenizer.model comes first
+/// where it can be read: the tokenizer.json beside it says the same in pieces that fall back on bytes.
+inline std::string tokenizer_of_folder(const std::filesystem::path& folder) {
+#if defined(REEF_HAS_SENTENCEPIECE)
+  if (exists(folder / "tokenizer.model")) return "sentencepiece:" + (folder / "tokenizer.model").string();
+#endif
+  if (exists(folder / "tokenizer.json")) return "json:" + (folder / "tokenizer.json").string();
+  if (exists(folder / "vocab.json") && exists(folder / "merges.txt")) return "gpt2:" + folder.string();
+  if (exists(folder / "tokenizer.model")) return "sentencepiece:" + (folder / "tokenizer.model").string();
+  return "";
+}
+
+/// What a text is to a tokenizer: in what is trained on, "<|im_end|>" is characters; in a prompt it is a token, where the
+/// tokenizer has it.
+enum class TextUse : std::uint8_t { training, prompts };
+
+/// The tokenizer that a command line names.
 class Tokenizer {
 public:
-  explicit Tokenizer(const std::string& name) {
+  explicit Tokenizer(const std::string& name, TextUse use = TextUse::training) {
     const auto [kind, place] = split_tokenizer_name(name);
     if (kind == "gpt2") {
       const std::filesystem::path folder = place;
@@ -61,6 +80,10 @@ public:
                                                   exists(added) ? added : std::filesystem::path());
     } else if (kind == "tiktoken") {
       kind_ = reef::data::BpeTokenizer::read_tiktoken(place);
+    } else if (kind == "json") {
+      kind_ = reef::data::TokenizerJson::read(place, {.finds_added = use == TextUse::prompts});
+    } else if (kind == "sentencepiece") {
+      kind_ = reef::data::SentencePieceTokenizer::read(place);
     } else if (kind != "bytes") {
       throw reef::OptionError("the tokenizer '", name, "' is none of these: ", tokenizer_forms,
                               ".");
@@ -71,8 +94,7 @@ public:
     return std::holds_alternative<reef::data::ByteTokenizer>(kind_);
   }
   [[nodiscard]] std::int32_t vocabulary() const {
-    if (is_bytes()) return reef::data::ByteTokenizer::vocabulary;
-    return std::get<reef::data::BpeTokenizer>(kind_).vocabulary();
+    return visit_files(reef::data::ByteTokenizer::vocabulary, [](const auto& own) { return own.vocabulary(); });
   }
   /// What a token is called: the unit of losses.
   [[nodiscard]] std::string_view unit() const { return is_bytes() ? "byte" : "token"; }
@@ -81,7 +103,9 @@ public:
   [[nodiscard]] std::int32_t token(const std::string& name) const {
     std::optional<std::int32_t> found = parse_number<std::int32_t>(name);
     if (found && (*found < 0 || *found >= vocabulary())) found.reset();
-    if (!found && !is_bytes()) found = std::get<reef::data::BpeTokenizer>(kind_).find(name);
+    if (!found) {
+      found = visit_files(found, [&](const auto& own) { return own.find(name); });
+    }
     if (!found && is_bytes() && name.size() == 1 && name.find_first_of("0123456789") != 0)
       found = static_cast<unsigned char>(name.front());
     if (!found) {
@@ -95,12 +119,53 @@ public:
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
     return std::visit([&](const auto& tokenizer) { return tokenizer.encode(text); }, kind_);
   }
+  /// The begin of a text: behind bos, where the tokenizer's files say so.
+  [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view text) const {
+    return std::visit(
+        [&](const auto& tokenizer) {
+          if constexpr (requires { tokenizer.encode_begin(text); }) {
+            return tokenizer.encode_begin(text);
+          } else {
+            return tokenizer.encode(text);
+          }
+        },
+        kind_);
+  }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const {
     return std::visit([&](const auto& tokenizer) { return tokenizer.decode(tokens); }, kind_);
   }
 
+  /// The text of tokens that go on from others.
+  [[nodiscard]] std::string decode_more(std::span<const std::int32_t> tokens) const {
+    return std::visit(
+        [&](const auto& tokenizer) {
+          if constexpr (requires { tokenizer.decode_more(tokens); }) {
+            return tokenizer.decode_more(tokens);
+          } else {
+            return tokenizer.decode(tokens);
+          }
+        },
+        kind_);
+  }
+
 private:
-  std::variant<reef::data::ByteTokenizer, reef::data::BpeTokenizer> kind_;
+  /// Returns f(tokenizer) for one that was read from files, else `otherwise`.
+  template <class T, class F>
+  [[nodiscard]] T visit_files(T otherwise, const F& f) const {
+    return std::visit(
+        [&](const auto& tokenizer) -> T {
+          if constexpr (std::is_same_v<decltype(tokenizer), const reef::data::ByteTokenizer&>) {
+            return otherwise;
+          } else {
+            return f(tokenizer);
+          }
+        },
+        kind_);
+  }
+
+  std::variant<reef::data::ByteTokenizer, reef::data::BpeTokenizer, reef::data::TokenizerJson,
+               reef::data::SentencePieceTokenizer>
+      kind_;
 };
 
 }  // namespace reef_examples

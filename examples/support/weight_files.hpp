@@ -18,6 +18,11 @@ inline std::vector<std::filesystem::path> files_of_weights(const std::filesystem
   }
 }
 
+/// The files of an adapter in this folder, as PEFT calls them: its configuration, and its weights.
+inline std::vector<std::filesystem::path> files_of_adapter(const std::filesystem::path& folder) {
+  return {folder / "adapter_config.json", folder / "adapter_model.safetensors"};
+}
+
 /// Where Hugging Face lays the configuration of the weights in this file or folder.
 inline std::filesystem::path config_beside(const std::filesystem::path& weights) {
   std::error_code unknown;

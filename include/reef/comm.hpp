@@ -17,6 +17,8 @@
 #include <reef/comm/link_probe.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
+#include <reef/comm/mpi.hpp>
+#include <reef/comm/mpi_handle.hpp>
 #include <reef/comm/network_file.hpp>
 #include <reef/comm/network_shape.hpp>
 #include <reef/comm/node_cores.hpp>

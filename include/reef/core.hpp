@@ -15,6 +15,7 @@
 #include <reef/core/kinds.hpp>
 #include <reef/core/language.hpp>
 #include <reef/core/numbers.hpp>
+#include <reef/core/pattern.hpp>
 #include <reef/core/policy.hpp>
 #include <reef/core/policy_tag.hpp>
 #include <reef/core/precision.hpp>
@@ -24,5 +25,6 @@
 #include <reef/core/tensor_view.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/thread.hpp>
+#include <reef/core/transfer.hpp>
 #include <reef/core/units.hpp>
 #include <reef/core/version.hpp>

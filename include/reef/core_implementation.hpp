@@ -38,6 +38,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/compress/choice.ipp>
 #include <reef/compress/detail/adapted_ratios.ipp>
 #include <reef/compress/detail/channel_rules.ipp>
+#include <reef/compress/detail/coded_parts.ipp>
 #include <reef/compress/detail/coder_writer.ipp>
 #include <reef/compress/detail/edge_encoder.ipp>
 #include <reef/compress/detail/encoder.ipp>
@@ -46,6 +47,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/core/error.ipp>
 #include <reef/core/first_fit.ipp>
 #include <reef/core/group.ipp>
+#include <reef/core/pattern.ipp>
 #include <reef/core/shape.ipp>
 #include <reef/core/text.ipp>
 #include <reef/core/units.ipp>
@@ -54,10 +56,16 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/data/corpus.ipp>
 #include <reef/data/detail/bpe_files.ipp>
 #include <reef/data/detail/bpe_merger.ipp>
+#include <reef/data/detail/bpe_vocabulary.ipp>
+#include <reef/data/detail/tokenizer_json_file.ipp>
+#include <reef/data/detail/vocabulary_json.ipp>
+#include <reef/data/pairs.ipp>
 #include <reef/data/sampler.ipp>
+#include <reef/data/split_pattern.ipp>
 #include <reef/data/token_file.ipp>
 #include <reef/data/token_shards.ipp>
 #include <reef/data/token_view.ipp>
+#include <reef/data/tokenizer_json.ipp>
 #include <reef/device/cores.ipp>
 #include <reef/device/detail/scheduling.ipp>
 #include <reef/device/detail/thread_pool.ipp>
@@ -66,6 +74,8 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/graph/check_gradients.ipp>
 #include <reef/graph/crossing.ipp>
 #include <reef/graph/dag.ipp>
+#include <reef/graph/detail/binding_checks.ipp>
+#include <reef/graph/detail/node_views.ipp>
 #include <reef/graph/estimate.ipp>
 #include <reef/graph/graph_json.ipp>
 #include <reef/graph/hash.ipp>
@@ -92,9 +102,16 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/io/safetensors_files.ipp>
 #include <reef/io/safetensors_writer.ipp>
 #include <reef/io/stored_tensor.ipp>
+#include <reef/nn/adapter_file.ipp>
+#include <reef/nn/detail/open_sequences.ipp>
+#include <reef/nn/gpt.ipp>
 #include <reef/nn/gpt2_config.ipp>
-#include <reef/nn/host/numerics.ipp>
 #include <reef/nn/host/products.ipp>
+#include <reef/nn/llama_config.ipp>
+#include <reef/nn/llama_json.ipp>
+#include <reef/nn/lora.ipp>
+#include <reef/nn/model_config.ipp>
+#include <reef/nn/rotary_frequencies.ipp>
 #include <reef/optim/decision.ipp>
 #include <reef/optim/detail/kept.ipp>
 #include <reef/optim/detail/outer.ipp>
@@ -155,10 +172,13 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/run/fragment.ipp>
 #include <reef/run/instructions.ipp>
 #include <reef/run/links.ipp>
+#include <reef/run/memory.ipp>
 #include <reef/run/messages.ipp>
 #include <reef/run/operator_groups.ipp>
 #include <reef/run/parameter_group.ipp>
 #include <reef/run/placed_program.ipp>
+#include <reef/run/plan_of_optim.ipp>
+#include <reef/run/serial_order.ipp>
 #include <reef/run/shared_loop.ipp>
 #include <reef/run/slots.ipp>
 #include <reef/run/stage_memory.ipp>
@@ -200,8 +220,6 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/trainer/model_state.ipp>
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/nn/host.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -214,6 +232,4 @@ const char REEF_COMPILED_CORE = 0;
 }  // namespace reef
 
 template class reef::graph::Graph<reef::device::Host, float>;
-template reef::graph::Graph<reef::device::Host, float> reef::nn::gpt<reef::device::Host, float>(const reef::nn::GptConfig& config,
-                                                                                                int threads);
 #endif

@@ -7,8 +7,13 @@
 #include <reef/data/byte_tokenizer.hpp>
 #include <reef/data/corpus.hpp>
 #include <reef/data/gpt2_pattern.hpp>
+#include <reef/data/pairs.hpp>
 #include <reef/data/permutation.hpp>
 #include <reef/data/sampler.hpp>
+#include <reef/data/sentence_piece_tokenizer.hpp>
+#include <reef/data/split_pattern.hpp>
+#include <reef/data/text_functions.hpp>
 #include <reef/data/token_file.hpp>
 #include <reef/data/token_shards.hpp>
 #include <reef/data/token_view.hpp>
+#include <reef/data/tokenizer_json.hpp>

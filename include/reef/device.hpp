@@ -4,6 +4,7 @@
 /// Everything in device/ but Cuda, which needs its runtime (device/cuda.hpp) or nvcc
 /// (device/cuda.cuh).
 
+#include <reef/device/any_device.hpp>
 #include <reef/device/arithmetic.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/cores.hpp>

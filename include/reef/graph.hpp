@@ -22,6 +22,8 @@
 #include <reef/graph/registry.hpp>
 #include <reef/graph/remote_edges.hpp>
 #include <reef/graph/remote_messages.hpp>
+#include <reef/graph/row_model.hpp>
+#include <reef/graph/rows.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/graph/signature.hpp>
 #include <reef/graph/sub_dags.hpp>

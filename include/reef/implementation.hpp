@@ -8,7 +8,7 @@
 ///
 ///     #include <reef/implementation.hpp>
 ///
-/// | kernels | of nn::gpt on the host in fp32 are among them; others stay with their templates                    |
+/// | kernels | of nn::gpt on the host are among them; others stay with their templates                            |
 /// | MPI     | programs of reef::core have <reef/core_implementation.hpp>, and link none                           |
 /// | errors  | without that file, or with two: the linker names this header. Without the flag: #error              |
 /// | not for | programs that link reef::compiled, which is the same, built by CMake, a file for each folder        |
@@ -17,11 +17,13 @@
 #include <reef/core_implementation.hpp>  // says what lacks
 #else
 #include <reef/comm/detail/flavour.hpp>
+#include <reef/nn/detail/gpt_graph.hpp>
 #include <reef/trainer/detail/in_library.hpp>
 
 #include <reef/core_implementation.hpp>
 
 #include <reef/comm/agreement.ipp>
+#include <reef/comm/all_to_all.ipp>
 #include <reef/comm/at_work.ipp>
 #include <reef/comm/call_task.ipp>
 #include <reef/comm/clock_offset.ipp>
@@ -43,6 +45,7 @@
 #include <reef/comm/detail/occupations.ipp>
 #include <reef/comm/detail/peer_memory.ipp>
 #include <reef/comm/detail/report.ipp>
+#include <reef/comm/detail/returned_errors.ipp>
 #include <reef/comm/detail/room.ipp>
 #include <reef/comm/detail/shared_memory.ipp>
 #include <reef/comm/detail/standing.ipp>
@@ -67,11 +70,22 @@
 #include <reef/comm/task.ipp>
 #include <reef/compress/detail/replanning.ipp>
 #include <reef/compress/detail/replanning_by_probes.ipp>
+#include <reef/nn/host/numerics.ipp>
+#include <reef/run/detail/round_trace.ipp>
+#include <reef/run/detail/segment_operands.ipp>
+#include <reef/run/detail/step_table.ipp>
+#include <reef/run/executable.ipp>
+#include <reef/run/executor.ipp>
+#include <reef/run/handlers.ipp>
+#include <reef/run/lane_work.ipp>
+#include <reef/run/lanes.ipp>
 #include <reef/run/proof.ipp>
+#include <reef/run/rank_context.ipp>
 #include <reef/trainer/checkpoint.ipp>
 #include <reef/trainer/detail/agreement.ipp>
 #include <reef/trainer/detail/claim.ipp>
 #include <reef/trainer/detail/diagnosis.ipp>
+#include <reef/trainer/detail/engine.ipp>
 #include <reef/trainer/detail/hooks.ipp>
 #include <reef/trainer/detail/one_thread.ipp>
 #include <reef/trainer/detail/plan_of_all.ipp>
@@ -89,6 +103,7 @@ const char REEF_COMPILED_COMM = 0;
 }  // namespace comm::detail
 
 REEF_TRAINER_IN_LIBRARY()
+REEF_NN_GPT_OF_HOST()
 
 }  // namespace v0
 }  // namespace reef

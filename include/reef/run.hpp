@@ -26,8 +26,13 @@
 #include <reef/run/operator_groups.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/run/placed_program.hpp>
+#include <reef/run/plan_of_compress.hpp>
+#include <reef/run/plan_of_optim.hpp>
+#include <reef/run/plan_of_pipeline.hpp>
+#include <reef/run/plan_of_swap.hpp>
 #include <reef/run/proof.hpp>
 #include <reef/run/rank_context.hpp>
+#include <reef/run/serial_order.hpp>
 #include <reef/run/shared_loop.hpp>
 #include <reef/run/slots.hpp>
 #include <reef/run/staging.hpp>

@@ -10,5 +10,6 @@
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
 #include <reef/trainer/settings.hpp>
+#include <reef/trainer/step_result.hpp>
 #include <reef/trainer/trainer.hpp>
 #include <reef/trainer/training.hpp>

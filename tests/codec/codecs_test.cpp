@@ -155,6 +155,19 @@ TEST(Codecs, refuse_a_long_message_of_which_a_byte_differs_wherever_it_is) {
   refuses(codec::Uniform8{}, 1'000'000);
 }
 
+TEST(Codecs, refuse_a_message_of_as_many_bytes_that_has_another_parameter) {
+  const codec::Blockwise8 sent{.block = 64};
+  const codec::Blockwise8 expected{.block = 128};
+  const Numbers values(64, 1);
+  std::vector<std::byte> message(sent.encoded_bytes(64));
+  ASSERT_EQ(message.size(), expected.encoded_bytes(64));
+  sent.encode(values, message);
+  Numbers decoded(64, 7);
+  EXPECT_THAT([&] { expected.decode(message, decoded); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("has the parameter 64 where 128 is expected")));
+  EXPECT_EQ(decoded, Numbers(64, 7));
+}
+
 TEST(Codecs, say_where_there_is_no_room_and_which_members_cannot_be) {
   Message small(10);
   EXPECT_THROW(codec::Blockwise8{}.encode(Numbers(10), small), OptionError);

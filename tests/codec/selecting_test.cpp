@@ -95,6 +95,24 @@ TEST(SelectingCodecs, chunk_top_k_keeps_the_largest_of_each_chunk_and_of_ties_th
 }
 
 /// Their gaps begin anew with each chunk.
+TEST(SelectingCodecs, indices_that_do_not_ascend_are_refused) {
+  const auto blocked = [](std::uint16_t first, std::uint16_t second) {
+    Message bytes(8);  // a block's count, and the places in it
+    const std::uint32_t count = 2;
+    std::memcpy(bytes.data(), &count, sizeof count);
+    std::memcpy(bytes.data() + 4, &first, sizeof first);
+    std::memcpy(bytes.data() + 6, &second, sizeof second);
+    return bytes;
+  };
+  std::vector<std::uint32_t> indices(2);
+  const codec::IndexCoding coding{codec::IndexForm::blocked, 0, 8};
+  EXPECT_TRUE(codec::read_indices(blocked(3, 5), 10, coding, indices));
+  EXPECT_EQ(indices, (std::vector<std::uint32_t>{3, 5}));
+  EXPECT_FALSE(codec::read_indices(blocked(5, 3), 10, coding, indices));
+  EXPECT_FALSE(codec::read_indices(blocked(3, 3), 10, coding, indices));
+  EXPECT_FALSE(codec::read_indices(blocked(3, 10), 10, coding, indices));
+}
+
 TEST(SelectingCodecs, a_selection_that_leaves_its_chunk_is_refused) {
   const codec::ChunkTopK format{.chunk = 8, .keep = 2};
   const std::int64_t n = 24;

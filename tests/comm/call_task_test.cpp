@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/progress.hpp>
 
 namespace reef::test {

@@ -16,6 +16,7 @@
 #include <reef/comm/all_to_all.hpp>
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 
 // Who is late, and who is lost. Signs of life have as long as they may need; what an operation may take is short, as it
 // only counts where nobody is at work.

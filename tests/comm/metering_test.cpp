@@ -1,7 +1,5 @@
 #include <reef/comm/functions.hpp>
 
-#include <mpi.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -18,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <comm/reference.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/shared_counter.hpp>
 
 #include "../support/job.hpp"

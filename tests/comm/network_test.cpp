@@ -25,6 +25,7 @@
 #include <comm/reference.hpp>
 #include <reef/comm/detail/clock.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 
 namespace {
 

@@ -16,6 +16,7 @@
 
 #include <comm/posted.hpp>
 #include <reef/comm/collectives.hpp>
+#include <reef/comm/detail/clock.hpp>
 #include <reef/comm/network_shape.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>

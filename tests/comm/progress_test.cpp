@@ -23,6 +23,7 @@
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/detail/clock.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 #include <support/no_more_threads.hpp>
 
 namespace {

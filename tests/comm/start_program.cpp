@@ -20,6 +20,7 @@
 
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 
 namespace {
 

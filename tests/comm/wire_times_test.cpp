@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/schedule/simulate.hpp>
 
 namespace reef::comm::detail {

@@ -3,7 +3,6 @@
 #include <reef/compress/channels.hpp>
 
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,6 +24,7 @@
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/top_k.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/compress/everywhere.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/optim/acco.hpp>

@@ -2,7 +2,6 @@
 // remembers of it is left.
 
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <string_view>
 
 #include <reef/codec/dense.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>

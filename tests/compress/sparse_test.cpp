@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -24,6 +22,7 @@
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/two_bit.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/sgd.hpp>

@@ -49,6 +49,8 @@ TEST(Units, seconds_are_printed_with_three_digits) {
   EXPECT_EQ(reef::format_seconds(0.00125), "1.25 ms");
   EXPECT_EQ(reef::format_seconds(3.5e-6), "3.5 us");
   EXPECT_EQ(reef::format_seconds(-0.5), "-500 ms");
+  EXPECT_EQ(reef::format_seconds(1), "1 s");
+  EXPECT_EQ(reef::format_seconds(1e-3), "1 ms");
 }
 
 }  // namespace

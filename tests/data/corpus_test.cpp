@@ -66,6 +66,13 @@ TEST_F(Corpus, holds_out_the_last_tenth_of_each_of_few_files) {
   const data::Corpus corpus({b, a});
   EXPECT_EQ(text_of(corpus.training()), "0123456789abcdefgh012345678");
   EXPECT_EQ(text_of(corpus.validation()), "ij9");
+  const auto training = corpus.training_documents();
+  ASSERT_EQ(training.size(), 2U);
+  EXPECT_EQ(text_of(training[0]), "0123456789abcdefgh");
+  EXPECT_EQ(text_of(training[1]), "012345678");
+  const auto held_out = corpus.validation_documents();
+  ASSERT_EQ(held_out.size(), 2U);
+  EXPECT_EQ(text_of(held_out[1]), "9");
   EXPECT_TRUE(corpus.held_out_files().empty());
 }
 

@@ -40,7 +40,7 @@ void receive(const comm::Header& expected, std::span<const std::byte> message) {
   demand(message.size() >= comm::header_bytes &&
              std::memcmp(&decoded.header, message.data(), comm::header_bytes) == 0,
          "what was read has the bytes that it came from");
-  demand(!comm::name_of(decoded.header.origin.direction).empty(), "every direction has a name");
+  demand(!name_of(decoded.header.origin.direction).empty(), "every direction has a name");
   if (fault != comm::Fault::none) return;
   // Of what is believed no bit but those of the arrival could have been another one.
   comm::Header sent = expected;

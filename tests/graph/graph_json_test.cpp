@@ -13,8 +13,11 @@
 #include <gtest/gtest.h>
 
 #include <reef/graph/hash.hpp>
+#include <reef/nn/gelu.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/kernels.hpp>
+#include <reef/nn/linear.hpp>
 #include <reef/nn/registry.hpp>
 
 #include "../support/gpt_config.hpp"
@@ -173,7 +176,7 @@ TEST(GraphJson, refuses_with_the_file_the_node_and_the_fix) {
   using Change = std::function<void(io::Json&)>;
   const std::vector<std::tuple<const char*, const char*, Change>> cases{
       {"there is no operator of kind 'Liner'; did you mean 'Linear'?", "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["kind"] = "Liner"; }},
-      {"fix: one of Add, CausalAttention, CrossEntropy, Dropout, Embedding, Everything, Fork, Gelu, LayerNorm, Linear, Powers; or add yours",
+      {"fix: one of Add, CausalAttention, CrossEntropy, Dropout, Embedding, Everything, Fork, Gelu, GroupedAttention, LayerNorm, Linear, MeanSquaredError, Powers, Relu, RmsNorm, Rotary, Silu, SwiGlu, TokenEmbedding; or add yours",
        "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["kind"] = "Convolution"; }},
       {"'features' is missing", "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["attributes"] = io::Json::object(); }},
       {"'features' must be an integer", "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["attributes"]["features"] = "6"; }},
@@ -195,6 +198,7 @@ TEST(GraphJson, refuses_with_the_file_the_node_and_the_fix) {
       {"it has none", "nodes.3, 'join'", [](io::Json& j) { j["nodes"][3]["parameters"]["w"] = {{"name", "w"}}; }},
       {"shares the parameter 'left.weight' as (6, 2), but it is (6, 6)", "nodes.2, 'right'", [](io::Json& j) { j["nodes"][2]["attributes"] = {{"features", 2}}; }},
       {"which the node 'left' has too", "nodes.2, 'right'", [](io::Json& j) { j["nodes"][2]["parameters"]["weight"]["init"] = "zeros"; }},
+      {"is frozen, which the node 'left' has too", "nodes.2, 'right'", [](io::Json& j) { j["nodes"][2]["parameters"]["weight"]["frozen"] = true; }},
       {"has an optimizer, and no parameters", "nodes.3, 'join'", [](io::Json& j) { j["nodes"][3]["optimizer"] = io::Json::object(); }},
       {"the dropout rate is 2", "nodes.3, 'join'", [](io::Json& j) { j["nodes"][3] = {{"name", "join"}, {"kind", "Dropout"}, {"inputs", {"left"}}, {"outputs", {"sum"}}, {"attributes", {{"rate", 2}}}}; }},
       {"the loss 'sum' is (4, 6) fp32", "loss", [](io::Json& j) { j["loss"] = "sum"; }},

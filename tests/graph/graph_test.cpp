@@ -140,6 +140,27 @@ TEST_P(RandomGraphs, give_the_same_bits_where_a_backward_has_halves) {
   }
 }
 
+TEST_P(RandomGraphs, have_the_gradients_of_the_others_where_parameters_are_frozen) {
+  Host device({.threads = 2});
+  const HostGraph g = random_graph(GetParam());
+  HostGraph part = g;
+  for (std::size_t p = GetParam() % 2; p < g.dag().parameters.size(); p += 2) part.freeze(g.dag().parameters[p].name);
+  const Point<double> point = Point<double>::make(g.dag(), 1);
+  GraphRunner<Host, double> of_all(device, g);
+  const auto all = run_once(of_all, point);
+  const int nodes = g.dag().node_count();
+  for (const std::vector<int>& cuts :
+       {std::vector<int>{}, std::vector<int>{nodes / 3, 2 * nodes / 3}, every_cut(g.dag())}) {
+    for (const auto halves : {graph::Halves::no, graph::Halves::yes}) {
+      for (const bool again : {false, true}) {
+        GraphRunner<Host, double> runner(device, part, cuts, -1, halves);
+        if (again) runner.recompute();
+        for (const auto& [what, values] : run_once(runner, point)) EXPECT_EQ(values, all.at(what)) << what;
+      }
+    }
+  }
+}
+
 TEST_P(RandomGraphs, infer_the_bits_of_training) {
   Host device({.threads = 2});
   const HostGraph g = random_graph(GetParam());
@@ -168,6 +189,27 @@ TEST(Graph, a_thousand_drawn_graphs_give_the_same_bits_in_one_piece_and_node_by_
     GraphRunner<Host, double> halves(device, g, {}, -1, graph::Halves::yes);
     ASSERT_EQ(run_once(halves, point), wanted) << "in halves, seed " << seed;
   }
+}
+
+TEST(Graph, nodes_below_the_first_trained_parameter_have_no_backward) {
+  HostGraph g(1);
+  int x = g.add("first", Scale{}, {g.input("x", doubles)})[0];
+  x = g.add("second", SplitScale{}, {x})[0];
+  g.loss(g.add("loss", MeanSquare{}, {x})[0]);
+  g.freeze("fir*");
+  const graph::Segment whole = graph::plan_segment(g.dag());
+  EXPECT_FALSE(whole.plan(0).active);
+  EXPECT_TRUE(whole.plan(1).active);
+  EXPECT_EQ(whole.uses, (std::vector<int>{1}));
+  EXPECT_EQ(whole.parameters, (std::vector<int>{0, 1}));
+  const graph::Segment below = graph::plan_segment(g.dag(), 0, 1);
+  EXPECT_EQ(below.saved_bytes, 0U);
+  EXPECT_EQ(below.backward_flops, 0);
+  EXPECT_TRUE(below.output_gradients.empty());
+  EXPECT_TRUE(graph::plan_segment(g.dag(), 1, 3).input_gradients.empty());
+  g.freeze("*");
+  for (const graph::NodePlan& node : graph::plan_segment(g.dag()).nodes) EXPECT_FALSE(node.active);
+  EXPECT_THROW(g.freeze("third*"), OptionError);
 }
 
 TEST(Graph, a_segment_that_splits_has_no_whole_backward_and_one_that_does_not_has_no_halves) {

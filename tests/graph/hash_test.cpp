@@ -47,6 +47,15 @@ TEST(GraphHash, differs_with_each_fact_of_a_parameter) {
     dag.set_loss(dag.node_at(dag.add_node("loss", "Op", {x}, signature)).outputs[0]);
     return graph::hash_of(dag);
   };
+  graph::Dag dag;
+  const int x = dag.add_input("x", {{4}, Element::float32});
+  graph::Signature signature;
+  signature.outputs = {{Shape{4}, Element::float32}};
+  signature.parameters = {{"w", {6}, graph::Init::zeros(), false}};
+  dag.add_node("node", "Op", {x}, signature);
+  const std::uint64_t trained = graph::hash_of(dag);
+  dag.freeze("node.w");
+  EXPECT_NE(graph::hash_of(dag), trained);
   const std::set<std::uint64_t> hashes{of("w", {6}, Element::float32, true), of("w", {6}, Element::float32, false),
                                        of("w", {2, 3}, Element::float32, true), of("w", {3, 2}, Element::float32, true),
                                        of("w", {6}, Element::float64, true), of("v", {6}, Element::float32, true)};

@@ -146,6 +146,7 @@ TEST(ModelFile, refuses_what_cannot_be_with_the_file_the_member_and_the_fix) {
       {"'nodes.1' is in a cycle: 'left' reads 'left'", [](io::Json& j) { j["nodes"][1]["inputs"] = {"left"}; }},
       {"'nodes.1.parameters.weight' must be an object", [](io::Json& j) { j["nodes"][1]["parameters"]["weight"] = "w"; }},
       {"'nodes.1.parameters.weight.init' is '-1", [](io::Json& j) { j["nodes"][1]["parameters"]["weight"]["init"] = -1; }},
+      {"frozen", [](io::Json& j) { j["nodes"][1]["parameters"]["weight"]["frozen"] = 1; }},
       {"\"zeros\", \"ones\", or the deviation", [](io::Json& j) { j["nodes"][1]["parameters"]["weight"]["init"] = "twos"; }},
       {"'nodes.1.parameters.weight.name' has 0 bytes", [](io::Json& j) { j["nodes"][1]["parameters"]["weight"]["name"] = ""; }},
       {"'nodes.1.optimizer' must be an object", [](io::Json& j) { j["nodes"][1]["optimizer"] = "sgd"; }},

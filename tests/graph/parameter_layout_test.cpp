@@ -34,6 +34,21 @@ TEST(ParameterLayout, puts_first_uses_where_the_parameters_are_and_tied_uses_beh
   EXPECT_EQ(layout.gradient_elements, 96);
 }
 
+TEST(ParameterLayout, puts_frozen_parameters_behind_all_trained_ones) {
+  Dag dag = with_tied();
+  dag.freeze("one");
+  ParameterLayout layout = graph::parameter_layout(dag);
+  EXPECT_EQ(layout.parameters, (std::vector<std::int64_t>{0, 48, 32}));
+  EXPECT_EQ(layout.trained_elements, 48);
+  EXPECT_EQ(layout.parameter_elements, 64);
+  EXPECT_EQ(layout.uses, (std::vector<std::int64_t>{0, -1, 48, 32}));
+  EXPECT_EQ(layout.gradient_elements, 80);
+  dag.freeze("t*");  // "tied" and "two"
+  layout = graph::parameter_layout(dag);
+  EXPECT_EQ(layout.uses, (std::vector<std::int64_t>{-1, -1, -1, -1}));
+  EXPECT_EQ(layout.gradient_elements, 0);
+}
+
 TEST(Initialise, makes_any_part_with_the_same_bits) {
   const Dag dag = with_tied();
   const graph::Parameter& parameter = dag.parameter_at(0);

@@ -6,7 +6,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 set(slow "nlohmann|/nlohmann/json.hpp" "dnnl|/dnnl[.]h" "mpi|/mpi[.]h" "intrinsics|/immintrin[.]h" "hana|/boost/hana/"
-  "kernels|/reef/nn/host/")
+  "kernels|/reef/nn/host/(attention|gemm|linear)[.]hpp")
 set(list "${CMAKE_CURRENT_LIST_DIR}/faces.txt")
 file(STRINGS "${list}" lines REGEX "^reef/")
 foreach(line IN LISTS lines)

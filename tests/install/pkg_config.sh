@@ -1,7 +1,7 @@
 #!/bin/sh
 # pkg_config.sh PKG_CONFIG COMPILER PKGCONFIG_DIR SOURCES OUTPUT VERSION [MPIEXEC...]
 #
-# Programs by a plain command line, as README has it: of reef; of reef-mpi, and a Trainer of reef-compiled, if MPIEXEC is
+# Programs by a plain command line, as docs/install.md has it: of reef; of reef-mpi, and a Trainer of reef-compiled, if MPIEXEC is
 # there. SOURCES is this folder. A Trainer whose compiler was told of no BLAS says so: rank 0, once.
 set -eu
 pkg_config=$1 compiler=$2 sources=$4 output=$5 version=$6

@@ -15,7 +15,7 @@ endfunction()
 file(REMOVE_RECURSE "${MOVED}")
 file(COPY "${PREFIX}/bin" "${PREFIX}/include" "${PREFIX}/share" DESTINATION "${MOVED}")
 
-foreach(program IN ITEMS reef-train reef-plan reef-measure)
+foreach(program IN ITEMS reef-train reef-plan reef-measure reef-generate)
   check("^${program} ${VERSION}\n$" "${MOVED}/bin/${program}" --version)
   check("--version" "${MOVED}/bin/${program}" --help)
 endforeach()

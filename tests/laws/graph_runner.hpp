@@ -75,7 +75,7 @@ public:
       bindings_.parameters[i] = static_cast<T*>(parameters_.buffer.data()) + layout_.parameters[i];
     }
     for (std::size_t i = 0; i < dag_.uses.size(); ++i) {
-      bindings_.uses[i] = static_cast<E*>(uses_.buffer.data()) + layout_.uses[i];
+      if (layout_.uses[i] >= 0) bindings_.uses[i] = static_cast<E*>(uses_.buffer.data()) + layout_.uses[i];  // else frozen
     }
   }
 
@@ -416,6 +416,7 @@ Outcome<T> run_once(GraphRunner<Device, T>& runner, const Point<T>& point, DrawK
   }
   for (std::size_t use = 0; use < dag.uses.size(); ++use) {
     const graph::Parameter& parameter = dag.parameter_at(dag.uses[use].parameter);
+    if (parameter.frozen) continue;
     outcome["gradient of use " + std::to_string(use) + " of " + parameter.name] =
         runner.use_gradient(static_cast<int>(use));
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/ddp.hpp>
 
 #include "../support/overlapping_trainers.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <mpi.h>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/acco_wp.hpp>
 #include <reef/optim/dpu.hpp>

@@ -7,14 +7,17 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <reef/device/host.hpp>
+#include <reef/nn/embedding.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/linear.hpp>
 
 #include "../laws/graph_runner.hpp"
 #include "../support/gpt_config.hpp"
@@ -72,6 +75,57 @@ TEST(DrawToken, refuses_logits_that_are_not_finite) {
   }
 }
 
+/// Adds to each position half of what became of the one before: no code for rows runs it.
+struct Trail {
+  static constexpr std::string_view kind = "Trail";
+  graph::Signature signature(const auto& call) const {
+    call.expect_inputs(1);
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    return result;
+  }
+  void forward(const auto& call) const {
+    const auto x = call.input(0).span();
+    const auto y = call.output(0).span();
+    const auto C = static_cast<std::size_t>(call.input(0).shape().last());
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = i < C ? x[i] : x[i] + y[i - C] / 2;
+  }
+  void backward(const auto& call) const {
+    const auto dx = call.input_gradient(0).span();
+    std::fill(dx.begin(), dx.end(), 0.0F);
+  }
+};
+
+/// The logits that the graph itself has behind the last of at most T tokens.
+std::vector<float> logits_of(Host& device, const graph::Graph<Host, float>& model, const Point<float>& point, Tokens text) {
+  const graph::Dag& dag = model.dag();
+  const int logits = dag.tensor("logits");
+  const Shape& shape = dag.tensor_at(logits).spec.shape;
+  GraphRunner<Host, float> runner(device, model, {}, dag.tensor_at(logits).producer + 1);
+  point.apply(runner);
+  const auto last = static_cast<std::ptrdiff_t>(text.size() - 1) * shape.last();
+  text.resize(static_cast<std::size_t>(shape.rows()), 0);
+  runner.set(dag.tensor("tokens"), text);
+  runner.forward({}, false);
+  const std::vector<float> all = runner.value(logits);
+  return {all.begin() + last, all.begin() + last + shape.last()};
+}
+
+TEST(Generator, runs_all_positions_of_a_model_that_does_not_run_by_rows) {
+  Host device({.threads = 2});
+  graph::Graph<Host, float> model(2);
+  const int tokens = model.input("tokens", {{1, 6}, Element::int32});
+  int x = model.add("embedding", nn::Embedding{17, 6, 8}, {tokens}, {"wte", "wpe"})[0];
+  x = model.add("trail", Trail{}, {x})[0];
+  model.add("logits", nn::Linear{.features = 17}, {x});
+  const auto point = Point<float>::make(model.dag(), 17);
+  nn::Generator<Host, float> generator(device, model);
+  for (const auto& [id, values] : point.parameters) generator.set_parameter(model.dag().parameter_at(id).name, values);
+  for (const Tokens& text : {Tokens{3, 1, 4}, Tokens{3}, Tokens{3, 1, 4, 1, 5, 9}, Tokens{2, 1, 4}}) {
+    EXPECT_EQ(generator.logits(text), logits_of(device, model, point, text)) << text.size() << " tokens";
+  }
+}
+
 class Generation : public testing::Test {
 protected:
   Generation() {
@@ -89,20 +143,11 @@ protected:
 
   /// Argmax of the graph's own logits, a window and a token at a time.
   Tokens continued(Tokens text, int count) {
-    const graph::Dag& dag = model_.dag();
-    const int logits = dag.tensor("logits");
-    GraphRunner<Host, float> runner(device_, model_, {}, dag.tensor_at(logits).producer + 1);
-    point_.apply(runner);
     for (int i = 0; i < count; ++i) {
       const std::size_t begin = text.size() > context ? text.size() - context : 0;
-      Tokens window(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end());
-      const std::size_t last = window.size() - 1;
-      window.resize(context, 36);  // what follows is not looked at
-      runner.set(dag.tensor("tokens"), window);
-      runner.forward({}, false);
-      const std::vector<float> all = runner.value(logits);
-      const auto row = all.begin() + static_cast<std::ptrdiff_t>(last * 64);
-      text.push_back(static_cast<std::int32_t>(std::max_element(row, row + 37) - row));
+      const std::vector<float> row =
+          logits_of(device_, model_, point_, Tokens(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end()));
+      text.push_back(static_cast<std::int32_t>(std::max_element(row.begin(), row.begin() + 37) - row.begin()));
     }
     return text;
   }
@@ -123,6 +168,23 @@ TEST_F(Generation, without_temperature_is_the_argmax_of_the_models_logits) {
   // A prompt longer than the window.
   options.tokens = 3;
   EXPECT_EQ(generator_.generate(text, options), continued(text, 3));
+}
+
+TEST_F(Generation, its_logits_do_not_depend_on_what_it_read_before) {
+  const Tokens text{3, 14, 15, 9, 26, 5};
+  for (const Tokens& asked : {Tokens{3, 14, 15}, text, text, Tokens{3, 14}, Tokens{3, 14, 16, 9, 26, 5}, Tokens{15}}) {
+    nn::Generator<Host, float> fresh(device_, model_);
+    for (const auto& [id, values] : point_.parameters) fresh.set_parameter(model_.dag().parameter_at(id).name, values);
+    EXPECT_EQ(generator_.logits(asked), fresh.logits(asked)) << asked.size() << " tokens";
+    EXPECT_LT(relative_error(generator_.logits(asked), logits_of(device_, model_, point_, asked)), 1e-5);
+  }
+  // What was read under other weights is read again.
+  const int wpe = model_.dag().parameter("transformer.wpe.weight");
+  const std::vector<float> before = generator_.logits(text);
+  generator_.set_parameter("transformer.wpe.weight", std::vector<float>(point_.parameters.at(wpe).size(), 0.5F));
+  EXPECT_NE(generator_.logits(text), before);
+  generator_.set_parameter("transformer.wpe.weight", point_.parameters.at(wpe));
+  EXPECT_EQ(generator_.logits(text), before);
 }
 
 TEST_F(Generation, ends_where_it_is_told_not_to_proceed) {

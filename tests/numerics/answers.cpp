@@ -27,6 +27,7 @@
 #include <reef/device/instruction_set.hpp>
 #include <reef/device/sum_of_squares.hpp>
 #include <reef/device/transform.hpp>
+#include <reef/nn/gpt.hpp>
 #include <reef/nn/host/numerics.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/detail/outer_code.hpp>
@@ -37,6 +38,9 @@
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/optim/sign_sgd.hpp>
+
+#include "../laws/graph_runner.hpp"
+#include "../support/gpt_config.hpp"
 
 namespace reef::test {
 namespace {
@@ -62,7 +66,8 @@ public:
     Hash hash;
     (add(hash, std::as_bytes(std::span(lists))), ...);
     std::printf("%s\n", concat(device::name_of(device::instruction_set()), " ", of, " ",
-                               nn::host::text_of_numerics_class(hash.value())).c_str());
+                               nn::host::text_of_numerics_class(hash.value()))
+                            .c_str());
   }
 
   void on_lane(const std::function<void(Lane&)>& action) const {
@@ -106,7 +111,8 @@ public:
     auto master = drawn<E>(6);
     const auto g = drawn<E>(7);
     const optim::detail::MomentumKernel<E> momentum{m.data(), g.data(), x.data(), E(0.37), E(0.95)};
-    const optim::detail::OrthogonalStepKernel<T> step{weight.data(), master.data(), x.data(), E(0.99), E(0.012)};
+    const optim::detail::OrthogonalStepKernel<T> step{weight.data(), master.data(), x.data(),
+                                                      E(0.99), E(0.012)};
     optim::detail::MergeKernel<T> merge;
     merge.weight = weight.data();
     if constexpr (!std::is_same_v<T, E>) merge.master = master.data();
@@ -118,6 +124,35 @@ public:
       device::transform_vectors<T>(own, count, merge);
     });
     print(concat("Muon and DiLoCo's mix ", element), m, x, weight, master);
+  }
+
+  /// Of the model that may come from the library: its loss, and the gradients of its parameters.
+  void gpt() const {
+    device::Host host({.threads = 1});
+    const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+    const graph::Dag& dag = model.dag();
+    GraphRunner<device::Host, float> runner(host, model);
+    for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+      runner.set_parameter(static_cast<int>(p), drawn<float>(static_cast<std::uint32_t>(30 + p),
+                                                             dag.parameters[p].spec.shape.size()));
+    }
+    for (const char* input : {"tokens", "targets"}) {
+      const int id = dag.tensor(input);
+      std::vector<std::int32_t> numbers(
+          static_cast<std::size_t>(dag.tensor_at(id).spec.shape.size()));
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = static_cast<std::int32_t>(i * i % 37);
+      runner.set(id, numbers);
+    }
+    runner.set_gradient(dag.tensor("loss"), {1.0F});
+    runner.forward({.seed = 7});
+    runner.backward({.seed = 7});
+    std::vector<float> gradients;
+    for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+      const std::vector<float> one = runner.parameter_gradient(static_cast<int>(p));
+      gradients.insert(gradients.end(), one.begin(), one.end());
+    }
+    print("GPT-2", runner.value(dag.tensor("loss")), gradients);
   }
 
   template <class C>
@@ -139,9 +174,10 @@ public:
   }
 
   void all() const {
-    // The class is of the matrix library too; the rest is Reef's alone.
+    // The class and the model are of the matrix library too; the rest is Reef's alone.
     std::printf("%s kernels %s\n", std::string(device::name_of(device::instruction_set())).c_str(),
                 nn::host::text_of_numerics_class().c_str());
+    gpt();
     rules<float>("fp32");
     rules<double>("fp64");
     rules<Bfloat16>("bf16");
@@ -185,7 +221,8 @@ int main() {
   using reef::device::InstructionSet;
   reef::device::Host host({.threads = 1});
   reef::device::Host::Lane lane(host, "answers");
-  for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
+  for (const InstructionSet set :
+       {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
     if (set > reef::device::best_instruction_set()) break;
     reef::device::use_instruction_set(set);
     reef::test::Answers(lane).all();

@@ -8,8 +8,11 @@
 #include <limits>
 #include <vector>
 
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/embedding.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/linear.hpp>
 
 #include "../laws/update_rule.hpp"
 

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -22,6 +20,7 @@
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/core/kinds.hpp>
 #include <reef/core/text.hpp>

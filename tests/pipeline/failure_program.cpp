@@ -39,7 +39,9 @@
 #include <thread>
 #include <vector>
 
+#include <reef/comm/detail/clock.hpp>
 #include <reef/comm/environment.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/gelu.hpp>

@@ -59,7 +59,7 @@ private:
 public:
   int stages;
   graph::Dag dag;
-  run::StepPlan plan{.micro_batches = {}};
+  run::StepPlan plan{};
   schedule::World network{};
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/pipeline/ordered.hpp>

@@ -50,6 +50,8 @@ TEST(Network, both_directions_are_averaged_each_figure_by_itself) {
   EXPECT_TRUE(averaged.is_symmetric());
   EXPECT_DOUBLE_EQ(averaged.latency(0, 1), 2e-3);
   EXPECT_DOUBLE_EQ(averaged.rate(1, 0), 2e9);
+  EXPECT_FALSE(read("[[0, 1], [1, 0]]", "[[0, 8], [24, 0]]").is_symmetric()) << "rates differ alone";
+  EXPECT_FALSE(read("[[0, 1], [3, 0]]", "[[0, 8], [8, 0]]").is_symmetric()) << "latencies differ alone";
 }
 
 TEST(Network, the_first_devices_keep_their_links_and_names) {

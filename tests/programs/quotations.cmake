@@ -139,6 +139,7 @@ if(NOT commands OR NOT links)
 endif()
 
 file(GLOB results RELATIVE "${ROOT}" "${ROOT}/bench/results/*.md")
+list(REMOVE_ITEM results bench/results/index.md)
 foreach(page IN LISTS results)
   file(STRINGS "${ROOT}/${page}" commit REGEX "^Commit: .+")
   if(NOT commit)

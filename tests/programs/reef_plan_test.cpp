@@ -1,9 +1,10 @@
-// reef-plan as a program: its commands, its options, what it needs, and what the README says of it.
+// reef-plan as a program: its commands, its options, what it needs, and what the documentation says of it.
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -41,35 +42,37 @@ TEST_F(ReefPlan, reads_every_case_there_is) {
   }
 }
 
-TEST_F(ReefPlan, answers_the_cases_of_the_readme_as_they_stand_there) {
-  std::ifstream file(REEF_README);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+TEST_F(ReefPlan, answers_the_cases_of_the_documentation_as_they_stand_there) {
   int cases = 0;
-  constexpr std::string_view shown = "\n$ cat ";
-  for (std::size_t at = text.find(shown); at != std::string::npos; at = text.find(shown, at + 1)) {
-    // $ cat NAME, the case, $ reef-plan COMMAND NAME, the answer.
-    const std::size_t begin = text.find('\n', at + 1) + 1;
-    const std::size_t end = text.find("\n$ reef-plan ", begin);
-    ASSERT_NE(end, std::string::npos);
-    const std::size_t name = end + std::string_view("\n$ reef-plan ").size();
-    const std::size_t line = text.find('\n', name);
-    const std::string command = text.substr(name, text.find(' ', name) - name);
-    const io::Json said = io::parse_json(
-        text.substr(line + 1, text.find('\n', line + 1) - line - 1), "the README's answer");
-    const io::Json found = answer(command, io::parse_json(text.substr(begin, end - begin), "case"));
-    ASSERT_EQ(found.size(), said.size());
-    for (const auto& [key, value] : said.items()) {
-      if (key == "peak_device_bytes") {  // with the workspace of whatever BLAS is here
-        EXPECT_NEAR(found.at(key).get<double>(), value.get<double>(), 0.1 * value.get<double>());
-      } else if (value.is_number_float()) {
-        EXPECT_NEAR(found.at(key).get<double>(), value.get<double>(), 1e-9) << key;
-      } else {
-        EXPECT_EQ(found.at(key), value) << key;
+  for (const char* const page : {"README.md", "docs/planners.md"}) {
+    SCOPED_TRACE(page);
+    std::ifstream file(std::filesystem::path(REEF_README).parent_path() / page);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    constexpr std::string_view shown = "\n$ cat ";
+    for (std::size_t at = text.find(shown); at != std::string::npos; at = text.find(shown, at + 1)) {
+      // $ cat NAME, the case, $ reef-plan COMMAND NAME, the answer, which the page may break into lines.
+      const std::size_t begin = text.find('\n', at + 1) + 1;
+      const std::size_t end = text.find("\n$ reef-plan ", begin);
+      ASSERT_NE(end, std::string::npos);
+      const std::size_t name = end + std::string_view("\n$ reef-plan ").size();
+      const std::size_t line = text.find('\n', name) + 1;
+      const std::string command = text.substr(name, text.find(' ', name) - name);
+      const io::Json said = io::parse_json(text.substr(line, text.find("\n```", line) - line), "the page's answer");
+      const io::Json found = answer(command, io::parse_json(text.substr(begin, end - begin), "case"));
+      ASSERT_EQ(found.size(), said.size());
+      for (const auto& [key, value] : said.items()) {
+        if (key == "peak_device_bytes") {  // with the workspace of whatever BLAS is here
+          EXPECT_NEAR(found.at(key).get<double>(), value.get<double>(), 0.1 * value.get<double>());
+        } else if (value.is_number_float()) {
+          EXPECT_NEAR(found.at(key).get<double>(), value.get<double>(), 1e-9) << key;
+        } else {
+          EXPECT_EQ(found.at(key), value) << key;
+        }
       }
+      ++cases;
     }
-    ++cases;
   }
-  EXPECT_GE(cases, 4);
+  EXPECT_GE(cases, 6);
 }
 
 TEST_F(ReefPlan, measure_says_in_one_line_how_a_network_is_measured) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -187,6 +188,26 @@ TEST_F(ReefTrainFiles, help_has_its_options_in_groups_that_name_their_recipes) {
   EXPECT_THAT(ungrouped,
               AllOf(HasSubstr("--help"), HasSubstr("--version"), Not(HasSubstr("--recipe"))));
   EXPECT_LE(std::count(ungrouped.begin(), ungrouped.end(), '\n'), 4) << ungrouped;
+}
+
+TEST_F(ReefTrainFiles, help_of_a_recipe_has_its_options_alone) {
+  const Ending help = run_command(std::string(REEF_TRAIN) + " --help diloco");
+  EXPECT_EQ(help.status, 0) << help;
+  for (const char* const option : {"--recipe", "--steps", "--sync-every", "--outer-momentum", "--checkpoint"})
+    EXPECT_THAT(help.output, HasSubstr(concat("  ", option, " ")));
+  for (const char* const option : {"--stages", "--divisor", "--one-mask", "--accumulate", "--profile"})
+    EXPECT_THAT(help.output, Not(HasSubstr(concat("  ", option, " "))));
+  const Ending refused = run_command(std::string(REEF_TRAIN) + " --help dilocoo");
+  EXPECT_EQ(refused.status, 2) << refused;
+  EXPECT_THAT(refused.errors, HasSubstr("'dilocoo' is no recipe; one of acco, "));
+}
+
+TEST_F(ReefTrainFiles, help_has_no_line_longer_than_a_hundred_columns) {
+  std::istringstream lines(run_command(std::string(REEF_TRAIN) + " --help").output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("TEXT:{") != std::string::npos) continue;  // what an option may be is one word
+    EXPECT_LE(line.size(), 100U) << line;
+  }
 }
 
 }  // namespace

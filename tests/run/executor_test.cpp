@@ -1,4 +1,5 @@
 #include <reef/run/executor.hpp>
+#include <reef/run/serial_order.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@
 
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/error.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/device/host.hpp>
 
 #include "../schedule/programs.hpp"
@@ -36,7 +38,7 @@ struct Bench {
   std::shared_ptr<run::FailureSwitch> failure = std::make_shared<run::FailureSwitch>();
   std::atomic<bool> failed{false};  ///< the lanes were told that the communication failed
   comm::Progress progress{self, options()};
-  run::Lanes<Host> lanes{host, progress, nullptr, failure};
+  run::Lanes lanes{host, progress, nullptr, failure};
   run::Handlers<Host> handlers;
   std::mutex mutex;
   std::vector<std::string> log;
@@ -77,12 +79,12 @@ struct Bench {
     }
   }
 
-  std::unique_ptr<run::Executor<Host>> executor(const Program& program, bool serial = false) {
+  std::unique_ptr<run::Executor> executor(const Program& program, bool serial = false) {
     handle(program);
-    return std::make_unique<run::Executor<Host>>(
-        host, progress, lanes, program,
+    return std::make_unique<run::Executor>(
+        progress, lanes, program,
         serial ? run::serial_order(program) : schedule::derive(program, schedule::place(program)),
-        handlers);
+        handlers.table());
   }
 };
 
@@ -233,9 +235,9 @@ TEST(Executor, refuses_a_kind_without_code_by_name) {
   w.writes("Unknown", Lane::compute, w.storage("x"));
   Bench bench;
   try {
-    const run::Executor<Host> executor(bench.host, bench.progress, bench.lanes, w.program,
-                                       schedule::derive(w.program, schedule::place(w.program)),
-                                       bench.handlers);
+    const run::Executor executor(bench.progress, bench.lanes, w.program,
+                                 schedule::derive(w.program, schedule::place(w.program)),
+                                 bench.handlers.table());
     ADD_FAILURE() << "no ScheduleError";
   } catch (const ScheduleError& error) {
     EXPECT_NE(std::string(error.what()).find("Unknown"), std::string::npos);
@@ -250,10 +252,10 @@ TEST(Executor, records_each_instruction_in_the_trace) {
   trace::Sink sink(0);
   Bench bench;
   bench.handle(w.program);
-  run::Lanes<Host> lanes(bench.host, bench.progress, &sink);
-  run::Executor<Host> executor(bench.host, bench.progress, lanes, w.program,
-                               schedule::derive(w.program, schedule::place(w.program)),
-                               bench.handlers);
+  run::Lanes lanes(bench.host, bench.progress, &sink);
+  run::Executor executor(bench.progress, lanes, w.program,
+                         schedule::derive(w.program, schedule::place(w.program)),
+                         bench.handlers.table());
   executor.run();
   trace::Recording recording;
   const auto spans = sink.collect(recording);
@@ -276,10 +278,10 @@ TEST(Executor, says_in_the_trace_which_instruction_another_waited_for) {
   comm::ProgressOptions options;
   options.trace = &sink;
   comm::Progress progress(bench.self, options);
-  run::Lanes<Host> lanes(bench.host, progress, &sink);
-  run::Executor<Host> executor(bench.host, progress, lanes, w.program,
-                               schedule::derive(w.program, schedule::place(w.program)),
-                               bench.handlers);
+  run::Lanes lanes(bench.host, progress, &sink);
+  run::Executor executor(progress, lanes, w.program,
+                         schedule::derive(w.program, schedule::place(w.program)),
+                         bench.handlers.table());
   int waited = 0;
   std::set<std::uint32_t> ids;
   std::map<std::string, std::uint32_t> before;
@@ -366,12 +368,12 @@ void handle_loop(Bench& bench, Latch& latch, const Program& program,
   bench.handle(rest);
 }
 
-std::unique_ptr<run::Executor<Host>> executor_of(Bench& bench, run::Lanes<Host>& lanes,
-                                                 const Program& program, bool serial = false) {
-  return std::make_unique<run::Executor<Host>>(
-      bench.host, bench.progress, lanes, program,
+std::unique_ptr<run::Executor> executor_of(Bench& bench, run::Lanes& lanes, const Program& program,
+                                           bool serial = false) {
+  return std::make_unique<run::Executor>(
+      bench.progress, lanes, program,
       serial ? run::serial_order(program) : schedule::derive(program, schedule::place(program)),
-      bench.handlers);
+      bench.handlers.table());
 }
 
 using Log = std::vector<std::string>;
@@ -401,7 +403,7 @@ TEST(Executor, runs_iterations_until_the_instruction_is_complete) {
   handle_loop(bench, latch, program, {"Work", "Before"});
   int wanted = 0;
   int seen = 0;
-  const run::Executor<Host>* running = nullptr;
+  const run::Executor* running = nullptr;
   bench.handlers.on_lane("Before", [&](const Instruction&) -> run::Handlers<Host>::Code {
     return [&](Host::Lane&) {
       bench.note("Before");
@@ -483,8 +485,9 @@ TEST(Executor, refuses_code_by_which_ranks_cannot_agree_about_a_loop) {
       return code;
     });
     try {
-      const run::Executor<Host> executor(bench.host, bench.progress, bench.lanes, program,
-                                         schedule::derive(program, schedule::place(program)), handlers);
+      const run::Executor executor(bench.progress, bench.lanes, program,
+                                   schedule::derive(program, schedule::place(program)),
+                                   handlers.table());
       return "";
     } catch (const ScheduleError& error) {
       return error.what();
@@ -640,8 +643,7 @@ TEST(Executor, leaves_a_loop_whose_end_never_comes_when_the_communication_fails)
   // Nothing makes the reduction ready, so only the failure ends the loop.
   schedule::Dependencies waits = schedule::derive(w.program, schedule::place(w.program));
   waits[1].push_back({3, false});
-  run::Executor<Host> executor(bench.host, bench.progress, bench.lanes, w.program, waits,
-                               bench.handlers);
+  run::Executor executor(bench.progress, bench.lanes, w.program, waits, bench.handlers.table());
   try {
     executor.run();
     ADD_FAILURE() << "no MpiError";
@@ -661,9 +663,10 @@ TEST(Executor, records_each_iteration_in_the_trace_and_what_it_waited_for) {
   comm::ProgressOptions options;
   options.trace = &sink;
   comm::Progress progress(bench.self, options);
-  run::Lanes<Host> lanes(bench.host, progress, &sink);
-  run::Executor<Host> executor(bench.host, progress, lanes, program,
-                               schedule::derive(program, schedule::place(program)), bench.handlers);
+  run::Lanes lanes(bench.host, progress, &sink);
+  run::Executor executor(progress, lanes, program,
+                         schedule::derive(program, schedule::place(program)),
+                         bench.handlers.table());
   std::set<std::uint32_t> ids;
   std::size_t spans_in_all = 0;
   int waited = 0;

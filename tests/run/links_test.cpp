@@ -36,6 +36,7 @@ TEST(LinkTable, adds_up_over_ranks_and_is_taken_apart_by_moments) {
   first.uses[all] = use_of(1, 50, 50);
   first.uses[ahead].numbers = 4;
   first.uses[ahead].lost = 1;
+  first.uses[ahead].exposed = 1.5;
   LinkTable second;
   second.uses[all] = use_of(3, 150, 150);
   second.uses[ahead].exposed = 0.25;
@@ -43,7 +44,7 @@ TEST(LinkTable, adds_up_over_ranks_and_is_taken_apart_by_moments) {
   both += second;
   EXPECT_EQ(both.uses.at(all).sent, (comm::Cost{4, 200, 0}));
   EXPECT_EQ(both.uses.at(ahead).sent, (comm::Cost{2, 100, 0}));
-  EXPECT_EQ(both.uses.at(ahead).exposed, 0.25);
+  EXPECT_EQ(both.uses.at(ahead).exposed, 1.75);
   EXPECT_EQ(both.uses.at(ahead).ratio(), 4);
   EXPECT_EQ(both.uses.at(ahead).relative_error(), 0.5);
   EXPECT_EQ(both.uses.at(all).relative_error(), 0.0);

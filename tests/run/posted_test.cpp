@@ -15,6 +15,7 @@
 
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/device/host.hpp>
@@ -72,7 +73,7 @@ Results expected(const Pipeline& pipeline) {
 /// One rank's program with memory and code.
 class Rank {
 public:
-  Rank(comm::Progress& progress, run::Lanes<Host>& lanes, Host& host, Program program)
+  Rank(comm::Progress& progress, run::Lanes& lanes, Program program)
       : program_(std::move(program)),
         placement_(schedule::place(program_)),
         memory_(static_cast<std::size_t>(placement_.device_bytes) / sizeof(std::uint64_t) + 1) {
@@ -93,8 +94,8 @@ public:
                                                     bytes_of(i.writes[0]))};
       });
     }
-    executor_ = std::make_unique<run::Executor<Host>>(
-        host, progress, lanes, program_, schedule::derive(program_, placement_), handlers_);
+    executor_ = std::make_unique<run::Executor>(
+        progress, lanes, program_, schedule::derive(program_, placement_), handlers_.table());
   }
 
   Results run() {
@@ -135,7 +136,7 @@ private:
   schedule::Placement placement_;
   std::vector<std::uint64_t> memory_;
   run::Handlers<Host> handlers_;
-  std::unique_ptr<run::Executor<Host>> executor_;
+  std::unique_ptr<run::Executor> executor_;
   std::mutex mutex_;
   Results results_;
 };
@@ -144,7 +145,7 @@ void expect_values(bool in_slots) {
   const comm::Communicator world;
   Host host(Host::Options{.threads = 1});
   comm::Progress progress(world);
-  run::Lanes<Host> lanes(host, progress, nullptr);
+  run::Lanes lanes(host, progress, nullptr);
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     const RandomPipeline random(seed, world.size());
@@ -161,7 +162,7 @@ void expect_values(bool in_slots) {
     schedule::verify(programs);
     const auto rank = static_cast<std::size_t>(world.rank());
     const Results all = expected(random.pipeline);
-    Rank mine(progress, lanes, host, programs[rank]);
+    Rank mine(progress, lanes, programs[rank]);
     for (int round = 0; round < 3; ++round) {
       const Results results = mine.run();
       EXPECT_EQ(results.size(), random.pipeline.orders[rank].size());
@@ -178,7 +179,7 @@ TEST(Posted, code_that_is_no_transfer_is_refused) {
   const comm::Communicator self(MPI_COMM_SELF);
   Host host(Host::Options{.threads = 1});
   comm::Progress progress(self);
-  run::Lanes<Host> lanes(host, progress, nullptr);
+  run::Lanes lanes(host, progress, nullptr);
   Program program;
   Instruction& i = program.add("Call", schedule::Lane::send);
   i.completion = schedule::Completion::posted;
@@ -186,8 +187,7 @@ TEST(Posted, code_that_is_no_transfer_is_refused) {
   handlers.on_wire("Call", [](const Instruction&) -> run::Handlers<Host>::Communication {
     return {std::make_shared<comm::CallTask>("call", [] {})};
   });
-  EXPECT_THROW(run::Executor<Host>(host, progress, lanes, program,
-                                   schedule::Dependencies(1), handlers),
+  EXPECT_THROW(run::Executor(progress, lanes, program, schedule::Dependencies(1), handlers.table()),
                ScheduleError);
 }
 

@@ -46,8 +46,8 @@ TEST(Memory, a_copy_goes_the_way_that_the_places_of_both_ends_say) {
   device::Host host({.memory_bytes = 1 << 16, .threads = 1});
   const schedule::Placement placement = schedule::place(w.program);
   const auto* const placed = &placement;
-  const run::Arenas<device::Host> arenas(host, {&placed, 1});
-  const run::Memory<device::Host> memory(w.program, placement, arenas);
+  const run::Arenas arenas(host, {&placed, 1});
+  const run::Memory memory(w.program, placement, arenas);
   const auto direction = [&](StorageId to, StorageId from) {
     return memory.copy({to}, {from}, 32).direction;
   };
@@ -92,6 +92,36 @@ TEST(Staging, fetches_a_value_once_until_the_device_writes_it_again) {
   w.reads("Send", Lane::send, x);
   EXPECT_EQ(kinds(run::stage_transfers(w.program)),
             (Kinds{"Make", "Download", "Send", "Send", "Make", "Download", "Send"}));
+}
+
+TEST(Staging, what_is_only_waited_for_is_not_fetched) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId y = w.storage("y");
+  w.writes("Make", Lane::compute, y);
+  w.writes("Make", Lane::compute, x);
+  w.reads("Send", Lane::send, y).after = {{x, 0}};
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged), (Kinds{"Make", "Make", "Download", "Send"}));
+  EXPECT_EQ(staged.round[3].after, (std::vector{schedule::Value{x, 0}}));
+  EXPECT_NO_THROW(schedule::verify(std::vector{staged}));
+}
+
+TEST(Staging, who_communicates_waits_for_the_copy_in_host_memory_and_who_does_not_for_the_devices) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId y = w.storage("y");
+  w.writes("Make", Lane::compute, y);
+  w.writes("Reduce", Lane::reduce, x);
+  w.reads("Send", Lane::send, y).after = {{x, 0}};
+  w.program.add("Other", Lane::compute);
+  w.program.add("Behind", Lane::compute).after = {{x, 0}};
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged),
+            (Kinds{"Make", "Reduce", "Upload", "Download", "Send", "Other", "Behind"}));
+  EXPECT_EQ(staged.round[4].after, staged.round[1].writes);
+  EXPECT_EQ(staged.round[6].after, staged.round[2].writes);
+  EXPECT_NO_THROW(schedule::verify(std::vector{staged}));
 }
 
 TEST(Staging, a_part_has_a_part_of_its_wholes_copy) {

@@ -188,6 +188,11 @@ TEST(Topology, chunks_are_shared_out_evenly_or_are_runs_of_segments) {
   EXPECT_THAT(folded.chunks_of(6), ElementsAre(0, 1, 1, 2, 3, 3));
   EXPECT_THAT(folded.stages_of(6), ElementsAre(0, 1, 1, 1, 0, 0));
   EXPECT_THAT(refusal_of([&] { folded.validate(3); }), HasSubstr("4 chunks for a model of 3 segments"));
+  folded.chunk_of_segment = {0, 1, 2, 3};
+  EXPECT_NO_THROW(folded.validate(4));
+  folded.chunk_of_segment = {0, 0, 2, 3};
+  EXPECT_THAT(refusal_of([&] { folded.validate(4); }), HasSubstr("do not ascend from 0 one by one"));
+  folded.chunk_of_segment.clear();
   folded.stage_of_chunk = {0, 0};
   EXPECT_THAT(refusal_of([&] { folded.validate(4); }), HasSubstr("stage 1 has no chunk"));
   EXPECT_THAT(ring().chunks_of(4), ElementsAre(0, 1, 1, 2));

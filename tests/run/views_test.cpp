@@ -274,4 +274,23 @@ TEST(Views, too_few_operands_are_refused_and_too_many_where_none_may_follow) {
   EXPECT_THROW(view.workspace.set({}), ScheduleError);
 }
 
+TEST(
+    Views,
+    what_copies_and_collectives_read_beyond_their_operands_they_wait_for_as_for_what_they_come_after) {
+  const schedule::Value early{7, 0};
+  const schedule::Value late{8, 0};
+  Instruction copy;
+  run::CopyView(copy, {{1, 0}, {2, 0}}, {{3, 0}, {4, 0}});
+  Instruction collective;
+  run::CollectiveView(collective, {1, 0}, {3, 0});
+  for (Instruction* const i : {&copy, &collective}) {
+    i->reads.push_back(late);
+    i->after = {early};
+  }
+  EXPECT_EQ(run::waits_of(copy, run::CopyView(copy)), (std::vector{early, late}));
+  EXPECT_EQ(run::waits_of(collective, run::CollectiveView(collective)), (std::vector{early, late}));
+  run::CollectiveView(collective, {5, 0}, {6, 0});  // written anew
+  EXPECT_EQ(collective.reads, (std::vector{schedule::Value{5, 0}}));
+}
+
 }  // namespace reef::test

@@ -59,6 +59,7 @@ std::vector<std::set<std::size_t>> reachable(const Program& program, const Depen
   return before;
 }
 
+/// Instruction b, later than a, has to come behind it.
 bool conflict(const Program& program, const Placement& placement, std::size_t a, std::size_t b) {
   const auto touches = [&](const std::vector<schedule::Value>& first,
                            const std::vector<schedule::Value>& second) {
@@ -76,7 +77,8 @@ bool conflict(const Program& program, const Placement& placement, std::size_t a,
       if (touches(*written, *other)) return true;
     }
   }
-  return touches(i.reads, j.writes) || touches(i.reads, j.accumulates);
+  return touches(i.reads, j.writes) || touches(i.reads, j.accumulates) ||
+         touches(i.writes, j.after) || touches(i.accumulates, j.after);
 }
 
 /// With storages of one kind, and with those of all kinds.
@@ -297,6 +299,27 @@ TEST(Dependencies, two_readers_do_not_wait_for_each_other) {
   w.reads("A", Lane::compute, x);
   w.reads("B", Lane::send, x);
   for (const auto& waits : derive(w.program)) EXPECT_TRUE(waits.empty());
+}
+
+TEST(Dependencies, who_comes_after_a_value_waits_for_its_writer_and_no_writer_waits_for_it) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.writes("Make", Lane::compute, x);
+  w.program.add("Behind", Lane::send).after = {{x, 0}};
+  w.writes("MakeAgain", Lane::load, x);
+  const Dependencies waits = derive(w.program);
+  EXPECT_EQ(waits[0], (std::vector<Dependency>{{2, true}}));
+  EXPECT_EQ(waits[1], (std::vector<Dependency>{{0, false}}));
+  EXPECT_EQ(waits[2], (std::vector<Dependency>{{0, false}}));
+}
+
+TEST(Dependencies, what_has_no_bytes_orders_too) {
+  Writer w;
+  const StorageId sign = w.storage("sign", 0);
+  w.writes("Make", Lane::compute, w.storage("x"));
+  w.writes("Say", Lane::compute, sign);
+  w.program.add("Behind", Lane::load).after = {{sign, 0}};
+  EXPECT_EQ(derive(w.program)[2], (std::vector<Dependency>{{1, false}}));
 }
 
 TEST(Dependencies, accumulations_keep_the_order_of_the_program) {

@@ -210,6 +210,21 @@ TEST(Placement, what_is_alive_at_once_ends_with_its_last_use) {
   EXPECT_EQ(schedule::most_live(w.program, schedule::Place::device), 1024U + 4096U);
 }
 
+TEST(Placement, what_is_waited_for_keeps_its_bytes_up_to_there_so_that_no_wait_is_added) {
+  Writer w;
+  const StorageId first = w.storage("first");
+  const StorageId second = w.storage("second");
+  w.writes("A", Lane::compute, first);
+  w.writes("B", Lane::compute, second);
+  const auto shared = [&] { return share_bytes(w.program, first, second); };
+  EXPECT_TRUE(shared());
+  w.program.add("C", Lane::load).after = {{first, 0}};
+  EXPECT_FALSE(shared());
+  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::device), 128U);
+  EXPECT_EQ(schedule::derive(w.program, schedule::place(w.program))[2],
+            (std::vector{schedule::Dependency{0, false}}));
+}
+
 TEST(Placement, storages_of_two_lanes_do_not_share_where_neither_waits_for_the_other) {
   Writer w;
   const StorageId sent = w.storage("sent");
@@ -301,6 +316,7 @@ TEST(Placement, is_that_of_every_program_which_does_the_same_to_the_same) {
   EXPECT_TRUE(differs([](Program& p) { p.round[1].lane = Lane::load; }));
   EXPECT_TRUE(differs([](Program& p) { p.round[1].completion = schedule::Completion::posted; }));
   EXPECT_TRUE(differs([&](Program& p) { p.round[1].writes[0].storage = first; }));
+  EXPECT_TRUE(differs([&](Program& p) { p.round[1].after = {{first, 0}}; }));
   EXPECT_TRUE(differs([](Program& p) { p.round.pop_back(); }));
 }
 

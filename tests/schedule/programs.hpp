@@ -76,11 +76,15 @@ inline Program accumulating(int rank, int plain, Seconds micro_batch, Bytes byte
   return std::move(w.program);
 }
 
-/// A random program on a few lanes and storages, in which every read finds something.
+/// A random program on a few lanes and storages, in which every read and every wait finds something.
 inline Program random_program(std::uint64_t seed) {
   Writer w;
   std::uint64_t draw = 0;
   const auto below = [&](std::uint32_t n) { return random_bits({seed, 0, 0, 0}, draw++) % n; };
+  std::uint64_t waits = 0;
+  const auto waits_below = [&](std::uint32_t n) {
+    return random_bits({seed, 0, 5, 0}, waits++) % n;
+  };
   const int count = 2 + static_cast<int>(below(6));
   for (int s = 0; s < count; ++s) w.storage("s" + std::to_string(s), 64 * (1 + below(4)));
   std::vector<bool> written(static_cast<std::size_t>(count), false);
@@ -91,13 +95,15 @@ inline Program random_program(std::uint64_t seed) {
     Instruction& instruction = w.writes("I" + std::to_string(i), lane, target);
     const StorageId from = below(static_cast<std::uint32_t>(count));
     if (written[from]) instruction.reads = {{from, 0}};
+    const StorageId before = waits_below(static_cast<std::uint32_t>(count));
+    if (written[before] && waits_below(3) == 0) instruction.after = {{before, 0}};
     written[target] = true;
   }
   return std::move(w.program);
 }
 
 /// A random program on regions of all lives and of both places, some empty, and on parts and parts of parts;
-/// what it reads need not be there.
+/// what it reads or waits for need not be there.
 inline Program random_storages(std::uint64_t seed) {
   Writer w;
   std::uint64_t draw = 0;
@@ -120,7 +126,8 @@ inline Program random_storages(std::uint64_t seed) {
   for (int i = 0; i < instructions; ++i) {
     const auto lane = static_cast<Lane>(below(schedule::lane_count));
     Instruction& instruction = w.program.add("I" + std::to_string(i), lane);
-    for (auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+    for (auto* list :
+         {&instruction.reads, &instruction.writes, &instruction.accumulates, &instruction.after}) {
       for (std::uint32_t values = below(3); values > 0; --values)
         list->push_back({below(count), 0});
     }

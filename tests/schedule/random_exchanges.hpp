@@ -81,6 +81,7 @@ private:
     Instruction& work =
         writers_[rank].program.add("Work", lanes[below(6)], static_cast<int>(draw_));
     work.reads = {read_by(rank)};
+    if (below(3) == 0) work.after = {read_by(rank)};
     if (below(3) == 0) {
       work.accumulates = {{below(3), 0}};
     } else {
@@ -101,6 +102,7 @@ private:
     const bool posted = below(2) == 0;
     Instruction& send = writers_[from].program.add("Send", lanes[out], static_cast<int>(draw_));
     send.reads = {read_by(from)};
+    if (below(4) == 0) send.after = {read_by(from)};
     send.sends = {{static_cast<int>(to), bytes, channel}};
     if (posted && lanes[out] == Lane::send) send.completion = Completion::posted;
     Instruction& receive = writers_[to].program.add("Receive", lanes[in], send.index);
@@ -154,10 +156,12 @@ private:
     std::vector<bool> written(8, false);
     written[0] = written[1] = written[2] = true;
     for (const Instruction& instruction : program.round) {
-      for (const Value value : instruction.reads) {
-        if (written[value.storage]) continue;
-        program = before;
-        return;
+      for (const auto* values : {&instruction.reads, &instruction.after}) {
+        for (const Value value : *values) {
+          if (written[value.storage]) continue;
+          program = before;
+          return;
+        }
       }
       for (const Value value : instruction.writes) written[value.storage] = true;
     }

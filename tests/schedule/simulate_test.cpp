@@ -51,6 +51,17 @@ TEST(Simulate, one_lane_takes_the_sum_of_its_instructions) {
   EXPECT_DOUBLE_EQ(result.utilisation[0], 1);
 }
 
+TEST(Simulate, who_only_comes_after_a_value_holds_up_nobody_who_writes_it_next) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  takes(w.writes("A", Lane::compute, x), 1);
+  Instruction& behind = w.program.add("Behind", Lane::load);
+  behind.after = {{x, 0}};
+  takes(behind, 5);
+  takes(w.writes("B", Lane::compute, x), 2);
+  EXPECT_DOUBLE_EQ(simulate(std::vector{w.program}, World::uniform(1, {}, {}), 1).total, 6);
+}
+
 TEST(Simulate, lanes_without_a_common_value_run_at_once) {
   Writer w;
   takes(w.writes("A", Lane::compute, w.storage("x", 64, Life::reserved)), 2);

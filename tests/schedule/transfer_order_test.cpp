@@ -305,6 +305,13 @@ TEST(TransferOrder, only_transfers_are_posted) {
   Writer w;
   w.writes("Make", Lane::compute, w.storage("x")).completion = Completion::posted;
   EXPECT_THAT(complaint_about({w.program}), HasSubstr("is posted on lane compute"));
+  Writer r;
+  Instruction& receive = r.writes("Receive", Lane::receive, r.storage("y"));
+  receive.receives = {{1, 96, 0}};
+  receive.completion = Completion::posted;
+  receive.after = {{r.storage("x", 64, Life::persistent), 0}};
+  EXPECT_THAT(complaint_about({r.program, Writer(1).program}),
+              HasSubstr("is posted, but is no transfer"));
   Program held = w.program;
   held.round[0].completion = Completion::held;
   EXPECT_NE(schedule::hash_of(std::vector{w.program}), schedule::hash_of(std::vector{held}));

@@ -135,6 +135,38 @@ TEST(Verify, refuses_a_version_that_is_not_there) {
   expect_words(refusal({w.program}), {"Forward", "weights version 0", "version 1 is there"});
 }
 
+TEST(Verify, refuses_to_wait_for_what_is_not_there) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.program.add("Behind", Lane::load).after = {{x, 0}};
+  expect_words(refusal({w.program}), {"Behind", "waits for x", "nothing has written"});
+  w = Writer();
+  const StorageId weights = w.storage("weights", 64, Life::persistent);
+  w.writes("Update", Lane::compute, weights, 1);
+  w.program.add("Behind", Lane::load).after = {{weights, 0}};
+  expect_words(refusal({w.program}),
+               {"Behind", "waits for weights version 0", "version 1 is there"});
+  w.program.round.back().after = {{weights, 1}};
+  EXPECT_EQ(refusal({w.program}), "");
+  w.program.round.back().after = {{7, 0}};
+  expect_words(refusal({w.program}), {"Behind", "names storage 7, which does not exist"});
+}
+
+TEST(Verify, finds_a_cycle_through_what_is_only_waited_for) {
+  std::vector<Program> programs;
+  for (int rank = 0; rank < 2; ++rank) {
+    Writer w(rank);
+    const StorageId x = w.storage("x", 64, Life::persistent);
+    const StorageId y = w.storage("y");
+    w.writes("Receive", Lane::receive, y).receives = {{1 - rank, 96, 0}};
+    w.reads("Send", Lane::send, x).sends = {{1 - rank, 96, 0}};
+    programs.push_back(std::move(w.program));
+  }
+  EXPECT_EQ(refusal(programs), "");
+  for (Program& program : programs) program.round[1].after = {{1, 0}};
+  expect_words(refusal(programs), {"deadlock", "rank 0", "rank 1"});
+}
+
 TEST(Verify, refuses_a_value_whose_bytes_a_part_has_overwritten) {
   Writer w;
   const StorageId gradient = w.storage("gradient");

@@ -21,8 +21,15 @@
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/gelu.hpp>
+#include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
+#include <reef/nn/relu.hpp>
+#include <reef/nn/rms_norm.hpp>
+#include <reef/nn/rotary.hpp>
+#include <reef/nn/silu.hpp>
+#include <reef/nn/swiglu.hpp>
+#include <reef/nn/token_embedding.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/pipeline/searched.hpp>
 #include <reef/plan/pipeline_schedules.hpp>
@@ -65,7 +72,8 @@ inline Model random_model(std::uint64_t seed) {
   const int tokens = g.input("tokens", {{batch, length}, Element::int32});
   const int angles = g.input("angles", {{batch, length, channels}, Element::float32});
   const int targets = g.input("targets", {{batch, length}, Element::int32});
-  std::vector<int> values{g.add("embedding", nn::Embedding{vocabulary, length, channels}, {tokens})[0]};
+  std::vector<int> values = seed % 2 == 0 ? g.add("embedding", nn::TokenEmbedding{vocabulary, channels}, {tokens})
+                                          : g.add("embedding", nn::Embedding{vocabulary, length, channels}, {tokens});
   std::vector<std::string> linears;
   const auto add = [&](auto op, std::vector<int> inputs, std::vector<std::string> names = {}) {
     return g.add(concat("node", g.dag().node_count()), op, std::move(inputs), std::move(names))[0];
@@ -75,13 +83,23 @@ inline Model random_model(std::uint64_t seed) {
   const bool everywhere = !draws.one_in(4);  // the embedding is read all over the model
   for (int n = 0; n < nodes; ++n) {
     const int x = draws.one_in(3) ? draws.of(values) : values.back();
+    if (seed % 3 == 0 && n == 4) {  // one head of keys for two of queries, and a window
+      const int q = add(nn::Rotary{channels / 2}, {add(nn::Linear{channels}, {x})});
+      const int k = add(nn::Rotary{channels / 2}, {add(nn::RmsNorm{}, {add(nn::Linear{channels / 2, false}, {x})})});
+      values.push_back(add(nn::GroupedAttention{2, 1, 3}, {q, k, add(nn::Linear{channels / 2, false}, {x})}));
+    }
     if (everywhere && draws.one_in(2)) {
       values.push_back(add(nn::Add{}, {x, values.front()}));
       continue;
     }
     switch (draws.below(7)) {
-      case 0: values.push_back(add(nn::Gelu{}, {x})); break;
-      case 1: values.push_back(add(nn::LayerNorm{}, {x})); break;
+      case 0:
+        values.push_back(n % 4 == 0   ? add(nn::Gelu{}, {x})
+                         : n % 4 == 1 ? add(nn::Silu{}, {x})
+                         : n % 4 == 2 ? add(nn::Relu{}, {x})
+                                      : add(nn::SwiGlu{}, {x, values.front()}));
+        break;
+      case 1: values.push_back(n % 2 == 0 ? add(nn::LayerNorm{}, {x}) : add(nn::RmsNorm{1e-5, 5}, {x})); break;
       case 2: values.push_back(add(nn::Dropout{0.2F}, {x})); break;
       case 3: values.push_back(add(nn::Add{}, {x, draws.of(values)})); break;
       case 4: values.push_back(add(nn::Add{}, {x, draws.of(fixed)})); break;
@@ -104,6 +122,11 @@ inline Model random_model(std::uint64_t seed) {
   if (draws.one_in(2)) head = {g.dag().parameters[0].name};
   x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, head)[0];
   g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+  if (Draws frozen(seed + 3'000'000); frozen.one_in(3)) {  // half of the parameters; the last is trained
+    for (std::size_t p = 0; p + 1 < g.dag().parameters.size(); ++p) {
+      if (frozen.one_in(2)) g.freeze(g.dag().parameters[p].name);
+    }
+  }
   return g;
 }
 

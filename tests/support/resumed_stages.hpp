@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/text.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/trainer/checkpoint.hpp>

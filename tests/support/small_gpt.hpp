@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/data/sampler.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/trainer/trainer.hpp>

@@ -13,7 +13,5 @@ namespace reef {
 
 extern template class Trainer<optim::Ddp<optim::AdamW>>;
 extern template class Trainer<optim::Zero1<optim::AdamW>>;
-extern template class graph::Graph<device::Host, float>;
-extern template graph::Graph<device::Host, float> nn::gpt<device::Host, float>(const nn::GptConfig&, int);
 
 }  // namespace reef

@@ -16,6 +16,7 @@
 
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/nn/cuda.cuh>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>

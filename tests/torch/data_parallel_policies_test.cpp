@@ -4,11 +4,13 @@
 
 #include <cstdint>
 
+#include <reef/codec/blockwise8.hpp>
 #include <reef/codec/chain.hpp>
 #include <reef/codec/chunk_top_k.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/two_bit.hpp>
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/optim/sgd.hpp>
@@ -52,6 +54,35 @@ rt::DataParallelOptions<Policies...> learning_options() {
 TEST(DataParallelPolicies, ddp_and_zero1_learn) {
   expect_to_learn(learning_options<optim::Ddp<optim::AdamW>>(), 60);
   expect_to_learn(learning_options<optim::Zero1<optim::AdamW>>(), 60);
+}
+
+/// Of blocks whose scale one number that is not finite would spoil, and of what a rank remembers of the codec's errors.
+template <class Optimizer, class Codec>
+void expect_no_trace_of_a_skipped_step() {
+  const comm::Communicator world;
+  auto options = learning_options<Optimizer, compress::Channels<compress::Gradient<Codec>>>();
+  options.non_finite = optim::NonFinite::skip;
+  const auto left = [&](bool spoilt) {
+    auto training = rt::data_parallel(small_net(), loss_of, batch_of(0), options, &world);
+    for (std::uint64_t step = 0; step < 6; ++step) {
+      if (spoilt && step == 2) {
+        rt::Tensors batch = batch_of(9);
+        if (world.rank() + 1 == world.size()) batch[0] = batch[0] / 0.0;
+        const StepResult result = training.step(batch);
+        EXPECT_FALSE(result.committed);
+        EXPECT_NE(result.not_finite, "");
+      }
+      const StepResult result = training.step(batch_of(step));
+      EXPECT_TRUE(result.committed) << result.not_finite;
+    }
+    return values_of(training.state_dict());
+  };
+  EXPECT_EQ(left(true), left(false));
+}
+
+TEST(DataParallelPolicies, a_step_that_is_not_finite_leaves_nothing_behind) {
+  expect_no_trace_of_a_skipped_step<optim::Zero1<optim::AdamW>, codec::Blockwise8>();
+  expect_no_trace_of_a_skipped_step<optim::Ddp<optim::AdamW>, codec::ErrorFeedback<codec::TwoBit>>();
 }
 
 TEST(DataParallelPolicies, acco_learns) { expect_to_learn(learning_options<Acco>(), 60); }

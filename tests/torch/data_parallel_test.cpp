@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "small_net.hpp"

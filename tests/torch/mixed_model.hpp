@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/nn.hpp>
+
 #include "../support/small_gpt.hpp"
 #include "gpt_block.hpp"
 

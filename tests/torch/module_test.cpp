@@ -14,8 +14,15 @@
 #include <vector>
 
 #include <reef/device/host.hpp>
+#include <reef/nn/add.hpp>
+#include <reef/nn/causal_attention.hpp>
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/gelu.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/kernels.hpp>
+#include <reef/nn/layer_norm.hpp>
+#include <reef/nn/linear.hpp>
 #include <reef/torch.hpp>
 
 #include "../laws/graph_runner.hpp"

@@ -9,6 +9,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/core/text.hpp>
+#include <reef/nn.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 

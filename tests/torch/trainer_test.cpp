@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/trainer/checkpoint.hpp>
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/device/host.hpp>
 #include <reef/run/executor.hpp>
@@ -45,7 +46,7 @@ TEST(Nvtx, every_instruction_is_a_range_of_its_name_around_its_code) {
   const comm::Communicator self{MPI_COMM_SELF};
   Host host(Host::Options{.threads = 1});
   comm::Progress progress(self, {});
-  run::Lanes<Host> lanes(host, progress, nullptr);
+  run::Lanes lanes(host, progress, nullptr);
   run::Handlers<Host> handlers;
   std::string within;
   for (const char* kind : {"Make", "Copy"}) {
@@ -53,8 +54,8 @@ TEST(Nvtx, every_instruction_is_a_range_of_its_name_around_its_code) {
       return [&](Host::Lane&) { within = observed(); };
     });
   }
-  run::Executor<Host> executor(host, progress, lanes, w.program,
-                               schedule::derive(w.program, schedule::place(w.program)), handlers);
+  run::Executor executor(progress, lanes, w.program,
+                         schedule::derive(w.program, schedule::place(w.program)), handlers.table());
   executor.run();
   // Copy waits for Make, whose range ends before it says that it is complete.
   EXPECT_NE(within.find("push Make\n"), std::string::npos) << within;

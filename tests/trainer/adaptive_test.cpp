@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include <reef/comm/gather.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/trainer/checkpoint.hpp>
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/text.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/pipeline/single.hpp>

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <mpi.h>
 #include <sys/resource.h>
 
 #include <cmath>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/directory_lock.hpp>
 #include <reef/io/manifest.hpp>

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/compress/cuda.cuh>
 #include <reef/nn/cuda.cuh>
 #include <reef/trainer/checkpoint.hpp>

@@ -9,6 +9,7 @@
 #include <reef/codec/bf16.hpp>
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/chosen.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/compress/cuda.cuh>
 #include <reef/nn/cuda.cuh>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/nn/cuda.cuh>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/acco_wp.hpp>

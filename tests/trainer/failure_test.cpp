@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include <string_view>
 
 #include <reef/comm/error.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/error.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <reef/comm/functions.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/linear.hpp>

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <reef/codec/chosen.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/pipeline/ordered.hpp>

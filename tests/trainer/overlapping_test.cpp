@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/trainer/checkpoint.hpp>
 

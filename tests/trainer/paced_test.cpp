@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <algorithm>
 #include <utility>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>

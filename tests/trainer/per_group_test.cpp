@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/graph/graph_json.hpp>
 #include <reef/nn/registry.hpp>
 #include <reef/optim/diloco.hpp>

@@ -12,6 +12,7 @@
 
 #include <gmock/gmock.h>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/measure.hpp>

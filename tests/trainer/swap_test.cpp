@@ -16,6 +16,7 @@
 
 #include <gmock/gmock.h>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 

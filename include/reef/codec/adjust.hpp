@@ -9,8 +9,8 @@
 #include <reef/core/hash.hpp>
 
 /// \file
-/// What may be set of a codec whose type is not known: the ratio, and the draw of one that draws. Of a codec of codecs
-/// (ErrorFeedback, Chain) it is that of the part that has one.
+/// Reads and sets the ratio and the seed of a codec whose type is not known. Those of a codec of codecs (ErrorFeedback,
+/// Chain) are those of the part that has them.
 
 namespace reef {
 inline namespace v0 {
@@ -33,11 +33,11 @@ constexpr bool finds_ratio() {
 
 }  // namespace detail
 
-/// A codec with a ratio: one in so many numbers is sent.
+/// A codec with a ratio: of `ratio` numbers it sends one.
 template <class C>
 concept has_ratio = any_codec<C> && detail::finds_ratio<C>();
 
-/// One that is chosen when a program runs has a ratio or not.
+/// True if this codec has a ratio. Of a Chosen that is known only when the program runs.
 template <any_codec C>
 [[nodiscard]] bool takes_ratio(const C& format) {
   if constexpr (requires { format.takes_ratio(); }) {
@@ -47,7 +47,7 @@ template <any_codec C>
   }
 }
 
-/// The codec with another ratio. 1 keeps all.
+/// Returns the codec with another ratio; a ratio of 1 keeps all numbers.
 ///
 /// \code
 /// #include <reef/codec/error_feedback.hpp>
@@ -68,7 +68,7 @@ template <has_ratio C>
   return format;
 }
 
-/// The codec's ratio.
+/// Returns the codec's ratio.
 template <has_ratio C>
 [[nodiscard]] double ratio_of(const C& format) {
   if constexpr (requires { format.get_ratio(); }) {
@@ -82,8 +82,8 @@ template <has_ratio C>
   }
 }
 
-/// The codec as it is for one message of many: one that draws (RandomK) then draws anew for each. Both ends say the same
-/// number; others stay as they are.
+/// Returns the codec for message `number`: a codec that draws (RandomK) draws anew for each message, any other is
+/// returned as it is. Sender and receiver give the same number.
 template <any_codec C>
 [[nodiscard]] C for_message(C format, std::uint64_t number) {
   if constexpr (requires { { format.for_message(number) } -> std::same_as<C>; }) {
@@ -99,7 +99,7 @@ template <any_codec C>
   return format;
 }
 
-/// How many of n numbers a codec that selects sends; n of others.
+/// The number of entries that the codec sends of n: fewer than n only of a codec that selects.
 template <any_codec C>
 [[nodiscard]] std::int64_t kept_of(const C& format, std::int64_t n) {
   if constexpr (requires { { format.kept(n) } -> std::same_as<std::int64_t>; }) {
@@ -113,7 +113,8 @@ template <any_codec C>
   }
 }
 
-/// What is known of a codec, also of one that is chosen when a program runs (Chosen): whether there is one, too.
+/// True if the codec is `exact` (concept.hpp). is_exact, is_lossless, is_chosen (whether there is a codec) and text_of also
+/// answer for a Chosen, of which that is known only at run time.
 template <any_codec C>
 [[nodiscard]] bool is_exact(const C& format) {
   if constexpr (requires { format.is_exact(); }) {

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Each number as the upper half of its bits, rounded (core/bfloat16.hpp).
+/// Sends each number as the upper half of its bits, rounded (core/bfloat16.hpp).
 ///
 ///     payload   bfloat16, one for each number
 ///
@@ -28,8 +28,8 @@ namespace codec {
 /// | wire       | 16 bits a number                                                         |
 /// | error      | at most 2^-9 of each number, but of denormal ones; 0.17 % of the norm     |
 /// | ties       | to even                                                                  |
-/// | again      | what was decoded encodes to the same bytes                               |
-/// | not finite | stays so; what is beyond the largest by half a step becomes infinite     |
+/// | again      | decoded numbers encode to the same bytes                                 |
+/// | not finite | stays so; a number beyond the largest by half a step becomes infinite    |
 struct Bf16 {
   static constexpr std::string_view name = "bf16";
   static constexpr bool exact = true;
@@ -37,7 +37,7 @@ struct Bf16 {
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  /// What a message of n numbers begins with.
+  /// Returns the head of a message of n numbers.
   [[nodiscard]] MessageHead head(std::int64_t n) const { return {CodecId::bf16, name, 0, n}; }
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;

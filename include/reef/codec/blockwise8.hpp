@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Each number as the nearest value of the 8-bit dynamic code, times the largest magnitude of its block.
+/// Sends each number as the nearest value of the 8-bit dynamic code, times the largest magnitude of its block.
 ///
 ///     payload   largest magnitudes, fp32, one for each block | indices, 8 bits, one for each number
 ///
@@ -32,29 +32,33 @@ namespace codec {
 /// | wire   | 8 bits and 32 / block a number; the code is not sent                                       |
 /// | error  | 1.3 % of the norm, of normal numbers and blocks of 4096                                     |
 /// | ties   | to the lower index; a block of zeros has index 0, and decodes to -0                          |
-/// | not finite | a block with NaN decodes to NaN; one with infinity to what is not finite                 |
+/// | not finite | a block with NaN decodes to NaN; one with infinity to numbers that are not finite        |
 ///
 /// Source: Dettmers et al., 8-bit optimizers via block-wise quantization, arXiv 2110.02861; Petals sends it
 /// (arXiv 2312.08361). Deviation: the lowest value stays -0.993, which bitsandbytes 0.41 overwrites with -1.
 struct Blockwise8 {
   std::int64_t block = 4096;
 
+  static constexpr CodecId id = CodecId::blockwise8;
   static constexpr std::string_view name = "blockwise8";
   static constexpr bool exact = true;
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return (n + block - 1) / block; }
-  /// Throws OptionError for a block below 1.
+  /// The number of blocks of n numbers. Throws OptionError for a block below 1.
+  [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  /// What a message of n numbers begins with.
+  /// Returns the head of a message of n numbers.
   [[nodiscard]] MessageHead head(std::int64_t n) const {
     return {CodecId::blockwise8, name, static_cast<std::uint64_t>(block), n};
   }
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// The parts of a payload, for messages that have them in another form: largest magnitudes by block, and indices.
+  /// The number of scales in a payload of n numbers: the largest magnitude of each block. With code_bytes, quantize and
+  /// dequantize it serves messages that arrange scales and codes in another way.
+  [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
+  [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>(n); }
   void quantize(std::span<const float> values, std::span<float> largest, std::span<std::uint8_t> indices,
                 const Threads& threads = {}) const;
   void dequantize(std::span<const float> largest, std::span<const std::uint8_t> indices,

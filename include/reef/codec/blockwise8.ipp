@@ -2,24 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <vector>
 
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/detail/blocks.hpp>
 #include <reef/codec/detail/dynamic_code.hpp>
 #include <reef/codec/detail/look_up.hpp>
+#include <reef/codec/detail/scaled.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace codec {
 
-REEF_INLINE Bytes Blockwise8::encoded_bytes(std::int64_t n) const {
+REEF_INLINE std::int64_t Blockwise8::blocks(std::int64_t n) const {
   if (block < 1 || block > most_elements) {
     throw OptionError("reef::codec::Blockwise8: the block is of ", block, " numbers.\n  fix: from 1 to ",
                       most_elements, ", as 4096.");
   }
-  return message_head_bytes + static_cast<Bytes>(blocks(n)) * sizeof(float) + static_cast<Bytes>(n);
+  return (n + block - 1) / block;
 }
 
 REEF_INLINE void Blockwise8::quantize(std::span<const float> values, std::span<float> largest,
@@ -42,27 +41,14 @@ REEF_INLINE void Blockwise8::dequantize(std::span<const float> largest, std::spa
   });
 }
 
+REEF_INLINE Bytes Blockwise8::encoded_bytes(std::int64_t n) const { return detail::scaled_bytes(*this, n); }
 REEF_INLINE Bytes Blockwise8::encode(std::span<const float> values, std::span<std::byte> message,
-    const Threads& threads) const {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const Bytes bytes = encoded_bytes(n);
-  std::byte* const at = begin_message(message, head(n), bytes - message_head_bytes).data();
-  std::vector<float> largest(static_cast<std::size_t>(blocks(n)));
-  quantize(values, largest, {reinterpret_cast<std::uint8_t*>(at + largest.size() * sizeof(float)), values.size()},
-           threads);
-  if (n > 0) std::memcpy(at, largest.data(), largest.size() * sizeof(float));
-  return seal_message(message, head(n), bytes - message_head_bytes, threads);
+                                     const Threads& threads) const {
+  return detail::encode_scaled(*this, values, message, threads);
 }
-
 REEF_INLINE void Blockwise8::decode(std::span<const std::byte> message, std::span<float> values,
-    const Threads& threads) const {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const Bytes expected = encoded_bytes(n) - message_head_bytes;
-  const auto payload = open_message(message, head(n), expected, expected, threads);
-  std::vector<float> largest(static_cast<std::size_t>(blocks(n)));
-  if (n > 0) std::memcpy(largest.data(), payload.data(), largest.size() * sizeof(float));
-  const std::byte* const at = payload.data() + largest.size() * sizeof(float);
-  dequantize(largest, {reinterpret_cast<const std::uint8_t*>(at), values.size()}, values, threads);
+                                    const Threads& threads) const {
+  detail::decode_scaled(*this, message, values, threads);
 }
 
 }  // namespace codec

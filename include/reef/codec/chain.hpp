@@ -20,7 +20,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// One codec says which numbers are sent, another how: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK, Uniform8>>.
+/// Sends the numbers that codec A selects, encoded by codec B: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK, Uniform8>>.
 ///
 ///     payload   message of B, of the numbers that A selects | A's selection
 ///
@@ -33,11 +33,11 @@ namespace codec {
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | wire   | what A's indices and B's numbers take, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes    |
+/// | wire   | A's indices and B's numbers, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes              |
 /// |        | 0.149 bits a number, 215 times less than fp32                                                                 |
-/// | blocks | those of B count the numbers that are kept                                                                     |
-/// | not finite | as B has it: TopK and ChunkTopK select it, of RandomK all that is sent is NaN then                          |
-/// | errors | those of both                                                                                                  |
+/// | blocks | a block of B counts only numbers that A keeps                                                                  |
+/// | not finite | as B treats it: TopK and ChunkTopK select such a number; RandomK then sends NaN alone                       |
+/// | errors | those of A and of B                                                                                            |
 ///
 /// Source: SparseLoCo, arXiv 2508.15706; CocktailSGD, ICML 2023 (random, top-k, then fewer bits).
 template <selecting_codec A, codec B>
@@ -59,7 +59,8 @@ struct Chain {
     return write(values, message, threads, [](const auto&...) {});
   }
 
-  /// As concept.hpp says; they touch the numbers that are sent alone.
+  /// Encodes `values` and subtracts from them the numbers that the message decodes to (concept.hpp): only the numbers that
+  /// are sent are touched.
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const {
     return write(values, message, threads, [&](const std::vector<std::uint32_t>& indices, std::span<const std::byte> of_numbers) {
       const float scale = detail::scale_of(selection, static_cast<std::int64_t>(values.size()));
@@ -78,7 +79,7 @@ struct Chain {
     const Opened opened = open(message, static_cast<std::int64_t>(values.size()));
     for (std::size_t i = 0; i < opened.indices.size(); ++i) values[opened.indices[i]] += opened.numbers[i];
   }
-  /// What a message of n numbers begins with; that of B inside has its own.
+  /// Returns the head of a message of n numbers; the message of B inside has its own head.
   [[nodiscard]] MessageHead head(std::int64_t n) const {
     return {id, name, Hash().add(A::id).add(selection.parameter(n)).value(), n};
   }
@@ -89,7 +90,7 @@ private:
     std::vector<float> numbers;
   };
 
-  /// Calls sent(indices, message of B) when all is written.
+  /// Writes the message, then calls sent(indices, message of B).
   template <class Sent>
   Bytes write(std::span<const float> values, std::span<std::byte> message, const Threads& threads, const Sent& sent) const {
     const auto n = static_cast<std::int64_t>(values.size());

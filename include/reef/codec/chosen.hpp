@@ -20,16 +20,16 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A codec that is chosen when a program runs: one of those below, by its name, or any other by its type. Without one, numbers are
-/// to stay as they are.
+/// A codec that is chosen when a program runs: by its name, one of the table, or by its type, any other. An empty Chosen
+/// has no codec: numbers are sent as they are.
 ///
 ///     [FEEDBACK+] CODEC [+ CODEC]
 ///
 /// | FEEDBACK | ef, ef:DECAY (ErrorFeedback); ef21 (Ef21)                                                             |
-/// | selects  | top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK; a second codec says how what is selected is sent   |
+/// | selects  | top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK; a second codec encodes the selected numbers        |
 /// | codes    | dense, bf16, fp8:BLOCK, blockwise8:BLOCK, uniform8, nf4:BLOCK, two-bit, sign:BLOCK                      |
-/// | as it is | none                                                                                                    |
-/// | cost     | a call by a pointer a message, and the codec's own                                                       |
+/// | no codec | none                                                                                                    |
+/// | cost     | a call through a pointer for each message, and the codec's own cost                                      |
 /// | errors   | OptionError for a text that is none of these, or a number that the codec does not take                   |
 ///
 /// \code
@@ -38,7 +38,7 @@ namespace codec {
 /// \endcode
 class Chosen {
 public:
-  // What of a codec is not known before one is chosen.
+  // Stands for the facts of a codec that are not known before one is chosen.
   static constexpr std::string_view name = "chosen";
   static constexpr bool exact = false;
   static constexpr bool lossless = false;
@@ -72,7 +72,7 @@ public:
     held().decode(message, state, next, values, threads);
   }
 
-  /// As adjust.hpp says. Throws OptionError for a codec without a ratio.
+  /// True if the codec has a ratio (adjust.hpp); get_ratio and with_ratio throw OptionError where it has none.
   [[nodiscard]] bool takes_ratio() const { return held().takes_ratio(); }
   [[nodiscard]] double get_ratio() const { return held().get_ratio(); }
   [[nodiscard]] Chosen with_ratio(double ratio) const { return Chosen(held().with_ratio(ratio)); }

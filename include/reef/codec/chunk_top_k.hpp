@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The numbers of largest magnitude of each chunk, `keep` of `chunk`; the others decode to 0. So each part of a tensor has
-/// its share, and a chunk is selected from within a cache.
+/// Sends the numbers of largest magnitude of each chunk, `keep` of `chunk`; the others decode to 0. So each part of a tensor
+/// has its share, and a chunk is selected from within a cache.
 ///
 ///     payload   values, fp32, by index | form of the indices, 1 byte | its parameter, 1 | indices
 ///
@@ -32,7 +32,7 @@ namespace codec {
 /// | wire   | 4 bytes each, and the indices: of 64 in 4096 some 7.5 bits each, the entropy's bound being 7.36, as    |
 /// |        | gaps that begin anew at each chunk; where a chunk keeps one or two, 12 bits each take less             |
 /// | ties   | to the lower index; NaN is larger than any number, so that it is seen                                   |
-/// | again  | what was decoded encodes to the same bytes                                                              |
+/// | again  | decoded numbers encode to the same bytes                                                                |
 /// | cost   | two passes, and the selection of each chunk                                                             |
 /// | errors | OptionError unless 1 <= keep <= chunk                                                                   |
 ///
@@ -52,11 +52,11 @@ struct ChunkTopK {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// As concept.hpp says; they touch the numbers that are kept alone.
+  /// Adds the decoded message to `values` (concept.hpp): only the numbers that are kept are touched.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 
-  /// As selecting.hpp says.
+  /// The parameter in a message's head (selecting.hpp): both ends select by the same rule.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const;
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;

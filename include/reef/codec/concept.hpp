@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Turns numbers into the bytes that go over the wire, and back. A plain value: its members are what the format leaves
-/// open, and both ends have the same.
+/// Turns numbers into the bytes that go over the wire, and back. A codec is a plain value: its members are the parameters
+/// of the format, and both ends have equal ones.
 ///
 ///     encoded_bytes(n)          the most that n numbers take; exactly that where `exact`
 ///     encode(values, message)   message has encoded_bytes(n) bytes; returns how many are used, from its beginning
@@ -83,20 +83,20 @@ concept codec_with_memory =
 template <class C>
 concept any_codec = codec<C> || codec_with_memory<C>;
 
-/// A message decodes by itself: at most the sender has a memory.
+/// A codec whose messages decode by themselves: at most the sender has a memory.
 template <class C>
 concept decodes_alone = any_codec<C> && requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
   { format.decode(message, values) } -> std::same_as<void>;
 };
 
-/// Adds to numbers what a message decodes to, without decoding all: as values[i] += decoded[i], but for the sign of a zero.
+/// A codec that adds a message to numbers without decoding all of it: values[i] += decoded[i], but for the sign of a zero.
 template <class C>
 concept accumulating_codec =
     any_codec<C> && requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
       { format.accumulate(message, values) } -> std::same_as<void>;
     };
 
-/// How many numbers the sender of n remembers.
+/// The number of entries in the sender's memory, for messages of n numbers.
 template <any_codec C>
 [[nodiscard]] std::int64_t state_of(const C& format, std::int64_t n) {
   if constexpr (codec_with_memory<C>) {
@@ -106,7 +106,7 @@ template <any_codec C>
   }
 }
 
-/// How many numbers the receiver of n remembers.
+/// The number of entries in the receiver's memory, for messages of n numbers.
 template <any_codec C>
 [[nodiscard]] std::int64_t received_state_of(const C& format, std::int64_t n) {
   if constexpr (codec_with_memory<C>) {
@@ -116,7 +116,7 @@ template <any_codec C>
   }
 }
 
-/// Throws OptionError unless state and next are of the sender of so many numbers.
+/// Throws OptionError unless `state` and `next` have the size of the sender's memory for these values.
 template <any_codec C>
 void check_memory(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next) {
   const auto wanted = static_cast<std::size_t>(state_of(format, static_cast<std::int64_t>(values.size())));
@@ -125,8 +125,8 @@ void check_memory(const C& format, std::span<const float> values, std::span<cons
                     " of memory before, and ", next.size(), " after.\n  fix: ", wanted, " each, as state(n) says.");
 }
 
-/// Encodes with or without memory: `state` and `next` have state_of(format, n) numbers. A codec that takes threads shares its
-/// work among them.
+/// Encodes with a codec with or without memory: `state` and `next` have state_of(format, n) numbers. A codec that takes
+/// threads shares its work among them.
 template <any_codec C>
 Bytes encode(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next,
              std::span<std::byte> message, const Threads& threads = {}) {
@@ -141,7 +141,8 @@ Bytes encode(const C& format, std::span<const float> values, std::span<const flo
   }
 }
 
-/// Decodes with or without memory: `state` and `next` have received_state_of(format, n) numbers. Threads as encode().
+/// Decodes with a codec with or without memory: `state` and `next` have received_state_of(format, n) numbers. A codec that
+/// takes threads shares its work among them.
 template <any_codec C>
 void decode(const C& format, std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
             std::span<float> values, const Threads& threads = {}) {
@@ -156,8 +157,8 @@ void decode(const C& format, std::span<const std::byte> message, std::span<const
   }
 }
 
-/// values += what the message decodes to, or DecodeError, and values are as they were. `scratch` has as many numbers, or
-/// none where the codec is an accumulating_codec.
+/// Adds the decoded message to `values`. Throws DecodeError, and `values` are unchanged. `scratch` has as many numbers as
+/// `values`, or none where the codec is an accumulating_codec.
 template <any_codec C>
 void accumulate(const C& format, std::span<const std::byte> message, std::span<const float> state,
                 std::span<float> next, std::span<float> values, std::span<float> scratch) {
@@ -174,7 +175,7 @@ void accumulate(const C& format, std::span<const std::byte> message, std::span<c
   }
 }
 
-/// The same of a codec whose receiver remembers nothing.
+/// Adds the decoded message to `values`, of a codec whose receiver has no memory.
 template <any_codec C>
 void accumulate(const C& format, std::span<const std::byte> message, std::span<float> values,
                 std::span<float> scratch) {

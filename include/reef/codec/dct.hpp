@@ -22,7 +22,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The inner codec of a cosine transform of the numbers: what is alike from number to number takes few coefficients.
+/// Encodes a cosine transform of the numbers with the inner codec: numbers that vary slowly take few coefficients.
 ///
 ///     X[k] = s[k] sum over i of x[i] cos(pi (2 i + 1) k / (2 B))     DCT-II of each block of B numbers
 ///     s[0] = sqrt(1 / B), else sqrt(2 / B)                           orthonormal: decode applies the transpose
@@ -36,8 +36,8 @@ namespace codec {
 ///
 /// | blocks | from the first number on; the last may be shorter, with a transform of its own length            |
 /// | wire   | a message of the inner codec                                                                     |
-/// | bits   | sums of products in fp32 in the order of numbers: those of a machine and a build, as PowerSgd    |
-/// | not finite | makes all of its block so                                                                    |
+/// | bits   | sums of products in fp32 in the order of numbers: equal on one machine and build, as PowerSgd's  |
+/// | not finite | one number that is not finite makes all of its block so                                      |
 /// | cost   | B multiplications a number on each end, and n numbers of scratch at the sender                   |
 /// | errors | OptionError for a block below 1 or above 4096; those of the inner codec                          |
 ///
@@ -46,12 +46,12 @@ namespace codec {
 template <codec C>
 struct Dct {
   C inner{};
-  std::int64_t block = 64;  ///< B
+  std::int64_t block = 64;  ///< B, the numbers of a block
 
   static constexpr std::string_view name = detail::joined_name<detail::dct_name, C>;
   static constexpr bool exact = C::exact;
   static constexpr bool lossless = false;
-  static constexpr bool linear = false;  ///< but for rounding it would be
+  static constexpr bool linear = false;  ///< because of rounding alone
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const {
     if (block < 1 || block > 4096) {
@@ -74,8 +74,8 @@ struct Dct {
   }
 
 private:
-  /// What numbers are multiplied by in the coefficients of a block. Of a large one it is looked up each time in the cosines
-  /// alone, of which there are four a number: a table of all would have as many as the block's square.
+  /// The factors by which numbers enter the coefficients of a block. Of a small block all are in a table, of size^2
+  /// entries; of a large one each is computed from a table of 4 * size cosines.
   class Factors {
   public:
     Factors(std::size_t size, bool back) : size_(size), back_(back), cosines_(4 * size) {
@@ -91,7 +91,7 @@ private:
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    /// to[k] += what number i is multiplied by in to[k], times it; for the way back, transposed.
+    /// Adds number i times its factor in coefficient k to to[k], for all k; with the transposed factors for the inverse.
     void add(std::size_t i, float number, std::span<float> to) const {
       if (table_.empty()) {
         for (std::size_t k = 0; k < size_; ++k) to[k] += product(factor(i, k), number);
@@ -112,7 +112,7 @@ private:
     bool back_;
     double first_ = std::sqrt(1.0 / static_cast<double>(size_));  ///< s[0]
     double other_ = std::sqrt(2.0 / static_cast<double>(size_));
-    std::vector<double> cosines_;  ///< of pi m / (2 B)
+    std::vector<double> cosines_;  ///< cos(pi m / (2 B)), by m
     std::vector<float> table_{};
   };
 

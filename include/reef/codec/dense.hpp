@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Numbers as they are, in a message that says what it is and is checked.
+/// Sends numbers as they are, in a message with a head and a checksum.
 ///
 ///     payload   fp32, one for each number
 ///
@@ -40,7 +40,8 @@ struct Dense {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// As concept.hpp says: nothing is left, and a message is added as it is read.
+  /// Encodes `values` and leaves zeros in them, since a message leaves nothing out; accumulate() adds a message as it reads
+  /// it (concept.hpp).
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
 };

@@ -26,7 +26,7 @@ void check_room(const C& format, std::size_t n, std::span<std::byte> message) { 
                                   format.encoded_bytes(count) - message_head_bytes));
 }
 
-/// Of a codec that decodes alone, whether or not it takes threads.
+/// Decodes a message of a codec that decodes alone, whether or not it takes threads.
 template <decodes_alone C>
 void decode_alone(const C& format, std::span<const std::byte> message, std::span<float> values, const Threads& threads) {
   if constexpr (requires { format.decode(message, values, threads); }) {
@@ -38,9 +38,9 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 
 }  // namespace detail
 
-/// What a codec leaves out of one message is added to the next: nothing is lost, it comes later.
+/// Adds what a codec leaves out of one message to the next: nothing is lost, it comes later.
 ///
-///     x = values + decay * state      what is to be said
+///     x = values + decay * state      the numbers to be sent
 ///     message = inner(x)
 ///     next = x - decoded              0 where numbers are sent as they are
 ///
@@ -58,13 +58,13 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 /// |          | else within an ulp                                                                          |
 /// | cost     | two passes, and n numbers of scratch where the codec has no encode_residual                |
 /// | errors   | OptionError, before anything is written, for memory or room of another size                 |
-/// | not finite | stays in the memory where it is not sent as it is: who sees one skips the step            |
+/// | not finite | stays in the memory where it is not sent as it is: a caller who sees it skips the step    |
 ///
 /// Source: Seide et al., Interspeech 2014; Karimireddy et al., arXiv 1901.09847. Decay: SparseLoCo, arXiv 2508.15706.
 template <decodes_alone C>
 struct ErrorFeedback {
   C inner{};
-  float decay = 1;  ///< what of the memory is kept from message to message
+  float decay = 1;  ///< the factor of the memory from message to message
 
   static constexpr std::string_view name = detail::joined_name<detail::error_feedback_name, C>;
   static constexpr bool exact = C::exact;
@@ -108,7 +108,7 @@ struct ErrorFeedback {
   }
 };
 
-/// Both ends keep an estimate of the values, and what is sent is how it changes.
+/// Keeps an estimate of the values on both ends, and sends its change.
 ///
 ///     message = inner(values - state)
 ///     next = state + decoded          on both ends, bit for bit; the value received

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Each number as an 8-bit float, e4m3, over the largest magnitude of its row, which is 448 there.
+/// Sends each number as an 8-bit float, e4m3, scaled so that the largest magnitude of its row is 448.
 ///
 ///     payload   largest magnitudes, fp32, one for each row | e4m3, one for each number
 ///
@@ -41,13 +41,13 @@ struct Fp8 {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Throws OptionError for a block below 1.
+  /// The number of rows of n numbers. Throws OptionError for a block below 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// The parts of a payload: a magnitude a row, and codes.
+  /// The number of scales in a payload of n numbers: the largest magnitude of each row.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>(n); }
   void quantize(std::span<const float> values, std::span<float> largest, std::span<std::uint8_t> codes) const;
@@ -56,9 +56,9 @@ struct Fp8 {
 
 static_assert(codec<Fp8>);
 
-/// The e4m3 nearest to a number, ties to even; 448 with its sign beyond that, and 0x7f of NaN.
+/// Returns the e4m3 nearest to a number, ties to even; 448 with the number's sign beyond that, and 0x7f for NaN.
 [[nodiscard]] std::uint8_t e4m3_of(float value);
-/// The number that an e4m3 is.
+/// Returns the number that an e4m3 stands for.
 [[nodiscard]] float number_of_e4m3(std::uint8_t code);
 
 }  // namespace codec

@@ -20,10 +20,10 @@ namespace codec {
 /// const float first = static_cast<float>(rows.values[0]) * rows.largest[0] / 127;
 /// \endcode
 ///
-/// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339, section 3. Columns with a magnitude of `outlier` or more go another
-/// way there, in 16 bits: outlier_columns().
+/// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339, section 3. There, columns with a magnitude of `outlier` or more
+/// are kept in 16 bits: outlier_columns() finds them.
 struct Int8Rows {
-  std::vector<float> largest{};      ///< by row
+  std::vector<float> largest{};      ///< the largest magnitude of each row
   std::vector<std::int8_t> values{};
 };
 

@@ -11,13 +11,13 @@
 #include <reef/core/units.hpp>
 
 /// \file
-/// What a codec's message begins with, and what is checked of it before any of it is believed.
+/// The head of a codec's message, and the checks that a message passes before any of it is decoded.
 ///
 ///     0   "RfC1"                    4 bytes, and the version with them
 ///     4   codec                     CodecId
-///     8   parameter                 what the codec's members come to: a block, a flag
-///     16  elements                  numbers that it decodes to
-///     24  bytes of the payload      all that comes behind the head
+///     8   parameter                 the codec's members as one number: a block, a flag
+///     16  elements                  the count of numbers that the message decodes to
+///     24  bytes of the payload      all bytes behind the head
 ///     28  CRC-32C                   of bytes 0 to 28, then of the payload
 ///
 /// Numbers are little-endian.
@@ -26,7 +26,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Of codecs, in messages: a number is never given away twice.
+/// The number of a codec in messages: one that was given to a codec is never given to another.
 enum class CodecId : std::uint32_t {
   blockwise8 = 1,
   uniform8 = 2,
@@ -45,37 +45,37 @@ enum class CodecId : std::uint32_t {
 
 inline constexpr Bytes message_head_bytes = 32;
 
-/// The most numbers of one message.
+/// The bound on the numbers of one message.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 31;
 
-/// The most bytes that a message of n numbers takes in any codec, whatever its members are: 20 for each, and four heads, for one in
-/// another. A codec that says more is refused before there is room for it.
+/// The bound on the bytes of a message of n numbers in any codec, whatever its members are: 20 for each number, and four
+/// heads, for messages within messages. A codec that asks for more is refused before memory is allocated.
 inline constexpr Bytes most_message_bytes(std::int64_t n) { return 4 * message_head_bytes + 20 * static_cast<Bytes>(n); }
 
-/// The room that n numbers are given: what the codec says, if that is no more than most_message_bytes. Throws OptionError.
+/// Returns `said`, the bytes that codec `name` asks for n numbers. Throws OptionError if it is above most_message_bytes(n).
 Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said);
 
-/// What both ends know of a message.
+/// The facts of a message that both ends know.
 struct MessageHead {
   CodecId codec{};
-  std::string_view name{};  ///< of the codec, for errors
+  std::string_view name{};  ///< the codec's name, for errors
   std::uint64_t parameter = 0;
   std::int64_t elements = 0;
 };
 
-/// The message at the beginning of so much room, as long as its head says, or all of it: for who has sent or decodes a message
-/// whose length depends on data. Nothing else of it is looked at.
+/// Returns the message at the beginning of `room`, as long as its head says, else all of `room`: for messages whose length
+/// depends on data. Reads nothing else of the message.
 std::span<const std::byte> message_in(std::span<const std::byte> room);
 
-/// Where the payload goes in a message of so many bytes behind its head. Throws OptionError for a message without room, or
-/// more numbers than most_elements.
+/// Returns the part of `message` behind its head, for a payload of `payload` bytes. Throws OptionError for a message without
+/// room for it, or more numbers than most_elements.
 std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
 
-/// Writes the head before a payload that is there by now. Returns the bytes of both.
+/// Writes the head before a payload that is complete. Returns the bytes of head and payload.
 Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload, const Threads& threads = {});
 
-/// The payload of a message that was sealed with such a head. Throws DecodeError, naming what differs, unless every byte is
-/// as it was, and its payload has so many bytes.
+/// Returns the payload of a message that was sealed with this head. Throws DecodeError, naming the difference, unless every
+/// byte is as it was sealed, and the payload's size is within the bounds given.
 ///
 /// \code
 /// // given: std::span<const std::byte> message
@@ -85,8 +85,8 @@ Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes 
 std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
                                         Bytes least_payload, Bytes most_payload, const Threads& threads = {});
 
-/// How long the message is that these bytes begin with, by its head, of which nothing else is believed. Throws DecodeError
-/// if there are fewer. `name`: of what it is in, for errors.
+/// Returns the length of the message at the beginning of `bytes`, by its head, of which nothing else is trusted. Throws
+/// DecodeError if there are fewer bytes. `name`: the codec of the message around it, for errors.
 Bytes message_bytes(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace codec

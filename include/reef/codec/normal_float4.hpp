@@ -17,10 +17,10 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Each number as the nearest of 16 quantiles of a normal distribution, times the largest magnitude of its block.
+/// Sends each number as the nearest of 16 quantiles of a normal distribution, times the largest magnitude of its block.
 ///
 ///     payload            largest magnitudes, fp32, one for each block | codes, two a byte, the first in the high half
-///     payload, nested    mean of the largest, fp32 | what they are above it, as Blockwise8 of blocks of 256 | codes
+///     payload, nested    mean of the largest, fp32 | each less that mean, as Blockwise8 of blocks of 256 | codes
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -44,26 +44,26 @@ struct NormalFloat4 {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// What a payload has besides the codes: the largest magnitudes, and how they are sent where nested.
+  /// The part of a payload besides the codes: the largest magnitudes, and their own codes where nested.
   struct Scales {
     std::vector<float> largest{};
-    float offset = 0;                     ///< nested: their mean
-    std::vector<float> largest_above{};   ///< nested: of what they are above it, by block of 256
+    float offset = 0;                     ///< nested: the mean of the largest magnitudes
+    std::vector<float> largest_above{};   ///< nested: the largest magnitude of (magnitude - offset), by block of 256
     std::vector<std::uint8_t> indices{};  ///< nested
   };
 
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return (n + block - 1) / block; }
-  /// Throws OptionError for a block that is not even, or below 2.
+  /// The bytes of a message of n numbers. Throws OptionError for a block that is not even, or below 2.
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// The parts of a payload. `packed` has (n + 1) / 2 bytes.
+  /// Computes the parts of a payload: returns the scales, writes the codes to `packed`, of (n + 1) / 2 bytes.
   [[nodiscard]] Scales quantize(std::span<const float> values, std::span<std::uint8_t> packed,
                                 const Threads& threads = {}) const;
   void dequantize(std::span<const float> largest, std::span<const std::uint8_t> packed,
                   std::span<float> values, const Threads& threads = {}) const;
-  /// The largest magnitudes as the other side has them.
+  /// Returns the largest magnitudes as the receiver decodes them.
   [[nodiscard]] std::vector<float> largest_of(const Scales& scales) const;
 
 private:

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 
 #include <reef/codec/detail/blocks.hpp>
+#include <reef/codec/detail/normal_float4_values.hpp>
 #include <reef/codec/normal_float4.hpp>
 #include <reef/core/error.hpp>
 
@@ -15,12 +15,6 @@ inline namespace v0 {
 namespace codec {
 
 namespace detail {
-
-inline constexpr std::array<std::uint32_t, 16> normal_float4_bits{
-    0xbf800000, 0xbf3239b1, 0xbf066b30, 0xbeca32a0, 0xbe91a24d, 0xbe3d353f, 0xbdba7871, 0x00000000,
-    0x3da2faff, 0x3e24cae3, 0x3e7c04dd, 0x3ead033a, 0x3ee1a4b8, 0x3f1007ab, 0x3f3913b3, 0x3f800000};
-
-inline constexpr auto normal_float4_values = std::bit_cast<std::array<float, 16>>(normal_float4_bits);
 
 /// Of each block its largest magnitude, and the codes of its numbers over that.
 struct QuantizeHalves {

@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A matrix as a product of two thin ones, by one step of power iteration that goes on from message to message.
+/// Sends a matrix as a product of two thin ones, by one step of power iteration for each message.
 ///
 ///     P = orthonormal(M Q)      M: (rows, columns), Q: (columns, rank), the memory
 ///     Q = M^T P                 the memory after it
@@ -57,9 +57,9 @@ struct PowerSgd {
   static constexpr bool linear = false;
 
   [[nodiscard]] std::int64_t rows(std::int64_t n) const { return (n + columns - 1) / columns; }
-  /// The columns that n numbers fill.
+  /// The number of columns that n numbers fill.
   [[nodiscard]] std::int64_t width(std::int64_t n) const { return columns < n ? columns : n; }
-  /// Of n numbers: no more than there are rows or columns. Throws OptionError for members that cannot be.
+  /// The rank for n numbers: at most the rows and at most the columns. Throws OptionError for columns or a rank below 1.
   [[nodiscard]] std::int64_t rank_of(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return rank_of(n) * width(n); }
@@ -75,7 +75,7 @@ struct PowerSgd {
 
 private:
   [[nodiscard]] MessageHead head(std::int64_t n) const;
-  /// (width, rank) by column: the memory, drawn where there is none.
+  /// Returns the first Q, (width, rank) by column: the memory, or drawn numbers where a column of it is all 0.
   [[nodiscard]] std::vector<float> start(std::int64_t width, std::int64_t rank, std::span<const float> state) const;
 };
 

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// One number in `ratio`, drawn by both ends alike: no index travels. The others decode to 0.
+/// Sends one number in `ratio`, drawn alike by both ends, so that no index is sent. The others decode to 0.
 ///
 ///     payload   values, fp32, by index
 ///
@@ -32,7 +32,7 @@ namespace codec {
 /// | unbiased | a number that was sent decodes to n / k times itself: the mean over draws is the numbers. Not     |
 /// |        | below ErrorFeedback, which would take away more than there is                                     |
 /// | linear | messages of one draw may be added                                                                |
-/// | again  | what was decoded encodes to the same bytes, unless `unbiased`                                    |
+/// | again  | decoded numbers encode to the same bytes, unless `unbiased`                                      |
 /// | not finite | is seen whatever is drawn: all that is sent is NaN then                                      |
 /// | cost   | k draws, a pass over n bits and one over the values; which are sent does not depend on these     |
 /// | errors | OptionError for a ratio below 1; a message of another draw is refused                            |
@@ -49,21 +49,21 @@ struct RandomK {
   static constexpr bool exact = true;
   static constexpr bool lossless = false;
   static constexpr bool linear = true;
-  static constexpr bool sends_any = true;  ///< whatever they are: where one is not finite, those that are sent are NaN
+  static constexpr bool sends_any = true;  ///< selects without regard to values: where one is not finite, all that are sent are NaN
 
-  /// k of n numbers: at least one, if there is one.
+  /// k, the number of entries sent of n: at least 1 if n is.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;
-  /// What a number that was sent is multiplied by.
+  /// The factor of a number that was sent, in decoding.
   [[nodiscard]] float scale(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// As concept.hpp says; they touch the k numbers alone.
+  /// Adds the decoded message to `values` (concept.hpp): only the k numbers are touched.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 
-  /// As selecting.hpp says.
+  /// The parameter in a message's head (selecting.hpp): both ends select by the same rule.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const;
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t /*n*/) const { return 0; }

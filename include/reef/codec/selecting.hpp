@@ -14,17 +14,17 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A codec that sends some of n numbers, and says apart which: the numbers themselves may go in another format (Chain).
+/// A codec that sends some of n numbers, with their indices apart: the numbers themselves may go in another format (Chain).
 ///
-///     kept(n)                             how many
-///     select(values)                      their indices, ascending
+///     kept(n)                             the count of numbers that are sent
+///     select(values)                      the indices of the numbers that are sent, ascending
 ///     write_selection(indices, n, to)     to has selection_bytes(n) bytes; returns how many are used
 ///     read_selection(from, n, indices)    all kept(n), ascending, below n; false where `from` says anything else
-///     id, parameter(n)                    what a message's head has: both ends select by the same rule
+///     id, parameter(n)                    the codec and parameter in a message's head: both ends select by the same rule
 ///
 /// | laws   | read_selection gives what write_selection was given; of any other bytes it believes nothing;             |
 /// |        | selection_bytes never grows as fewer are kept                                                         |
-/// | may have | scale(n): what a number that was sent is multiplied by when it is decoded                             |
+/// | may have | scale(n): the factor of a number that was sent, in decoding                                           |
 /// | models | ChunkTopK, RandomK, TopK                                                                                 |
 ///
 /// \code

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Each number as its sign, times the mean magnitude of its block: of all such, the one nearest in norm.
+/// Sends each number as its sign, times the mean magnitude of its block: the factor with the least error in norm.
 ///
 ///     payload   mean magnitudes, fp32, one for each block | signs, eight a byte, the first lowest, 1 for below 0
 ///
@@ -42,13 +42,13 @@ struct Sign {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Throws OptionError for a block below 1.
+  /// The number of blocks of n numbers. Throws OptionError for a block below 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// The parts of a payload: a magnitude a block, and codes.
+  /// The number of scales in a payload of n numbers: a mean magnitude for each block.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>((n + 7) / 8); }
   void quantize(std::span<const float> values, std::span<float> magnitudes, std::span<std::uint8_t> packed) const;

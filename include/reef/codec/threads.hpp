@@ -12,9 +12,9 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Whose threads share a codec's work: the caller's alone, or all of a lane's pool.
+/// The threads that share a codec's work: the caller's alone, or all of a lane's pool.
 ///
-/// | lane   | what has `parallel(parts, function)`, as device::Host::Lane has; called on its thread. It outlives this |
+/// | lane   | a type with `parallel(parts, function)`, as device::Host::Lane; called on its thread. It outlives this  |
 /// | order  | parts depend on the numbers alone, so that bytes are the same for any threads                         |
 ///
 /// \code
@@ -28,7 +28,7 @@ namespace codec {
 /// \endcode
 class Threads {
 public:
-  /// The caller's.
+  /// The calling thread alone.
   Threads() = default;
 
   template <class Lane>
@@ -38,7 +38,7 @@ public:
           static_cast<Lane*>(of)->parallel(parts, [=](std::int64_t part) { call(context, part); });
         }) {}
 
-  /// function(part) for every part in [0, parts), in any order; blocks.
+  /// Calls function(part) for every part in [0, parts), in any order; blocks.
   template <class F>
   void operator()(std::int64_t parts, const F& function) const {
     if (run_ == nullptr) {
@@ -58,7 +58,7 @@ private:
 
 namespace detail {
 
-/// function(i) for i in [0, n), in parts on the threads.
+/// Calls function(i) for every i in [0, n), in parts on the threads.
 template <class F>
 void each_number(const Threads& threads, std::size_t n, const F& function) {
   constexpr std::size_t part = 65536;

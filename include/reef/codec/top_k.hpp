@@ -17,48 +17,49 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// In which form indices that ascend travel: the one that takes least for those at hand.
+/// The form in which ascending indices are sent: the shortest for the indices at hand.
 ///
-/// | all     | there are none: every number is there                                                           |
+/// | all     | no indices: every number is sent                                                                |
 /// | bitmap  | a bit for each number                                                                            |
 /// | blocked | in blocks of 65536 numbers: how many there are, 32 bits; then of each its low 16 bits             |
 /// | rice    | gaps: the low `parameter` bits, and the rest as so many ones and a zero                           |
 /// | in_chunks | of chunks that keep as many each: the place in it, in as few bits as that takes. ChunkTopK alone |
-/// | all_but | those that are not there, 32 bits each: no more than the numbers themselves would take            |
+/// | all_but | the indices that are not sent, 32 bits each: no more than the numbers themselves would take       |
 enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks, all_but };
 
-/// What indices take, and in which form.
+/// The form of indices, and their size in it.
 struct IndexCoding {
   IndexForm form = IndexForm::all;
-  std::uint8_t parameter = 0;  ///< rice
+  std::uint8_t parameter = 0;  ///< the low bits of a gap, in the form rice
   Bytes bytes = 0;
 };
 
-/// What these indices of n numbers, which ascend, take in a form. O(indices).
+/// Returns the coding of ascending indices of n numbers in a given form. O(indices).
 IndexCoding coding_in(std::span<const std::uint32_t> indices, std::int64_t n, IndexForm form,
                       std::uint8_t parameter = 0);
 
-/// The least for them. O(indices).
+/// Returns the shortest coding of ascending indices of n numbers. O(indices).
 IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n);
 
-/// Writes them, coding.bytes long.
+/// Writes the indices in this coding, coding.bytes long.
 void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                    std::span<std::byte> to);
 
-/// Reads so many; false unless they ascend below n, and take all of `from`, with zeros behind the last bit.
+/// Reads indices.size() indices; false unless they ascend below n, and take all of `from`, with zeros behind the last bit.
 bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCoding& coding,
                   std::span<std::uint32_t> indices);
 
-/// The same with the form and its parameter before them, a byte each, in which they are read. Returns the bytes of both.
+/// Writes the form and its parameter, a byte each, then the indices in it. Returns the bytes of all.
 Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                   std::span<std::byte> to);
-/// How the indices behind these two bytes, and up to the end, are coded, as far as it can be believed.
+/// Reads the two bytes that write_coded begins with: the coding of the indices from there to the end, not yet checked.
 IndexCoding coding_said(std::span<const std::byte> from);
 
-/// The indices of the k numbers of largest magnitude, ascending; of two as large, the lower. A NaN is larger than any number.
+/// Returns the indices of the k numbers of largest magnitude, ascending; of equal magnitudes the lower index. A NaN is
+/// larger than any number.
 std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k, const Threads& threads = {});
 
-/// The numbers of largest magnitude, one in `ratio`; the others decode to 0.
+/// Sends the numbers of largest magnitude, one in `ratio`; the others decode to 0.
 ///
 ///     payload   values, fp32, by index | form of the indices, 1 byte | its parameter, 1 | indices
 ///
@@ -73,7 +74,7 @@ std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::i
 /// |         | entropy's bound being 8.08                                                                          |
 /// | at most | encoded_bytes(n), which never grows with the ratio: at 1 all numbers, and 34 bytes                   |
 /// | ties    | to the lower index; NaN is larger than any number, so that it is seen                               |
-/// | again   | what was decoded encodes to the same bytes                                                          |
+/// | again   | decoded numbers encode to the same bytes                                                            |
 /// | cost    | one pass, and some more than k numbers of it, where a sample tells what to keep; else three         |
 /// | errors  | OptionError for a ratio below 1                                                                     |
 ///
@@ -87,17 +88,17 @@ struct TopK {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// k of n numbers: at least one, if there is one.
+  /// k, the number of entries kept of n: at least 1 if n is.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// As concept.hpp says; they touch the k numbers alone.
+  /// Adds the decoded message to `values` (concept.hpp): only the k numbers are touched.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const;
 
-  /// As selecting.hpp says.
+  /// The parameter in a message's head, k (selecting.hpp): both ends select by the same rule.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const { return static_cast<std::uint64_t>(kept(n)); }
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values, const Threads& threads = {}) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;

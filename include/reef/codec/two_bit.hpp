@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Each number as one of four equal bins over six standard deviations around the mean, the outer two open; it decodes to the
-/// mean of its bin's numbers. Made for what a top-k keeps: two heaps, on either side of 0.
+/// Sends each number as one of four equal bins over six standard deviations around the mean, the outer two open; it decodes
+/// to the mean of its bin's numbers. Made for numbers that a top-k keeps: two clusters, on either side of 0.
 ///
 ///     payload   for each block the means of its four bins, fp32, 0 of one that is empty | codes, four a byte, the first lowest
 ///
@@ -36,7 +36,7 @@ namespace codec {
 /// theirs rounds, so that its bins begin half a bin lower, and of two heaps one has three bins.
 struct TwoBit {
   std::int64_t block = 0;  ///< numbers that share their means; 0: all
-  float sigmas = 6;        ///< standard deviations that the bins span: the sender's affair, as the means travel
+  float sigmas = 6;        ///< standard deviations that the bins span; the sender's alone, since means are sent
 
   static constexpr CodecId id = CodecId::two_bit;
   static constexpr std::string_view name = "two_bit";
@@ -44,13 +44,13 @@ struct TwoBit {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Throws OptionError for members that cannot be.
+  /// The number of blocks of n numbers. Throws OptionError for a block below 0, or bins that span nothing.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// The parts of a payload: four means a block, and codes.
+  /// The number of scales in a payload of n numbers: four means for each block.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return 4 * blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>((n + 3) / 4); }
   void quantize(std::span<const float> values, std::span<float> means, std::span<std::uint8_t> packed) const;

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Each number as one of 256 equal steps over six standard deviations around the mean.
+/// Sends each number as one of 256 equal steps over six standard deviations around the mean.
 ///
 ///     payload   mean, fp32 | step, fp32 | indices, 8 bits, one for each number
 ///
@@ -28,7 +28,7 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | 8 bits a number, and 8 bytes                                                                    |
-/// | rounds | half to even; what is beyond three deviations has the last index of its side                    |
+/// | rounds | half to even; a number beyond three deviations has the last index of its side                   |
 /// | sums   | of mean and deviation in fp64, of 65536 numbers at a time: sixteen interleaved ones, halves onto halves;  |
 /// |        | squares are of the numbers less those 65536's mean, and then moved                               |
 /// | not finite | all decodes to NaN                                                                           |
@@ -52,7 +52,7 @@ struct Uniform8 {
 
   [[nodiscard]] Scale quantize(std::span<const float> values, std::span<std::uint8_t> indices,
                                const Threads& threads = {}) const;
-  /// The mean of the numbers of each index, 0 where there are none.
+  /// Returns the mean of the numbers of each index, 0 where there are none.
   [[nodiscard]] static std::array<float, 256> bucket_means(std::span<const float> values,
                                                            std::span<const std::uint8_t> indices);
 };

@@ -12,39 +12,39 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Something that all ranks are to have alike, as it is on this one.
+/// A fact that all ranks must have alike: its name, and its value on this rank.
 struct Alike {
   std::string name;
   std::string value;
-  std::string shown{};  ///< what messages show of the value, if not all of it
+  std::string shown{};  ///< text that messages show of the value, if not all of it
 
   friend bool operator==(const Alike&, const Alike&) = default;
 };
 
-/// What it means that a rank has no entry of a name.
+/// The meaning of a name of which a rank has no entry.
 ///
-/// | differs | it is not like those that have one                   |
-/// | ignored | it has no part in it: only ranks that have one count |
+/// | differs | the rank differs from those that have an entry              |
+/// | ignored | the rank has no part in it: only ranks with an entry count   |
 enum class Missing : std::uint8_t { differs, ignored };
 
 namespace detail {
 
-/// Each text after its length: "5:hello".
+/// Returns each text after its length: "5:hello".
 std::string encode_alike(const std::vector<Alike>& all);
 
-/// As many as there are: what is cut off ends it.
+/// Returns as many facts as the text has: a fact that is cut off ends it.
 std::vector<Alike> decode_alike(std::string_view text);
 
 std::uint64_t hash_of(const std::vector<Alike>& all);
 
-/// "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each name in which
-/// they do; empty where they do not. `all`: by rank.
+/// Returns "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each name in which
+/// they differ; empty where they do not. `all`: the facts by rank.
 std::string describe_difference(const std::vector<std::vector<Alike>>& all,
                                 Missing absent = Missing::differs);
 
 }  // namespace detail
 
-/// Says what differs between the ranks: each name, its values, and the ranks that have them. Empty where nothing
+/// Returns the difference between the ranks: each name, its values, and the ranks that have them; empty where nothing
 /// differs. All ranks call it, with the same `what`, and all get the same text. Blocks.
 ///
 /// | wire | a number of each rank; only where those differ, or absent ones are ignored, all that they have, to |
@@ -52,8 +52,8 @@ std::string describe_difference(const std::vector<std::vector<Alike>>& all,
 std::string difference(Progress& progress, const std::string& what, const std::vector<Alike>& mine,
                        Missing absent = Missing::differs);
 
-/// Throws OptionError on every rank, with what they differ in, unless all is alike. All ranks call it, with
-/// the same `what`; `who` begins the error. Blocks.
+/// Throws OptionError on every rank, with the difference, unless all facts are alike. All ranks call it, with the same
+/// `what`; `who` begins the error. Blocks.
 ///
 /// \code
 /// // given: comm::Progress& progress, std::uint32_t checksum

@@ -12,8 +12,8 @@ namespace comm {
 
 class Progress;
 
-/// Says that the calling thread is at work of its own, while this lives: ranks that wait for this one then wait on, however
-/// long it takes, and are told what it is at. The lanes of a Trainer say so themselves.
+/// Notes that the calling thread computes, while this object lives: ranks that wait for this one then wait on, however
+/// long it takes, and are told what it is at. The lanes of a Trainer do so themselves.
 ///
 /// | who    | one rank alone; any thread that may compute for longer than the operation deadline |
 /// | waits  | where the thread waits for a task meanwhile, it is not at work                      |
@@ -30,11 +30,11 @@ class Progress;
 /// \endcode
 class AtWork {
 public:
-  /// `expected`: how long it should take, if that is known.
+  /// Begins the work. `expected`: how long it should take, if that is known.
   AtWork(Progress& progress, std::string what, Seconds expected = 0);
 
-  /// Of work that all ranks do or none: if ranks then wait for each other, their report says `reason`, and which ranks alone
-  /// it holds on.
+  /// Begins work that all ranks do or none: if ranks then wait for each other, their report gives `reason`, and the
+  /// ranks on which alone it holds.
   AtWork(Progress& progress, std::string what, std::string reason);
 
   AtWork(const AtWork&) = delete;

@@ -13,14 +13,14 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Calls a function in its queue's order, on a thread of the Progress object that is there for calls:
-/// what must happen between two messages, on host memory.
+/// Calls a function in its queue's order, on the thread of the Progress object for calls: for work on host memory that
+/// must happen between two messages.
 ///
 /// | wire     | nothing                                                                      |
 /// | complete | when the function has returned                                               |
 /// | cost     | two hand-overs between threads; meanwhile all other queues go on, so the     |
 /// |          | function may take its time. Calls run one after another                      |
-/// | errors   | what it throws makes the Progress object unusable                            |
+/// | errors   | an exception of the function makes the Progress object unusable              |
 ///
 /// \code
 /// // given: comm::Progress& progress, double& loss

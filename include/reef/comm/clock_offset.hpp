@@ -10,10 +10,10 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The name of this machine's steady clock, which all of its processes share; "" where it has none.
+/// Returns the name of this machine's steady clock, which all of its processes share; "" where it has none.
 std::string name_of_clock();
 
-/// The steady clock of rank 0 minus that of this rank: by how much trace::shift moves its recording.
+/// Returns the steady clock of rank 0 minus that of this rank: the time by which trace::shift moves its recording.
 ///
 ///     offset = t - (begin + end) / 2     t: rank 0's time, asked for at begin, there at end
 ///

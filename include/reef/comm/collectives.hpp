@@ -4,16 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <reef/comm/detail/direct_exchange.hpp>
+#include <reef/comm/detail/exchange.hpp>
+#include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/fold.hpp>
-#include <reef/comm/detail/message_exchange.hpp>
-#include <reef/comm/detail/window_exchange.hpp>
+#include <reef/comm/detail/station.hpp>
 #include <reef/comm/shards.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/core/element.hpp>
@@ -24,17 +25,17 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// An element that is moved and not summed: a number, a character.
+/// An element type that is moved and not summed: a number, a character.
 template <class T>
 concept movable_element = real<T> || std::integral<T>;
 
 namespace detail {
 
-/// What the three collectives share: the plan, and the transport that carries it.
+/// The common base of the three collectives: the plan, and the transport that carries it.
 class ExchangeTask : public Task {
 protected:
   ExchangeTask(Kind kind, std::string name, ExchangePlan plan, std::optional<Group> group);
-  ~ExchangeTask() override = default;
+  REEF_INLINE ~ExchangeTask() override;
 
   ExchangePlan plan_;
 
@@ -49,13 +50,13 @@ private:
     return static_cast<Bytes>(plan_.offsets.back()) * plan_.element;
   }
 
-  /// Sets the plan's pointers: only now is it known which shard is the own.
+  /// Sets the plan's pointers, once the position of this rank, and so its own shard, is known.
   virtual void place(int position) = 0;
 
+  struct Exchanges;
+
   std::optional<Station> station_;
-  MessageExchange by_messages_;
-  WindowExchange by_window_;
-  DirectExchange by_reading_;
+  std::unique_ptr<Exchanges> exchanges_;  // one for each transport
   Exchange* exchange_ = nullptr;
 };
 
@@ -68,7 +69,7 @@ const std::byte* readable(std::span<const T> data) {
   return reinterpret_cast<const std::byte*>(data.data());
 }
 
-/// Throws OptionError unless a buffer has the length that its shards say.
+/// Throws OptionError unless a buffer has the length that its shards state.
 void check_length(const std::string& name, std::size_t have, std::int64_t need,
                   std::string_view what);
 
@@ -118,7 +119,7 @@ public:
   }
   ~ReduceScatterTask() override { retire(); }
 
-  /// Other memory of the same lengths for the next submission; not while in flight.
+  /// Sets other memory of the same lengths for the next submission; not while in flight.
   void bind(std::span<const T> input, std::span<Sum> output) {
     detail::check_length(name(), input.size(), plan_.offsets.back(), "input");
     input_ = input;
@@ -132,7 +133,7 @@ public:
     plan_.on_folded = std::move(call);
   }
 
-  /// What rank `rank` of `ranks` sends: in a group the position, of its size.
+  /// Returns what rank `rank` of `ranks` sends; in a group `rank` is the position, and `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece);
@@ -152,7 +153,7 @@ private:
 
 /// Gives every rank, or every member of a group, the shards of all of them.
 ///
-/// | who      | as ReduceScatterTask, of a group too                                                |
+/// | who      | as of ReduceScatterTask, with a group too                                           |
 /// | shape    | input: own shard; output: (n) = (offsets[P])                                         |
 /// | in place | input may be the own shard inside output; otherwise they must not overlap           |
 /// | life     | both alive, input unchanged, until complete                                          |
@@ -171,14 +172,14 @@ public:
   }
   ~AllGatherTask() override { retire(); }
 
-  /// Other memory of the same lengths for the next submission; not while in flight.
+  /// Sets other memory of the same lengths for the next submission; not while in flight.
   void bind(std::span<const T> input, std::span<T> output) {
     detail::check_length(name(), output.size(), plan_.offsets.back(), "output");
     input_ = input;
     output_ = output;
   }
 
-  /// What rank `rank` of `ranks` sends: in a group the position, of its size.
+  /// Returns what rank `rank` of `ranks` sends; in a group `rank` is the position, and `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::gather_cost(ranks, rank, offsets, element, transport, piece);
@@ -199,9 +200,9 @@ private:
 /// Replaces the array of every rank, or member of a group, by the sum over all of them: the bits of a
 /// ReduceScatterTask and an AllGatherTask over the same offsets, with both under way at once.
 ///
-/// | who   | as ReduceScatterTask, of a group too                                              |
+/// | who   | as of ReduceScatterTask, with a group too                                         |
 /// | shape | data: (n) = (offsets[P]), in place                                                 |
-/// | wire  | cost(): both of the above                                                          |
+/// | wire  | cost(): that of a ReduceScatterTask and that of an AllGatherTask                   |
 ///
 /// \code
 /// // given: comm::Progress& progress, std::span<float> gradient
@@ -225,19 +226,19 @@ public:
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(data.size()));
     bind(data);
   }
-  /// Even shards over `ranks` ranks.
+  /// Sums `data` in even shards over `ranks` ranks.
   AllReduceTask(std::string name, std::span<T> data, int ranks)
       : AllReduceTask(std::move(name), data,
                       even_offsets(static_cast<std::int64_t>(data.size()), ranks)) {}
   ~AllReduceTask() override { retire(); }
 
-  /// Other memory of the same length for the next submission; not while in flight.
+  /// Sets other memory of the same length for the next submission; not while in flight.
   void bind(std::span<T> data) {
     detail::check_length(name(), data.size(), plan_.offsets.back(), "data");
     data_ = data;
   }
 
-  /// What rank `rank` of `ranks` sends: in a group the position, of its size.
+  /// Returns what rank `rank` of `ranks` sends; in a group `rank` is the position, and `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece) +

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <reef/comm/environment.hpp>
+#include <reef/comm/mpi_handle.hpp>
 #include <reef/core/language.hpp>
 
 #include <string>
@@ -12,56 +11,65 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// A private duplicate of a group of ranks: its messages meet nobody else's.
+/// A private duplicate of a group of ranks: its messages never meet those of another communicator.
 ///
 /// | who    | every rank of the parent calls the constructor, split and shared_node: collective, block |
 /// | errors | calls on it return codes (MPI_ERRORS_RETURN) and throw MpiError; DeadlineError names    |
 /// |        | who does not come within the Environment's deadline                                     |
+/// | MPI    | an MPI_Comm is a parent, and handle() one, where <reef/comm/mpi.hpp> is included          |
 ///
 /// \code
 /// const comm::Communicator world;
 /// const comm::Communicator node = world.shared_node();
 /// const comm::Communicator half = world.split(world.rank() % 2, world.rank(), "half");
+/// const comm::Communicator here = comm::Communicator::alone();  // without MPI
 /// \endcode
 class Communicator {
 public:
+  /// Duplicates MPI_COMM_WORLD.
+  Communicator();
   /// Duplicates `parent`.
-  explicit Communicator(MPI_Comm parent = MPI_COMM_WORLD, std::string name = "world");
+  explicit Communicator(MpiHandle parent, std::string name = "world");
+  /// Returns the communicator of this process alone, which takes no MPI: nothing needs to have started it. Its handle is
+  /// MPI_COMM_NULL.
+  [[nodiscard]] static Communicator alone(std::string name = "alone");
 
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  Communicator(Communicator&& other) noexcept
-      : handle_(std::exchange(other.handle_, MPI_COMM_NULL)),
-        rank_(other.rank_),
-        size_(other.size_),
-        name_(std::move(other.name_)) {}
+  Communicator(Communicator&& other) noexcept;
   Communicator& operator=(Communicator&& other) noexcept;
   ~Communicator();
 
-  /// Never frees it: messages that nobody received would meet the next communicator to which MPI
-  /// gives the same number.
-  void abandon() { handle_ = MPI_COMM_NULL; }
+  /// Gives the communicator up without freeing it: messages that nobody received would meet the next communicator to
+  /// which MPI gives the same number.
+  void abandon();
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const std::string& name() const& { return name_; }
   [[nodiscard]] std::string name() const&& { return name_; }
-  [[nodiscard]] MPI_Comm handle() const { return handle_; }
+  [[nodiscard]] MpiHandle handle() const { return handle_; }
+  /// Returns whether alone() made it, or a communicator that alone() made.
+  [[nodiscard]] bool is_alone() const { return alone_; }
 
-  /// The ranks that give the same `color`, ordered by `key`, then by rank here.
+  /// Returns the communicator of the ranks that give the same `color`, ordered by `key`, then by rank here.
   [[nodiscard]] Communicator split(int color, int key, std::string name) const;
 
-  /// The ranks that share memory with this one, in the order of their ranks here.
+  /// Returns the communicator of the ranks that share memory with this one, in the order of their ranks here.
   [[nodiscard]] Communicator shared_node() const;
 
 private:
-  Communicator(std::string name, MPI_Comm owned) : name_(std::move(name)) { adopt(owned); }
+  struct Alone {};  // a type of its own: a pointer or an int, which MPI_Comm may be, is a bool too
 
-  void adopt(MPI_Comm owned);
+  Communicator(std::string name, MpiHandle owned);
+  Communicator(std::string name, Alone /*by itself*/);
 
-  MPI_Comm handle_ = MPI_COMM_NULL;
+  void adopt();
+
+  MpiHandle handle_;
   int rank_ = 0;
   int size_ = 1;
+  bool alone_ = false;
   std::string name_;
 };
 

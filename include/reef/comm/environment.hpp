@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <exception>
 #include <string_view>
 
@@ -11,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Starts MPI for the time of its life, with SIGPIPE ignored.
+/// Starts MPI for the lifetime of the object, with SIGPIPE ignored.
 ///
 /// | who      | every rank, once, from main, before any Communicator                               |
 /// | threads  | asks for MPI_THREAD_MULTIPLE; MPI_THREAD_SERIALIZED is enough, since the Progress  |
@@ -71,7 +69,8 @@ private:
 /// in the handler.
 int report_failure(std::string_view program, const std::exception& error);
 
-/// The same with a text that says all, its last newline too.
+/// Says on standard error why this program cannot go on, with a text that is complete, its last newline too; returns
+/// what main is to return then.
 int report_failure(std::string_view text);
 
 }  // namespace comm

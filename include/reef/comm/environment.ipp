@@ -13,6 +13,7 @@
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/environment.hpp>
 #include <reef/comm/error.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>

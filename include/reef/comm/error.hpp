@@ -1,22 +1,19 @@
 #pragma once
 
-#include <mpi.h>
-
-#include <reef/comm/detail/flavour.hpp>
 #include <reef/core/error.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// An MPI call that failed, or ranks that do not do the same thing. The Progress object that
-/// reports it is unusable afterwards, and the contents of unfinished tasks' buffers are unspecified.
+/// The error of an MPI call that failed, or of ranks that do not do the same thing. The Progress object that reports it
+/// is unusable afterwards, and the contents of unfinished tasks' buffers are unspecified.
 class MpiError : public Error {
 public:
   using Error::Error;
 };
 
-/// Ranks that did not arrive in time: the text says which, at what, and what each was doing last.
+/// The error of ranks that did not arrive in time: the text names them, the operation, and what each was doing last.
 /// The Progress object that reports it is unusable afterwards.
 ///
 /// \code
@@ -34,7 +31,7 @@ public:
   using MpiError::MpiError;
 };
 
-/// What another rank has reported: the text names the rank, and has its words. That rank says more itself. The
+/// An error that another rank has reported: the text names the rank, and quotes it. That rank itself says more. The
 /// Progress object that passes it on is unusable afterwards.
 class PeerError : public MpiError {
 public:
@@ -45,20 +42,6 @@ namespace detail {
 
 /// Throws MpiError unless `code` is MPI_SUCCESS. `call` is the name of the MPI function.
 void check_mpi(int code, const char* call);
-
-/// While it lives, errors of calls that belong to no communicator (MPI_Testsome) come back as codes
-/// too: MPI reports them to MPI_COMM_WORLD, or to MPI_COMM_SELF since MPI 4.0.
-class ReturnedErrors {
-public:
-  ReturnedErrors();
-  ReturnedErrors(const ReturnedErrors&) = delete;
-  ReturnedErrors& operator=(const ReturnedErrors&) = delete;
-  ~ReturnedErrors();
-
-private:
-  MPI_Errhandler world_{};
-  MPI_Errhandler self_{};
-};
 
 }  // namespace detail
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <reef/comm/error.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef {
@@ -23,20 +24,6 @@ inline std::string mpi_error_text(int code) {
 REEF_INLINE void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   throw MpiError("reef::comm: ", call, " failed with code ", code, ": ", mpi_error_text(code));
-}
-
-REEF_INLINE ReturnedErrors::ReturnedErrors() {
-  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_);
-  MPI_Comm_get_errhandler(MPI_COMM_SELF, &self_);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-}
-
-REEF_INLINE ReturnedErrors::~ReturnedErrors() {
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, world_);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, self_);
-  MPI_Errhandler_free(&world_);
-  MPI_Errhandler_free(&self_);
 }
 
 }  // namespace detail

@@ -29,14 +29,14 @@ namespace comm {
 
 namespace detail {
 
-/// Who takes part: the group, or all ranks as one without a name. Throws OptionError if this rank does not,
-/// or the root does not.
+/// Returns the ranks that take part: the group, or all ranks as one without a name. Throws OptionError if this rank
+/// does not take part, or the root does not.
 Group members_of(const Progress& progress, std::string_view name, int root,
                  const std::optional<Group>& group);
 
 }  // namespace detail
 
-/// The queue that the functions below share.
+/// The name of the queue that the blocking functions of this file share.
 inline constexpr const char* default_queue = "default";
 
 /// Submits the task to the queue "default" and blocks until it is complete.
@@ -44,8 +44,8 @@ inline void run(Progress& progress, Task& task) {
   progress.run(progress.queue(default_queue), task);
 }
 
-// Of a group, the members alone call these, with the same group; P is then its size, and shards are in the
-// order of its members.
+// With a group, its members alone call the functions below, with the same group; P is then its size, and shards are in
+// the order of its members.
 
 /// Replaces `data` by its sum over all ranks, folded in rank order: the same bits on every rank, in
 /// every run, over every transport. All ranks call it, with the same name and size. Blocks.
@@ -65,8 +65,8 @@ void all_reduce(Progress& progress, std::string name, std::span<T> data,
   run(progress, task);
 }
 
-/// Leaves in `output` this rank's shard of the sum of `input` over all ranks. All ranks call it,
-/// with the same name and offsets. Blocks. See ReduceScatterTask.
+/// Reduces `input` over all ranks, and leaves this rank's shard of the sum in `output`. All ranks call it, with the
+/// same name and offsets. Blocks. See ReduceScatterTask.
 template <real T>
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
                     std::span<T> output, std::vector<std::int64_t> offsets,
@@ -74,7 +74,7 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
   run(progress, task);
 }
-/// The same with inputs narrower than their sum: bf16, summed in fp32.
+/// Reduces inputs narrower than their sum, bf16 summed in fp32, and leaves this rank's shard of the sum in `output`.
 template <real T, real Sum>
   requires(!std::same_as<T, Sum> && std::same_as<Sum, sum_t<T>>)
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
@@ -85,8 +85,8 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   run(progress, task);
 }
 
-/// Leaves the shards of all ranks in `output`. All ranks call it, with the same name and offsets.
-/// Blocks. See AllGatherTask.
+/// Gathers the shards of all ranks in `output`. All ranks call it, with the same name and offsets. Blocks. See
+/// AllGatherTask.
 template <movable_element T>
 void all_gather(Progress& progress, std::string name, std::span<const T> input, std::span<T> output,
                 std::vector<std::int64_t> offsets, std::optional<Group> group = {}) {
@@ -94,9 +94,9 @@ void all_gather(Progress& progress, std::string name, std::span<const T> input, 
   run(progress, task);
 }
 
-/// Gives every rank what the others have for it: bytes [input_offsets[p], input_offsets[p+1]) of `input` go to
-/// rank p, which has them at its output_offsets[r] of `output`, r being this rank. All ranks call it, with the same name
-/// and lengths that agree. Blocks. See AllToAllTask.
+/// Gives every rank its part of the other ranks' inputs: bytes [input_offsets[p], input_offsets[p+1]) of `input` go to
+/// rank p, which has them at its output_offsets[r] of `output`, r being this rank. All ranks call it, with the same
+/// name and lengths that agree. Blocks. See AllToAllTask.
 inline void all_to_all(Progress& progress, std::string name, std::span<const std::byte> input,
                        std::vector<std::int64_t> input_offsets, std::span<std::byte> output,
                        std::vector<std::int64_t> output_offsets, std::optional<Group> group = {}) {
@@ -105,7 +105,7 @@ inline void all_to_all(Progress& progress, std::string name, std::span<const std
   run(progress, task);
 }
 
-/// Returns on every rank after every rank has called it, with the same name. Blocks.
+/// Waits until every rank has called it, with the same name. Blocks.
 void barrier(Progress& progress, std::string name, std::optional<Group> group = {});
 
 /// Gives every rank the `data` of rank `root`. All ranks call it, with the same name, root and size.
@@ -129,17 +129,17 @@ void send(Progress& progress, std::string name, int peer, std::span<T> data) {
   run(progress, task);
 }
 
-/// Receives into `data` what rank `peer` sends under the same name. Blocks.
+/// Receives into `data` the bytes that rank `peer` sends under the same name. Blocks.
 template <class T>
 void receive(Progress& progress, std::string name, int peer, std::span<T> data) {
   ReceiveTask task(std::move(name), peer, data);
   run(progress, task);
 }
 
-/// Leaves the shards of all ranks in `output` of rank `root`; the others' output may be empty. The own
-/// `input` may be its place in `output`. All ranks call it, with the same name, root and offsets.
-/// Blocks until `input` may be changed, on the root until all is there. The root is a rank also in a
-/// group. Throws OptionError if the root or the offsets make no sense.
+/// Gathers the shards of all ranks in `output` of rank `root`; other ranks' output may be empty. `input` may be its own
+/// place in `output`. All ranks call it, with the same name, root and offsets. Blocks until `input` may be changed, on
+/// the root until all shards are there. The root is a rank also in a group. Throws OptionError for an impossible root
+/// or offsets.
 template <movable_element T>
 void gather(Progress& progress, const std::string& name, int root, std::span<const T> input,
             std::span<T> output, std::span<const std::int64_t> offsets,

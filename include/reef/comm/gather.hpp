@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The numbers of all ranks, in the order of ranks. All ranks call it, with the same name; with a group, its
+/// Returns the numbers of all ranks, in the order of ranks. All ranks call it, with the same name; with a group, its
 /// members alone do, and get the numbers of its members in their order. Blocks.
 ///
 /// \code
@@ -34,8 +34,8 @@ std::vector<T> gather_numbers(Progress& progress, std::string name, T mine,
   return all;
 }
 
-/// The elementwise maximum of all ranks' lists. Where these differ in length, each rank gets its own back. All
-/// ranks call it, with the same name. Blocks.
+/// Returns the elementwise maximum of all ranks' lists. Where the lists differ in length, each rank gets its own back.
+/// All ranks call it, with the same name. Blocks.
 template <movable_element T>
 std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std::vector<T> mine) {
   const auto sizes = gather_numbers(progress, name + " (how many)", mine.size());
@@ -52,12 +52,14 @@ std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std
   return mine;
 }
 
-/// A text of every rank, of at most 1 GiB, by rank: on rank 0; nothing elsewhere. All ranks call it, with the same name. Blocks.
-/// Rank 0 holds the texts twice for a moment. Throws MpiError, on all ranks that are told of a longer one, before there is room for it.
+/// Returns on rank 0 a text of every rank, of at most 1 GiB, by rank; nothing elsewhere. All ranks call it, with the
+/// same name. Blocks. Rank 0 holds the texts twice for a moment. Throws MpiError for a longer text, on all ranks that
+/// are told of it, before there is room for it.
 std::vector<std::string> gather_texts(Progress& progress, const std::string& name,
                                       const std::string& mine);
 
-/// The text of rank 0, on all ranks, as long as those of gather_texts. All ranks call it, with the same name. Blocks.
+/// Returns the text of rank 0 on all ranks, of at most the length that gather_texts takes. All ranks call it, with the
+/// same name. Blocks.
 std::string broadcast_text(Progress& progress, const std::string& name, std::string text);
 
 }  // namespace comm

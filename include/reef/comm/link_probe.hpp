@@ -10,19 +10,19 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// What is sent over each link that is probed.
+/// The messages that are sent over each link that is probed.
 struct ProbeOptions {
-  Bytes bytes = Bytes{256} << 10;  ///< of the large message, beside one of a byte
-  int repeats = 3;                 ///< of each; the least time counts
+  Bytes bytes = Bytes{256} << 10;  ///< size of the large message, beside one of a byte
+  int repeats = 3;                 ///< number of messages of each size; the least time counts
 };
 
-/// What messages take over a link: latency + bytes / rate.
+/// The time of messages over a link: latency + bytes / rate.
 struct ProbedLink {
-  Seconds latency = 0;         ///< half of what the smallest message takes there and back
+  Seconds latency = 0;         ///< half the round trip of the smallest message
   double bytes_per_second = 0;  ///< 0: a large message took no longer than a small one
 };
 
-/// Measures links as they are now, from sender to receiver: a message there, and an answer of a byte.
+/// Measures links as they are now, from sender to receiver: a message is sent, and answered by a byte.
 ///
 ///     latency = t(1) / 2      rate = (bytes - 1) / (t(bytes) - t(1))      t: there and back, the least of the repeats
 ///

@@ -11,23 +11,16 @@
 #include <reef/comm/meter.hpp>
 #include <reef/core/group.hpp>
 #include <reef/core/hash.hpp>
+#include <reef/core/transfer.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Which way a message goes in a training step. `none`: it belongs to no pipeline.
-enum class Direction : std::uint8_t { none, activation, activation_gradient, gradient, parameter };
+/// The direction of a message in a training step. `none`: it belongs to no pipeline.
+using Direction = Traffic;
 
-/// "none" to "parameter"; "unknown direction" of what is none of them.
-constexpr std::string_view name_of(Direction direction) {
-  constexpr std::array<std::string_view, 5> names{"none", "activation", "activation gradient",
-                                                  "gradient", "parameter"};
-  const auto index = static_cast<std::size_t>(direction);
-  return index < names.size() ? names[index] : "unknown direction";
-}
-
-/// Where in a job a transfer belongs: its messages say it, and no other is taken for one of them.
+/// The place of a transfer in a job: its messages carry it, and no other message is taken for one of them.
 ///
 /// | plan        | a number that all ranks have for the program that runs; 0: there is none      |
 /// | step        | steps that were committed before; 0 in an evaluation                         |
@@ -48,8 +41,8 @@ struct Origin {
   friend constexpr bool operator==(const Origin&, const Origin&) = default;
 };
 
-/// What stands in front of every payload, in the same MPI message. The receiver knows what it awaits: it believes
-/// a message of which every field is as expected, and nothing before that (examine).
+/// The header in front of every payload, in the same MPI message. The receiver knows which header it awaits: it
+/// believes a message of which every field is as expected, and nothing before that (examine).
 ///
 /// | magic     | "RF"; anything else is no message of Reef                                 |
 /// | version   | of this format; another one is refused, whatever else it says             |
@@ -81,7 +74,7 @@ struct Header {
   std::uint32_t checksum = 0;
   std::uint32_t seal = 0;
 
-  /// That of a message of this version, but for its seal.
+  /// Returns the header of a message of this version, without its seal.
   static constexpr Header of(std::uint64_t operation, std::uint32_t sequence, Bytes bytes,
                              std::uint32_t piece = 0, std::uint8_t codec = 0) {
     Header header;
@@ -102,12 +95,12 @@ static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 
 inline constexpr Bytes header_bytes = sizeof(Header);
 
-/// Payloads are cut into pieces of at most this many bytes, each a message of its own.
+/// The most bytes of a piece: payloads are cut into pieces, each a message of its own.
 inline constexpr Bytes default_piece_bytes = Bytes{1} << 20;
 
 namespace detail {
 
-/// Spreads a hash before it is cut down to few bits.
+/// Mixes the bits of a hash before it is cut down to few bits.
 constexpr std::uint64_t mix(std::uint64_t value) {
   value ^= value >> 33;
   value *= 0xff51afd7ed558ccdULL;
@@ -118,23 +111,23 @@ constexpr std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace detail
 
-/// What both ends of an operation call it: a send and its receive are one.
+/// Returns the name that both ends of an operation have for it: a send and its receive are one.
 constexpr std::string_view role_of(Kind kind) {
   return kind == Kind::send || kind == Kind::receive ? "transfer" : name_of(kind);
 }
 
-/// The same number on every rank for the same operation. A send and its receive are one operation.
+/// Returns the same number on every rank for the same operation. A send and its receive are one operation.
 constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
   return Hash().add(role_of(kind)).add(name).value();
 }
 
-/// That of a collective of a group: its lower half says which group of which members.
+/// Returns the number of a collective of a group: its lower half depends on the group's name and members.
 std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group);
 
-/// "all-reduce 'loss' number 3": how every text names an operation.
+/// Returns "all-reduce 'loss' number 3": the name of an operation in every text.
 std::string describe(Kind kind, std::string_view name, std::uint64_t sequence);
 
-/// Why a message is not believed.
+/// The reason why a message is not believed.
 ///
 /// | foreign    | it does not begin like a message of Reef                                      |
 /// | version    | it is in another version of the format                                       |
@@ -154,17 +147,17 @@ enum class Fault : std::uint8_t {
   payload
 };
 
-/// The seal of a header that says all else.
+/// Returns the seal of a header whose other fields are set.
 std::uint32_t seal_of(const Header& header);
 
-/// A header that came in, or what is wrong with it. `header` is then what may be said of it: the version alone of
-/// another one, and nothing of one that is foreign, truncated or damaged.
+/// A header that came in, with its fault. If there is a fault, `header` has the fields that can be trusted: of another
+/// version the version alone, and nothing if the message is foreign, truncated or damaged.
 struct Decoded {
   Header header{};
   Fault fault = Fault::none;
 };
 
-/// Reads the header of a message of which these are the first bytes, 64 or fewer, and believes none of it.
+/// Reads the header of a message from its first bytes, 64 or fewer, and believes none of it.
 ///
 /// \code
 /// // given: std::span<const std::byte> bytes
@@ -173,25 +166,25 @@ struct Decoded {
 /// \endcode
 Decoded decode_header(std::span<const std::byte> bytes);
 
-/// How many bytes of what one end has room for the other sends.
+/// Whether the sender sends as many bytes as the receiver has room for.
 ///
-/// | exact   | as many: both know it before                                                          |
-/// | at_most | what the sender has by then, in as many messages as the whole would be: the last may be |
-/// |         | empty. For what is encoded, whose length depends on data                               |
+/// | exact   | as many: both ends know the length before                                                |
+/// | at_most | as many as the sender has by then, in as many messages as the whole would be: the last may be |
+/// |         | empty. For encoded messages, whose length depends on data                              |
 enum class Length : std::uint8_t { exact, at_most };
 
-/// What is wrong with a message whose header is to be `expected`, but for its arrival, checksum and seal; `payload` is
-/// what came behind `head`.
+/// Returns the fault of a message whose header must be `expected`, but for its arrival, checksum and seal; `payload` is
+/// the bytes behind `head`.
 ///
 /// | checks | magic, version, seal, length, then each field, then the payload's checksum, if `checksummed` |
 /// | length | where `at_most`, expected.bytes is a bound                                                   |
 Fault examine(const Header& expected, std::span<const std::byte> head,
               std::span<const std::byte> payload, bool checksummed, Length length = Length::exact);
 
-/// The operations of which messages have a checksum of their payload: those between two ranks.
+/// True if messages of an operation have a checksum of their payload: those between two ranks.
 constexpr bool has_checksum(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
 
-/// What a payload of `bytes` costs as messages of at most `piece` bytes. Nothing sends nothing.
+/// Returns the cost of a payload of `bytes` as messages of at most `piece` bytes. An empty payload sends nothing.
 ///
 /// \code
 /// const comm::Cost cost = comm::message_cost(3_MiB);  // 3 messages, 3 MiB and 192 bytes

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// What an operation is. `call` is a function of this rank alone; `claim` asks for a number of a
-/// SharedCounter, or answers; `control` is heartbeats, farewells and failure reports.
+/// The kind of an operation. `call` is a function of this rank alone; `claim` asks for a number of a SharedCounter, or
+/// answers; `control` is heartbeats, farewells and failure reports.
 enum class Kind : std::uint8_t {
   send,
   receive,
@@ -35,11 +35,11 @@ constexpr std::string_view name_of(Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// How an operation moves its data: MPI messages, or inside one node by reading the other ranks' arrays,
-/// or slots of shared memory (ProgressOptions::read_peers).
+/// The way in which an operation moves its data: by MPI messages, or inside one node by reading the other ranks'
+/// arrays, or slots of shared memory (ProgressOptions::read_peers).
 enum class Transport : std::uint8_t { messages, window };
 
-/// What one rank sends in one operation.
+/// The bytes and messages that one rank sends in one operation.
 ///
 /// | messages, bytes | MPI messages and their bytes, headers included: what an MPI profiler counts     |
 /// | window_bytes    | bytes that this rank gives to others in shared memory, each counted once; they  |
@@ -58,7 +58,7 @@ struct Cost {
   }
 };
 
-/// What one rank has sent so far, per kind of operation.
+/// The bytes and messages that one rank has sent so far, per kind of operation.
 ///
 /// \code
 /// // given: comm::Progress& progress, std::vector<float>& gradient
@@ -71,10 +71,10 @@ struct Meter {
 
   [[nodiscard]] Cost of(Kind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
 
-  /// Everything, control included.
+  /// Returns the sum over all kinds, control included.
   [[nodiscard]] Cost total() const;
 
-  /// Everything that operations sent: the total without control.
+  /// Returns the sum over all operations: the total without control.
   [[nodiscard]] Cost operations() const { return total() - of(Kind::control); }
 };
 

@@ -16,31 +16,32 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The keys of a network: its links, what reef-measure writes beside them, and what planners read of the same case.
+/// The keys of a network: its links, those that reef-measure writes beside them, and those that planners read of the
+/// same case.
 inline constexpr std::array<std::string_view, 17> network_keys{
     "ranks",           "latency_ms",   "bandwidth_gbps",     "uplink_gbps", "downlink_gbps", "devices",
     "reciprocal_gbps", "device_flops", "device_memory_gbps", "model_flops", "D_PP",          "D_DP",
     "c_pp_bytes",      "c_dp_bytes",   "seed",               "regions",     "workload_note"};
 
-/// One number for all devices, or a list with one for each, of 10^9 bits per second: in bytes per
-/// second, of the first `ranks`. Nothing where there is no such key. Throws DecodeError, with what was
-/// found and where, unless they are enough and each is from 1e-9 to 1e12.
+/// Returns the rates of the first `ranks` devices in bytes per second, from one number for all devices, or a list with
+/// one for each, of 10^9 bits per second; nothing where there is no such key. Throws DecodeError, with the value found
+/// and its place, unless there are enough and each is from 1e-9 to 1e12.
 std::vector<double> read_uplinks(const io::Json& network, const char* key, int ranks,
                                  const std::string& file);
 
-/// The rates of both directions: uplink_gbps, and downlink_gbps or, where that is missing, uplink_gbps again.
+/// Returns the rates of both directions: uplink_gbps, and downlink_gbps or, where that is missing, uplink_gbps again.
 std::pair<std::vector<double>, std::vector<double>> read_uplinks(const io::Json& network, int ranks,
                                                                  const std::string& file);
 
-/// The links of a network, and what all links of a rank share.
+/// The links of a network, and the rates that all links of a rank share.
 struct NetworkLinks {
   std::vector<Seconds> latencies;  ///< (P, P) row-major, [from * P + to]; the diagonal is never read
-  std::vector<double> rates;       ///< the same, bytes per second; 0 where the network has no bandwidth_gbps
+  std::vector<double> rates;       ///< (P, P) as latencies, bytes per second; 0 where the network has no bandwidth_gbps
   std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
 };
 
-/// How many ranks a network is of: `ranks`, or as many as its matrices have rows or it has devices; nothing where
-/// it has links between any. `at` is the dotted path of the network in `root`, empty where that is the network.
+/// Returns the number of ranks of a network: `ranks`, or the number of rows of its matrices or of its devices; nothing
+/// where it has links between any. `at` is the dotted path of the network in `root`, empty where `root` is the network.
 std::optional<int> ranks_of_network(const io::Json& root, const std::string& at, const std::string& file);
 
 /// Reads the links between the first `ranks` devices of a network; `at` as in ranks_of_network.
@@ -48,10 +49,10 @@ std::optional<int> ranks_of_network(const io::Json& root, const std::string& at,
 /// | ranks          | how many there are; may be left out where matrices say it, or any will do |
 /// | latency_ms     | milliseconds one way: one number for all links, or a square matrix, from a |
 /// |                | row's rank to a column's; 0 where it is not there                  |
-/// | bandwidth_gbps | the same in 10^9 bits per second; may be left out where uplink_gbps is there |
+/// | bandwidth_gbps | as latency_ms, in 10^9 bits per second; may be left out where uplink_gbps is there |
 /// | uplink_gbps    | may be there: what all links of a device carry together, sending; a number |
 /// |                | for all devices, or a list with one for each                       |
-/// | downlink_gbps  | the same, receiving; as much as uplink_gbps where it is not there  |
+/// | downlink_gbps  | as uplink_gbps, receiving; equal to it where it is not there       |
 /// | devices        | names, or how many there are; may be left out                      |
 /// | errors         | DecodeError, with the file, if it is no such network, has a key that nothing |
 /// |                | reads, a link that cannot be, or fewer devices than there are ranks |

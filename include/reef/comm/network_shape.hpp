@@ -11,8 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The network that is emulated: one full-duplex FIFO link for every ordered pair of ranks, and where
-/// `with_uplinks` says so, an uplink and a downlink of each rank, which all its links share.
+/// An emulated network: one full-duplex FIFO link for every ordered pair of ranks, and where `with_uplinks` sets them,
+/// an uplink and a downlink of each rank, which all its links share.
 ///
 ///     up      = max(asked, uplink free) + bytes / uplink
 ///     left    = max(up, max(asked, link free) + bytes / bandwidth)
@@ -40,15 +40,16 @@ public:
 
   NetworkShape(int ranks, std::vector<Seconds> latencies, std::vector<double> bytes_per_second);
 
-  /// The same link between all pairs.
+  /// Returns a network with the same link between all pairs.
   static NetworkShape uniform(int ranks, Seconds latency, double bytes_per_second);
 
-  /// The same links between machines whose connection all their links share: bytes per second of each
-  /// rank, sent and received.
+  /// Returns a network with the same links, between machines whose uplink and downlink all their links share: bytes per
+  /// second of each rank, sent and received.
   [[nodiscard]] NetworkShape with_uplinks(std::vector<double> up, std::vector<double> down) const;
 
   [[nodiscard]] bool has_uplinks() const { return !uplink_.empty(); }
-  /// Bytes per second of all that a rank sends, or receives. Only where there are uplinks.
+  /// Returns the bytes per second of all that a rank sends; downlink: of all that it receives. Only where there are
+  /// uplinks.
   [[nodiscard]] double uplink(int rank) const { return uplink_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] double downlink(int rank) const {
     return downlink_[static_cast<std::size_t>(rank)];
@@ -57,10 +58,10 @@ public:
   [[nodiscard]] bool empty() const { return ranks_ == 0; }
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] Seconds latency(int from, int to) const { return latency_[cell(from, to)]; }
-  /// Bytes per second.
+  /// Returns the bytes per second of a link.
   [[nodiscard]] double bandwidth(int from, int to) const { return bandwidth_[cell(from, to)]; }
 
-  /// The links without uplinks, as planners read them; of at most 1e18 B/s.
+  /// Returns the links without uplinks, as planners read them; of at most 1e18 B/s.
   [[nodiscard]] profile::Network links() const;
 
 private:
@@ -69,7 +70,7 @@ private:
   int ranks_ = 0;
   std::vector<Seconds> latency_;
   std::vector<double> bandwidth_;
-  std::vector<double> uplink_, downlink_;  // none, or of each rank
+  std::vector<double> uplink_, downlink_;  // empty, or by rank
 };
 
 }  // namespace comm

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <reef/comm/communicator.hpp>
 #include <reef/device/cores.hpp>
 
@@ -9,7 +7,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// How many threads this rank should use, so that no two ranks of its node take turns on a core.
+/// Returns how many threads this rank should use, so that no two ranks of its node take turns on a core.
 ///
 ///     max(1, floor(cores / ranks of the node whose cores meet these, itself among them))
 ///

@@ -6,6 +6,7 @@
 
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/error.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/node_cores.hpp>
 #include <reef/core/inline.hpp>
 

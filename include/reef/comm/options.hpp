@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// How a Progress object behaves. Equal on all ranks, but for `trace` and `on_failure`.
+/// The options of a Progress object. Equal on all ranks, but for `trace` and `on_failure`.
 ///
 /// \code
 /// // given: const comm::Communicator& world, trace::Sink& sink
@@ -26,49 +26,50 @@ namespace comm {
 /// comm::Progress progress(world, options);
 /// \endcode
 struct ProgressOptions {
-  /// A peer of whom nothing was heard for so long, while somebody waits for it, is lost. 0: never.
+  /// The time after which a peer that somebody waits for is lost, if nothing was heard of it. 0: never.
   Seconds deadline = 30;
 
-  /// Time between signs of life; at most a quarter of the deadline is used.
+  /// The time between signs of life; at most a quarter of the deadline is used.
   Seconds heartbeat = 0.25;
 
-  /// How long an operation may wait for a rank that is alive, but neither computes nor sends, as far as is known (AtWork,
-  /// Progress::tick), nor waits: its program is at something of its own. It ends a job of which one rank left out a
-  /// collective. Where all who are waited for wait for each other, the deadline counts, 2 s at least. 0: ten deadlines.
+  /// The time that an operation may wait for a rank that is alive, but, as far as is known, neither computes nor sends
+  /// (AtWork, Progress::tick), nor waits: its program does something else. It ends a job in which one rank left out a
+  /// collective. Where all ranks that are waited for wait for each other, the deadline counts, 2 s at least. 0: ten
+  /// deadlines.
   Seconds operation_deadline = 0;
 
   /// The network to emulate on this machine, read by read_network; empty: none.
   NetworkShape network = {};
 
-  /// Where every task is recorded, on a track "comm.QUEUE"; outlives the Progress object.
+  /// The sink in which every task is recorded, on a track "comm.QUEUE"; outlives the Progress object.
   trace::Sink* trace = nullptr;
 
-  /// A missed deadline prints its report on standard error and ends the job (MPI_Abort). If false,
-  /// it is thrown from wait as DeadlineError, on this rank, and as MpiError on the others.
+  /// True if a missed deadline prints its report on standard error and ends the job (MPI_Abort). If false, it is thrown
+  /// from wait as DeadlineError, on this rank, and as MpiError on the others.
   bool abort_on_deadline = true;
 
-  /// Called once, on the progress thread or one that is in Progress::run, with the text of the failure that makes the Progress
-  /// object unusable: for lanes that wait for something else than a task.
+  /// A function that is called once, on the progress thread or one that is in Progress::run, with the text of the
+  /// failure that makes the Progress object unusable: for lanes that wait for something else than a task.
   std::function<void(const std::string&)> on_failure = {};
 
   /// The transport of collectives. Default: shared memory if all ranks are on one node and no
   /// network is emulated, else messages. The bits are the same.
   std::optional<Transport> transport = {};
 
-  /// Collectives in shared memory read the arrays of the other ranks where they are, if the system
-  /// lets this process (process_vm_readv); false: always through slots, which costs more copies.
+  /// True if collectives in shared memory read the arrays of the other ranks where they are, if the system lets this
+  /// process (process_vm_readv); false: always through slots, which costs more copies.
   bool read_peers = true;
 
-  /// Payloads that one rank sends to one other have a checksum, which the receiver compares. It costs both as much as
-  /// reading the payload, about 0.1 ms a MiB, which a network hides and large messages within one machine do not. False:
-  /// a header is checked all the same.
+  /// True if payloads that one rank sends to one other have a checksum, which the receiver compares. It costs both
+  /// ranks as much as reading the payload, about 0.1 ms a MiB, which a network hides and large messages within one
+  /// machine do not. False: a header is checked all the same.
   bool checksums = true;
 
-  /// Payloads of messages are cut into pieces of this size. Smaller overlaps more, larger costs less.
+  /// The size of the pieces into which payloads of messages are cut. Smaller overlaps more, larger costs less.
   Bytes piece_bytes = default_piece_bytes;
 };
 
-/// The options with their defaults filled in; throws OptionError where they make no sense.
+/// Returns the options with their defaults filled in; throws OptionError for impossible options.
 ProgressOptions checked(ProgressOptions options, int ranks);
 
 }  // namespace comm

@@ -15,39 +15,33 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// How long a transfer keeps the next task of its queue from starting.
-///
-/// | held   | until it is complete                                                                  |
-/// | posted | until it has started: its `ready` holds and its messages are given to MPI. Any number |
-/// |        | of a queue may be under way, and complete in any order; one that is not ready still    |
-/// |        | holds up what is behind it                                                             |
-enum class Completion : std::uint8_t { held, posted };
+using reef::Completion;
 
 namespace detail {
 
-/// What sends and receives share: a payload in pieces, straight from and into its memory.
+/// The common base of sends and receives: a payload in pieces, straight from and into its memory.
 class TransferTask : public Task, private Receiver {
 public:
-  /// What the sender of `bytes` sends; a receiver sends nothing.
+  /// Returns what the sender of `bytes` sends; a receiver sends nothing.
   static constexpr Cost cost(Bytes bytes, Bytes piece = default_piece_bytes) {
     return message_cost(bytes, piece);
   }
 
   [[nodiscard]] Completion completion() const { return completion_; }
-  /// How the next submissions complete; not while in flight. Each end chooses for itself: a posted send may meet
-  /// a held receive.
+  /// Sets how the next submissions complete; not while in flight. Each end chooses for itself: a posted send may meet a
+  /// held receive.
   void set_completion(Completion completion) { completion_ = completion; }
 
-  /// Whether both ends know how long the next submissions are; not while in flight. Both ends say the same.
+  /// Sets whether both ends know the length of the next submissions; not while in flight. Both ends set the same.
   void set_length(Length length) { length_ = length; }
-  /// Of the next submission, the bytes of its memory that are sent: fewer, where the length is `at_most`. Not once it has
-  /// started: what makes it ready may still say so. Throws OptionError for more.
+  /// Sets the bytes of its memory that the next submission sends: fewer, where the length is `at_most`. Not once the
+  /// task has started, but the function that makes it ready may still set it. Throws OptionError for more.
   void set_used(Bytes bytes);
-  /// The bytes that have come, or were sent, in the last submission. Once it is complete.
+  /// Returns the bytes that were received, or sent, in the last submission. Once it is complete.
   [[nodiscard]] Bytes used() const { return used_; }
 
-  /// Where in a job the next submission belongs; each of its messages says it, and the receiver takes no other. Not
-  /// once it has started: what makes it ready may still set it.
+  /// Sets the place of the next submission in the job; each of its messages carries it, and the receiver takes no
+  /// other. Not once the task has started, but the function that makes it ready may still set it.
   void set_origin(const Origin& origin) { origin_ = origin; }
 
 protected:
@@ -55,7 +49,7 @@ protected:
       : Task(kind, std::move(name)), peer_(peer), data_(data), bytes_(bytes), used_(bytes) {}
   ~TransferTask() override = default;
 
-  /// Other memory for the next submission; not while in flight.
+  /// Sets other memory for the next submission; not while in flight.
   void rebind(std::byte* data, Bytes bytes);
 
 private:
@@ -115,16 +109,16 @@ public:
     }
 
   private:
-    // The wire only reads through it.
+    // The wire only reads through the pointer.
     template <class T>
     static std::byte* bytes_of(std::span<T> data) {
       return const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data.data()));
     }
 };
 
-/// Receives exactly data.size() elements from rank `peer`. The other half of SendTask.
+/// Receives exactly data.size() elements from rank `peer`, which sends them in a SendTask of the same name.
 ///
-/// | complete | when `data` holds them; before that, and after an error, its contents are unspecified |
+/// | complete | when `data` holds the elements; before that, and after an error, its contents are unspecified |
 class ReceiveTask final : public detail::TransferTask {
 public:
   template <class T>

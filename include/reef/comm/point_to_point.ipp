@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <reef/comm/detail/wire.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>

@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Tasks in order: one starts when the one before it is complete, or has started, where that is posted
-/// (Completion). Made by Progress::queue.
+/// A list of tasks in order: one starts when the one before it is complete, or, if that is posted (Completion), has
+/// started. Made by Progress::queue.
 ///
 /// Queues run side by side. Collectives meet by the queue's name: all ranks submit the same
 /// collectives in the same order to the queue of that name. Collectives of a Group meet by the names of queue
@@ -41,7 +41,7 @@ public:
   [[nodiscard]] std::string name() const&& { return name_; }
 
 private:
-  friend class Progress;
+  friend class detail::ProgressEngine;
 
   Queue(std::string name, trace::Track* track) : name_(std::move(name)), track_(track) {}
 
@@ -50,9 +50,9 @@ private:
   // Guarded by the Progress object's lock.
   Task* head_ = nullptr;
   Task* tail_ = nullptr;
-  std::vector<std::unique_ptr<detail::Circle>> circles_;  // the first: of all ranks
+  std::vector<std::unique_ptr<detail::Circle>> circles_;  // the first is that of all ranks
   // Progress thread only.
-  std::vector<Task*> posted_;  // under way, in the order in which they started
+  std::vector<Task*> posted_;  // tasks under way, in the order in which they started
   std::vector<std::byte> staging_;
 };
 

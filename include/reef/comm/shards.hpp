@@ -13,8 +13,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The P + 1 offsets that cut n elements into P shards, rank r owning [offsets[r], offsets[r+1]).
-/// The first n mod P shards have one element more.
+/// Returns the P + 1 offsets that cut n elements into P shards, rank r owning [offsets[r], offsets[r+1]). The first n
+/// mod P shards have one element more.
 ///
 /// \code
 /// const std::vector<std::int64_t> offsets = comm::even_offsets(10, 4);  // 0, 3, 6, 8, 10
@@ -29,12 +29,12 @@ void check_offsets(std::string_view task, std::span<const std::int64_t> offsets,
 /// Throws OptionError unless there are shards for all ranks that take part.
 void check_ranks(std::string_view task, std::int64_t shards, int ranks);
 
-/// Elements of a piece: as many as fit, at least one.
+/// Returns the number of elements of a piece: as many as fit, at least one.
 constexpr std::int64_t piece_elements(Bytes piece, Bytes element) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / element));
 }
 
-/// What sending `elements` elements to one rank costs.
+/// Returns the cost of sending `elements` elements to one rank.
 constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
   const auto count = static_cast<std::uint64_t>(elements);
   const auto per_piece = static_cast<std::uint64_t>(piece_elements(piece, element));
@@ -42,11 +42,11 @@ constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
   return {messages, count * element + messages * header_bytes, 0};
 }
 
-/// What rank `rank`, in a group the position, sends when it gives each owner its chunk.
+/// Returns what a rank sends when it gives each owner its shard; in a group `rank` is the position.
 Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                  Transport transport, Bytes piece);
 
-/// What rank `rank`, in a group the position, sends when it gives all others its shard.
+/// Returns what a rank sends when it gives all others its shard; in a group `rank` is the position.
 Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                  Transport transport, Bytes piece);
 

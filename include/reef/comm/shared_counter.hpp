@@ -14,19 +14,19 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Where a SharedCounter is: all that a checkpoint must keep. The numbers that were used are those below
-/// `next` but for `unused`.
+/// The state of a SharedCounter: all that a checkpoint must keep. The used numbers are those below `next` but for
+/// `unused`.
 struct CounterState {
-  std::uint64_t next = 0;               ///< no rank was given this one, or one above
-  std::vector<std::uint64_t> unused{};  ///< given to a rank that has not used them yet; ascending
+  std::uint64_t next = 0;               ///< no rank was given this number, or one above
+  std::vector<std::uint64_t> unused{};  ///< numbers given to a rank that has not used them yet; ascending
 
-  /// Whether a counter can be in it: else a number would be given twice.
+  /// True if a counter can be in this state: in another one it would give a number twice.
   [[nodiscard]] bool possible() const;
 
   friend bool operator==(const CounterState&, const CounterState&) = default;
 };
 
-/// Numbers that all ranks share: 0, 1, 2, ..., each given to one of them, as they ask.
+/// Gives out numbers that all ranks share: 0, 1, 2, ..., each to one of them, as they ask.
 ///
 /// \code
 /// // given: comm::Progress& progress
@@ -34,8 +34,8 @@ struct CounterState {
 /// const std::uint64_t number = counter.next();  // which micro-batch this rank takes next
 /// \endcode
 ///
-/// Ranks of unequal speed so take unequal parts of one sequence, in order but for what is under way.
-/// Each rank asks for its next number when it is given one, so that the answer travels while it computes.
+/// So ranks of unequal speed take unequal parts of one sequence, in order but for numbers under way. Each rank asks for
+/// its next number when it is given one, so that the answer travels while the rank computes.
 ///
 /// | who      | all ranks construct it, and call state and reset, between uses: collective, both    |
 /// |          | block. next is this rank's alone: any thread but the progress thread, one at a time |
@@ -47,35 +47,35 @@ struct CounterState {
 /// |          | shaped links like all messages. state and reset: two all-gathers each               |
 /// | answers  | rank 0's progress thread gives them, whatever its other threads do, until its       |
 /// |          | Progress object ends; for that it looks for claims also while it has no task        |
-/// | errors   | what ended the Progress object, as of Progress::wait; OptionError on all ranks for  |
+/// | errors   | the error that ended the Progress object, as of Progress::wait; OptionError on all ranks for |
 /// |          | a state that no counter was in, or not the same everywhere: unchanged then          |
 /// | end      | waits for the answer to the claim in flight, a round trip at most                   |
 ///
-/// Two at a time have names of their own; who takes a name again begins anew.
+/// Two counters at a time have names of their own; a counter that takes a name again begins anew.
 class SharedCounter {
 public:
   static constexpr Cost cost_of_claim{1, header_bytes, 0};
   static constexpr Cost cost_of_answer{1, sizeof(detail::Allotment), 0};
 
-  /// Goes on from `from`, the same on all ranks.
+  /// Continues from the state `from`, the same on all ranks.
   SharedCounter(Progress& progress, const std::string& name, const CounterState& from = {});
 
   SharedCounter(const SharedCounter&) = delete;
   SharedCounter& operator=(const SharedCounter&) = delete;
   ~SharedCounter();
 
-  /// The number that this rank shall use now.
+  /// Returns the number that this rank shall use now.
   std::uint64_t next();
 
-  /// Where all ranks together are, on all ranks. Changes nothing.
+  /// Returns the state of all ranks together, on all ranks. Changes nothing.
   CounterState state();
 
-  /// Goes on from `from`, the same on all ranks, and forgets what was: its unused numbers are given
-  /// first, to the ranks in turn, of whatever number of ranks it was.
+  /// Continues from the state `from`, the same on all ranks, and forgets the former one: the unused numbers of `from`
+  /// are given first, to the ranks in turn, whatever number of ranks it is of.
   void reset(const CounterState& from);
 
 private:
-  /// Makes a number the next to be used, where none is held.
+  /// Fetches the number to be used next, if none is held.
   void fetch();
 
   void claim();
@@ -83,22 +83,22 @@ private:
   /// Waits for the answer to the claim in flight, if there is one.
   void settle();
 
-  /// Throws OptionError on all ranks unless all give the same state, of which a counter can be.
+  /// Throws OptionError on all ranks unless all give the same state, and it is possible.
   void check_state(const CounterState& state);
 
   [[nodiscard]] std::vector<std::int64_t> even() const {
     return even_offsets(progress_->size(), progress_->size());
   }
 
-  /// The numbers of all ranks, by rank. Collective.
+  /// Returns the numbers of all ranks, by rank. Collective.
   std::vector<std::uint64_t> gather(const std::vector<std::uint64_t>& mine,
                                     std::vector<std::int64_t> offsets);
 
   Progress* progress_;
   Queue* queue_;
-  detail::ClaimDesk* desk_;  // rank 0 alone has one
-  detail::ClaimTask claim_;  // the other ranks'
-  bool claiming_ = false;    // since the last settle
+  detail::ClaimDesk* desk_;  // null on all ranks but 0
+  detail::ClaimTask claim_;  // used by all ranks but 0
+  bool claiming_ = false;    // true if a claim was sent since the last settle
   std::deque<std::uint64_t> held_;
 };
 

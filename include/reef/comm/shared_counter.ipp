@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <reef/comm/collectives.hpp>
+#include <reef/comm/detail/progress_engine.hpp>
 #include <reef/comm/shared_counter.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
@@ -18,13 +19,13 @@ namespace comm {
 REEF_INLINE SharedCounter::SharedCounter(Progress& progress, const std::string& name, const CounterState& from)
     : progress_(&progress),
       queue_(&progress.queue("counter " + name)),
-      desk_(progress.rank() == 0 ? &progress.claim_desk(name) : nullptr),
+      desk_(progress.rank() == 0 ? &progress.engine_->claim_desk(name) : nullptr),
       claim_(name) {
   reset(from);
 }
 
 REEF_INLINE SharedCounter::~SharedCounter() {
-  if (claim_.in_flight()) progress_->outlast(claim_);  // else the Progress object may be gone
+  if (claim_.in_flight()) progress_->engine_->outlast(claim_);  // else the Progress object may be gone
 }
 
 REEF_INLINE bool CounterState::possible() const {

@@ -18,11 +18,11 @@ namespace comm {
 
 namespace detail {
 
-/// What the handler of signals knows. All that it touches is lock-free.
+/// The state of the signal handler. All that it touches is lock-free.
 struct REEF_OF_THE_PROCESS Signalled {
   static inline constexpr std::array<int, 4> numbers{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   static inline std::atomic<int> first{0};
-  /// When the first one came from anybody, and from the process that started this one; 0: none has.
+  /// The times at which the first signal came from anybody, and from the process that started this one; 0: none has.
   static inline std::atomic<std::int64_t> from_anybody{0};
   static inline std::atomic<std::int64_t> from_launcher{0};
   static inline std::atomic<bool> taken{false};
@@ -31,7 +31,8 @@ struct REEF_OF_THE_PROCESS Signalled {
 
   static std::int64_t now_ns();
 
-  /// A terminal, timeout(1) and several threads may each bring what somebody sent once.
+  /// The time within which several signals count as one: a terminal, timeout(1) and several threads may each deliver
+  /// what somebody sent once.
   static constexpr std::int64_t one_event_ns = 500'000'000;
 
   static void handle(int signal, ::siginfo_t* info, void* /*context*/);
@@ -70,12 +71,12 @@ public:
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  /// The signal that came to this process first; 0 if none came. Any thread.
+  /// Returns the signal that came to this process first; 0 if none came. Any thread.
   [[nodiscard]] int signal() const { return detail::Signalled::first.load(); }
   [[nodiscard]] bool asked() const { return signal() != 0; }
 
-  /// Whether a signal has come to any rank: the same answer on all. All ranks call it; blocks for an
-  /// all-reduce of one number. Where something is reduced in each step anyway, asked() can go with it.
+  /// True if a signal has come to any rank: the same answer on all. All ranks call it; blocks for an all-reduce of one
+  /// number. Where something is reduced in each step anyway, asked() can go with it.
   [[nodiscard]] bool agree(Progress& progress) const;
 
 private:

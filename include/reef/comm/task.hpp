@@ -23,14 +23,15 @@ class Progress;
 class Task;
 
 namespace detail {
-void retire(Task& task, Progress& progress) noexcept;  // defined in progress.hpp
+class ProgressEngine;
+void retire(Task& task, ProgressEngine& progress) noexcept;  // defined in progress.ipp
 }  // namespace detail
 
-/// How a task that waits to be ready comes to be asked: after every nap, or when whoever made it ready calls
-/// Progress::wake().
+/// When a task that waits to be ready is asked again: after every nap, or when Progress::wake() is called by the thread
+/// that made it ready.
 enum class Readiness : std::uint8_t { polled, told };
 
-/// One operation of the progress thread, prepared once and submitted as often as one likes.
+/// An operation of the progress thread, prepared once and submitted any number of times.
 ///
 /// | owner  | the caller; the task and its buffers stay where they are while it is in flight        |
 /// | name   | the same on all ranks that take part; it is in every message, trace and error          |
@@ -53,78 +54,77 @@ public:
   [[nodiscard]] const std::string& name() const& { return name_; }
   [[nodiscard]] std::string name() const&& { return name_; }
   [[nodiscard]] Kind kind() const { return kind_; }
-  /// The ranks that take part in a collective; nothing: all of them.
+  /// Returns the group that takes part in a collective; nothing: all ranks.
   [[nodiscard]] const std::optional<Group>& group() const& { return group_; }
   [[nodiscard]] std::optional<Group> group() const&& { return group_; }
 
-  /// Queued or running: neither the task nor its buffers may be touched.
+  /// True if the task is queued or running: neither the task nor its buffers may be touched.
   [[nodiscard]] bool in_flight() const;
 
-  /// The last submission is complete.
+  /// True if the last submission is complete.
   [[nodiscard]] bool complete() const {
     return state_.load(std::memory_order_acquire) == State::complete;
   }
 
-  /// The number of the codec that encodes the bytes of the next submissions. Every message carries it: where
-  /// another rank's number differs, the operation fails on both. 0, the default: bytes are as in memory. Not
-  /// while in flight.
+  /// Sets the number of the codec that encodes the bytes of the next submissions. Every message carries it: where
+  /// another rank's number differs, the operation fails on both. 0, the default: bytes are as in memory. Not while in
+  /// flight.
   void set_codec(std::uint8_t codec) { codec_ = codec; }
   [[nodiscard]] std::uint8_t codec() const { return codec_; }
 
-  /// What this rank has sent of it in all submissions, as a meter counts. Not while in flight.
+  /// Returns what this rank has sent for this task in all submissions, as a meter counts it. Not while in flight.
   [[nodiscard]] Cost sent() const { return sent_; }
 
-  /// How the trace names the next submission: see trace::Links. Not while in flight.
+  /// Sets the number of the next submission in the trace: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
-  /// Of the next submission: what it does is no sign that its rank gets on while `fills` returns true, as it is repeated until
-  /// something else has come. Asked on any thread. Not while in flight.
+  /// Sets a function that, while it returns true, says that the next submission is no sign that its rank gets on, as it
+  /// is repeated until something else has come. Asked on any thread. Not while in flight.
   void fill_wait(std::function<bool()> fills) { fills_ = std::move(fills); }
-  /// What the trace says that this submission waited for. On the progress thread, by `ready`.
+  /// Sets what this submission waited for, for the trace. Called on the progress thread, by `ready`.
   void trace_cause(std::uint32_t cause) { links_.cause = cause; }
 
 protected:
   Task(Kind kind, std::string name) : Task(kind, std::move(name), {}) {}
-  /// A task of a group, if one is given; throws what Group::check throws.
+  /// Makes a task, of a group if one is given; throws what Group::check throws.
   Task(Kind kind, std::string name, std::optional<Group> group);
   virtual ~Task() = default;
 
-  /// Every final class calls this first in its destructor: a task that dies in flight takes the
-  /// whole Progress object down with it, instead of leaving MPI to write into freed memory.
+  /// Ends a task that is destroyed. Every final class calls it first in its destructor: a task that is destroyed in
+  /// flight takes the whole Progress object down with it, instead of leaving MPI to write into freed memory.
   void retire() noexcept {
     if (in_flight() && progress_ != nullptr) detail::retire(*this, *progress_);
   }
 
-  /// The description of a message of this task, to be sent or expected.
+  /// Returns the header of a message of this task, to be sent or expected.
   [[nodiscard]] Header header(const detail::Station& station, std::uint32_t piece,
                               Bytes bytes) const;
 
 private:
-  friend class Progress;
-  friend class Queue;
-  friend void detail::retire(Task& task, Progress& progress) noexcept;
+  friend class detail::ProgressEngine;
 
   enum class State : std::uint8_t { idle, queued, running, complete, failed };
 
-  // All of these run on the progress thread, one after the other, and never block.
+  // The functions below run on the progress thread, one after the other, and never block.
   virtual void start(const detail::Station& station) = 0;
   virtual bool advance() = 0;  // true if something moved
   [[nodiscard]] virtual bool done() const = 0;
-  /// Where it can tell, whoever waits for the task is called a moment before the last message.
+  /// Returns which message the task awaits, where it can tell: threads that wait for the task are called a moment
+  /// before the last one.
   [[nodiscard]] virtual detail::Awaited awaited() const { return {}; }
-  virtual void missing(std::vector<int>& ranks) const = 0;  // who has not arrived
+  virtual void missing(std::vector<int>& ranks) const = 0;  // fills in the ranks that have not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
-  [[nodiscard]] virtual Bytes carried() const { return payload(); }  // of that, in what is complete
-  [[nodiscard]] virtual int peer() const { return -1; }        // point to point: the other rank
-  [[nodiscard]] virtual bool posted() const { return false; }  // it holds its queue till it starts
+  [[nodiscard]] virtual Bytes carried() const { return payload(); }  // bytes of the payload that a complete task has moved
+  [[nodiscard]] virtual int peer() const { return -1; }        // the other rank of a point-to-point task
+  [[nodiscard]] virtual bool posted() const { return false; }  // true if the task holds its queue only until it starts
 
   std::string name_;
   Kind kind_;
   std::optional<Group> group_;
   std::uint64_t operation_ = 0;
   std::uint8_t codec_ = 0;
-  detail::Circle* circle_ = nullptr;  // the queue's, for its group
+  detail::Circle* circle_ = nullptr;  // that of the queue for the task's group
   std::atomic<State> state_{State::idle};
-  Progress* progress_ = nullptr;
+  detail::ProgressEngine* progress_ = nullptr;
   Task* next_ = nullptr;
   std::function<bool()> ready_;
   Readiness readiness_ = Readiness::polled;
@@ -133,12 +133,12 @@ private:
   trace::Links links_;
   Cost sent_{};  // written by the progress thread
   std::uint32_t sequence_ = 0;
-  std::int64_t asked_ = 0;  // when it was submitted, if nothing then kept it from starting; else 0
+  std::int64_t asked_ = 0;  // time of submission, if nothing then kept the task from starting; else 0
   std::int64_t begin_ = 0;
   std::int64_t moved_ = 0;
   std::uint64_t record_ = 0;
-  mutable int waiters_ = 0;       // in wait(); this and the next under Progress's mutex
-  std::int64_t awake_until_ = 0;  // they wait awake: it is about to be done
+  mutable int waiters_ = 0;       // threads in wait(); waiters_ and awake_until_ are under Progress's mutex
+  std::int64_t awake_until_ = 0;  // until then waiters stay awake, since the task is about to be done
 };
 
 }  // namespace comm

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// What an edge, a bucket or a piece of a fragment carries: what a Choice is asked a ratio for.
+/// An edge, a bucket or a piece of a fragment whose messages have a ratio, for which a Choice is asked.
 ///
 /// \code
 /// #include <optional>
@@ -24,10 +24,10 @@ namespace compress {
 /// \endcode
 struct Carried {
   schedule::Traffic traffic{};
-  int index = 0;  ///< of the remote edge, the bucket, or of pseudo-gradients the piece among those of its stage
+  int index = 0;  ///< number of the remote edge, the bucket, or the piece among those of its stage
   std::int64_t numbers = 0;
-  std::vector<std::string_view> names{};  ///< of the tensor, or of parameters
-  int from_segment = 0;  ///< of a bucket, the segment that has it
+  std::vector<std::string_view> names{};  ///< name of the tensor, or of the parameters
+  int from_segment = 0;  ///< the segment that sends; for a bucket, its own
   int to_segment = 0;
   int from_stage = 0;
   int to_stage = 0;
@@ -58,7 +58,8 @@ inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traf
   return all;
 }
 
-/// What a rank's stage sends of outer steps: a piece for each fragment that a bucket has a part of.
+/// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps: one for each fragment of which a
+/// bucket has a part.
 inline std::vector<Carried> pieces_carried_by(const run::StepPlan& plan, int rank) {
   const std::vector<run::FragmentPiece> pieces = run::fragment_pieces(plan, rank);
   std::vector<Carried> all;

@@ -4,7 +4,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// The codec of one sort of traffic: what compress::Channels is made of.
+/// Channels: a codec for one sort of traffic each, of which compress::Channels is made.
 ///
 /// \code
 /// #include <reef/codec/blockwise8.hpp>
@@ -16,22 +16,22 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// The codec of what tensors between stages carry forward.
+/// The codec of tensors between stages, on the way forward.
 template <codec::any_codec C>
 struct Activation {
   using Codec = C;
   static constexpr schedule::Traffic traffic = schedule::Traffic::activation;
 };
 
-/// The codec of their gradients, on the way back.
+/// The codec of the gradients of tensors between stages, on the way back.
 template <codec::any_codec C>
 struct ActivationGradient {
   using Codec = C;
   static constexpr schedule::Traffic traffic = schedule::Traffic::activation_gradient;
 };
 
-/// The codec of gradients of parameters: on the way to their owners, and of their sums on the way back where an optimizer
-/// brings those to all.
+/// The codec of gradients of parameters: on the way to their owners, and of their sums on the way back where an
+/// optimizer brings those to all ranks.
 template <codec::any_codec C>
 struct Gradient {
   using Codec = C;
@@ -45,7 +45,7 @@ struct Parameter {
   static constexpr schedule::Traffic traffic = schedule::Traffic::parameter;
 };
 
-/// The codec of how far ranks have gone on their own: of optim::DiLoCo.
+/// The codec of pseudo-gradients, the differences of ranks that step on their own: for optim::DiLoCo.
 template <codec::any_codec C>
 struct PseudoGradient {
   using Codec = C;

@@ -23,6 +23,7 @@
 #include <reef/compress/choice.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
+#include <reef/compress/detail/channel_ratios.hpp>
 #include <reef/compress/detail/channel_rules.hpp>
 #include <reef/compress/detail/encoder.hpp>
 #include <reef/compress/detail/encoding_code.hpp>
@@ -44,7 +45,7 @@ namespace compress {
 
 namespace detail {
 
-/// A channel that a compressor leaves as it is.
+/// The codec of a channel that a compressor leaves as it is.
 struct AsItIs {};
 
 template <schedule::Traffic traffic, class... C>
@@ -70,8 +71,8 @@ constexpr bool all_differ() {
 
 }  // namespace detail
 
-/// A codec for each sort of traffic: what goes over the wire, and what arrives, is what it makes of the numbers. Channels
-/// without one stay as they are.
+/// Encodes each sort of traffic by a codec of its own: messages have the codec's form, and the numbers that arrive are
+/// those that it decodes. Channels without a codec stay as they are.
 ///
 /// \code
 /// #include <reef/codec/blockwise8.hpp>
@@ -83,29 +84,29 @@ constexpr bool all_differ() {
 /// static_assert(compress::CompressorPolicy<Compress>);
 /// \endcode
 ///
-/// | where      | Encode and Decode in the place of the copies beside a Send and a Receive; EncodeParts, ExchangeEncoded    |
-/// |            | and DecodeFold in that of a reduce-scatter; EncodeShard, GatherEncoded and DecodeShards in that of an      |
-/// |            | all-gather. Every message is a codec's, also a rank's own to itself: replicas never differ                 |
-/// | order      | what arrived is folded in the order of ranks, decoded: P ranks have the bits of virtual_ranks = P          |
-/// | wire       | at most encoded_bytes(n) of each message, exactly that where the codec is exact                            |
-/// | differences | of ranks that step on their own: EncodeShard, GatherEncoded, DecodeShards; a message for each parameter  |
-/// | memory     | of codecs that have one: of an edge on each end, of gradients on each rank for each owner's part, in units |
-/// |            | of the summed gradient; of what owners send back, on each owner. It changes with steps that count alone;   |
-/// |            | an evaluation leaves it. That of differences changes with each outer step. A checkpoint has it, and another number of ranks drops it                        |
-/// | device     | of numbers on a GPU, Bf16 and Blockwise8 are coded there (compress/cuda.cuh, which a Trainer on            |
-/// |            | device::Cuda asks for); those of others, and of codec::Chosen, are brought to the host and back            |
-/// | samples    | that come again, of a codec with a period (Delta): a memory on each end of an edge for each micro-batch of  |
-/// |            | these steps. Evaluations, whose samples are others, send as it is                                         |
-/// | weights    | that travel by a codec which loses something are rounded from master weights, which owners keep. It sends   |
-/// |            | every number and remembers nothing: OptionError for others                                                  |
-/// | one mask   | `options.one_mask`: of what arrived as zero by a codec that selects, the gradient is not sent and is 0,   |
-/// |            | which is what the function that was computed has; what is left goes by the gradient's codec. Of a tensor |
-/// |            | that goes to more than one other stage, it comes back without. Where all numbers are sent, so are all    |
-/// |            | gradients                                                                                                  |
-/// | ratios     | of edges follow links as they are while training by `options.replan`; of all that is carried they are what    |
-/// |            | `options.choose` says, for good or step by step                                                           |
-/// | errors     | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)  |
-/// |            | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                   |
+/// | where       | Encode and Decode in the place of the copies beside a Send and a Receive; EncodeParts, ExchangeEncoded         |
+/// |             | and DecodeFold in that of a reduce-scatter; EncodeShard, GatherEncoded and DecodeShards in that of an          |
+/// |             | all-gather. Every message is a codec's, also a rank's own to itself: replicas never differ                     |
+/// | order       | messages are decoded and folded in the order of ranks: P ranks have the bits of virtual_ranks = P              |
+/// | wire        | at most encoded_bytes(n) of each message, exactly that where the codec is exact                                |
+/// | differences | pseudo-gradients of DiLoCo: EncodeShard, GatherEncoded, DecodeShards; a message for each parameter             |
+/// | memory      | a codec with memory has it on each end of an edge; for gradients on each rank for each owner's part, in units  |
+/// |             | of the summed gradient; for sums that owners send back, on each owner. It changes only with steps that count,  |
+/// |             | and an evaluation leaves it; that of differences changes with each outer step. A checkpoint has it, and        |
+/// |             | another number of ranks drops it                                                                               |
+/// | device      | Bf16 and Blockwise8 code numbers of a GPU there (compress/cuda.cuh, which a Trainer on device::Cuda asks       |
+/// |             | for); for all other codecs, and codec::Chosen, numbers are copied to the host and back                         |
+/// | samples     | a codec with a period (Delta) has, on each end of an edge, a memory for each micro-batch of so many steps,     |
+/// |             | after which samples come again. Evaluations, whose samples are others, send tensors as they are                |
+/// | weights     | weights that travel by a lossy codec are rounded from master weights, which owners keep. The codec must        |
+/// |             | send every number and remember nothing: OptionError for other codecs                                           |
+/// | one mask    | `options.one_mask`: where a codec that selects made a number of a tensor 0, its gradient is 0 and not sent,    |
+/// |             | as of the function that was computed; the other gradients go by the gradient's codec. A tensor that goes to    |
+/// |             | more than one other stage has no mask. Where all numbers are sent, so are all gradients                        |
+/// | ratios      | ratios of edges follow the links while training with `options.replan`; ratios of all messages are those that   |
+/// |             | `options.choose` gives, for good or step by step                                                               |
+/// | errors      | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)    |
+/// |             | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                     |
 ///
 /// Source: FusionLLM, arXiv 2410.12707, section 5 (edges); Seide et al., Interspeech 2014 (gradients).
 template <class... C>
@@ -116,7 +117,7 @@ struct Channels {
 
   using policy_tag = CompressTag;
   static constexpr bool lossless = (C::Codec::lossless && ...);
-  /// A codec of that channel is known before a program runs.
+  /// True if a codec of that channel is known before a program runs.
   static constexpr bool carries(schedule::Traffic traffic) {
     return ((C::traffic == traffic && !requires { C::Codec::known_later; }) || ...);
   }
@@ -127,7 +128,7 @@ struct Channels {
   template <schedule::Traffic traffic>
   using Codec = typename detail::CodecOf<traffic, C...>::type;
 
-  /// By channel its codec, with the codec's members.
+  /// The codec of each channel, with the codec's members.
   struct Options {
     Codec<schedule::Traffic::activation> activation{};
     Codec<schedule::Traffic::activation_gradient> activation_gradient{};
@@ -135,21 +136,24 @@ struct Channels {
     Codec<schedule::Traffic::parameter> parameter{};
     Codec<schedule::Traffic::pseudo_gradient> pseudo_gradient{};
 
-    /// What goes back between stages has the zeros of what went forward: its gradient is that of what arrived, and no index of it
-    /// travels. By masks of their own, codecs that select by size favour some tokens.
+    /// True gives gradients on the way back between stages the zeros of the tensors on the way forward: the gradient is
+    /// that of the tensor that arrived, and none of its indices travels. With masks of their own, codecs that select by
+    /// size favour some tokens.
     bool one_mask = false;
-    /// AdaTopK: the links between all ranks, by which codecs with a ratio get one for each edge; their own is that of the
-    /// slowest link. Not given: every edge has the codec's own.
+    /// The links between all ranks, by which codecs with a ratio get one for each edge, as in AdaTopK; the codec's own
+    /// ratio is that of the slowest link. Not given: every edge has the codec's own ratio.
     std::optional<schedule::World> network{};
-    /// What the slowest stage computes of a micro-batch: no link is made faster than that. 0: it is not asked for.
+    /// The time that the slowest stage computes for a micro-batch: no link is made faster than that. 0: ratios do not
+    /// depend on it.
     Seconds stage_compute = 0;
     /// Ratios of edges that follow links as they change.
     Replan replan{};
     /// Ratios at the beginning.
     RatioRamp ramp{};
-    /// The ratio of what an edge, a bucket or a piece of a fragment carries, for good or in a step: above all that is said here else.
+    /// The ratio of each edge, bucket or piece of a fragment, for good or in a step: it precedes all other options
+    /// here.
     Choice choose{};
-    /// What is measured or recorded of what codecs do.
+    /// What is measured or recorded of messages that are encoded.
     Watch watch{};
   };
 
@@ -158,7 +162,7 @@ struct Channels {
   }
 
 protected:
-  /// Of the channels for which `wanted(traffic, codec)`; the others stay as they are.
+  /// Plans the channels for which `wanted(traffic, codec)`; the others stay as they are.
   template <class Wanted>
   static void plan_if(run::StepPlan& plan, const Options& options, const Wanted& wanted) {
     options.ramp.validate();
@@ -170,17 +174,17 @@ protected:
       if (!wanted(traffic, own)) return;
       detail::require_traffic(plan, traffic, codec::text_of(own));
       run::WireForm& form = plan.wire[static_cast<std::size_t>(traffic)];
-      static_cast<void>(own.encoded_bytes(1));  // throws what its members are not to be
+      static_cast<void>(own.encoded_bytes(1));  // throws for impossible members
       if (traffic == schedule::Traffic::parameter) detail::require_all_numbers(own);
       form.codec = codec::text_of(own);
       form.period = codec::period_of(own);
       detail::require_period(plan, traffic, form.period, form.codec);
       form.exact = codec::is_exact(own);
       form.lossless = codec::is_lossless(own);
-      form.ratios = ratios_of(plan, options, traffic, own);
+      form.ratios = detail::ratios_of(plan, options, traffic, own);
       const RatioRamp ramp = traffic == schedule::Traffic::pseudo_gradient ? RatioRamp{} : options.ramp;
-      const bool planned = is_replanned(options, traffic, own);
-      const bool chosen = is_chosen_by_step(options, own);
+      const bool planned = detail::is_replanned(options, traffic, own);
+      const bool chosen = detail::is_chosen_by_step(options, own);
       replans = replans || planned;
       chooses = chooses || chosen;
       form.bytes = [own, ratios = form.ratios, ramp, planned, chosen, least = options.choose.least](int index, std::int64_t n) {
@@ -193,7 +197,7 @@ protected:
           }
           return ramp.most_bytes(as_it_is, n);
         };
-        return codec::bounded_bytes(codec::text_of(own), n, most(with_ratio_of(own, ratios, index)));
+        return codec::bounded_bytes(codec::text_of(own), n, most(detail::with_ratio_of(own, ratios, index)));
       };
       if (ramp.steps > 0 || planned || chosen) form.exact = false;
       if (codec::state_of(own, 1) > 0) form.state = [own](int, std::int64_t n) { return codec::state_of(own, n); };
@@ -202,7 +206,7 @@ protected:
       }
       form.by_element = detail::remembers_elements(form, traffic);
       if (options.one_mask && traffic == schedule::Traffic::activation_gradient) mask(plan, form, options, own);
-      if (traffic == schedule::Traffic::parameter && !form.lossless) plan.own_master = true;
+      if (traffic == schedule::Traffic::parameter && !form.lossless) plan.keep_own_master();
     });
     if (options.one_mask && (!plan.wire_of(schedule::Traffic::activation).encodes() ||
                              !plan.wire_of(schedule::Traffic::activation_gradient).encodes())) {
@@ -231,7 +235,7 @@ public:
   static void add_code(Handlers& handlers, const RankContext& context, const Options& options) {
     const auto with_codec = [options, &plan = context.plan()](schedule::Traffic wanted, int index, const auto& f) {
       each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
-        if (traffic == wanted) f(with_ratio_of(own, plan.wire_of(traffic).ratios, index));
+        if (traffic == wanted) f(detail::with_ratio_of(own, plan.wire_of(traffic).ratios, index));
       });
     };
     detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, options.watch, options.ramp,
@@ -265,7 +269,7 @@ public:
   }
 
 private:
-  /// Gradients go back by the masks of what went forward.
+  /// Makes gradients on the way back have the masks of the tensors on the way forward.
   template <class Own>
   static void mask(const run::StepPlan& plan, run::WireForm& form, const Options& options, const Own& gradient) {
     const run::WireForm& forward = plan.wire_of(schedule::Traffic::activation);
@@ -286,23 +290,24 @@ private:
       if (edge >= 0 && (!forward.encodes(edge) || !form.encodes(static_cast<int>(g)))) edge = -1;
       if (edge >= 0 || !plan.remote_edges[g].gradient || !codec::is_lossless(gradient)) continue;
       form.ratios.resize(form.masks.size(), 0);
-      form.ratios[g] = 1;  // it would be sent as it is, in more bytes
+      form.ratios[g] = 1;  // all numbers of the edge would be sent, in more bytes than without the codec
     }
     each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
       if (traffic != schedule::Traffic::activation) return;
       detail::require_zeros(own);
-      form.bytes = [own, masks = form.masks, ratios = forward.ratios, ramp = options.ramp, all = form.bytes,
-                    varies = is_replanned(options, traffic, own) || is_chosen_by_step(options, own)](int index, std::int64_t n) {
+      const bool varies = detail::is_replanned(options, traffic, own) || detail::is_chosen_by_step(options, own);
+      form.bytes = [own, masks = form.masks, ratios = forward.ratios, ramp = options.ramp, all = form.bytes, varies](
+                       int index, std::int64_t n) {
         const auto at = static_cast<std::size_t>(index);
         const int edge = at < masks.size() ? masks[at] : -1;
         if (edge < 0 || varies) return all(index, n);
-        return all(index, codec::kept_of(ramp.at(0, with_ratio_of(own, ratios, edge)), n));
+        return all(index, codec::kept_of(ramp.at(0, detail::with_ratio_of(own, ratios, edge)), n));
       };
       form.exact = form.lossless = false;
     });
   }
 
-  /// f(traffic, codec) for each channel that has one.
+  /// Calls f(traffic, codec) for each channel that has a codec.
   template <class F>
   static void each_codec(const Options& options, const F& f) {
     const auto call = [&]<class Own>(schedule::Traffic traffic, const Own& own) {
@@ -317,69 +322,20 @@ private:
     call(schedule::Traffic::pseudo_gradient, options.pseudo_gradient);
   }
 
-  template <class Own>
-  static Own with_ratio_of(const Own& own, const std::vector<double>& ratios, int index) {
-    const auto at = static_cast<std::size_t>(index);
-    if constexpr (codec::has_ratio<Own>) {
-      if (at < ratios.size() && ratios[at] > 1) return codec::with_ratio(own, ratios[at]);
-    }
-    return own;
-  }
-
-  /// The codec's edges have other ratios from time to time, but those of which `choose` says one for good.
-  template <class Own>
-  static bool is_replanned(const Options& options, schedule::Traffic traffic, const Own& own) {
-    return options.replan.is_on() && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
-  }
-
-  /// The codec's ratio may be another in each step.
-  template <class Own>
-  static bool is_chosen_by_step(const Options& options, const Own& own) {
-    return options.choose.is_by_step() && codec::takes_ratio(own);
-  }
-
-  /// By edge, of those that are planned again.
+  /// Returns the ratios of edges that are planned again, by edge; 0 for all others.
   static std::vector<double> planned_ratios(const run::StepPlan& plan, const Options& options, const schedule::World& world) {
     std::vector<double> all(plan.remote_edges.size(), 0);
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
       if constexpr (codec::has_ratio<Own>) {
-        if (!is_replanned(options, traffic, own)) return;
+        if (!detail::is_replanned(options, traffic, own)) return;
         const std::vector<double> of_links =
             detail::adapted_ratios(plan, world, traffic, codec::ratio_of(own), options.stage_compute);
         for (std::size_t e = 0; e < all.size(); ++e) {
-          if (plan.wire_of(traffic).ratio(static_cast<int>(e)) == 0) all[e] += of_links[e];  // 0 of the other direction
+          if (plan.wire_of(traffic).ratio(static_cast<int>(e)) == 0) all[e] += of_links[e];  // 0 on the other direction
         }
       }
     });
     return all;
-  }
-
-  template <class Own>
-  static std::vector<double> ratios_of(const run::StepPlan& plan, const Options& options, schedule::Traffic traffic,
-                                       const Own& own) {
-    std::vector<double> ratios;
-    if constexpr (codec::has_ratio<Own>) {
-      const bool adapts = options.network && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
-      if (adapts && !is_replanned(options, traffic, own) && !is_chosen_by_step(options, own)) {
-        ratios = detail::adapted_ratios(plan, *options.network, traffic, codec::ratio_of(own), options.stage_compute);
-      }
-    }
-    if (traffic == schedule::Traffic::pseudo_gradient) return ratios;  // pieces of fragments, which are not sent but encoded
-    for (const Carried& carried : detail::carried_by(plan, traffic)) {
-      const std::optional<double> chosen = options.choose.for_good(carried);
-      if (!chosen) continue;
-      if (!(*chosen >= 1) || (*chosen > 1 && !codec::has_ratio<Own>)) {
-        throw OptionError("reef::compress::Channels: ", schedule::name_of(traffic), " ", carried.index, " is to have the ratio ",
-                          *chosen, ", under ", codec::text_of(own), ".\n  fix: from 1, at which it stays as it is; more "
-                          "for a codec with a ratio alone, as TopK.");
-      }
-      if constexpr (codec::has_ratio<Own>) {
-        if (*chosen > 1) static_cast<void>(codec::with_ratio(own, *chosen).encoded_bytes(1));
-      }
-      ratios.resize((std::max)(ratios.size(), static_cast<std::size_t>(carried.index) + 1), 0);
-      ratios[static_cast<std::size_t>(carried.index)] = *chosen;
-    }
-    return ratios;
   }
 };
 

@@ -16,18 +16,18 @@ namespace compress {
 
 namespace detail {
 
-inline constexpr double most_ratio = 1e12;  // of a codec
+inline constexpr double most_ratio = 1e12;  // largest ratio of a codec
 
 }  // namespace detail
 
-/// "This ratio, for this traffic, at this step": a function of what is carried, and of how many steps are committed. It is assigned as
-/// one: of both, or of what is carried alone, which is then for good.
+/// A function that chooses ratios: of what is carried (Carried), and of the number of committed steps. It is assigned
+/// as a function of both, or of what is carried alone, whose ratios then hold for good.
 ///
 ///     (carried, step) -> a ratio from `least` on: in that step; at 1 all numbers are sent, still by the codec
-///                        nothing: what it has else, of `replan` or the codec, under `ramp`. `network` alone says nothing then
-///     (carried)       -> 1: it is not encoded at all; more: the ratio, under `ramp`; nothing: what it has else
+///                        nothing: the ratio of `replan` or the codec, under `ramp`. `network` alone counts for nothing then
+///     (carried)       -> 1: no encoding at all; more: the ratio, under `ramp`; nothing: the ratio without a choice
 ///
-/// Another function that is assigned has another `least`, 1.
+/// Assigning another function sets `least` to 1 again.
 ///
 /// \code
 /// compress::Choice choose = [](const compress::Carried& carried, std::int64_t step) -> std::optional<double> {
@@ -39,8 +39,8 @@ inline constexpr double most_ratio = 1e12;  // of a codec
 ///
 /// | asked  | by step: before each step, on the thread that calls it, of each edge, bucket and piece of a fragment whose codec  |
 /// |        | has a ratio; for good: once, of each edge and bucket                                                   |
-/// | same   | every rank says the same of the same: nothing else is asked, so a resumed training has the same ratios. One    |
-/// |        | that does not is found by its first message: a DecodeError that names it                               |
+/// | same   | every rank chooses the same for the same: nothing else is asked, so a resumed training has the same ratios. A  |
+/// |        | rank that does not is found by its first message: a DecodeError that names it                          |
 /// | room   | by step: programs have room for what `least` takes, plans and simulations say as much; what travels is shorter |
 /// | held out | Trainer::evaluate encodes by the ratios of the step before it; before a job's first step, new or resumed, by those that |
 /// |        | all have else                                                                                        |
@@ -59,14 +59,14 @@ public:
     requires(!std::is_invocable_v<const F&, const Carried&, std::int64_t> && std::is_invocable_r_v<Ratio, const F&, const Carried&>)
   Choice(F function) : for_good_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
 
-  double least = 1;  ///< no ratio of a step is below
+  double least = 1;  ///< lower bound of the ratios of steps
 
   [[nodiscard]] bool is_by_step() const { return static_cast<bool>(by_step_); }
 
-  /// What it says for good; nothing if it is by step, or none.
+  /// Returns the ratio chosen for good; nothing if ratios are chosen by step, or not at all.
   [[nodiscard]] Ratio for_good(const Carried& carried) const { return for_good_ ? for_good_(carried) : Ratio(); }
 
-  /// What it says of a step. Throws OptionError for a ratio that cannot be.
+  /// Returns the ratio chosen for a step. Throws OptionError for an impossible ratio.
   [[nodiscard]] Ratio at(const Carried& carried, std::int64_t step) const;
 
   void validate() const;

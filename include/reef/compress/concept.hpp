@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// Says in which form values go over the wire.
+/// A policy that decides in which form values go over the wire.
 ///
 ///     add(builder)   rewrites the transfers that are there
 ///

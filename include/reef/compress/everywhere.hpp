@@ -8,8 +8,9 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// One codec for all that the composition sends and the codec may carry: tensors between stages and their gradients,
-/// gradients and differences of outer steps, and weights where it sends every number and remembers none.
+/// Compresses by one codec all messages that the composition sends and the codec may carry: tensors between stages and
+/// their gradients, gradients and differences of outer steps, and weights if the codec sends every number and remembers
+/// none.
 ///
 /// \code
 /// using MyTrainer = Trainer<compress::Everywhere<codec::TopK>, optim::Zero1<optim::AdamW>>;
@@ -22,7 +23,7 @@ namespace compress {
 template <codec::any_codec C>
 struct Everywhere : Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, Parameter<C>, PseudoGradient<C>> {
   using All = Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, Parameter<C>, PseudoGradient<C>>;
-  static constexpr Payload payload = Payload::dense;  // which are encoded, a plan says
+  static constexpr Payload payload = Payload::dense;  // the plan says which channels are encoded
 
   struct Options : All::Options {
     Options(const C& codec = {}) {

@@ -5,7 +5,7 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The kinds of instructions that a compressor puts in the place of transfers, and beside them.
+/// The names of kinds of instructions that a compressor puts in the place of transfers, and beside them.
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -19,24 +19,24 @@ namespace reef {
 inline namespace v0 {
 namespace compress::kinds {
 
-// Of tensors between stages: in the place of Download and Upload.
+// Kinds for tensors between stages: in the place of Download and Upload.
 inline constexpr std::string_view encode = "Encode";
 inline constexpr std::string_view decode = "Decode";
 
-// In the place of a reduce-scatter: a message for each owner, which folds those of all in the order of ranks.
+// Kinds in the place of a reduce-scatter: a message for each owner, which folds those of all in the order of ranks.
 inline constexpr std::string_view encode_parts = "EncodeParts";
 inline constexpr std::string_view exchange_encoded = "ExchangeEncoded";
 inline constexpr std::string_view decode_fold = "DecodeFold";
 
-// In the place of an all-gather: one message for all.
+// Kinds in the place of an all-gather: one message for all.
 inline constexpr std::string_view encode_shard = "EncodeShard";
 inline constexpr std::string_view gather_encoded = "GatherEncoded";
 inline constexpr std::string_view decode_shards = "DecodeShards";
 
-// What those come to in a process that stands for several ranks.
+// The kind in the place of both in a process that stands for several ranks.
 inline constexpr std::string_view encode_in_place = "EncodeInPlace";
 
-// What was remembered of messages is kept once a step counts; of differences, once they are sent.
+// The kind that keeps the codecs' memory of messages once a step counts; that of differences, once they are sent.
 inline constexpr std::string_view keep_memory = "KeepMemory";
 
 }  // namespace compress::kinds

@@ -12,8 +12,9 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// The ratio of codecs that have one at the beginning of a training: fourfold at a time from `from` to the codec's own, over so
-/// many committed steps. Weights change fastest then, and what is left out of one message is no longer true in the next.
+/// A ramp of the ratio of codecs that have one, at the beginning of a training: fourfold at a time from `from` to the
+/// codec's own ratio, over so many committed steps. Weights change fastest then, and numbers left out of one message
+/// are out of date in the next.
 ///
 /// \code
 /// const compress::RatioRamp ramp{.steps = 400, .from = 1};
@@ -28,10 +29,10 @@ namespace compress {
 ///
 /// Source: Lin et al., Deep Gradient Compression, arXiv 1712.01887, section 3.3.
 struct RatioRamp {
-  std::int64_t steps = 0;  ///< 0: there is none
+  std::int64_t steps = 0;  ///< length of the ramp in committed steps; 0: no ramp
   double from = 1;
 
-  /// Exact on every machine: both ends of a message have the same.
+  /// Returns the ratio after `committed` steps: exact on every machine, so that both ends of a message have the same.
   [[nodiscard]] double ratio(std::int64_t committed, double own) const {
     std::int64_t stages = 0;
     for (double reached = from; reached < own; reached *= 4) ++stages;
@@ -41,7 +42,7 @@ struct RatioRamp {
     return (std::min)(reached, own);
   }
 
-  /// A codec at that step; one without a ratio as it is.
+  /// Returns a codec with its ratio at that step; a codec without a ratio as it is.
   template <codec::any_codec C>
   [[nodiscard]] C at(std::int64_t committed, C format) const {
     if constexpr (codec::has_ratio<C>) {
@@ -52,7 +53,8 @@ struct RatioRamp {
     return format;
   }
 
-  /// The most that messages of n numbers take on the way: fewer numbers may take more bytes, with their indices.
+  /// Returns the most bytes that messages of n numbers take on the ramp: fewer numbers may take more bytes, with their
+  /// indices.
   template <codec::any_codec C>
   [[nodiscard]] Bytes most_bytes(const C& format, std::int64_t n) const {
     Bytes most = format.encoded_bytes(n);

@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// When the ratios of edges are planned again while a Trainer trains, of links as they are by then.
+/// When the ratios of edges are planned again while a Trainer trains, from the links as they are then.
 ///
 /// \code
 /// #include <cstdio>
@@ -37,12 +37,12 @@ namespace compress {
 /// | choose   | Options::choose, by step, stands above what is planned                                                 |
 /// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio  |
 struct Replan {
-  std::int64_t every = 0;  ///< committed steps; 0: never
+  std::int64_t every = 0;  ///< committed steps between plans; 0: never
   double tolerance = 0.2;
   comm::ProbeOptions probe{};
-  /// On every rank, before the first step that has them, with each plan that changes them.
+  /// A function that is called on every rank with each plan that changes ratios, before the first step that has them.
   std::function<void(const run::EdgeRatios&)> told{};
-  /// What `told` was told, by step: nothing is measured then.
+  /// A log of the calls of `told`, by step: with a log nothing is measured.
   std::vector<run::EdgeRatios> replay{};
 
   [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty(); }

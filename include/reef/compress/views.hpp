@@ -8,7 +8,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// One view for each kind of instruction that a compressor writes.
+/// Views of instructions, one for each kind that a compressor writes.
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -23,14 +23,14 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// What an instruction of a codec has among its operands: its Instruction::mode.
+/// Which operands an instruction of a codec has: its Instruction::mode.
 struct Coding {
   bool copies = false;     ///< numbers are brought to host memory, as floats, and taken back
   bool remembers = false;  ///< the codec has memory
-  bool begins = false;     ///< it is the round's first to use that: it reads what was kept
+  bool begins = false;     ///< it is the round's first to use that memory: it reads what was kept
   bool adds = false;       ///< numbers are summed: there is room for what one message decodes to
-  bool masks = false;      ///< it says which numbers arrive as zero
-  bool masked = false;     ///< it leaves out what such a mask says
+  bool masks = false;      ///< it writes which numbers arrive as zero
+  bool masked = false;     ///< it leaves out the numbers that a mask names
   bool judged = false;     ///< it does nothing where the step does not count
 
   [[nodiscard]] std::uint8_t mode() const {
@@ -50,7 +50,7 @@ inline Coding coding_of(const schedule::Instruction& i) {
 ///     reads    numbers, kept memory if it begins; a mask if it is masked
 ///     writes   message, or messages side by side; copy; a mask if it masks; with either what goes by the message: what it
 ///              decodes to, or what is left of the numbers
-///     next     memory behind it: it writes that if it begins, else accumulates into it
+///     next     memory after it: written if it begins, else accumulated into
 template <class Instr>
 struct EncodeView {
   run::PartOf<Instr> numbers, message, copy, kept, next, mask, term;
@@ -95,7 +95,7 @@ struct DecodeView {
   }
 };
 
-/// `EncodeInPlace(b)`: numbers become what their messages decode to, owner by owner.
+/// `EncodeInPlace(b)`: replaces numbers by those that their messages decode to, owner by owner.
 ///
 ///     accumulates  numbers
 ///     reads        a verdict if it is judged; kept memory of senders, and of receivers
@@ -104,7 +104,7 @@ template <class Instr>
 struct EncodeInPlaceView {
   run::PartOf<Instr> numbers, message, copy, kept, next, verdict;
 
-  /// `memories`: to make room for.
+  /// Finds as many memories as the instruction reads; with `memories` it makes room for so many.
   explicit EncodeInPlaceView(Instr& encode)
       : EncodeInPlaceView(encode, encode.reads.size() - (coding_of(encode).judged ? 1 : 0),
                           run::Lists::found) {}
@@ -119,7 +119,7 @@ struct EncodeInPlaceView {
   }
 };
 
-/// What a KeepMemory asks: its Instruction::mode.
+/// The condition under which a KeepMemory keeps the codec's memory: its Instruction::mode.
 ///
 /// | by_verdict | what is behind a step that counts; behind another it stays as it was                       |
 /// | always     | what was sent counts on all ranks, whatever becomes of a rank's own step                   |
@@ -127,7 +127,7 @@ struct EncodeInPlaceView {
 /// |            | has seen micro-batches of the next step too, of whatever numbers                           |
 enum class Keeps : std::uint8_t { by_verdict, always, or_nothing };
 
-/// `KeepMemory`. Whoever writes one has set its mode.
+/// `KeepMemory`. The code that writes one has set its mode.
 ///
 ///     reads        verdict unless it keeps always, memory behind the step
 ///     accumulates  kept memory

@@ -12,16 +12,16 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// What is sent as one message, as it was and as receivers have it.
+/// The numbers of one message, before it is encoded and as receivers decode it.
 struct Coded {
   std::string name{};  ///< "activation 3, micro-batch 2", "gradient 1, for rank 2", "pseudo-gradient 0, part 1"
-  Shape shape{};       ///< of the tensor between stages; else so many numbers
+  Shape shape{};       ///< shape of the tensor between stages; else the number of numbers
   std::span<const float> before{};
   std::span<const float> after{};
 };
 
-/// What is looked at of messages that are encoded: an option of Channels. Nothing else follows from it: no bit of a
-/// training, and no byte of a message.
+/// What is measured and recorded of messages that are encoded: an option of Channels. It changes no bit of a training,
+/// and no byte of a message.
 ///
 /// | measures_error | Trainer::links() has the relative error of each link                                          |
 /// | record, step   | of the step that comes after so many committed ones, each message that this rank encodes; by the |

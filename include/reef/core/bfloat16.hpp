@@ -8,8 +8,8 @@
 namespace reef {
 inline namespace v0 {
 
-/// The upper half of a float: 1 sign, 8 exponent and 7 fraction bits. To store, not to compute in: it
-/// becomes a float by itself, and a float becomes one by name, `Bfloat16(x)`, since that rounds.
+/// The upper half of a float: 1 sign, 8 exponent and 7 fraction bits. To store, not to compute in: it converts
+/// to float implicitly, and from float explicitly, `Bfloat16(x)`, since that rounds.
 ///
 /// | range    | that of float, denormal numbers included                                |
 /// | rounding | of a float to nearest, ties to even; relative error at most 2^-8, but of |

@@ -1,11 +1,11 @@
 #pragma once
 
 /// \file
-/// The few macros of Reef: what the language has no words for.
+/// The macros of Reef, for what the language itself cannot express.
 
 #include <reef/core/language.hpp>
 
-/// Marks a function that runs on the host and in CUDA kernels. Nothing outside nvcc.
+/// Marks a function that runs on the host and in CUDA kernels. Expands to nothing outside nvcc.
 #if defined(__CUDACC__)
 #define REEF_HOST_DEVICE __host__ __device__
 #else
@@ -19,16 +19,16 @@
 #define REEF_ALWAYS_INLINE inline
 #endif
 
-/// Marks a variable, or the class of some, of which a process has one, also where several libraries in it have Reef
-/// inside and hide what they have (-fvisibility=hidden).
+/// Marks a variable, or the class of a variable, of which a process has one, even where several of its libraries
+/// contain Reef and hide their symbols (-fvisibility=hidden).
 #if defined(__GNUC__)
 #define REEF_OF_THE_PROCESS __attribute__((visibility("default")))
 #else
 #define REEF_OF_THE_PROCESS
 #endif
 
-/// Kernels, and functions that return pointers to kernels, stay inside the shared object that
-/// compiled them: two libraries that embed these headers must not share one.
+/// Marks kernels, and functions that return pointers to kernels: they stay inside the shared object that
+/// compiled them, since two libraries that embed these headers must not share one.
 #if defined(__GNUC__)
 #define REEF_HIDDEN __attribute__((visibility("hidden")))
 #else

@@ -13,16 +13,16 @@ inline namespace v0 {
 
 namespace detail {
 
-/// A zero byte, out of a file that is quoted, would end what(), and the fix is said last.
+/// Returns the text without zero bytes, such as a quoted file may have: one would end what() before the fix.
 std::string without_zeros(std::string text);
 
 }  // namespace detail
 
-/// The root of everything that Reef throws. The text says what happened, why, and the fix; it is
+/// The base class of all errors that Reef throws. The text says what happened, why, and the fix; it is
 /// given in pieces: throw OptionError("n is ", n, ", at least 1.").
 ///
-/// Each folder derives its own: `MpiError` in comm/, `CudaError` in device/. An error's comment
-/// states what the object that threw it is worth afterwards: unchanged, unspecified or unusable.
+/// Folders derive their own: `MpiError` in comm/, `CudaError` in device/. An error's comment states in
+/// which state it leaves the object that threw it: unchanged, unspecified or unusable.
 ///
 /// \code
 /// // given: int batch
@@ -36,13 +36,14 @@ public:
       : std::runtime_error(detail::without_zeros(concat(pieces...))) {}
 };
 
-/// What other code has thrown, an operator or a function that was given, of any type: the text says where, and what it said.
+/// An exception of any type from other code, an operator or a function of the user's: the text says where it came from, and
+/// its own text.
 class CausedError : public Error {
 public:
   template <class... Pieces>
   explicit CausedError(std::exception_ptr cause, const Pieces&... pieces) : Error(pieces...), cause_(std::move(cause)) {}
 
-  /// What was thrown itself, for those who act by its type: `std::rethrow_exception(error.cause())`.
+  /// The original exception, for callers who act by its type: `std::rethrow_exception(error.cause())`.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return cause_; }
 
 private:
@@ -55,7 +56,7 @@ public:
   using Error::Error;
 };
 
-/// A file or a message that does not mean what its reader needs. The reader's target is unchanged.
+/// A file or a message whose content its reader cannot accept. The reader's target is unchanged.
 class DecodeError : public Error {
 public:
   using Error::Error;
@@ -73,14 +74,14 @@ public:
   using Error::Error;
 };
 
-/// Memory that is not to be had: who asked for how much, and what holds the rest. Nothing was
+/// A request for memory that cannot be met: who asked for how much, and what holds the rest. Nothing was
 /// allocated.
 class MemoryError : public Error {
 public:
   using Error::Error;
 };
 
-/// A set of programs that would deadlock, use a value that is not there, or exceed a memory.
+/// A set of programs that would deadlock, use a value that does not exist, or exceed a memory.
 /// Thrown before anything starts.
 class ScheduleError : public Error {
 public:

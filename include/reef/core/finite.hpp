@@ -6,16 +6,16 @@
 #include <reef/core/bfloat16.hpp>
 
 /// \file
-/// Whether a number is one, asked of its bits. Comparisons and std::isfinite say nothing where a build
-/// assumes that no number is NaN or infinite (-ffast-math, -ffinite-math-only): these say it there too.
+/// Tests for NaN and infinity by a number's bits. Comparisons and std::isfinite are unreliable where a build
+/// assumes that no number is NaN or infinite (-ffast-math, -ffinite-math-only): these tests hold there too.
 
 namespace reef {
 inline namespace v0 {
 
 namespace detail {
 
-/// Bits of which the compiler does not know what they were computed from: what it assumes of that number,
-/// it cannot assume of them.
+/// Returns the bits of a number, hiding from the compiler where they come from: its assumptions about the
+/// number do not reach them.
 template <class Word, class T>
 Word opaque_bits(T value) {
   static_assert(sizeof(Word) == sizeof(T));
@@ -29,7 +29,7 @@ Word opaque_bits(T value) {
 
 }  // namespace detail
 
-/// Neither NaN nor infinite.
+/// True if the value is neither NaN nor infinite.
 ///
 /// \code
 /// // given: double loss
@@ -46,7 +46,7 @@ Word opaque_bits(T value) {
   return (value.bits() & 0x7F80U) != 0x7F80U;
 }
 
-/// least <= value <= most; false for a value that is not finite.
+/// True if least <= value <= most; false for a value that is not finite.
 [[nodiscard]] inline bool within(double value, double least, double most) {
   return is_finite(value) && least <= value && value <= most;
 }

@@ -7,7 +7,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// Whatever is placed in an arena begins at a multiple of this: a cache line.
+/// The alignment of offsets in an arena: a cache line.
 inline constexpr Bytes arena_alignment = 64;
 
 /// Bytes [begin, end) of an arena.
@@ -16,8 +16,8 @@ struct ByteRange {
   Bytes end = 0;
 };
 
-/// The lowest multiple of arena_alignment at which so many bytes meet none of the taken ranges. These may
-/// overlap each other.
+/// Returns the lowest multiple of arena_alignment at which `bytes` bytes overlap none of the taken ranges, which
+/// may overlap each other.
 ///
 /// \code
 /// const std::vector<ByteRange> taken{{.begin = 0, .end = 128}, {.begin = 256, .end = 512}};

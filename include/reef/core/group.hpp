@@ -10,8 +10,8 @@ inline namespace v0 {
 
 /// A named subset of the ranks, such as the holders of a stage, or the ranks of a pipeline.
 ///
-/// Groups of one name are a family: on different ranks they may have different members, and then have
-/// none in common.
+/// Groups of one name are a family: on different ranks they may have different members; two that differ
+/// have no member in common.
 ///
 /// \code
 /// const Group stage{"stage 1", {1, 3, 5}};
@@ -27,7 +27,7 @@ struct Group {
   [[nodiscard]] int position_of(int rank) const;
   [[nodiscard]] bool has(int rank) const { return position_of(rank) >= 0; }
 
-  /// Throws OptionError unless there is a name, and members, in ascending order, from 0 on, each once.
+  /// Throws OptionError unless the group has a name and members, and these are at least 0, ascending, each once.
   void validate() const;
 
   friend bool operator==(const Group&, const Group&) = default;

@@ -18,19 +18,19 @@
 #define REEF_INLINE inline
 #endif
 
-// Of templates the library has what no policy changes, for the host in fp32: the
-// graph of a model in reef::compiled_core, what runs a step in reef::compiled. They
-// are declared in trainer/detail/in_library.hpp, and made by src/compiled_graph.cpp
-// and src/compiled_trainer.cpp; one that is declared and not made is an error of the
-// linker. Kernels are not among them, since their bits would depend on how the
-// library was compiled.
+// Of templates the library has what no policy changes, for the host: the graph of a
+// model in fp32, in reef::compiled_core; what runs a step in fp32, and GPT-2's graphs
+// with their kernels, in reef::compiled, which has a BLAS. They are declared in
+// trainer/detail/in_library.hpp and nn/gpt.hpp, and made by src/compiled_graph.cpp,
+// compiled_trainer.cpp and compiled_gpt.cpp; one that is declared and not made is an
+// error of the linker.
 
 #ifdef REEF_COMPILED
 #include <cstddef>  // the macros of the standard library
 
 #include <reef/core/version.hpp>
 
-// What containers look like depends on it.
+// The layout of containers depends on it.
 #ifdef _GLIBCXX_DEBUG
 #define REEF_CONTAINERS _with_GLIBCXX_DEBUG
 #else
@@ -48,7 +48,7 @@ namespace detail {
 
 extern const char REEF_COMPILED_CORE;
 
-/// Asks the linker, in whatever is compiled for the library, for the one that it was compiled for.
+/// Refers to a symbol of the library, so that a program that was compiled for another version of it does not link.
 [[gnu::used]] inline const char* const compiled_core = &REEF_COMPILED_CORE;
 
 }  // namespace detail

@@ -5,8 +5,8 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The kinds of instructions that several folders know by name: who writes and runs them, who predicts them, and
-/// who draws them. All others are constants of the folder that writes them: run/kinds.hpp, swap/kinds.hpp, ...
+/// The kinds of instructions that several folders know by name: those that write and run them, predict them, or draw
+/// them. Any other kind is a constant of the folder that writes it: run/kinds.hpp, swap/kinds.hpp, ...
 ///
 /// \code
 /// // given: std::string_view kind

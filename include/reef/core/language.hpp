@@ -1,9 +1,8 @@
 #pragma once
 
 /// \file
-/// What Reef asks of a compiler. Every header includes it, before anything that would not compile without,
-/// so that a missing flag is one sentence: what comes after it would fail a hundred times for the same reason,
-/// and is not read.
+/// Checks that the compiler has what Reef needs. Every header includes this one first, so that a missing flag is one
+/// error, of one sentence, instead of a hundred that follow from it.
 
 #if defined(_MSVC_LANG)
 #define REEF_CPLUSPLUS _MSVC_LANG

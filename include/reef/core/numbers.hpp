@@ -14,8 +14,8 @@ inline namespace v0 {
 template <class T>
 concept arithmetic_number = std::integral<T> || std::floating_point<T>;
 
-/// The number that a person reads in a text: decimal digits, of which the first may be 0, and for a
-/// floating-point type a point and an exponent. Nothing where any other character stands beside it,
+/// Parses a decimal number, the whole of `text`: digits, of which the first may be 0, and for a
+/// floating-point type a point and an exponent. Returns nothing where there is any other character,
 /// where the number does not fit its type, and for infinities and NaN.
 ///
 /// \code

@@ -17,7 +17,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The tag of P; void for a type that is no policy.
+/// The policy_tag of P; void for a type that is no policy.
 template <class P>
 struct PolicyTagOf {
   using type = void;
@@ -30,13 +30,13 @@ struct PolicyTagOf<P> {
 template <class P>
 using policy_tag_of = typename PolicyTagOf<P>::type;
 
-/// Tag names one of the axes above.
+/// A tag of one of the axes (policy_tag.hpp).
 template <class Tag>
 concept policy_axis = std::is_same_v<Tag, SwapTag> || std::is_same_v<Tag, PipelineTag> ||
                       std::is_same_v<Tag, CompressTag> || std::is_same_v<Tag, OptimTag> ||
                       std::is_same_v<Tag, DeviceTag> || std::is_same_v<Tag, PrecisionTag>;
 
-/// P says which axis it fills.
+/// A type that fills an axis, which its policy_tag names.
 template <class P>
 concept policy = policy_axis<policy_tag_of<P>>;
 
@@ -83,7 +83,7 @@ using find_policy =
 
 }  // namespace detail
 
-/// No two of the Policies fill the same axis.
+/// A list of policies of which no two fill the same axis.
 template <class... Policies>
 concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>, Policies...> <= 1) &&
                                ...);
@@ -102,7 +102,7 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
   "  fix: keep one of the two, or wrap one in the other where the axis has wrappers.\n"          \
   "  see: docs/rules.md#p2"
 
-/// Policies in any order, each axis at most once; what is left out is neutral.
+/// A list of policies in any order, each axis at most once; an axis that is left out has its neutral policy.
 ///
 /// \code
 /// struct Streamed {

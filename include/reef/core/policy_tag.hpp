@@ -21,10 +21,10 @@ struct OptimTag {};
 struct DeviceTag {};
 struct PrecisionTag {};
 
-/// The forms in which gradients travel: what compressors send and optimizers accept.
+/// The forms in which gradients are sent, by compressors, and accepted, by optimizers.
 ///
-/// | dense   | as they are: buffers add element by element                                             |
-/// | sparse  | some of them, others on each rank, left to the reduction to combine                      |
+/// | dense   | all gradients, unencoded: buffers add element by element                                |
+/// | sparse  | some gradients, different ones on each rank, for the reduction to combine                |
 /// | encoded | a codec's message for each owner, who decodes and folds them in the order of ranks         |
 enum class Payload : unsigned { none = 0, dense = 1, sparse = 2, encoded = 4, differences = 8 };
 

@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace precision {
 
-/// Parameters, activations, gradients and sums of 4 bytes. The neutral element of its axis.
+/// Parameters, activations, gradients and sums of 4 bytes: the neutral policy of the axis.
 struct Fp32 {
   using policy_tag = PrecisionTag;
   using type = float;
@@ -18,7 +18,7 @@ struct Fp32 {
 
 /// Parameters, activations and their gradients of 2 bytes, for half the memory and, where the
 /// processor multiplies them, twice the speed. Sums, the gradients of parameters, statistics and losses
-/// have 4; so have the master weights that an optimizer keeps and rounds to the parameters.
+/// have 4 bytes; so have the master weights that an optimizer keeps and rounds to the parameters.
 ///
 /// Source: Kalamkar et al., A study of bfloat16 for deep learning training, arXiv 1905.12322;
 /// Micikevicius et al., Mixed precision training, arXiv 1710.03740, section 3.1 (master weights).
@@ -27,17 +27,17 @@ struct Bf16 {
   using type = Bfloat16;
 };
 
-/// Everything in 8 bytes: for references, not for speed.
+/// All numbers of 8 bytes: for references, not for speed.
 struct Fp64 {
   using policy_tag = PrecisionTag;
   using type = double;
 };
 
-/// As Weights, but a parameter's gradient has 2 bytes, where micro-batches are added up and where it
-/// leaves. Each micro-batch's is computed in fp32, added in fp32 and rounded; ranks' are added in fp32.
+/// The precision Weights, but with parameters' gradients of 2 bytes, in the sum over micro-batches and in messages.
+/// The gradient of a micro-batch is computed in fp32, added in fp32 and rounded; ranks' gradients are added in fp32.
 ///
-/// | saves  | 2 bytes a weight of gradients, with weights of bf16 as many where it leaves; half of what  |
-/// |        | goes to the owners of shards                                                              |
+/// | saves  | 2 bytes of gradient a weight; with weights of bf16 as many in comm buffers; half of the    |
+/// |        | bytes sent to the owners of shards                                                        |
 /// | costs  | a sum of k micro-batches is rounded k times, to 8 bits: from some hundred on small         |
 /// |        | gradients are lost; and the fp32 gradient of one segment at a time                         |
 /// | where  | optimizers whose rounds overlap: R3 refuses the others                                     |
@@ -68,7 +68,7 @@ struct GradientOf<P> {
 
 }  // namespace detail
 
-/// What gradients of parameters are kept and sent in: P::gradient, or what they are computed in.
+/// The type in which gradients of parameters are kept and sent: P::gradient, or the type in which they are computed.
 template <class P>
 using gradient_t = typename detail::GradientOf<P>::type;
 

@@ -10,11 +10,11 @@
 namespace reef {
 inline namespace v0 {
 
-/// What one random number depends on, and nothing else: not the rank, not the thread, not the order.
+/// The key of a random sequence, on which alone its numbers depend: not on the rank, the thread or the order.
 ///
-/// | seed   | of the run                                                             |
-/// | sample | the global index of the training sample, 0 for what belongs to none    |
-/// | draw   | which draw of this operator: forward 0, and so on                      |
+/// | seed   | the seed of the run                                                    |
+/// | sample | the global index of the training sample, 0 for draws that belong to none |
+/// | draw   | the number of the draw of this operator: forward 0, and so on          |
 /// | op     | the index of the operator in its graph, or of the parameter            |
 ///
 /// \code
@@ -112,7 +112,7 @@ REEF_HOST_DEVICE constexpr std::uint32_t random_bits(const DrawKey& key, std::ui
   return RandomStream(key).bits(index);
 }
 
-/// A word as a uniform number in [0, 1), a multiple of 2^-24.
+/// Converts a word to a uniform number in [0, 1), a multiple of 2^-24.
 REEF_HOST_DEVICE constexpr float uniform_from(std::uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24F;
 }
@@ -124,18 +124,15 @@ REEF_HOST_DEVICE constexpr float uniform(const DrawKey& key, std::uint64_t index
 
 namespace detail {
 
-/// The quantile function of the normal law at p in (0, 1): Acklam's rational approximation,
-/// relative error below 1.2e-9. Every product is inside an explicit fma, so that no compiler can
-/// contract it differently: the bits are the same everywhere but for the tails' logarithm, which
-/// is why the tails use log_exactly.
+/// Evaluates a polynomial by Horner's rule, the coefficient of the highest power first.
 REEF_HOST_DEVICE inline double polynomial(const double* c, int count, double x) {
   double value = c[0];
   for (int i = 1; i < count; ++i) value = fma(value, x, c[i]);
   return value;
 }
 
-/// ln(x) of a normal positive x by fma alone: same bits on every device; error below 1e-15 absolute
-/// over the interval that `normal` uses.
+/// Returns ln(x) of a normal positive x, by fma alone: the same bits on every device; error below 1e-15
+/// absolute over the interval that `normal` uses.
 REEF_HOST_DEVICE inline double log_exactly(double x) {
   int exponent = 0;
   double mantissa = frexp(x, &exponent);  // [0.5, 1)
@@ -151,6 +148,9 @@ REEF_HOST_DEVICE inline double log_exactly(double x) {
   return fma(static_cast<double>(exponent), 0.69314718055994530942, fma(2.0 * s, series, 0.0));
 }
 
+/// Returns the quantile of the standard normal distribution at p in (0, 1): Acklam's rational
+/// approximation, relative error below 1.2e-9. Every product is inside an explicit fma, so that no
+/// compiler can contract it differently, and the tails use log_exactly: the bits are the same everywhere.
 REEF_HOST_DEVICE inline double normal_quantile(double p) {
   constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
                           1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
@@ -173,7 +173,7 @@ REEF_HOST_DEVICE inline double normal_quantile(double p) {
 
 }  // namespace detail
 
-/// A word as a standard normal number, |x| < 6.4: by inversion, 2^32 distinct values.
+/// Converts a word to a standard normal number, |x| < 6.4, by inversion: 2^32 distinct values.
 ///
 /// Source of the quantile: P. J. Acklam, An algorithm for computing the inverse normal cumulative
 /// distribution function, 2003.

@@ -22,7 +22,7 @@ inline namespace v0 {
 class Shape {
 public:
   static constexpr std::size_t max_rank = 4;
-  /// More elements than any memory holds; bytes of fewer can still be counted.
+  /// The bound on a tensor's elements: more than any memory holds, few enough that their bytes fit in 64 bits.
   static constexpr std::int64_t max_size = std::int64_t{1} << 58;
 
   constexpr Shape() = default;
@@ -48,14 +48,14 @@ public:
     return product;
   }
 
-  /// The product of all extents but the last: how many rows a kernel sees.
+  /// The product of all extents but the last: the number of rows.
   [[nodiscard]] constexpr std::int64_t rows() const {
     std::int64_t product = 1;
     for (std::size_t axis = 0; axis + 1 < rank_; ++axis) product *= extents_[axis];
     return product;
   }
 
-  /// The same shape with another last extent. Throws as the constructor does.
+  /// Returns this shape with another last extent. Throws ShapeError as the constructor does.
   [[nodiscard]] constexpr Shape with_last(std::int64_t extent) const {
     Shape result = *this;
     if (result.rank_ == 0) result.rank_ = 1;
@@ -66,7 +66,7 @@ public:
 
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 
-  /// "(8, 64, 128)".
+  /// The shape as text: "(8, 64, 128)".
   [[nodiscard]] std::string text() const;
 
 private:

@@ -12,10 +12,10 @@
 namespace reef {
 inline namespace v0 {
 
-/// A contiguous row-major tensor that somebody else owns.
+/// A contiguous row-major tensor that the view does not own.
 ///
 /// | shape  | any of at most four extents                                             |
-/// | memory | host or device: a view does not know, the lane that uses it does        |
+/// | memory | host or device: the lane that uses a view knows which, the view does not |
 /// | cost   | two words and the shape; copies of a view name the same elements        |
 template <class T>
 class TensorView {
@@ -25,7 +25,7 @@ public:
   TensorView() = default;
   TensorView(T* data, Shape shape) : data_(data), shape_(shape) {}
 
-  /// A view to read from is made of a view to write to.
+  /// Converts a view of T to a view of const T.
   template <class U>
     requires std::is_same_v<const U, T>
   TensorView(TensorView<U> other)  // NOLINT(google-explicit-constructor)
@@ -42,7 +42,7 @@ private:
   Shape shape_;
 };
 
-/// A tensor that is asked for as elements of a type that it does not have: `data` says which. Nothing was changed.
+/// A tensor that is accessed as another element type than it has; `data` is its address. Nothing was changed.
 class ElementError : public ShapeError {
 public:
   template <class... Pieces>
@@ -55,7 +55,7 @@ private:
   const void* data_;
 };
 
-/// A TensorView whose element type is known only at run time: what a graph hands to an operator.
+/// A TensorView whose element type is known only at run time, as a graph passes tensors to operators.
 ///
 /// \code
 /// // given: std::vector<float>& weights
@@ -83,7 +83,7 @@ public:
   }
   [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
 
-  /// The typed view. Throws ElementError when the tensor has another element type.
+  /// Returns the typed view. Throws ElementError when the tensor has another element type.
   template <class T>
   [[nodiscard]] TensorView<T> as() const {
     if (element_of<std::remove_const_t<T>> != element_) {

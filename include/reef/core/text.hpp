@@ -28,7 +28,7 @@ public:
       : kind_(std::same_as<T, float> ? Kind::single : Kind::real),
         value_{.real = static_cast<double>(number)} {}
 
-  // The enumerations of C count as their numbers.
+  // Unscoped enumerations are written as their numbers.
   template <class T>
     requires(std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>)
   || (std::is_enum_v<T> && std::convertible_to<T, std::int64_t>)explicit TextPiece(T number)
@@ -54,11 +54,11 @@ std::string join(std::initializer_list<TextPiece> pieces);
 
 }  // namespace detail
 
-/// Bytes of a file or a message as a text shows them: in quotes, control characters of ASCII and bytes that
-/// UTF-8 never has as `\xHH`, and of what is longer than `most` bytes the first so many and "...".
+/// Quotes bytes of a file or a message for a text: control characters of ASCII and bytes that UTF-8 never has
+/// become `\xHH`, and of more than `most` bytes the first `most` are shown, and "...".
 [[nodiscard]] std::string in_quotes(std::string_view bytes, std::size_t most = 60);
 
-/// The pieces in a row: concat("rank ", 3, " of ", ranks). One small call, whatever the pieces: it
+/// Concatenates pieces: concat("rank ", 3, " of ", ranks). It is one small call, whatever the pieces, and
 /// compiles several times faster than a sum of strings.
 ///
 /// \code

@@ -10,7 +10,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// A thread that runs `function`. Throws OptionError, naming who wanted it, where the system has no more.
+/// Starts a thread that runs `function`. Throws OptionError, naming `who`, where the system cannot start another.
 ///
 /// \code
 /// std::thread loader = make_thread("my-program: the loader", [] { /* reads ahead */ });

@@ -8,7 +8,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// Sizes are bytes in 64 bits, everywhere.
+/// A size in bytes, 64 bits.
 ///
 /// \code
 /// const Bytes budget = 64_MiB;
@@ -16,7 +16,7 @@ inline namespace v0 {
 /// \endcode
 using Bytes = std::uint64_t;
 
-/// Times are seconds in fp64, everywhere. The name says so where the type cannot.
+/// A time in seconds, fp64.
 using Seconds = double;
 
 inline namespace literals {
@@ -31,15 +31,15 @@ constexpr Bytes operator""_GiB(unsigned long long count) { return count << 30; }
 /// The least multiple of `unit` that is at least `value`; `unit` is at least 1.
 constexpr Bytes round_up(Bytes value, Bytes unit) { return (value + unit - 1) / unit * unit; }
 
-/// How many parts of `unit` hold `value`; `unit` is at least 1.
+/// The number of parts of `unit` that hold `value`, rounded up; `unit` is at least 1.
 constexpr std::uint64_t divide_up(std::uint64_t value, std::uint64_t unit) {
   return value / unit + (value % unit != 0 ? 1 : 0);
 }
 
-/// "12.5 MiB": for people. Files carry plain bytes.
+/// Formats bytes for people, as in "12.5 MiB". Files carry plain bytes.
 std::string format_bytes(Bytes bytes);
 
-/// "1.25 ms": for people. Files carry plain seconds.
+/// Formats seconds for people, as in "1.25 ms". Files carry plain seconds.
 std::string format_seconds(Seconds seconds);
 
 }  // namespace v0

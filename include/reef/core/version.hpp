@@ -4,7 +4,7 @@
 /// The version of the library. The inline namespace carries the version that breaks binary
 /// interfaces, so that two versions can live in one program.
 
-// Before what is included, since the compiled library is asked for by them (inline.hpp).
+// Defined before any include, since they name the compiled library that is linked (inline.hpp).
 #define REEF_VERSION_MAJOR 0
 #define REEF_VERSION_MINOR 1
 #define REEF_VERSION_PATCH 0
@@ -15,7 +15,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The version as text, the same as the CMake package's.
+/// The version as text, equal to the CMake package's.
 ///
 /// \code
 /// #include <cstdio>

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Takes each byte of a text as one token: V = 256, nothing to learn, no text that it cannot hold.
+/// Encodes each byte of a text as one token: V = 256, nothing to learn, any text.
 ///
 /// \code
 /// const std::vector<std::int32_t> tokens = data::ByteTokenizer::encode("Hello");  // 72, 101, ...
@@ -23,7 +23,7 @@ struct ByteTokenizer {
 
   [[nodiscard]] static std::vector<std::int32_t> encode(std::string_view text);
 
-  /// The bytes of the tokens. Throws DecodeError if one is outside [0, 256).
+  /// Returns the bytes of the tokens. Throws DecodeError if a token is outside [0, 256).
   [[nodiscard]] static std::string decode(std::span<const std::int32_t> tokens);
 };
 

@@ -16,7 +16,7 @@ namespace data {
 
 namespace detail {
 
-/// All bytes of a text file that must exist and hold at least one byte.
+/// Reads all bytes of a text file, which must exist and hold at least one byte.
 std::vector<std::uint8_t> read_text(const std::filesystem::path& path);
 
 void require_text(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
@@ -52,7 +52,7 @@ public:
   [[nodiscard]] std::span<const std::uint8_t> validation() const& { return validation_; }
   void validation() const&& = delete;
 
-  /// What is trained on, or held out, of each file that has any.
+  /// The part of each file to train on, where it has one; validation_documents() gives the parts that are held out.
   [[nodiscard]] std::vector<std::span<const std::uint8_t>> training_documents() const& {
     return documents(training_, training_ends_);
   }
@@ -62,16 +62,16 @@ public:
   }
   void validation_documents() const&& = delete;
 
-  /// All files, by name.
+  /// All files, in the order of their names.
   [[nodiscard]] std::span<const std::filesystem::path> files() const& { return files_; }
   void files() const&& = delete;
-  /// The files that are held out whole; none where there are fewer than ten.
+  /// The files that are held out as a whole; none where there are fewer than ten.
   [[nodiscard]] std::span<const std::filesystem::path> held_out_files() const& {
     return held_out_files_;
   }
   void held_out_files() const&& = delete;
 
-  /// A checksum of all tokens: the same text on every rank, and after a resume, has the same.
+  /// The checksum of all tokens, by which ranks, and a resumed run, find that they have the same text.
   [[nodiscard]] std::uint32_t fingerprint() const {
     return io::crc32c(std::as_bytes(validation()), io::crc32c(std::as_bytes(training())));
   }

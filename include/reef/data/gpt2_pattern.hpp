@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// What GPT-2's pattern asks of a character: `\p{L}`, `\p{N}`, `\s`, or none of them. Unicode 16.
+/// The class of a character in GPT-2's pattern: `\p{L}`, `\p{N}`, `\s`, or none of them. Unicode 16.
 enum class CharClass : std::uint8_t { other, letter, number, space };
 
 namespace detail {
@@ -49,8 +49,8 @@ struct Character {
   std::uint8_t bytes;
 };
 
-/// The character that begins at `at`. A byte that begins no valid UTF-8 (Unicode 16, table 3-7) is
-/// a character of its own, and `other`.
+/// Returns the character that begins at `at`. A byte that begins no valid UTF-8 (Unicode 16, table 3-7) is
+/// a character of its own, of class `other`.
 constexpr Character character_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<std::uint8_t>(text[at + i]) : std::uint8_t{0};
@@ -70,7 +70,7 @@ constexpr Character character_at(std::string_view text, std::size_t at) {
   return {find_class(code_point), bytes};
 }
 
-/// Where the run of characters of one class that begins at `at` ends.
+/// Returns the end of the run of characters of one class that begins at `at`.
 constexpr std::size_t end_of_run(std::string_view text, std::size_t at, CharClass kind) {
   while (at < text.size()) {
     const Character next = character_at(text, at);
@@ -82,12 +82,12 @@ constexpr std::size_t end_of_run(std::string_view text, std::size_t at, CharClas
 
 }  // namespace detail
 
-/// Where the piece of `text` that begins at byte `at`, below its size, ends by GPT-2's pattern:
+/// Returns the end, by GPT-2's pattern, of the piece of `text` that begins at byte `at`, below its size:
 ///
 ///     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 ///
 /// | cost  | one look at each character of the piece; spaces at most twice                     |
-/// | bytes | any: those that are no UTF-8 count as CharClass::other, one character each        |
+/// | bytes | any: a byte that is no UTF-8 is one character of CharClass::other                 |
 ///
 /// Source: Radford et al., Language Models are Unsupervised Multitask Learners, 2019, encoder.py.
 ///

@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Says which window of the tokens each training sample is: a function of its global index alone.
+/// Maps each training sample to a window of the tokens, as a function of its global index alone.
 ///
 ///     epoch e = sample / W,  window w = permutation_e(sample mod W),  start = shift_e + w T
 ///
@@ -38,12 +38,12 @@ class Sampler {
 public:
   Sampler(TokenView tokens, std::int64_t context, std::uint64_t seed);
 
-  /// W: how many windows an epoch has.
+  /// W, the number of windows of an epoch.
   [[nodiscard]] std::int64_t windows() const { return windows_; }
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
-  /// The index of the first token of that sample's window.
+  /// The index of the first token of a sample's window.
   [[nodiscard]] std::int64_t start_of(std::uint64_t sample) const;
 
   /// Writes samples [first, first + B) to the two inputs of a language model: tokens and targets.

@@ -7,6 +7,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/core/random.hpp>
+#include <reef/data/detail/language_inputs.hpp>
 #include <reef/data/permutation.hpp>
 #include <reef/data/sampler.hpp>
 
@@ -16,39 +17,12 @@ namespace data {
 
 namespace detail {
 
-/// The operator number of the sampler's draws: no graph has as many operators.
-inline constexpr std::uint32_t sampler_op = 0xFFFF'0001U;
-
 inline void require_window(std::size_t tokens, std::int64_t context, const char* who) {
   if (context < 1 || tokens < static_cast<std::size_t>(context) + 1) {
     throw OptionError(who, ": a context of T = ", context,
                       " needs at least T + 1 tokens, there are ", tokens,
                       ".\n  fix: choose 1 <= T < ", tokens, ", or give more text.");
   }
-}
-
-struct LanguageInputs {
-  std::int64_t batch;
-  std::int32_t* tokens;
-  std::int32_t* targets;
-};
-
-/// Tokens and targets, both (B, T) int32; throws ShapeError where they are not.
-inline LanguageInputs require_inputs(std::span<const AnyView> inputs, std::int64_t context,
-                                     const char* who) {
-  const bool two = inputs.size() == 2;
-  const bool fit = two && inputs[0].shape().rank() == 2 && inputs[0].shape()[1] == context &&
-                   inputs[0].shape() == inputs[1].shape();
-  if (!fit) {
-    std::string given;
-    for (const AnyView& input : inputs)
-      given += concat(given.empty() ? "" : ", ", input.shape().text());
-    throw ShapeError(who, ": the inputs are ", given, "; a context of T = ", context,
-                     " fills tokens and targets of (B, ", context,
-                     ").\n  fix: one context for the sampler and the model.");
-  }
-  return {inputs[0].shape()[0], inputs[0].as<std::int32_t>().data(),
-          inputs[1].as<std::int32_t>().data()};
 }
 
 }  // namespace detail

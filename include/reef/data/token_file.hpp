@@ -18,7 +18,7 @@ namespace data {
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian.");
 
-/// One file of tokens, mapped into memory.
+/// A file of tokens, mapped into memory.
 ///
 /// | llm.c, GPT-2   | 256 int32 {20240520, 1, n}, then n uint16                              |
 /// | llm.c, Llama 3 | 256 int32 {20240801, 7, n}, then n uint32                              |
@@ -49,14 +49,14 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
   [[nodiscard]] std::filesystem::path path() const&& { return file_.path(); }
   [[nodiscard]] std::size_t size() const { return (file_.bytes().size() - offset_) / width_; }
-  /// As MappedFile::change.
+  /// Describes a change of the file since it was opened; empty if there is none (MappedFile::change).
   [[nodiscard]] std::string change() const { return file_.change(); }
-  /// Bytes a token.
+  /// The bytes of a token.
   [[nodiscard]] std::size_t width() const { return width_; }
-  /// How the width is known: "llm.c's header", "NumPy's header" or "its values".
+  /// The origin of the width: "llm.c's header", "NumPy's header" or "its values".
   [[nodiscard]] std::string_view width_from() const { return width_from_; }
 
-  /// Valid as long as this object or the one that it was moved to lives.
+  /// The file's tokens, valid as long as this object or the one that it was moved to lives.
   [[nodiscard]] TokenView tokens() const&;
   void tokens() const&& = delete;
 
@@ -67,7 +67,7 @@ private:
   [[nodiscard]] std::int32_t header(std::size_t index) const;
   void require_header(std::int32_t version) const;
   void read_npy_header();
-  /// Without a header: tokens of 2 or 4 bytes, unless what it holds shows something else.
+  /// Finds the width, 2 or 4 bytes, of a file without a header. Throws DecodeError if its values are no tokens.
   void judge_values();
   [[noreturn]] void refuse(const std::string& why, const std::string& fix) const;
 
@@ -77,7 +77,7 @@ private:
   std::string_view width_from_ = "llm.c's header";
 };
 
-/// Writes tokens as an llm.c file of uint16, atomically: what TokenFile and llm.c read.
+/// Writes tokens as an llm.c file of uint16, atomically, for TokenFile and llm.c to read.
 ///
 /// | errors | OptionError for a token outside 0 to 65535, for none, or for more than 2^31 - 1;  |
 /// |        | FileError if it cannot be written. A file that was there before is unchanged      |

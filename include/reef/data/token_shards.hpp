@@ -15,15 +15,15 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Whether a file is named as one that is held out: "val", "valid" or "validation" is a word of its
-/// name, in small or capital letters. Words are runs of letters: "x_val_01.bin", not "interval.bin".
+/// True if a file's name says that it is held out: "val", "valid" or "validation" is a word of it, in small
+/// or capital letters. Words are runs of letters: "x_val_01.bin", not "interval.bin".
 bool names_held_out(std::string_view file);
 
 /// Files of tokens as two sequences, neither copied: one to train on, one held out to validate on.
 ///
 /// Files are taken in the order of their names, whatever the order in which they were given, as one
-/// sequence. Those that names_held_out are held out; if there are none, the last tenth of all
-/// tokens is.
+/// sequence. The files of which names_held_out is true are held out; if there are none, the last tenth of
+/// all tokens is.
 ///
 /// | memory | pages of the files, which all processes of a node share                         |
 /// | errors | those of TokenFile; OptionError for no files, a file named twice, no files but   |
@@ -45,12 +45,12 @@ public:
   [[nodiscard]] const TokenView& validation() const& { return validation_; }
   void validation() const&& = delete;
 
-  /// All files, by name.
+  /// All files, in the order of their names.
   [[nodiscard]] std::span<const TokenFile> files() const& { return files_; }
   void files() const&& = delete;
 
-  /// The first file that somebody cut or wrote to since it was opened; null if there is none. Tokens of such a
-  /// file are others than they were, and reading those that were cut off ends the process (MappedFile).
+  /// Returns the first file that was cut or written to since it was opened; null if there is none. Its tokens may
+  /// have changed, and reading tokens that were cut off ends the process (MappedFile).
   [[nodiscard]] const TokenFile* changed() const&;
   void changed() const&& = delete;
 
@@ -58,7 +58,7 @@ public:
   /// Reads all tokens once.
   void require_below(std::int32_t vocabulary) const;
 
-  /// A checksum of all tokens: the same on every rank, and after a resume. Reads all tokens once.
+  /// Returns a checksum of all tokens: equal on every rank, and after a resume. Reads all tokens once.
   [[nodiscard]] std::uint32_t fingerprint() const;
 
 private:

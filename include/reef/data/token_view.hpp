@@ -14,13 +14,13 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// What a stored token may be: 1, 2 or 4 bytes.
+/// A type of stored tokens, of 1, 2 or 4 bytes.
 template <class T>
 concept stored_token = std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
     std::same_as<T, std::uint32_t> || std::same_as<T, std::int32_t>;
 
-/// A view of tokens as one sequence. They lie elsewhere, in one array or in several, of 1, 2 or 4 bytes a
-/// token.
+/// A view of tokens as one sequence. The tokens are in memory of others, in one array or in several, of 1, 2 or
+/// 4 bytes a token.
 ///
 /// | memory | 32 bytes a piece; the tokens are not copied, and must outlive the view       |
 /// | cost   | copy: a binary search over the pieces, then one loop per piece that it meets |
@@ -35,7 +35,7 @@ class TokenView {
 public:
   TokenView() = default;
 
-  /// All tokens of a span, vector or array.
+  /// Makes a view of all tokens of a span, vector or array.
   template <std::ranges::contiguous_range Tokens>
     requires(stored_token<std::remove_cv_t<std::ranges::range_value_t<Tokens>>>&&
                  std::ranges::sized_range<Tokens>)
@@ -55,11 +55,11 @@ public:
 
   [[nodiscard]] std::int32_t operator[](std::size_t index) const;
 
-  /// Tokens [first, first + to.size()), which must be there, as int32. One above 2^31 - 1 comes out
+  /// Copies tokens [first, first + to.size()), which must exist, as int32. A token above 2^31 - 1 becomes
   /// negative.
   void copy(std::size_t first, std::span<std::int32_t> to) const;
 
-  /// Tokens [first, first + count), which must be there.
+  /// Returns a view of tokens [first, first + count), which must exist.
   [[nodiscard]] TokenView part(std::size_t first, std::size_t count) const;
 
   /// Calls f(span of std::uint8_t, std::uint16_t or std::uint32_t) for each piece in its order.

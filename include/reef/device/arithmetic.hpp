@@ -4,8 +4,8 @@
 
 #include <reef/core/config.hpp>
 
-/// Stands before the template of a rule's operator(). nvcc compiles a rule for the host and for the
-/// device, and would complain that the host's vectors are no device code, which nobody asked for.
+/// Marks the template of a rule's operator(). nvcc compiles a rule for the host and for the device, and would
+/// warn, without need, that the host's vectors are no device code.
 #if defined(__CUDACC__)
 #define REEF_RULE _Pragma("nv_exec_check_disable")
 #else
@@ -17,8 +17,8 @@ inline namespace v0 {
 namespace device {
 
 /// \file
-/// What device::Vector has as friends, for single numbers: the arithmetic of a rule that is written once, for vectors on the
-/// host and for the threads of a GPU. It says `using device::fma;`, and has each product that something is added to inside
+/// The friend functions of device::Vector, for single numbers: the arithmetic of a rule that is written once, for vectors on
+/// the host and for the threads of a GPU. A rule says `using device::fma;`, and has each product that is part of a sum inside
 /// an fma, so that no compiler and no flag decides which of its operations are fused.
 ///
 /// \code

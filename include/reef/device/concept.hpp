@@ -15,37 +15,37 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// What a device's memory holds now, and the most that it ever held.
+/// The use of a device's memory: now, and at its peak.
 struct MemoryReport {
   Bytes used = 0;
   Bytes peak = 0;
   Bytes budget = 0;                                    ///< 0: as much as there is
-  std::vector<std::pair<std::string, Bytes>> holders;  ///< by name, the largest first
+  std::vector<std::pair<std::string, Bytes>> holders;  ///< bytes by holder's name, the largest first
 };
 
-/// Where a copy goes. Both ends of `on_device` are device memory, both of `on_host` memory of the host.
+/// The direction of a copy. Both ends of `on_device` are device memory, both ends of `on_host` memory of the host.
 enum class Copy { to_device, to_host, on_device, on_host };
 
-/// The direction that the memories of both ends make it.
+/// Returns the direction of a copy, by the memory of each end.
 constexpr Copy copy_between(bool from_device, bool to_device) {
   if (from_device) return to_device ? Copy::on_device : Copy::to_host;
   return to_device ? Copy::to_device : Copy::on_host;
 }
 
-/// Whether a lane goes first where others of the device want the same cores or engines: for short work
+/// The priority of a lane among lanes of the device that need the same cores or engines: high for short work
 /// that others wait for.
 enum class Priority { normal, high };
 
-/// A place that computes: memory with a budget, and lanes that run what they are given in order.
+/// A processor with memory: the memory has a budget, and lanes run the functions submitted to them in order.
 ///
 ///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
 ///     f, g submitted to one lane: g starts after f     wait(e, n) starts after completion n of e
-///     copy: the bytes of `from` when the lane gets there are those of `to` before what follows
-///     threads: that a kernel of any lane has, at most
+///     copy: `to` has the bytes that `from` has when the lane comes to the copy, before the lane goes on
+///     threads: the bound on the threads of a kernel of any lane
 ///     on_host: lanes are threads of the host, and what one records has happened when record returns
 ///
 /// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError       |
-/// | PinnedBuffer | host memory that copies are fast from                                          |
+/// | PinnedBuffer | host memory from which copies are fast                                         |
 /// | Lane         | made of (device, name, priority), or without: normal; belongs to one device;   |
 /// |              | submit from any thread. The priority changes when, never what                  |
 /// | Event        | counts completions: record on one lane, wait on others, synchronize on a host  |

@@ -12,10 +12,10 @@ namespace device {
 /// Cores of one machine, by the numbers that its operating system gives them.
 using CoreSet = std::bitset<1024>;
 
-/// The cores that this process may use: those of its affinity mask, all where there is none.
+/// Returns the cores that this process may use: those of its affinity mask, or all where there is none.
 CoreSet own_cores();
 
-/// How many cores this process may use: those of its affinity mask.
+/// Returns the number of cores that this process may use, by its affinity mask.
 ///
 /// \code
 /// const int threads = device::available_cores();
@@ -23,7 +23,7 @@ CoreSet own_cores();
 /// \endcode
 inline int available_cores() { return static_cast<int>(own_cores().count()); }
 
-/// The threads that kernels of a device with these options use: 1 where they are the device's own.
+/// Returns the number of host threads for kernels of a device with these options: 1 where the device has its own.
 template <class Options>
 int threads_of(const Options& options) {
   if constexpr (requires { options.threads; }) {
@@ -33,8 +33,8 @@ int threads_of(const Options& options) {
   }
 }
 
-/// What is wrong when `threads` threads are asked of a process that was bound to fewer cores, in one
-/// line; "" when nothing is, or when the machine itself has no more cores.
+/// Describes in one line that a process that needs `threads` threads is bound to fewer cores; "" if it is not, or
+/// if the machine itself has no more cores.
 std::string binding_complaint(int threads);
 
 /// Prints binding_complaint(threads) on standard error, the first time that a process has one.

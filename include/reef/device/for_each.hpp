@@ -11,8 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// function(begin, end) for the blocks [0, block), [block, 2 block), ... of [0, n), on the pool;
-/// called on the lane's thread, blocks. The partition does not depend on the number of threads.
+/// Calls function(begin, end) for the blocks [0, block), [block, 2 block), ... of [0, n), on the pool. Call it on
+/// the lane's thread; it blocks. The partition does not depend on the number of threads.
 template <class F>
 void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const F& function) {
   if (n <= 0) return;
@@ -22,9 +22,9 @@ void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const 
   });
 }
 
-/// task(slot, i) for every i in [0, n), on the pool, each when a thread is free; called on the lane's
-/// thread, blocks. At most min(n, lane.threads()) run at once, each with a slot below that of its own: for
-/// memory that a task needs while it runs. If one throws, the other slots go on to the end first.
+/// Calls task(slot, i) for every i in [0, n), on the pool, each when a thread is free. Call it on the lane's thread;
+/// it blocks. At most min(n, lane.threads()) tasks run at once, each with its own slot below that number, for memory
+/// that a task needs while it runs. If a task throws, the other slots go on to the end first.
 template <class Task>
 void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
   std::atomic<std::int64_t> next{0};
@@ -37,10 +37,10 @@ void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
   });
 }
 
-/// Elements of a block where nothing is known about the work on each: 64 KiB of floats.
+/// The elements of a block where the work on each is not known: 64 KiB of floats.
 inline constexpr std::int64_t elementwise_block = 16384;
 
-/// functor(i) for every i in [0, n), in any order; called on the lane's thread. On Host it blocks.
+/// Calls functor(i) for every i in [0, n), in any order. Call it on the lane's thread; on Host it blocks.
 ///
 /// \code
 /// // given: device::Host::Lane& lane, std::vector<float>& x

@@ -14,7 +14,7 @@ namespace device {
 /// The vector instructions that the host's kernels can use, each a superset of the one before.
 /// Results carry the same bits for any number of threads, but not across instruction sets.
 enum class InstructionSet : int {
-  baseline,  ///< what the compiler may assume everywhere: SSE2 on x86-64; no FMA
+  baseline,  ///< the set that every processor of the target has: SSE2 on x86-64; no FMA
   avx2,      ///< AVX2 and FMA: 8 floats
   avx512     ///< AVX-512 F, BW, DQ, VL: 16 floats
 };
@@ -28,7 +28,7 @@ constexpr std::string_view name_of(InstructionSet set) {
   return "?";
 }
 
-/// The best that this machine has.
+/// Returns the best instruction set of this machine.
 inline InstructionSet best_instruction_set() {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();
@@ -45,7 +45,7 @@ inline InstructionSet best_instruction_set() {
 
 namespace detail {
 
-// The best, or what the environment variable REEF_INSTRUCTION_SET lowers it to.
+// Returns the best instruction set, or a lower one that the environment variable REEF_INSTRUCTION_SET names.
 inline InstructionSet initial_instruction_set() {
   const InstructionSet best = best_instruction_set();
   const char* const wanted = std::getenv("REEF_INSTRUCTION_SET");
@@ -66,13 +66,13 @@ inline std::atomic<InstructionSet>& current_instruction_set() {
 
 }  // namespace detail
 
-/// The one in use: the machine's best, unless REEF_INSTRUCTION_SET=avx2|sse2 lowers it. Throws
-/// OptionError, at the first call, where the variable names none.
+/// Returns the instruction set in use: the machine's best, unless REEF_INSTRUCTION_SET=avx2|sse2 lowers it. Throws
+/// OptionError, at the first call, where the variable names no instruction set.
 inline InstructionSet instruction_set() {
   return detail::current_instruction_set().load(std::memory_order_relaxed);
 }
 
-/// Chooses another one for what starts from now on; OptionError where the machine lacks it.
+/// Sets the instruction set of kernels that start from now on. Throws OptionError where the machine lacks it.
 ///
 /// \code
 /// device::use_instruction_set(device::InstructionSet::baseline);

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// The books of one device's memory: who holds how much, the peak, and the budget.
+/// The account of a device's memory: the bytes of each holder, the peak, and the budget.
 ///
 /// | state  | one entry per name that holds something                                      |
 /// | errors | MemoryError from take(): who asked for how much, what holds the rest; the    |
@@ -31,13 +31,13 @@ class MemoryLedger {
 public:
   MemoryLedger(std::string device, Bytes budget) : device_(std::move(device)), budget_(budget) {}
 
-  /// Enters `bytes` for `what`, or throws.
+  /// Adds `bytes` held by `what`. Throws MemoryError beyond the budget.
   void take(Bytes bytes, std::string_view what);
 
-  /// Strikes out what take() entered.
+  /// Subtracts bytes that take() added.
   void give_back(Bytes bytes, std::string_view what) noexcept;
 
-  /// What to throw where the machine itself has no memory left: `why` is the allocator's word.
+  /// Returns the error to throw where the machine itself has no memory left: `why` is the allocator's reason.
   [[nodiscard]] MemoryError refused(Bytes bytes, std::string_view what,
                                     const std::string& why) const;
 

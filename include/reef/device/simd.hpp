@@ -41,6 +41,8 @@ namespace device {
 /// |          | or as the third argument; keep(v, count) makes the others 0                          |
 /// | members  | + - * / and unary -, fma, sqrt, larger, smaller, select_less, round_even, scale, sum, largest, |
 /// |          | exp; larger and smaller give b where a lane is NaN; sum and largest fold in a fixed order   |
+/// | bytes    | load(p) of `width` numbers that are std::int8_t; look_up(p, table): of a table of 256, by    |
+/// |          | bytes without sign                                                                    |
 /// | halves   | load_halves(p, count, table): of 16 numbers those that halves of bytes say, the high first;    |
 /// |          | store_halves(p, count, t): how many of t[0] < ... < t[14] a lane is above; t has 16      |
 /// | bits     | of floats: store_bytes(p, count) stores numbers of [0, 256), cut, as bytes; store_keys(p) all |
@@ -81,7 +83,7 @@ __attribute__((flatten)) void run_portable(const Kernel& kernel, Arguments... ar
 
 }  // namespace detail
 
-/// kernel.run<V>(arguments...) with V the vector of sum_t<T> under the instruction set in use.
+/// Calls kernel.run<V>(arguments...), with V the vector of sum_t<T> for the instruction set in use.
 template <real T, class Kernel, class... Arguments>
 void run_vectors(const Kernel& kernel, Arguments... arguments) {
   using E = sum_t<T>;
@@ -97,7 +99,7 @@ void run_vectors(const Kernel& kernel, Arguments... arguments) {
   detail::run_portable<E>(kernel, arguments...);
 }
 
-/// exp(x), below 1.1 ULP on [-87.3, 88.7]; above it inf, below it 0 (never denormal). NaN gives NaN.
+/// Returns exp(x), with error below 1.1 ULP on [-87.3, 88.7]; above it inf, below it 0 (never denormal). NaN gives NaN.
 ///
 ///     n = round_even(x / ln 2)    r = x - n ln 2 in two steps    exp(x) = 2^n p(r), p of degree 6
 template <class Isa>

@@ -42,7 +42,7 @@ void add_squares(double* lane, const T* x, std::int64_t n) {
   }
 }
 
-// Halves onto halves.
+// Adds the upper half of the lanes to the lower half, until one number is left.
 inline double fold_squares(double* lane) {
   for (std::int64_t half = square_lanes / 2; half > 0; half /= 2) {
     for (std::int64_t i = 0; i < half; ++i) lane[i] += lane[i + half];
@@ -67,7 +67,7 @@ REEF_TARGET_AVX512 inline void add_squares_avx512(double* lane, const float* x, 
   add_squares(lane, x + j, n - j);
 }
 
-// Of `streams` arrays of n numbers, one after the other; 16 lanes each.
+// Sums the squares of each of `streams` adjacent arrays of n numbers, in 16 lanes each.
 template <int streams>
 REEF_TARGET_AVX2 void add_squares_avx2(double* lane, const float* x, std::int64_t n) {
   __m256d sum[streams][4];
@@ -91,8 +91,8 @@ REEF_TARGET_AVX2 void add_squares_avx2(double* lane, const float* x, std::int64_
 
 #endif
 
-/// The sum of x[j]^2 over [0, n) in fp64, n at most a few thousand: sixteen interleaved sums, then
-/// halves onto halves. The same bits under every instruction set.
+/// Returns the sum of x[j]^2 over [0, n) in fp64, n at most a few thousand: sixteen interleaved sums, which are
+/// then added by halves. The bits are the same under every instruction set.
 template <real T>
 double sum_of_squares(const T* x, std::int64_t n) {
   double lane[square_lanes] = {};
@@ -112,7 +112,7 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return fold_squares(lane);
 }
 
-/// sums[0] of x[0, n), sums[1] of x[n, 2 n): the bits of two calls. AVX2 reads both side by side, since
+/// Computes the sums of squares of x[0, n) and of x[n, 2 n), bitwise as two calls. AVX2 reads both side by side, since
 /// one stream of narrow loads does not ask the memory for as much as it can give.
 template <real T>
 void two_sums_of_squares(const T* x, std::int64_t n, double* sums) {
@@ -133,8 +133,8 @@ void two_sums_of_squares(const T* x, std::int64_t n, double* sums) {
 
 }  // namespace detail
 
-/// sums[i] = the sum of squares of x[i block], ..., x[min(n, (i + 1) block) - 1] in fp64, on the pool.
-/// Called on the lane's thread; on Host it blocks. `sums` holds ceil(n / block) numbers.
+/// Sets sums[i] to the sum of squares of x[i block], ..., x[min(n, (i + 1) block) - 1] in fp64, on the pool. Call it on
+/// the lane's thread; on Host it blocks. `sums` holds ceil(n / block) numbers.
 ///
 /// | order | inside a block: element j goes to sum j % 16, ascending; then sum i + sum i + 8, and   |
 /// |       | so on. The same bits for any number of threads; for float under any instruction set  |

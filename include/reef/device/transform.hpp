@@ -31,7 +31,7 @@ struct VectorAt {
   }
 };
 
-/// Element `index` alone: what a rule gets on a device whose threads take one element each.
+/// Element `index` of every array, for rules on a device whose threads take one element each.
 template <class T>
 struct ElementAt {
   using Vector = T;
@@ -60,8 +60,8 @@ struct Transform {
 
 }  // namespace detail
 
-/// rule(at) for vectors of T that cover [0, n), on the pool, under the instruction set in use.
-/// Called on the lane's thread; on Host it blocks.
+/// Calls rule(at) for vectors of T that cover [0, n), on the pool, under the instruction set in use.
+/// Call it on the lane's thread; on Host it blocks.
 ///
 /// \code
 /// // given: device::Host::Lane& lane, float* w, std::int64_t n

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Where the caller's memory for one run of a segment lies: tables by id, null where nothing is.
+/// Pointers to the caller's memory for one run of a segment: tables by id, null where there is none.
 ///
 /// | tensors    | values of boundary tensors                                                        |
 /// | gradients  | of boundary tensors; those of outputs are used up, but for a result's (the loss's) |

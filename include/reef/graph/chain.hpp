@@ -9,14 +9,14 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// How chain_of counts what leaves the device.
+/// Options of chain_of: which bytes it counts as leaving the device.
 struct ChainOptions {
   /// Weights are brought back after a forward and a backward, as ATOM does; else they are dropped, since
   /// they have not changed, and gradients alone leave.
   bool writes_back = false;
 };
 
-/// Throws OptionError if the profile is not of these operators, or of parameters or outputs of other sizes.
+/// Throws OptionError if the profile is of other operators, or of parameters or outputs of other sizes.
 void require_operators_of(const Dag& dag, const profile::Profile& profile);
 
 /// Throws OptionError unless the profile is of this Dag: of the same operators, of the same sizes (those of other
@@ -24,7 +24,7 @@ void require_operators_of(const Dag& dag, const profile::Profile& profile);
 /// and with figures that can be (Profile::validate). Takes as long as workload().
 void require_profile_of(const Dag& dag, const profile::Profile& profile);
 
-/// A model as planners of swapping see it: the operators of its Dag in their order, with the figures of a
+/// Returns a model as planners of swapping see it: the operators of its Dag in their order, with the figures of a
 /// profile. Times are nanoseconds.
 ///
 ///     load            load_s
@@ -32,7 +32,7 @@ void require_profile_of(const Dag& dag, const profile::Profile& profile);
 ///     workspaces      working sets
 ///     cut             all tensors that cross a boundary, also those that skip operators
 ///
-/// Errors as require_operators_of: a profile that was given is checked before, by require_profile_of.
+/// Throws as require_operators_of does. A caller checks a profile from outside before, by require_profile_of.
 ///
 /// \code
 /// #include <reef/plan/partition_chain.hpp>

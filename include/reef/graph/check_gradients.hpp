@@ -19,45 +19,47 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Where gradients are checked, and how many. A tensor's entries are taken evenly where it has more.
+/// Options of check_gradients: the point at which gradients are checked, and the number of entries. Of a tensor with
+/// more entries, evenly spaced ones are taken.
 struct GradientCheckOptions {
   double low = -1;             ///< inputs are drawn from [low, high)
-  double high = 1;             ///< of an operator that has no value or a kink at 0: 0.1 and 1
+  double high = 1;             ///< the end of that range; of an operator with no value or a kink at 0: low 0.1, high 1
   std::int32_t classes = 2;    ///< integer inputs are drawn from [0, classes)
-  std::int64_t entries = 256;  ///< of each tensor, at most
-  double step = 0;             ///< h of the differences; 0: 0.002, of fp32 0.05
-  double tolerance = 0;        ///< of the error; 0: 1e-6, of fp32 5e-3
+  std::int64_t entries = 256;  ///< the most entries checked of each tensor
+  double step = 0;             ///< the step h of the differences; 0: 0.002, of fp32 0.05
+  double tolerance = 0;        ///< the greatest error that passes; 0: 1e-6, of fp32 5e-3
   std::uint64_t seed = 1;
 
-  /// Throws OptionError, naming the first option that cannot be.
+  /// Throws OptionError, naming the first invalid option.
   void validate() const;
 };
 
-/// What check_gradients found: the entry that is furthest off.
+/// The result of check_gradients: the entry with the greatest error.
 struct GradientCheck {
-  double error = 0;  ///< its difference, relative to the greatest entry of its tensor's gradient
-  std::string name;  ///< of the input or parameter; with several uses, of the sum over these
-  Shape shape;       ///< of that
-  std::int64_t index = 0;  ///< of the entry, by rows
-  bool added = false;      ///< in the gradient that a second micro-batch adds, else in the first's
-  double backward = 0;     ///< what backward gives
-  double differences = 0;  ///< what differences of forward give
-  std::int64_t compared = 0;  ///< how many entries were
+  double error = 0;  ///< the entry's error, relative to the greatest entry of its tensor's gradient
+  std::string name;  ///< the name of the input or parameter; if it has several uses, their sum is compared
+  Shape shape;       ///< the shape of the input or parameter
+  std::int64_t index = 0;  ///< the index of the entry, by rows
+  bool added = false;      ///< true: in the gradient that a second micro-batch adds to; false: in the first's
+  double backward = 0;     ///< the entry's gradient by backward
+  double differences = 0;  ///< the entry's gradient by differences of forward
+  std::int64_t compared = 0;  ///< the number of entries compared
   double tolerance = 0;
 
   [[nodiscard]] bool passed() const { return error <= tolerance; }
   explicit operator bool() const { return passed(); }
 
+  /// Returns the result as text:
   /// "d / d 'swish.slope'[3]: backward 0.41, differences 0.42; error 0.02, tolerance 1e-06, of 12 entries".
   [[nodiscard]] std::string text() const;
 };
 
 namespace detail {
 
-/// Throws OptionError where a graph has nothing to check.
+/// Throws OptionError, which says why a graph cannot be checked, and the fix.
 [[noreturn]] void refuse_gradient_check(const char* why, const char* fix);
 
-/// A graph as one segment with memory of its own, which is NaN where nobody has written.
+/// A graph as one segment with memory of its own, which is NaN where no operator has written.
 template <device::device Device, std::floating_point T>
 class GradientChecker {
 public:
@@ -102,16 +104,16 @@ public:
 private:
   static constexpr bool in_fp64 = sizeof(T) == sizeof(double);
 
-  /// An input or a parameter.
+  /// A variable of the check: an input or a parameter.
   struct Variable {
     std::string name;
     Shape shape;
-    T* values = nullptr;                ///< on the device
-    std::vector<const T*> gradients{};  ///< of an input one, of a parameter one a use
-    bool accumulates = false;           ///< a second micro-batch adds
+    T* values = nullptr;                ///< the values, on the device
+    std::vector<const T*> gradients{};  ///< the gradients: one of an input, one for each use of a parameter
+    bool accumulates = false;           ///< a second micro-batch adds to the gradients
     std::vector<T> at{};
     std::vector<double> first{}, second{},
-        differences{};  ///< second: after one more backward that adds
+        differences{};  ///< second: the gradient after one more backward that adds
     std::vector<std::int64_t> entries{};
   };
   struct Result {
@@ -186,6 +188,10 @@ private:
       const double middle = parameter.init.law == Init::Law::ones ? 1 : 0;
       variable.at = draws(static_cast<std::uint32_t>(2U << 20U) + static_cast<std::uint32_t>(p),
                           variable.shape.size(), middle - 0.5, middle + 0.5);
+      if (parameter.frozen) {
+        copy(variable.values, variable.at.data(), variable.at.size() * sizeof(T), device::Copy::to_device);
+        continue;
+      }
       for (const int use : parameter.uses) {
         bindings_.use(use) = allocate(dag().gradient_spec(parameter).bytes());
         variable.gradients.push_back(static_cast<const T*>(bindings_.use(use)));
@@ -210,7 +216,8 @@ private:
     }
   }
 
-  /// What is compared is linear in the results: their sum by the seeds. Also of the absolute values.
+  /// Returns the function that is differentiated, the sum of the results weighted by the seeds, and the same sum of
+  /// absolute values.
   std::pair<double, double> evaluate() {
     submit([&](Lane& lane) { graph_.forward(all_, bindings_, lane, {}, Forward::keeps); });
     double sum = 0;
@@ -251,7 +258,8 @@ private:
     }
   }
 
-  /// By fourth-order central differences: (8 (F(x + h) - F(x - h)) - (F(x + 2h) - F(x - 2h))) / 12 h.
+  /// Computes a variable's gradient by fourth-order central differences:
+  /// (8 (F(x + h) - F(x - h)) - (F(x + 2h) - F(x - 2h))) / 12 h.
   std::vector<double> differences_of(Variable& variable) {
     const std::int64_t size = variable.shape.size();
     const std::int64_t count = (std::min)(size, options_.entries);
@@ -273,7 +281,8 @@ private:
     return result;
   }
 
-  /// Relative to the tensor's greatest entry, but to no less than what rounding of the results leaves of others.
+  /// Compares both gradients of a variable, relative to the tensor's greatest entry, but to no less than the error that
+  /// rounding of the results leaves in other entries.
   void compare(const Variable& variable) {
     double scale = 1e-5 * magnitude_;
     for (const Variable& other : variables_) {
@@ -302,7 +311,7 @@ private:
                differences, result_.compared, result_.tolerance};
   }
 
-  /// Memory that is NaN.
+  /// Allocates memory that is filled with NaN.
   void* allocate(Bytes bytes) {
     if (bytes == 0) return nullptr;
     memory_.push_back(device_.allocate(bytes, "check of gradients"));
@@ -334,18 +343,18 @@ private:
 
 }  // namespace detail
 
-/// Whether a graph's backward is the derivative of its forward: compares the gradients of all parameters, and of inputs that
-/// are differentiable, with central differences of a random sum of the results, at a random point.
+/// Checks that a graph's backward is the derivative of its forward: compares the gradients of all parameters, and of
+/// differentiable inputs, with central differences of a random sum of the results, at a random point.
 ///
 ///     error = |backward - differences| / greatest |differences| of the tensor
 ///
-/// | tolerance | fp64: 1e-6, where a right backward has some 1e-9. fp32: 5e-3, since differences of fp32 have 2 to 3 digits:     |
-/// |           | check a graph of double where the operators are templates. bf16 has none: it does not compile                 |
-/// | finds     | also what is not written, which is NaN, and gradients of parameters that a second micro-batch does not add to   |
-/// | kinks     | an entry within 2 h of one (ReLU at 0) is off: another seed, or a smaller step                                   |
-/// | dropout   | draws the same in every run                                                                                      |
-/// | cost      | 4 forwards an entry                                                                                              |
-/// | errors    | OptionError for options that cannot be, or a graph without gradients; what operators throw                       |
+/// | tolerance | fp64: 1e-6; a right backward has an error near 1e-9. fp32: 5e-3, since differences of fp32 have 2 to 3 digits:  |
+/// |           | check a graph of double where the operators are templates. bf16 has none: it does not compile                   |
+/// | finds     | also elements not written, which are NaN, and gradients of parameters that a second micro-batch does not add to |
+/// | kinks     | an entry within 2 h of a kink (ReLU at 0) has an error: take another seed, or a smaller step                    |
+/// | dropout   | draws the same in every run                                                                                     |
+/// | cost      | 4 forwards for each entry                                                                                       |
+/// | errors    | OptionError for invalid options, or a graph without gradients; the errors that operators throw                  |
 ///
 /// \code
 /// #include <cstdio>
@@ -360,7 +369,7 @@ GradientCheck check_gradients(Device& device, const Graph<Device, T>& graph,
   return detail::GradientChecker<Device, T>(device, graph, options).run();
 }
 
-/// The same of an operator alone, on the host in fp64, of inputs such as these: of fp64, or of int32.
+/// Checks the gradients of a single operator, on the host in fp64, for inputs of these specs: fp64 or int32.
 template <operator_for<device::Host, double> Op>
 GradientCheck check_gradients(const Op& op, const std::vector<TensorSpec>& inputs,
                               const GradientCheckOptions& options = {}) {

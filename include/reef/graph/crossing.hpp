@@ -8,8 +8,9 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// What crosses the boundary before each node, and after the last: the bytes of all tensors that a node
-/// before it hands to one behind it, however far. Inputs of the Dag are everywhere and cross nothing.
+/// Returns the bytes that cross the boundary before each node, and after the last: those of all tensors that a node
+/// before the boundary hands to one behind it, however far. Inputs of the Dag are available everywhere, and do not
+/// count.
 ///
 /// \code
 /// // given: const graph::Dag& dag

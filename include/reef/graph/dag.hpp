@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,16 +20,16 @@ namespace graph {
 struct Tensor {
   std::string name;
   TensorSpec spec;
-  int producer = -1;            ///< the node, or -1 for an input of the graph
-  std::vector<int> consumers;   ///< ascending; a node that reads it twice stands twice
-  bool differentiable = false;  ///< it depends on a parameter, or on a differentiable input
+  int producer = -1;            ///< the node that writes the tensor, or -1 for an input of the graph
+  std::vector<int> consumers;   ///< the nodes that read the tensor, ascending; one that reads it twice stands twice
+  bool differentiable = false;  ///< the tensor depends on a trained parameter, or on a differentiable input
 };
 
-/// One occurrence of a parameter in a node. Each has a gradient of its own.
+/// One occurrence of a parameter in a node. Each use of a trained parameter has a gradient of its own.
 struct Use {
   int parameter = 0;
   int node = 0;
-  int slot = 0;  ///< which of the node's parameters
+  int slot = 0;  ///< the index among the node's parameters
 };
 
 /// A parameter with all its uses, in the order of their nodes; tied parameters have several.
@@ -37,7 +39,8 @@ struct Parameter {
   Init init;
   bool decay = false;
   std::vector<int> uses;
-  bool linear = false;  ///< in each of its uses (ParameterSpec)
+  bool linear = false;  ///< the parameter is linear in each of its uses (ParameterSpec)
+  bool frozen = false;  ///< the parameter keeps its values: it has no gradient, and no optimizer sees it
 };
 
 /// One application of an operator.
@@ -52,13 +55,13 @@ struct Node {
 
 /// A model as plain data: operators, the tensors between them, and the parameters they use.
 ///
-/// | order  | nodes are in topological order: a node reads only what stands before it; no cycle exists   |
-/// | ids    | positions in `nodes`, `tensors`, `parameters`, `uses`; they never change                   |
-/// | names  | come and change by the functions alone, which keep an index of them                        |
-/// | cost   | O(log n) string comparisons for a name that is looked up, added or changed                 |
+/// | order  | nodes are in topological order: a node reads only tensors made before it; no cycle exists |
+/// | ids    | positions in `nodes`, `tensors`, `parameters`, `uses`; they never change                  |
+/// | names  | are added and changed by the functions alone, which keep an index of them                 |
+/// | cost   | O(log n) string comparisons for a name that is looked up, added or changed                |
 /// | device | none: planners and simulators read it, and any rank can build it                          |
-/// | errors | ShapeError naming node, tensor, what was expected and what was given, also where one has   |
-/// |        | no elements; the Dag is unchanged                                                          |
+/// | errors | ShapeError naming node, tensor, the expected and the given spec, also where a tensor has  |
+/// |        | no elements; the Dag is unchanged                                                         |
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -66,15 +69,15 @@ struct Node {
 /// for (const graph::Node& node : dag.nodes) flops += node.signature.forward_flops;
 /// \endcode
 struct Dag {
-  Element element = Element::float32;  ///< of parameters
+  Element element = Element::float32;  ///< the element type of parameters
   std::vector<Node> nodes;
   std::vector<Tensor> tensors;
   std::vector<Parameter> parameters;
   std::vector<Use> uses;
   std::vector<int> inputs;  ///< tensor ids
-  int loss = -1;            ///< tensor id, or -1: then every tensor that nobody reads is a result
+  int loss = -1;            ///< the loss's tensor id, or -1: then every tensor that no node reads is a result
 
-  /// The id of a tensor, node or parameter by its name. Throws ShapeError when there is none.
+  /// Returns the id of a tensor, node or parameter by its name. Throws ShapeError when there is none.
   [[nodiscard]] int tensor(std::string_view name) const { return find(tensor_ids_, "tensor", name); }
   [[nodiscard]] int node(std::string_view name) const { return find(node_ids_, "node", name); }
   [[nodiscard]] int parameter(std::string_view name) const {
@@ -90,18 +93,24 @@ struct Dag {
   [[nodiscard]] Use use_at(int id) const { return uses[to_index(id)]; }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
 
-  /// What a parameter's gradient is: its shape, of the type that elements are summed in.
+  /// Returns whether the use's parameter is trained, not frozen; of a node: whether any of its parameters is.
+  [[nodiscard]] bool trains_use(int use) const { return !parameter_at(use_at(use).parameter).frozen; }
+  [[nodiscard]] bool trains(const Node& node) const {
+    return std::any_of(node.uses.begin(), node.uses.end(), [this](int use) { return trains_use(use); });
+  }
+
+  /// Returns the spec of a parameter's gradient: the parameter's shape, and the type that elements are summed in.
   [[nodiscard]] TensorSpec gradient_spec(const Parameter& parameter) const {
     return {parameter.spec.shape, sum_of(parameter.spec.element)};
   }
 
-  /// The elements of all parameters, each tied one counted once.
+  /// Returns the number of elements of all parameters; a tied parameter counts once.
   [[nodiscard]] std::int64_t parameter_count() const { return elements_; }
 
-  /// A tensor that is given from outside. Its gradient is computed only if it is `differentiable`.
+  /// Adds a tensor that is given from outside. Its gradient is computed only if it is `differentiable`.
   int add_input(std::string name, TensorSpec spec, bool differentiable = false);
 
-  /// A node after all others; returns its id.
+  /// Adds a node after all others; returns its id.
   ///
   /// Outputs are named after the node, with ".0", ".1" behind where there are several. Parameters
   /// are named `parameter_names`, or else node name + "." + the signature's name. A parameter that
@@ -109,7 +118,7 @@ struct Dag {
   int add_node(std::string name, std::string kind, std::vector<int> node_inputs,
                Signature signature, std::vector<std::string> parameter_names = {});
 
-  /// Makes a scalar that nobody reads the loss: the one result that backward starts from.
+  /// Makes a scalar that no node reads the loss: the one result that backward starts from.
   void set_loss(int id);
 
   /// Gives a tensor another name ("logits").
@@ -118,9 +127,15 @@ struct Dag {
   /// Gives a node another name; its outputs and parameters keep theirs.
   void rename_node(int id, std::string name);
 
-  /// Lets a parameter begin otherwise than its first use says. Throws OptionError for a deviation below 0 or not
-  /// finite, or given values that are not there.
+  /// Sets how a parameter begins, in place of what its first use says. Throws OptionError for a deviation below 0 or
+  /// not finite, or given values that are missing.
   void initialise(std::string_view name, Init init);
+
+  /// Freezes the parameters whose names fit a pattern, as core/pattern.hpp has it: they keep their values, and what
+  /// depends on them alone is no longer differentiable. Throws OptionError where no name fits.
+  void freeze(std::string_view pattern);
+  /// Freezes parameters by their ids.
+  void freeze(std::span<const int> ids);
 
 private:
   static constexpr std::string_view nothing_to_do =
@@ -131,7 +146,7 @@ private:
 
   static std::size_t to_index(int id) { return static_cast<std::size_t>(id); }
 
-  /// The ids of entries of one sort by their names.
+  /// Maps from names to ids, one map for each sort of entries.
   using Ids = std::map<std::string, int, std::less<>>;
 
   static int find(const Ids& ids, const char* what, std::string_view name);
@@ -139,6 +154,9 @@ private:
   static void check_new(const Ids& ids, const char* what, std::string_view name);
 
   void check_tensor(std::string_view who, int id) const;
+
+  /// Sets whether a node's outputs are differentiable.
+  void derive_differentiable(const Node& node);
 
   Ids tensor_ids_;
   Ids node_ids_;

@@ -5,6 +5,7 @@
 
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/core/pattern.hpp>
 #include <reef/graph/dag.hpp>
 
 namespace reef {
@@ -87,6 +88,34 @@ REEF_INLINE void Dag::initialise(std::string_view name, Init init) {
   parameters[to_index(id)].init = std::move(init);
 }
 
+REEF_INLINE void Dag::freeze(std::string_view pattern) {
+  std::vector<int> ids;
+  for (std::size_t id = 0; id < parameters.size(); ++id) {
+    if (fits_pattern(pattern, parameters[id].name)) ids.push_back(static_cast<int>(id));
+  }
+  if (ids.empty()) {
+    throw OptionError("reef::graph: no parameter to freeze fits '", pattern, "'.\n  why: none of the graph's ",
+                      parameters.size(), " has such a name.\n  fix: a name",
+                      parameters.empty() ? "" : concat(" such as '", parameters.front().name, "'"),
+                      ", or a part of it and *.");
+  }
+  freeze(ids);
+}
+
+REEF_INLINE void Dag::freeze(std::span<const int> ids) {
+  for (const int id : ids) parameters[to_index(id)].frozen = true;
+  for (const Node& node : nodes) derive_differentiable(node);
+}
+
+REEF_INLINE void Dag::derive_differentiable(const Node& node) {
+  const bool any = trains(node) || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                               [this](int input) { return tensor_at(input).differentiable; });
+  for (const int output : node.outputs) {
+    Tensor& tensor = tensors[to_index(output)];
+    tensor.differentiable = any && is_real(tensor.spec.element);
+  }
+}
+
 REEF_INLINE void Dag::check_tensor(std::string_view who, int id) const {
   if (id < 0 || id >= static_cast<int>(tensors.size())) {
     throw ShapeError("reef::graph: '", who, "' names the tensor ", id, ", but the graph has ",
@@ -98,10 +127,8 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
                               Signature signature, std::vector<std::string> parameter_names) {
   // All checks stand before the first change.
   check_new(node_ids_, "node", name);
-  bool differentiable = !signature.parameters.empty();
   for (const int input : node_inputs) {
     check_tensor(name, input);
-    differentiable = differentiable || tensor_at(input).differentiable;
     if (input == loss) {
       throw ShapeError("reef::graph: the node '", name, "' reads the loss '", tensor_at(input).name,
                        "'.\n  fix: ", last_result);
@@ -158,8 +185,7 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
     const int output = static_cast<int>(tensors.size());
     node.outputs.push_back(output);
     tensor_ids_.emplace(output_names[i], output);
-    tensors.push_back(
-        {std::move(output_names[i]), spec, id, {}, differentiable && is_real(spec.element)});
+    tensors.push_back({std::move(output_names[i]), spec, id, {}, false});
   }
   for (std::size_t slot = 0; slot < node.signature.parameters.size(); ++slot) {
     const ParameterSpec& spec = node.signature.parameters[slot];
@@ -177,6 +203,7 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
     parameter.uses.push_back(use);
     node.uses.push_back(use);
   }
+  derive_differentiable(node);
   nodes.push_back(std::move(node));
   return id;
 }

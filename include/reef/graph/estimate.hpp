@@ -7,26 +7,26 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// What a device can do at best, as an estimate needs it.
+/// The best rates of a device, as an estimate needs them.
 struct Speed {
   double flops_per_second = 0;
-  double bytes_per_second = 0;       ///< of its memory; 0: not the limit
-  double copy_bytes_per_second = 0;  ///< from host memory to it; 0: loads take no time
+  double bytes_per_second = 0;       ///< the rate of the device's memory; 0: not the limit
+  double copy_bytes_per_second = 0;  ///< the rate of copies from host memory to the device; 0: loads take no time
 };
 
 namespace detail {
 
-/// What names an operator, and the bytes that it reads, sums and writes.
+/// Returns the fields of a profile that identify an operator, and the bytes that it reads, sums and writes.
 profile::OperatorProfile identity_of(const Dag& dag, const Node& node);
 
 }  // namespace detail
 
-/// The figures of every operator that follow from the Dag alone; all times are zero.
+/// Returns the figures of every operator that follow from the Dag alone; all times are zero.
 ///
 /// The operators' `saved_bytes` add up to those of the Dag as one segment.
 profile::Profile workload(const Dag& dag);
 
-/// A profile computed without running anything: operations over speed, or bytes over bandwidth
+/// Computes a profile without running anything: a time is operations over speed, or bytes over bandwidth
 /// where that takes longer.
 ///
 ///     forward_s = max(flops / F, (inputs + outputs + parameters) / M),   backward_s: twice the bytes
@@ -41,7 +41,7 @@ profile::Profile workload(const Dag& dag);
 /// \endcode
 profile::Profile estimate(const Dag& dag, const Speed& speed);
 
-/// estimate() by operations alone.
+/// Computes a profile by operations alone.
 inline profile::Profile estimate(const Dag& dag, double flops_per_second) {
   return estimate(dag, Speed{flops_per_second, 0, 0});
 }

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <string>
 
+// First: where bodies are in headers, its own reads what the next one has.
+#include <reef/graph/segment.hpp>
+
+#include <reef/graph/detail/node_range.hpp>
+
 #include <reef/core/finite.hpp>
 #include <reef/core/first_fit.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/graph/estimate.hpp>
-#include <reef/graph/segment.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -22,7 +26,7 @@ REEF_INLINE profile::OperatorProfile identity_of(const Dag& dag, const Node& nod
   for (const int use : node.uses) {
     const TensorSpec& spec = dag.parameter_at(dag.use_at(use).parameter).spec;
     entry.parameter_bytes += spec.bytes();
-    entry.gradient_bytes += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
+    if (dag.trains_use(use)) entry.gradient_bytes += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
   }
   for (const int output : node.outputs) entry.output_bytes += dag.tensor_at(output).spec.bytes();
   return entry;
@@ -47,6 +51,7 @@ inline void add_working_sets(profile::OperatorProfile& entry, const Dag& dag, in
 
 REEF_INLINE profile::Profile workload(const Dag& dag) {
   const Segment segment = plan_segment(dag);
+  const detail::NodeRange range(dag, 0, dag.node_count());
   profile::Profile result;
   for (int n = 0; n < dag.node_count(); ++n) {
     const Node& node = dag.node_at(n);
@@ -75,7 +80,7 @@ REEF_INLINE profile::Profile workload(const Dag& dag) {
     entry.forward_workspace_bytes = signature.forward_workspace;
     entry.backward_workspace_bytes = signature.backward_workspace;
     entry.forward_flops = signature.forward_flops;
-    entry.backward_flops = segment.plan(n).active ? signature.backward_flops : 0;
+    entry.backward_flops = range.backward_flops(n);
     result.operators.push_back(std::move(entry));
   }
   return result;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,10 +15,12 @@
 #include <reef/core/error.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/cores.hpp>
-#include <reef/device/detail/thread_pool.hpp>
-#include <reef/device/for_each.hpp>
 #include <reef/graph/bindings.hpp>
 #include <reef/graph/dag.hpp>
+#include <reef/graph/detail/add_to.hpp>
+#include <reef/graph/detail/binding_checks.hpp>
+#include <reef/graph/detail/node_views.hpp>
+#include <reef/graph/detail/stored_operator.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/graph/segment.hpp>
 
@@ -25,66 +28,16 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-namespace detail {
-
-/// target[i] += source[i].
-template <real T>
-struct AddTo {
-  T* target;
-  const T* source;
-  REEF_HOST_DEVICE void operator()(std::int64_t i) const { target[i] += source[i]; }
-
-  template <class Lane>
-  static void run(Lane& lane, void* target, const AnyView& source) {
-    const TensorView<const T> from = source.as<const T>();
-    for_each_index(lane, from.size(), AddTo{static_cast<T*>(target), from.data()});
-  }
-};
-
-/// An operator whose type is known only where it was added.
-template <class Device, real T>
-class AnyOperator {
-public:
-  virtual ~AnyOperator() = default;
-  [[nodiscard]] virtual Signature signature(const SignatureCall<Device, T>& call) const = 0;
-  virtual void forward(const ForwardCall<Device, T>& call) const = 0;
-  virtual void backward(const BackwardCall<Device, T>& call) const = 0;
-};
-
-template <class Op, class Device, real T>
-class StoredOperator final : public AnyOperator<Device, T> {
-public:
-  explicit StoredOperator(Op op) : op_(std::move(op)) {}
-  [[nodiscard]] const Op& op() const { return op_; }
-  [[nodiscard]] Signature signature(const SignatureCall<Device, T>& call) const override { return op_.signature(call); }
-  void forward(const ForwardCall<Device, T>& call) const override { op_.forward(call); }
-  void backward(const BackwardCall<Device, T>& call) const override { op_.backward(call); }
-
-private:
-  Op op_;
-};
-
-}  // namespace detail
-
-/// What a forward is for.
-///
-/// | keeps      | training: the values that the backward reads are kept, in the saved storage |
-/// | drops      | training: nothing is kept, and a forward that `recomputes` comes before the |
-/// |            | backward                                                                    |
-/// | recomputes | computes these values once more, with the same key, and keeps them          |
-/// | infers     | nothing is kept, and dropout does not drop                                  |
-enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
-
 /// A model: the Dag that planners read, and the code of its operators on one kind of device.
 ///
 ///     backward: d(t) = sum over consumers c of t, in reverse topological order, of J_c^T d(outputs of c)
 ///
-/// | build    | input, add, loss; a node reads only what exists, so there is no cycle                 |
+/// | build    | input, add, loss; a node reads only tensors that exist, so there is no cycle          |
 /// | run      | forward and backward of a Segment, inside a function submitted to the lane            |
 /// | state    | none: one Graph serves any number of lanes and micro-batches at once                  |
 /// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or places in memory |
 /// | errors   | ShapeError from building, the graph unchanged; OptionError for bindings that lack     |
-/// |          | something, before any operator has run; OperatorError for what an operator throws      |
+/// |          | something, before any operator has run; OperatorError for what an operator throws     |
 ///
 /// \code
 /// #include <reef/nn/cross_entropy.hpp>
@@ -103,8 +56,8 @@ public:
   using Lane = typename Device::Lane;
   using Ref = int;
 
-  /// `threads`: the most that a kernel may use, for which scratch memory is planned. A Trainer whose device has more trains
-  /// serving() of these.
+  /// Makes an empty graph. `threads`: the most that a kernel may use, for which scratch memory is planned. A Trainer
+  /// whose device has more threads trains serving(threads).
   explicit Graph(int threads = device::available_cores()) : threads_(threads) {
     dag_.element = element_of<T>;
   }
@@ -113,7 +66,7 @@ public:
     return dag_.add_input(std::move(name), spec, differentiable);
   }
 
-  /// Applies the operator after all others; returns its outputs. Names: see Dag::add_node.
+  /// Adds a node that applies the operator, after all others; returns its outputs. Names: see Dag::add_node.
   template <operator_for<Device, T> Op>
   std::vector<Ref> add(std::string name, Op op, std::vector<Ref> inputs,
                        std::vector<std::string> parameter_names = {}) {
@@ -126,7 +79,8 @@ public:
     return dag_.node_at(node).outputs;
   }
 
-  /// What the operator says of itself as a node of that name behind these tensors; the graph is as it was.
+  /// Returns the signature that the operator would have as a node of that name, applied to these tensors; the graph is
+  /// unchanged.
   template <operator_for<Device, T> Op>
   [[nodiscard]] Signature signature(std::string_view name, const Op& op, const std::vector<Ref>& inputs) const {
     std::vector<TensorSpec> specs;
@@ -144,19 +98,25 @@ public:
     return signature_of(op, call);
   }
 
-  /// The scalar that backward starts from. Nobody reads it.
+  /// Makes a scalar that no node reads the loss, from which backward starts.
   void loss(Ref scalar) { dag_.set_loss(scalar); }
 
   void rename(Ref tensor, std::string name) { dag_.rename(tensor, std::move(name)); }
 
-  /// Lets a parameter begin otherwise than its operator says. Throws ShapeError for one that is not there, and
-  /// OptionError for a deviation below 0 or not finite.
+  /// Sets how a parameter begins, in place of what its operator says. Throws ShapeError for a parameter that does not
+  /// exist, and OptionError for a deviation below 0 or not finite.
   void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, std::move(init)); }
+
+  /// Freezes the parameters whose names fit the pattern: they have no gradient, and no optimizer sees them. Throws
+  /// OptionError where no name fits.
+  void freeze(std::string_view pattern) { dag_.freeze(pattern); }
+  /// Freezes parameters by their ids.
+  void freeze(std::span<const int> parameters) { dag_.freeze(parameters); }
 
   [[nodiscard]] const Dag& dag() const& { return dag_; }
   [[nodiscard]] Dag dag() const&& { return dag_; }
 
-  /// The operator of a node, or null where it is no Op.
+  /// Returns the operator of a node, or null if it is no Op.
   template <class Op>
   [[nodiscard]] const Op* operator_as(int node) const& {
     const auto* const stored = dynamic_cast<const detail::StoredOperator<Op, Device, T>*>(
@@ -167,10 +127,30 @@ public:
   void operator_as(int) const&& = delete;
   [[nodiscard]] int threads() const { return threads_; }
 
-  /// The same graph for a device of so many threads: where they are more, with as much scratch memory as kernels then need.
+  /// Returns a copy of the graph for a device of `threads` threads: if they are more, with the scratch memory that
+  /// kernels then need.
   [[nodiscard]] Graph serving(int threads) const;
 
-  /// The bytes of scratch memory that each node's forward, and then its backward, has: two a node.
+  /// Returns the model with inputs of other shapes, one for each input in order: nodes, names and parameters are the same,
+  /// and have the same ids. Throws ShapeError where an operator does not take them, or a parameter would have another
+  /// shape.
+  [[nodiscard]] Graph with_inputs(std::span<const TensorSpec> inputs) const;
+
+  /// Returns the model with other operators at some nodes, by their ids: inputs, names and ids of nodes and tensors are
+  /// the same, and so are parameters that both operators call by one name. Throws ShapeError where an operator does not
+  /// take its inputs or has another number of outputs.
+  template <operator_for<Device, T> Op>
+  [[nodiscard]] Graph with_operators(const std::map<int, Op>& others) const;
+
+  /// Returns whether a node's operator is row_wise.
+  [[nodiscard]] bool by_rows(int node) const { return operators_[static_cast<std::size_t>(node)]->by_rows(); }
+
+  /// Enqueues the forward of one node. Throws OperatorError for what its operator throws.
+  void run_forward(int node, const ForwardCall<Device, T>& call) const {
+    run_node(node, "forward", [&](const auto& op) { op.forward(call); });
+  }
+
+  /// Returns the bytes of scratch memory of each node's forward, and then of its backward: two entries for each node.
   [[nodiscard]] std::vector<Bytes> workspaces() const {
     std::vector<Bytes> bytes;
     for (const Node& node : dag_.nodes) {
@@ -184,7 +164,7 @@ public:
   /// same memory. Throws OptionError, and changes nothing, unless there are two sizes for each node.
   void enlarge_workspaces(std::span<const Bytes> bytes);
 
-  /// Enqueues nodes [first, last) in order.
+  /// Enqueues the forward of nodes [first, last) in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                Forward forward) const;
 
@@ -197,7 +177,12 @@ public:
                 bool accumulate_parameters, BackwardPart part = BackwardPart::all) const;
 
 private:
-  /// A shape that cannot be is told with the node that it is for.
+  using Operators = std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>>;
+
+  /// Makes the model anew, of these inputs and operators.
+  [[nodiscard]] Graph made_of(std::span<const TensorSpec> inputs, Operators operators) const;
+
+  /// Makes an operator's signature; an error of its shapes names the node.
   template <class Op>
   static Signature signature_of(const Op& op, const SignatureCall<Device, T>& call) {
     try {
@@ -210,7 +195,7 @@ private:
     }
   }
 
-  /// What is thrown is told with the node that it is of.
+  /// Runs an operator's function; an error that it throws names the node.
   template <class F>
   void run_node(int n, std::string_view what, const F& function) const {
     const auto failed = [&](const std::exception_ptr& cause, const char* said) {
@@ -229,95 +214,13 @@ private:
     }
   }
 
-  /// The address of a location; `bound` is the table that it may name.
-  static void* at(const Location& location, const SegmentBindings& bindings,
-                  const std::vector<void*>& bound) {
-    switch (location.place) {
-      case Location::Place::none: return nullptr;
-      case Location::Place::bound: return bound[static_cast<std::size_t>(location.tensor)];
-      case Location::Place::saved: return static_cast<std::byte*>(bindings.saved) + location.offset;
-      case Location::Place::pending:
-        return static_cast<std::byte*>(bindings.pending) + location.offset;
-      case Location::Place::workspace:
-        return static_cast<std::byte*>(bindings.workspace) + location.offset;
-    }
-    return nullptr;
-  }
-
-  /// The views of one node's operands. Kept over the nodes of a call, so that it allocates once.
-  struct Views {
-    std::vector<AnyView> inputs, outputs, parameters, saved;
-    std::vector<AnyView> output_gradients, input_gradients, parameter_gradients;
-
-    void gather(const Dag& dag, int n, const std::vector<Location>& locations,
-                const std::vector<Location>& saved_locations, const SegmentBindings& bindings) {
-      const Node& node = dag.node_at(n);
-      const auto values = [&](std::vector<AnyView>& views, const std::vector<int>& ids) {
-        views.clear();
-        for (const int id : ids) {
-          const Location& location = locations[static_cast<std::size_t>(id)];
-          views.push_back(view(at(location, bindings, bindings.tensors), dag.tensor_at(id).spec));
-        }
-      };
-      values(inputs, node.inputs);
-      values(outputs, node.outputs);
-      parameters.clear();
-      for (const int use : node.uses) {
-        const int id = dag.use_at(use).parameter;
-        parameters.push_back(
-            view(bindings.parameters[static_cast<std::size_t>(id)], dag.parameter_at(id).spec));
-      }
-      saved.clear();
-      for (std::size_t i = 0; i < node.signature.saved.size(); ++i) {
-        saved.push_back(
-            view(at(saved_locations[i], bindings, bindings.tensors), node.signature.saved[i]));
-      }
-    }
-
-    void gather_gradients(const Dag& dag, int n, const Segment& segment,
-                          const SegmentBindings& bindings) {
-      const Node& node = dag.node_at(n);
-      const NodePlan& plan = segment.plan(n);
-      const auto gradient = [&](int id) {
-        const Location& location = segment.gradient[static_cast<std::size_t>(id)];
-        return view(at(location, bindings, bindings.gradients), dag.tensor_at(id).spec);
-      };
-      output_gradients.clear();
-      for (const int id : node.outputs) output_gradients.push_back(gradient(id));
-      input_gradients.clear();
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        const int id = node.inputs[i];
-        switch (plan.input_gradient[i]) {
-          case GradientWrite::none: input_gradients.emplace_back(); break;
-          case GradientWrite::scratch:
-          case GradientWrite::discard:
-            input_gradients.push_back(
-                view(at(plan.scratch[i], bindings, bindings.gradients), dag.tensor_at(id).spec));
-            break;
-          case GradientWrite::write:
-          case GradientWrite::add: input_gradients.push_back(gradient(id)); break;
-        }
-      }
-      parameter_gradients.clear();
-      for (const int use : node.uses) {
-        parameter_gradients.push_back(
-            view(bindings.uses[static_cast<std::size_t>(use)],
-                 dag.gradient_spec(dag.parameter_at(dag.use_at(use).parameter))));
-      }
-    }
-
-    static AnyView view(void* data, const TensorSpec& spec) {
-      return {data, spec.shape, spec.element};
-    }
-  };
-
   void add_scratch(int n, const NodePlan& plan, const Segment& segment,
-                   const SegmentBindings& bindings, Lane& lane, const Views& views) const {
+                   const SegmentBindings& bindings, Lane& lane, const detail::NodeViews& views) const {
     const Node& node = dag_.node_at(n);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (plan.input_gradient[i] != GradientWrite::scratch) continue;
       const Location& target = segment.gradient[static_cast<std::size_t>(node.inputs[i])];
-      void* const sum = at(target, bindings, bindings.gradients);
+      void* const sum = detail::address_of(target, bindings, bindings.gradients);
       const AnyView& source = views.input_gradients[i];
       if (source.element() == element_of<T>) {
         detail::AddTo<T>::run(lane, sum, source);
@@ -327,93 +230,18 @@ private:
     }
   }
 
-  /// The gradients of a node that no result depends on.
+  /// Clears the gradients of the uses of a node that no result depends on.
   void clear_uses(int n, const SegmentBindings& bindings, Lane& lane) const {
     for (const int use : dag_.node_at(n).uses) {
+      if (!dag_.trains_use(use)) continue;
       lane.fill_zero(bindings.uses[static_cast<std::size_t>(use)],
                      dag_.gradient_spec(dag_.parameter_at(dag_.use_at(use).parameter)).bytes());
     }
   }
 
-  static OptionError missing(const std::string& what, const std::string& name) {
-    return OptionError("reef::graph: the bindings have no memory for the ", what, " '", name,
-                       "', which this segment needs.\n  fix: set its entry before the call.");
-  }
-
-  void check_bindings(const Segment& segment, const SegmentBindings& bindings, const Lane& lane,
-                      Bytes saved, Bytes workspace) const {
-    if (segment.forward.size() != dag_.tensors.size() || segment.last > dag_.node_count() ||
-        bindings.tensors.size() != dag_.tensors.size() ||
-        bindings.gradients.size() != dag_.tensors.size() ||
-        bindings.parameters.size() != dag_.parameters.size() ||
-        bindings.uses.size() != dag_.uses.size()) {
-      throw OptionError(
-          "reef::graph: the segment or its bindings were made for another graph.\n"
-          "  fix: plan segments and make bindings after the last node is added.");
-    }
-    if (lane.threads() > threads_) {
-      throw OptionError("reef::graph: the lane has ", lane.threads(),
-                        " threads, but scratch memory was planned for ", threads_,
-                        ".\n  fix: run graph.serving(device.threads()), or make the Graph with that number.");
-    }
-    if (saved != 0 && bindings.saved == nullptr)
-      throw missing("saved activations of", format_bytes(saved));
-    if (workspace != 0 && bindings.workspace == nullptr) {
-      throw missing("workspace of", format_bytes(workspace));
-    }
-    for (const int id : segment.parameters) {
-      if (bindings.parameters[static_cast<std::size_t>(id)] == nullptr) {
-        throw missing("parameter", dag_.parameter_at(id).name);
-      }
-    }
-  }
-
-  void check_backward(const Segment& segment, const SegmentBindings& bindings, const Lane& lane,
-                      BackwardPart part) const {
-    const bool whole = part == BackwardPart::all;
-    const bool weights = part == BackwardPart::weight;
-    if (segment.splits == whole || part == BackwardPart::none) {
-      throw OptionError("reef::graph: a backward of a segment that ",
-                        segment.splits ? "splits is called whole" : "does not split is called by half",
-                        ".\n  fix: plan_segment(dag, first, last, Halves::",
-                        segment.splits ? "no" : "yes", "), or the other call.");
-    }
-    check_bindings(
-        segment, bindings, lane, segment.saved_bytes,
-        weights ? segment.weight_half_workspace_bytes : segment.backward_workspace_bytes);
-    if (segment.pending_bytes != 0 && bindings.pending == nullptr) {
-      throw missing("pending gradients of", format_bytes(segment.pending_bytes));
-    }
-    check_tensors("value",
-                  whole     ? segment.backward_reads
-                  : weights ? segment.weight_half_reads
-                            : segment.input_half_reads,
-                  bindings.tensors);
-    check_tensors("gradient", weights ? segment.weight_half_gradients : segment.output_gradients,
-                  bindings.gradients);
-    if (!weights) check_tensors("gradient", segment.input_gradients, bindings.gradients);
-    if (part == BackwardPart::input && !segment.input_half_has_parameters) return;
-    for (const int use : segment.uses) {
-      if (bindings.uses[static_cast<std::size_t>(use)] == nullptr) {
-        throw missing("gradient of the parameter",
-                      dag_.parameter_at(dag_.use_at(use).parameter).name);
-      }
-    }
-  }
-
-  void check_tensors(const char* what, const std::vector<int>& ids,
-                     const std::vector<void*>& table) const {
-    for (const int id : ids) {
-      const Tensor& tensor = dag_.tensor_at(id);
-      if (table[static_cast<std::size_t>(id)] == nullptr && tensor.spec.bytes() != 0) {
-        throw missing(std::string(what) + " of the tensor", tensor.name);
-      }
-    }
-  }
-
   int threads_;
   Dag dag_;
-  std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>> operators_;
+  Operators operators_;
 };
 
 template <device::device Device, real T>
@@ -458,33 +286,32 @@ void Graph<Device, T>::forward(const Segment& segment, const SegmentBindings& bi
   const bool recomputes = forward == Forward::recomputes;
   const bool training = forward != Forward::infers;
   const auto& locations = keeps ? segment.forward : segment.inference;
-  check_bindings(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
-                 keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
-  check_tensors("value", recomputes ? segment.recompute_reads : segment.boundary_inputs,
-                bindings.tensors);
-  check_tensors("value", recomputes ? segment.recompute_writes : segment.boundary_outputs,
-                bindings.tensors);
-  Views views;
+  detail::BindingChecks(dag_, segment, bindings, lane.threads(), threads_).forward(forward);
+  detail::NodeViews views;
   for (int n = segment.first; n < segment.last; ++n) {
     const NodePlan& plan = segment.plan(n);
     if (recomputes && !plan.recomputed) continue;
     views.gather(dag_, n, locations, keeps ? plan.saved : plan.inference_saved, bindings);
     const Location& workspace = keeps ? plan.forward_workspace : plan.inference_workspace;
     key.op = static_cast<std::uint32_t>(n);
-    const ForwardCall<Device, T> call{lane,          views.inputs,
-                                      views.outputs, views.parameters,
-                                      views.saved,   at(workspace, bindings, bindings.tensors),
-                                      key,           training};
-    run_node(n, "forward", [&](const auto& op) { op.forward(call); });
+    const ForwardCall<Device, T> call{lane,
+                                      views.inputs,
+                                      views.outputs,
+                                      views.parameters,
+                                      views.saved,
+                                      detail::address_of(workspace, bindings, bindings.tensors),
+                                      key,
+                                      training};
+    run_forward(n, call);
   }
 }
 
 template <device::device Device, real T>
 void Graph<Device, T>::backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
               bool accumulate_parameters, BackwardPart part) const {
-  check_backward(segment, bindings, lane, part);
+  detail::BindingChecks(dag_, segment, bindings, lane.threads(), threads_).backward(part);
   const bool weights = part == BackwardPart::weight;
-  Views views;
+  detail::NodeViews views;
   for (int n = segment.last - 1; n >= segment.first; --n) {
     const NodePlan& plan = segment.plan(n);
     if (!plan.active) {
@@ -512,10 +339,11 @@ void Graph<Device, T>::backward(const Segment& segment, const SegmentBindings& b
                                        plan.input_gradient,
                                        views.parameter_gradients,
                                        accumulate_parameters,
-                                       at(weights ? plan.weight_workspace : plan.backward_workspace,
-                                          bindings, bindings.tensors),
+                                       detail::address_of(weights ? plan.weight_workspace : plan.backward_workspace,
+                                                          bindings, bindings.tensors),
                                        key,
-                                       of_node};
+                                       of_node,
+                                       dag_.trains(dag_.node_at(n))};
     run_node(n, "backward", [&](const auto& op) { op.backward(call); });
     if (!weights) add_scratch(n, plan, segment, bindings, lane, views);
   }
@@ -524,3 +352,5 @@ void Graph<Device, T>::backward(const Segment& segment, const SegmentBindings& b
 }  // namespace graph
 }  // namespace v0
 }  // namespace reef
+
+#include <reef/graph/detail/graph_made_anew.hpp>

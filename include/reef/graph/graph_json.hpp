@@ -24,7 +24,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A graph, and how the parameters of its operators are trained where a file says so (by node).
+/// A graph, and by node the options of training its parameters, where a file has them.
 template <device::device Device, real T>
 struct Model {
   Graph<Device, T> graph;
@@ -33,34 +33,39 @@ struct Model {
 
 namespace detail {
 
-/// The text of an error behind the file and the node that it is of.
+/// Returns the text of an error, with the file and the node ahead of it.
 std::string in_place(std::string_view source, std::string_view place, std::string_view what);
 
-/// The tensor of that name that the node reads. Throws ShapeError where the maker has other names for its outputs.
+/// Returns the id of the tensor of that name, which a node reads. Throws ShapeError if its producer has other names for
+/// its outputs.
 int tensor_of(const Dag& dag, const std::string& name);
 
-/// Throws ShapeError unless there is a name for each output, a parameter for what trains them, and no more of either
-/// than a file may have.
+/// Throws ShapeError unless a node has a name for each output, parameters where its entry has an optimizer, and no output
+/// or parameter of more than most_model_elements.
 void require_sense(const NodeEntry& node, const Node& made);
 
-/// How a node's parameters begin where the file says so. Throws ShapeError for one that an earlier node has.
+/// Returns the initialisations that the file gives for a node's parameters. Throws ShapeError for a parameter that an
+/// earlier node has.
 std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& node, const Dag& dag, int id);
 
-/// What a node of a Dag is in a file, but for its attributes.
+/// Returns the parameters of a node that the file says are frozen. Throws ShapeError for one that an earlier node has.
+std::vector<int> frozen_of(const NodeEntry& node, const Dag& dag, int id);
+
+/// Returns the entry of a Dag's node in a file, without its attributes.
 NodeEntry entry_of(const Dag& dag, int id);
 
 }  // namespace detail
 
-/// The graph that JSON describes, of operators that a registry names. docs/graph_files.md has the format.
+/// Makes the graph that JSON describes, of operators that a registry names. docs/graph_files.md has the format.
 ///
 ///     from_json(to_json(g)) = g, and trains with its bits
 ///
-/// | T         | inputs without an element, and all parameters, are of it: a file is of every precision            |
-/// | order     | of nodes: read_model. It decides the numbers that dropout draws, and how parameters begin        |
-/// | optimizer | Model::optimizers, which run::groups_of_operators makes a Trainer's groups of                      |
-/// | errors    | DecodeError with source, node and fix, as read_model's; also for an unknown kind or attribute, and |
-/// |           | for shapes that do not fit                                                                         |
-/// | cost      | nothing is allocated of what numbers in the file say                                               |
+/// | T         | the element type of parameters, and of inputs without an element: a file fits every precision   |
+/// | order     | nodes have the order of read_model, which decides the draws of dropout and how parameters begin |
+/// | optimizer | Model::optimizers, which run::groups_of_operators makes a Trainer's groups of                   |
+/// | errors    | DecodeError with source, node and fix, as of read_model; also for an unknown kind or attribute, |
+/// |           | and for shapes that do not fit                                                                  |
+/// | cost      | allocates no memory whose size a number in the file decides                                     |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: a model as a file of operators.
 ///
@@ -82,6 +87,7 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
       throw DecodeError(detail::in_place(source, "", error.what()));
     }
   }
+  std::vector<int> frozen;
   for (const NodeEntry& node : file.nodes) {
     const auto& kind = registry.kind(node.kind, concat(source, ": ", node.place, ", ", in_quotes(node.name)));
     try {
@@ -92,6 +98,7 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
       detail::require_sense(node, graph.dag().node_at(id));
       for (std::size_t o = 0; o < node.outputs.size(); ++o) graph.rename(outputs[o], node.outputs[o]);
       for (const auto& [parameter, init] : detail::inits_of(node, graph.dag(), id)) graph.initialise(parameter, init);
+      for (const int parameter : detail::frozen_of(node, graph.dag(), id)) frozen.push_back(parameter);
     } catch (const DecodeError&) {
       throw;  // it says where
     } catch (const Error& error) {
@@ -99,6 +106,7 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
     }
     model.optimizers.push_back(node.optimizer);
   }
+  graph.freeze(frozen);
   try {
     if (!file.loss.empty()) graph.loss(detail::tensor_of(graph.dag(), file.loss));
   } catch (const ShapeError& error) {
@@ -107,7 +115,8 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
   return model;
 }
 
-/// The JSON of a graph whose operators a registry has, and of how they are trained (by node; none: as all others).
+/// Returns the JSON of a graph whose operators a registry has, with the options of training them (by node; none: as all
+/// others).
 ///
 /// Throws OptionError for an operator that the registry does not have.
 ///

@@ -65,6 +65,23 @@ REEF_INLINE std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& 
   return inits;
 }
 
+REEF_INLINE std::vector<int> frozen_of(const NodeEntry& node, const Dag& dag, int id) {
+  std::vector<int> frozen;
+  for (const int use : dag.node_at(id).uses) {
+    const std::string& own = dag.node_at(id).signature.parameters[static_cast<std::size_t>(dag.use_at(use).slot)].name;
+    const auto entry = node.parameters.find(own);
+    if (entry == node.parameters.end() || !entry->second.frozen) continue;
+    const Parameter& parameter = dag.parameter_at(dag.use_at(use).parameter);
+    if (parameter.uses.front() != use) {
+      throw ShapeError("reef::graph: the node '", node.name, "' says that the parameter '", parameter.name,
+                       "' is frozen, which the node '", dag.node_at(dag.use_at(parameter.uses.front()).node).name,
+                       "' has too.\n  fix: 'frozen' there, where it is used first.");
+    }
+    frozen.push_back(dag.use_at(use).parameter);
+  }
+  return frozen;
+}
+
 REEF_INLINE NodeEntry entry_of(const Dag& dag, int id) {
   const Node& from = dag.node_at(id);
   NodeEntry node;
@@ -83,7 +100,8 @@ REEF_INLINE NodeEntry entry_of(const Dag& dag, int id) {
     ParameterEntry entry;
     if (parameter.name != concat(node.name, ".", own.name)) entry.name = parameter.name;
     if (parameter.uses.front() == use && parameter.init != own.init) entry.init = parameter.init;
-    if (!entry.name.empty() || entry.init) node.parameters[own.name] = std::move(entry);
+    entry.frozen = parameter.uses.front() == use && parameter.frozen;
+    if (!entry.name.empty() || entry.init || entry.frozen) node.parameters[own.name] = std::move(entry);
   }
   return node;
 }

@@ -9,10 +9,10 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// What a model computes, as a number: its operators with their attributes, how they are wired, its
+/// Returns the hash of a model: of its operators with their attributes, their connections, its
 /// parameters and its loss. The batch and other shapes of activations do not count.
 ///
-/// Ranks compare it before they start, and a checkpoint with the model that takes it over.
+/// Ranks compare this hash before they start, and a checkpoint is compared by it with the model that takes it over.
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -20,8 +20,8 @@ namespace graph {
 /// \endcode
 std::uint64_t hash_of(const Dag& dag);
 
-/// The values that parameters are given to begin with, as a number; nothing where none are. Ranks compare it, a
-/// checkpoint does not. Cost: a pass over these values.
+/// Returns the hash of the values that parameters are given to begin with; nothing if there are none. Ranks compare
+/// this hash, a checkpoint does not. Cost: a pass over these values.
 std::optional<std::uint64_t> hash_of_given(const Dag& dag);
 
 }  // namespace graph

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
@@ -24,6 +25,7 @@ REEF_INLINE std::uint64_t hash_of(const Dag& dag) {
     for (std::size_t axis = 0; axis < parameter.spec.shape.rank(); ++axis) {
       hash.add(parameter.spec.shape[axis]);
     }
+    if (parameter.frozen) hash.add(std::string_view("frozen"));
   }
   if (dag.loss + 1 != static_cast<int>(dag.tensors.size())) hash.add(dag.loss);  // else it is what comes last
   return hash.value();

@@ -20,14 +20,14 @@ inline namespace v0 {
 namespace graph {
 
 struct MeasureOptions {
-  int repeats = 5;           ///< runs of which the median counts, after one that does not
+  int repeats = 5;           ///< the runs of which the median counts, after one that does not count
   std::int32_t classes = 1;  ///< integer inputs are drawn from [0, classes)
 };
 
 namespace detail {
 
-/// The seconds of function() as the lane's own clock has them. Where it runs ahead of its device, those of several
-/// in a row, so that the way there is not counted. On the lane's thread.
+/// Measures the seconds of function() by the lane's own clock. If the lane runs ahead of its device, times several
+/// calls in a row, so that the time to enqueue is not counted. Called on the lane's thread.
 template <class Device, class F>
 Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std::uint64_t& epoch,
                 const F& function) {
@@ -42,7 +42,7 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
   try {
     for (int run = 0; run < in_a_row; ++run) function();
     lane.stamp(end);
-  } catch (...) {  // what was enqueued writes to them
+  } catch (...) {  // the enqueued stamps write to `begin` and `end`
     drain();
     throw;
   }
@@ -50,7 +50,7 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
   return (end - begin) / in_a_row;
 }
 
-/// One operator's memory on the device, filled with numbers that are neither zero nor alike.
+/// The memory of one operator on the device, filled with numbers that are neither zero nor alike.
 template <class Device, real T>
 class MeasuredNode {
 public:
@@ -92,7 +92,7 @@ public:
         reserve((std::max)(segment_.forward_workspace_bytes, segment_.backward_workspace_bytes));
   }
 
-  /// Runs on the lane's thread.
+  /// Measures the load of the operator's parameters. Runs on the lane's thread.
   Seconds time_load(Lane& lane) {
     return time(lane, [&] {
       for (const Load& load : loads_) {
@@ -184,8 +184,8 @@ private:
   typename Device::PinnedBuffer on_host_;
 };
 
-/// The medians of what `times` gives in `repeats` calls, after one that does not count: it finds caches, clocks
-/// and, on a GPU, the code itself cold.
+/// Returns the medians of the times that `times` returns in `repeats` calls, after one that does not count: the first
+/// call finds caches, clocks and, on a GPU, the code itself cold.
 template <class F>
 auto medians_of(int repeats, const F& times) {
   auto result = times();
@@ -203,7 +203,7 @@ auto medians_of(int repeats, const F& times) {
   return result;
 }
 
-/// Memory for measuring: as much of `bytes` as there is.
+/// Allocates memory for measuring: as much of `bytes` as there is.
 template <class F>
 auto as_much_as_there_is(Bytes bytes, const F& allocate) {
   for (;; bytes /= 2) {
@@ -215,8 +215,8 @@ auto as_much_as_there_is(Bytes bytes, const F& allocate) {
   }
 }
 
-/// Times a sum in place of what no cache holds, if there is room for that, there and in pinned host memory, and
-/// copies of two sizes.
+/// Measures the rates of memory and link: times a sum in place over more bytes than a cache holds, if there is room for
+/// them on the device and in pinned host memory, and copies of two sizes.
 template <class Device>
 void measure_rates(Device& device, profile::Profile& profile, typename Device::Lane& lane,
                    int repeats) {
@@ -256,7 +256,7 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
     });
     if (!(longer > 0)) return;
     const Seconds more = longer - shorter;
-    if (!(more > 0)) {  // what the clock does not tell apart is of bytes
+    if (!(more > 0)) {  // the clock cannot tell the sizes apart: the time counts as bytes, without latency
       profile.copy_bytes_per_second = static_cast<double>(most) / longer;
       return;
     }
@@ -271,12 +271,12 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
 
 /// Times every operator alone on the device, one after another, and the load of its parameters: medians
 /// of wall-clock seconds as the lane sees them, with drawn values in memory of its own. So a model that
-/// does not fit the device can be measured on it. Beside them, what memory and link give.
+/// does not fit the device can be measured on it. Measures the rates of memory and link too.
 ///
 /// | memory | one operator's operands at a time; the parameters that are loaded, in pinned host memory; |
-/// |        | before, for rates, 256 MiB of the device and as much that is pinned, or what there is    |
-/// | blocks | until all are measured; the lane is made here                                |
-/// | errors | MemoryError when one operator alone does not fit; OptionError for the options |
+/// |        | before, for rates, 256 MiB of the device and as much pinned memory, or all that is free   |
+/// | blocks | until all operators are measured; the function makes its own lane                         |
+/// | errors | MemoryError when one operator alone does not fit; OptionError for the options             |
 ///
 /// \code
 /// // given: const graph::Graph<device::Host, float>& model

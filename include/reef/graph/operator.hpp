@@ -18,14 +18,14 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// What an operator has thrown: the node, and its words; of one that a Trainer runs, also the rank, the micro-batch and its
-/// samples. What it was to write is unspecified.
+/// An error that an operator has thrown: the node, and the error's text; if a Trainer runs the operator, also the rank,
+/// the micro-batch and its samples. The operator's outputs are unspecified.
 class OperatorError : public CausedError {
 public:
   using CausedError::CausedError;
 };
 
-/// What an operator knows when it states its signature: its inputs, not their values.
+/// The facts that an operator has when it states its signature: the specs of its inputs, not their values.
 template <class Device, real T>
 struct SignatureCall {
   using element_type = T;
@@ -34,12 +34,12 @@ struct SignatureCall {
   std::string_view kind;
   std::span<const TensorSpec> inputs;
   std::span<const std::string_view> input_names;
-  int threads = 1;  ///< that a kernel may use at most; scratch memory can depend on it
+  int threads = 1;  ///< the most threads that a kernel may use; scratch memory can depend on their number
 
-  /// A tensor of the graph's element type.
+  /// Returns the spec of a tensor of the graph's element type.
   [[nodiscard]] TensorSpec tensor(Shape shape) const { return {shape, element_of<T>}; }
 
-  /// A tensor of the type that elements are summed in: a statistic, or a loss.
+  /// Returns the spec of a tensor of the type that elements are summed in: a statistic, or a loss.
   [[nodiscard]] TensorSpec sums(Shape shape) const { return {shape, element_of<sum_t<T>>}; }
 
   /// Throws ShapeError unless there are `count` inputs.
@@ -86,10 +86,10 @@ private:
   }
 };
 
-/// One forward application of an operator. Views are in the device's memory; what is enqueued on
+/// One forward application of an operator. Views are in the device's memory; work enqueued on
 /// the lane may read them until the lane has passed it.
 ///
-/// What the signature calls `sums` has a view of its own: output_sums(0) of a loss, kept_sums.
+/// Tensors that the signature makes by `sums` have views of their own: output_sums(0) of a loss, kept_sums.
 template <class Device, real T>
 struct ForwardCall {
   using device_type = Device;
@@ -101,7 +101,7 @@ struct ForwardCall {
   std::span<const AnyView> parameters;
   std::span<const AnyView> saved;
   void* workspace = nullptr;
-  DrawKey key;  ///< sample: of row 0 of the micro-batch; op: the node
+  DrawKey key;  ///< the key of draws: its sample is that of row 0 of the micro-batch, its op the node
   bool training = false;
 
   [[nodiscard]] TensorView<const T> input(std::size_t i) const { return inputs[i].as<const T>(); }
@@ -126,7 +126,8 @@ struct ForwardCall {
 ///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i)
 ///
 /// | input_gradient    | empty where not wants(i); (+)= where accumulates(i), = elsewhere           |
-/// | parameter_gradient| where wants_parameters(): (+)= where accumulate_parameters, = elsewhere; of type sum_t<T> |
+/// | parameter_gradient| where wants_parameters(): (+)= where accumulate_parameters, = elsewhere; of type sum_t<T>; of a |
+/// |                   | frozen parameter its data is null if the signature skips_gradients, else nobody reads it |
 /// | input, output     | valid only if the signature says that backward reads them                  |
 /// | part              | `all`, unless the signature says that backward splits                      |
 template <class Device, real T>
@@ -147,6 +148,7 @@ struct BackwardCall {
   void* workspace = nullptr;
   DrawKey key;
   BackwardPart part = BackwardPart::all;
+  bool trains_parameters = true;  ///< some parameter of the node is trained
 
   [[nodiscard]] TensorView<const T> input(std::size_t i) const { return inputs[i].as<const T>(); }
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
@@ -169,7 +171,7 @@ struct BackwardCall {
   [[nodiscard]] bool wants(std::size_t i) const {
     return part != BackwardPart::weight && writes[i] != GradientWrite::none;
   }
-  [[nodiscard]] bool wants_parameters() const { return part != BackwardPart::input; }
+  [[nodiscard]] bool wants_parameters() const { return part != BackwardPart::input && trains_parameters; }
   [[nodiscard]] bool accumulates(std::size_t i) const { return writes[i] == GradientWrite::add; }
   [[nodiscard]] TensorView<T> input_gradient(std::size_t i) const {
     return input_gradients[i].as<T>();
@@ -219,6 +221,13 @@ concept operator_for = std::copy_constructible<Op> &&
   { op.forward(forward) } -> std::same_as<void>;
   { op.backward(backward) } -> std::same_as<void>;
 };
+
+/// An operator whose rows know nothing of each other nor of their places: its forward serves any number of rows, each
+/// with the bits that it has alone. A user's operator says so by `static constexpr bool by_rows = true`.
+template <class Op>
+concept row_wise = requires {
+  { Op::by_rows } -> std::convertible_to<bool>;
+} && Op::by_rows;
 
 }  // namespace graph
 }  // namespace v0

@@ -9,11 +9,11 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// How the parameters of one operator are trained, where it is not as the others are.
+/// Options of training the parameters of one operator, where they differ from those of the others.
 ///
-/// | rule          | the name of an update rule ("sgd"); empty: the first of the run's     |
-/// | learning_rate | a factor of the step's, from 0 to 1000                                |
-/// | weight_decay  | of all its parameters; not given: the rule's, where they decay        |
+/// | rule          | the name of an update rule ("sgd"); empty: the first of the run's         |
+/// | learning_rate | a factor of the step's, from 0 to 1000                                    |
+/// | weight_decay  | of all the operator's parameters; not given: the rule's, where they decay |
 ///
 /// \code
 /// const graph::OperatorOptimizer slower{.learning_rate = 0.1, .weight_decay = 0};

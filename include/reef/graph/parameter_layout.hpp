@@ -10,29 +10,31 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Where parameters and their gradients lie in flat arrays, counted in elements.
+/// The offsets of parameters and their gradients in flat arrays, counted in elements.
 ///
-///     weights    [ parameter 0 | parameter 1 | ... ]                              parameter_elements
-///     gradients  [ first uses, as the weights | tied uses of parameters ] gradient_elements
+///     weights    [ trained parameter 0 | trained parameter 1 | ... ] frozen parameters ]  parameter_elements
+///     gradients  [ first uses, as the trained weights | tied uses of trained parameters ]   gradient_elements
 ///
-/// | order   | of first use; each begins at a multiple of 16 elements                     |
-/// | tied    | the first use lies where the parameter lies; each tied use behind them all |
-/// | padding | belongs to no parameter: zero weights, zero gradients                      |
+/// | order   | parameters stand in the order of first use; each begins at a multiple of 16 elements |
+/// | frozen  | lie behind all trained parameters; their uses have no gradient, and the offset -1     |
+/// | tied    | the first use has the offset of its parameter; tied uses lie behind all first uses   |
+/// | padding | belongs to no parameter: zero weights, zero gradients                                |
 struct ParameterLayout {
   static constexpr std::int64_t alignment = 16;
 
-  std::vector<std::int64_t> parameters;  ///< offset of each parameter
-  std::vector<std::int64_t> uses;        ///< offset of each use's gradient
+  std::vector<std::int64_t> parameters;  ///< the offset of each parameter
+  std::vector<std::int64_t> uses;        ///< the offset of each use's gradient; -1: it has none
+  std::int64_t trained_elements = 0;     ///< of trained parameters, which come first
   std::int64_t parameter_elements = 0;
   std::int64_t gradient_elements = 0;
 
-  /// What a parameter takes, with the padding behind it.
+  /// Returns the elements that a parameter takes, with the padding behind it.
   [[nodiscard]] static std::int64_t room(const Parameter& parameter) {
     return static_cast<std::int64_t>(round_up(static_cast<Bytes>(parameter.spec.shape.size()), alignment));
   }
 };
 
-/// The layout of all parameters of the graph.
+/// Returns the layout of all parameters of the graph.
 ParameterLayout parameter_layout(const Dag& dag);
 
 /// Writes the parameter's initial elements [first, last) to target[0], target[1], ...

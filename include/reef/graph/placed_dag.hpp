@@ -20,8 +20,8 @@ struct PlacedDag {
   std::vector<int> rank_of_node;
 };
 
-/// What a case may have at most: nodes, tensors, and readings of tensors and parameters, all nodes together; bytes of
-/// a name, and of a tensor or parameter.
+/// The limits of a case: the most nodes, tensors, readings of tensors and parameters (of all nodes together), and
+/// ranks; the most bytes of a name, and of a tensor or parameter.
 inline constexpr std::size_t most_placed_nodes = 4096;
 inline constexpr std::size_t most_placed_tensors = 8192;
 inline constexpr std::size_t most_placed_readings = 32768;
@@ -29,19 +29,18 @@ inline constexpr std::size_t most_placed_name = 200;
 inline constexpr int most_placed_ranks = 1'000'000;
 inline constexpr std::int64_t most_placed_bytes = 10'000'000'000'000;
 
-/// Reads a model and where its nodes run. Operators are of one kind, and cost nothing.
+/// Reads a model and the rank of each node. All operators are of one kind, and cost nothing.
 ///
-/// | ranks      | how many there are                                                                                |
-/// | inputs     | tensors from outside: {name, bytes, kind}; of the kind float or int                               |
-/// | nodes      | {name, rank, inputs, outputs, parameters}, in topological order: inputs are names of tensors that |
-/// |            | are there before; outputs are tensors; parameters are names, and may be left out                  |
-/// | parameters | {name, bytes}; may be left out                                                                    |
-/// | loss       | the tensor that is the loss: of 4 bytes, float, made by a node and read by none                   |
+/// | ranks      | the number of ranks                                                                                |
+/// | inputs     | tensors from outside: {name, bytes, kind}; the kind is float or int                                |
+/// | nodes      | {name, rank, inputs, outputs, parameters}, in topological order: inputs are names of earlier       |
+/// |            | tensors; outputs are tensors; parameters are names, and may be left out                            |
+/// | parameters | {name, bytes}; may be left out                                                                     |
+/// | loss       | the tensor that is the loss: of 4 bytes, float, made by a node and read by none                    |
 /// | elements   | floats and parameters are fp32; an int tensor is int32, or uint8 where 4 does not divide its bytes |
-/// | names      | of tensors each once, of nodes, and of parameters                                                 |
-/// | errors     | DecodeError with source and member; also for keys that nothing reads, and beyond what a case may  |
-/// |            | have                                                                                              |
-/// | cost       | memory of the text, and time of nodes times tensors                                               |
+/// | names      | tensors have different names, and so have nodes, and parameters                                    |
+/// | errors     | DecodeError with source and member; also for unknown keys, and beyond the limits of a case         |
+/// | cost       | memory linear in the text, and time O(nodes * tensors)                                             |
 ///
 /// \code
 /// const graph::PlacedDag model = graph::placed_dag_from_json(io::read_json("case.json"), "case.json");

@@ -25,18 +25,18 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// What a file can give an operator: for tables and errors.
+/// An attribute that a file can give an operator, described for tables and errors.
 struct AttributeEntry {
   std::string name;
-  std::string type;       ///< "integer"
-  std::string otherwise;  ///< as JSON; empty: a file must give it
+  std::string type;       ///< the name of the value's type, such as "integer"
+  std::string otherwise;  ///< the value that holds otherwise, as JSON; empty: a file must give the attribute
   std::string about;
 };
 
 namespace detail {
 
-/// The names of a node's parameters in the graph, some of which a file gives. Throws ShapeError for one that the
-/// operator does not have.
+/// Returns the names of a node's parameters in the graph, some of which a file gives. Throws ShapeError for a parameter
+/// that the operator does not have.
 std::vector<std::string> parameter_names(const NodeEntry& node, const Signature& signature);
 
 [[noreturn]] void refuse_kind(std::string_view name, std::string_view source,
@@ -46,12 +46,12 @@ std::vector<std::string> parameter_names(const NodeEntry& node, const Signature&
 
 /// The operators that a file can name, by their kinds.
 ///
-///     make: the attributes of a node, as JSON -> the operator;   to_attributes: the operator -> those again
+///     make: the attributes of a node, as JSON -> the operator;   to_attributes: the operator -> its attributes, as JSON
 ///
-/// | add<Op>()            | an operator whose attributes are members (described_operator), or which has none     |
-/// | add<Op>(make, to_attributes) | another: make(attributes, source) throws DecodeError for what it cannot read         |
-/// | state                | plain data; one registry serves any number of readers                                |
-/// | errors               | OptionError for a kind that is there already, or that is none                        |
+/// | add<Op>()            | for an operator whose attributes are members (described_operator), or which has none            |
+/// | add<Op>(make, to_attributes) | for any other: make(attributes, source) throws DecodeError for JSON that it cannot read |
+/// | state                | plain data; one registry serves any number of readers                                           |
+/// | errors               | OptionError for a kind that is registered already, or that is empty                             |
 ///
 /// \code
 /// struct Twice {
@@ -80,11 +80,12 @@ public:
     /// Makes the operator that a node of a file describes, and enters it into a graph. `source` is for errors.
     std::function<std::vector<Ref>(Graph&, const NodeEntry&, std::string_view source, const std::vector<Ref>& inputs)>
         add{};
-    /// The attributes of a node's operator, but for those that it has anyway; null if it is of another type.
+    /// Returns the attributes of a node's operator, without those that have their defaults; null if the operator is of
+    /// another type.
     std::function<io::Json(const Graph&, int node)> attributes_of{};
   };
 
-  /// An operator that lists its attributes, or has none.
+  /// Adds an operator that lists its attributes, or has none.
   template <operator_for<Device, T> Op>
     requires std::default_initializable<Op>
   void add() {
@@ -100,18 +101,18 @@ public:
     enter<Op>(std::move(entries), read<Op>, write<Op>);
   }
 
-  /// An operator that is made and written by functions.
+  /// Adds an operator that is made and written by functions.
   template <operator_for<Device, T> Op, std::invocable<const io::Json&, std::string_view> Make,
             std::invocable<const Op&> Write>
   void add(Make make, Write to_attributes, std::vector<AttributeEntry> entries = {}) {
     enter<Op>(std::move(entries), std::move(make), std::move(to_attributes));
   }
 
-  /// In the order of their names. They live as long as the registry.
+  /// Returns the kinds, in the order of their names. They live as long as the registry.
   [[nodiscard]] const std::vector<Kind>& kinds() const& { return kinds_; }
   void kinds() const&& = delete;
 
-  /// Throws DecodeError, with the kinds that there are, for a kind of which there is none.
+  /// Returns the kind of that name. Throws DecodeError, with the names of all kinds, if there is none.
   [[nodiscard]] const Kind& kind(std::string_view name, std::string_view source) const& {
     const auto found = find(name);
     if (found != kinds_.end() && found->name == name) return *found;

@@ -126,7 +126,7 @@ REEF_INLINE RemoteMessages remote_messages(const Dag& dag, std::span<const int> 
     }
   }
   for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
-    if (dag.parameters[p].uses.size() < 2) continue;
+    if (dag.parameters[p].uses.size() < 2 || dag.parameters[p].frozen) continue;  // whose values all places make
     result.tied.push_back(detail::tied_parameter(dag, static_cast<int>(p), place_of_node));
   }
   return result;

@@ -9,24 +9,24 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Where a tensor or a gradient lies while a segment runs.
+/// The location of a tensor or a gradient while a segment runs.
 ///
-/// | none      | nowhere: it does not exist, or is empty                             |
-/// | bound     | memory of the caller: SegmentBindings names it                      |
-/// | saved     | `offset` bytes into the saved activations, from forward to backward |
-/// | workspace | `offset` bytes into the workspace, which lives for one call         |
-/// | pending   | `offset` bytes into what the input half of a backward leaves for the |
-/// |           | weight half                                                         |
+/// | none      | nowhere: the tensor does not exist, or is empty                      |
+/// | bound     | memory of the caller: SegmentBindings names it                       |
+/// | saved     | `offset` bytes into the saved activations, from forward to backward  |
+/// | workspace | `offset` bytes into the workspace, which lives for one call          |
+/// | pending   | `offset` bytes into the pending gradients, which the input half of a |
+/// |           | backward leaves for the weight half                                  |
 struct Location {
   enum class Place : std::uint8_t { none, bound, saved, workspace, pending };
   Place place = Place::none;
-  int tensor = -1;  ///< bound: whose memory, since a tensor may be computed in place of another
+  int tensor = -1;  ///< bound: the tensor whose memory it is, since one may be computed in place of another
   Bytes offset = 0;
 
   friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// What backward does to the gradient of one input of a node.
+/// The way in which backward writes the gradient of one input of a node.
 ///
 /// | none    | nothing: the input has no gradient                                              |
 /// | write   | overwrites: the first contribution                                              |
@@ -35,33 +35,43 @@ struct Location {
 /// | discard | writes to `NodePlan::scratch`, which nobody reads                               |
 enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 
-/// What a call of a backward computes.
+/// The purpose of a forward.
 ///
-/// | all    | gradients of inputs and of parameters                                                |
-/// | input  | those of inputs: what the stage before waits for                                      |
-/// | weight | those of parameters, later, at the same values and gradients of outputs               |
+/// | keeps      | training: the values that the backward reads are kept, in the saved storage |
+/// | drops      | training: nothing is kept, and a forward that `recomputes` comes before the |
+/// |            | backward                                                                    |
+/// | recomputes | computes these values once more, with the same key, and keeps them          |
+/// | infers     | nothing is kept, and dropout does not drop                                  |
+enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
+
+/// The gradients that a call of a backward computes.
+///
+/// | all    | gradients of inputs and of parameters                                       |
+/// | input  | gradients of inputs, for which the stage before waits                       |
+/// | weight | gradients of parameters, later, at the same values and gradients of outputs |
 ///
 /// Source: Qi et al., Zero bubble pipeline parallelism, arXiv 2401.10241.
 enum class BackwardPart : std::uint8_t { none, all, input, weight };
 
-/// One node's part of a Segment.
+/// The part of one node in the plan of a Segment.
 struct NodePlan {
   bool active = false;          ///< backward runs it: a gradient arrives at it and leaves it
-  bool recomputed = false;      ///< what backward reads comes from it, directly or not
-  std::vector<Location> saved;  ///< what forward keeps: saved, or workspace if not active
-  std::vector<Location> inference_saved;  ///< the same where nothing is kept
+  bool recomputed = false;      ///< values that backward reads come from the node, directly or not
+  std::vector<Location> saved;  ///< the tensors that forward keeps: saved, or workspace if not active
+  std::vector<Location> inference_saved;  ///< the locations of these tensors in a forward that keeps nothing
   Location forward_workspace;
   Location inference_workspace;
   Location backward_workspace;
-  std::vector<Location> scratch;              ///< for each input, if it is written there
-  std::vector<GradientWrite> input_gradient;  ///< for each input
-  std::vector<bool> zero_gradient;  ///< for each output: nobody uses it, its gradient is zero
+  std::vector<Location> scratch;              ///< for each input: the scratch memory of its gradient, if it has any
+  std::vector<Location> parameter_scratch;    ///< for each parameter: memory for a gradient that nobody reads, if any is
+  std::vector<GradientWrite> input_gradient;  ///< for each input: how its gradient is written
+  std::vector<bool> zero_gradient;  ///< for each output: no node uses it, so its gradient is zero
 
-  /// Of a segment that splits, what each half runs of the node.
+  /// The part of the node's backward that each half runs, if the segment splits.
   BackwardPart in_input_half = BackwardPart::none;
   BackwardPart in_weight_half = BackwardPart::none;
-  Location weight_workspace;  ///< where the weight half runs it, in place of backward_workspace
-  double weight_share = 0;    ///< of the operations of its backward, those of the weight half
+  Location weight_workspace;  ///< the workspace in the weight half, in place of backward_workspace
+  double weight_share = 0;    ///< the share of the weight half in the operations of the node's backward
 };
 
 /// Nodes [first, last) of a Dag as a unit that runs alone: what crosses its boundary, and where
@@ -95,13 +105,13 @@ struct Segment {
   std::vector<int> backward_reads;    ///< boundary tensors whose values backward reads
   std::vector<int> output_gradients;  ///< boundary outputs whose gradients are given to backward
   std::vector<int> input_gradients;   ///< boundary inputs whose gradients backward computes
-  std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients
+  std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients: backward adds to it
 
-  std::vector<int> recompute_reads;   ///< of boundary_inputs
-  std::vector<int> recompute_writes;  ///< of boundary_outputs
+  std::vector<int> recompute_reads;   ///< the boundary_inputs that a recomputation reads
+  std::vector<int> recompute_writes;  ///< the boundary_outputs that a recomputation writes
 
-  std::vector<int> parameters;  ///< ids, ascending: what forward and backward read
-  std::vector<int> uses;        ///< ids, ascending: whose gradients backward writes
+  std::vector<int> parameters;  ///< the ids of the parameters that forward and backward read, ascending
+  std::vector<int> uses;        ///< the ids of the uses of trained parameters, whose gradients backward writes, ascending
 
   Bytes saved_bytes = 0;
   Bytes forward_workspace_bytes = 0;
@@ -112,18 +122,18 @@ struct Segment {
   double recompute_flops = 0;
 
   bool splits = false;
-  std::vector<int> input_half_reads;       ///< of backward_reads
-  std::vector<int> weight_half_reads;      ///< of backward_reads
-  std::vector<int> weight_half_gradients;  ///< of output_gradients
+  std::vector<int> input_half_reads;       ///< the backward_reads that the input half reads
+  std::vector<int> weight_half_reads;      ///< the backward_reads that the weight half reads
+  std::vector<int> weight_half_gradients;  ///< the output_gradients that the weight half reads
   bool input_half_has_parameters = false;  ///< some operator with parameters cannot split
   Bytes pending_bytes = 0;
-  Bytes weight_half_workspace_bytes = 0;   ///< backward_workspace_bytes are the input half's
-  double weight_half_flops = 0;            ///< of backward_flops
+  Bytes weight_half_workspace_bytes = 0;   ///< of the weight half; backward_workspace_bytes are the input half's
+  double weight_half_flops = 0;            ///< the weight half's part of backward_flops
 
-  std::vector<Location> forward;    ///< of each tensor of the Dag, in a forward that trains
-  std::vector<Location> inference;  ///< of each tensor, in a forward that keeps nothing
-  std::vector<Location> gradient;   ///< of each tensor's gradient, in backward
-  std::vector<NodePlan> nodes;      ///< last - first
+  std::vector<Location> forward;    ///< the location of each tensor of the Dag, in a forward that trains
+  std::vector<Location> inference;  ///< the location of each tensor, in a forward that keeps nothing
+  std::vector<Location> gradient;   ///< the location of each tensor's gradient, in backward
+  std::vector<NodePlan> nodes;      ///< the plans of the last - first nodes
 
   [[nodiscard]] const NodePlan& plan(int node) const& {
     return nodes[static_cast<std::size_t>(node - first)];
@@ -131,20 +141,20 @@ struct Segment {
   [[nodiscard]] NodePlan plan(int node) const&& { return plan(node); }
 };
 
-/// Which gradients exist: that of a tensor does where it is differentiable and leads to a result.
+/// The gradients that exist: a tensor has one if it is differentiable and leads to a result.
 struct GradientFlow {
   std::vector<bool> tensors;
-  std::vector<bool> nodes;  ///< those that backward runs
+  std::vector<bool> nodes;  ///< by node: backward runs it
 };
 
 GradientFlow gradient_flow(const Dag& dag);
 
-/// Whether a segment's backward is one call, or two halves.
+/// The number of calls of a segment's backward: one, or two halves.
 enum class Halves : bool { no, yes };
 
-/// Plans nodes [first, last) of the Dag. Throws OptionError when that is no range of its nodes.
+/// Plans nodes [first, last) of the Dag as a segment. Throws OptionError if that is no range of its nodes.
 ///
-/// Both ways the forward is the same, with all that it reads and writes.
+/// With and without halves the forward is the same, with all that it reads and writes.
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -153,10 +163,10 @@ enum class Halves : bool { no, yes };
 /// \endcode
 Segment plan_segment(const Dag& dag, int first, int last, Halves halves = Halves::no);
 
-/// All nodes as one segment.
+/// Plans all nodes as one segment.
 inline Segment plan_segment(const Dag& dag) { return plan_segment(dag, 0, dag.node_count()); }
 
-/// The nodes that compute the tensor, from the first: for inference up to the logits.
+/// Plans the nodes from the first to the one that computes the tensor: for inference up to the logits.
 inline Segment plan_segment_to(const Dag& dag, int tensor) {
   return plan_segment(dag, 0, dag.tensor_at(tensor).producer + 1);
 }

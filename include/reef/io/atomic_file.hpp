@@ -34,38 +34,38 @@ public:
   [[nodiscard]] int get() const { return value_; }
   [[nodiscard]] explicit operator bool() const { return value_ >= 0; }
   int release();
-  /// 0, or the error that closing met: on some file systems a write fails only here.
+  /// Closes the file. Returns 0 or the error number: on some file systems a failed write is reported only here.
   int close();
 
 private:
   int value_ = -1;
 };
 
-/// 0, or the error that making a folder's names durable met.
+/// Makes the names in a folder durable. Returns 0 or the error number.
 int sync_folder(const std::filesystem::path& folder);
 
-/// Opens a file of any kind to write to. A pipe that nobody reads is not waited for, but ENXIO.
+/// Opens a file of any kind for writing. A pipe without a reader is not waited for: errno is ENXIO.
 Descriptor open_to_write(const std::filesystem::path& path, int flags);
 
-/// Throws what open_to_write, or making a file, failed of.
+/// Throws FileError for the error number `code` of open_to_write, or of making a file.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int code);
 
 }  // namespace detail
 
 /// Makes a folder and those above it that are missing; their names are durable when it returns.
 ///
-/// | cost   | an fsync of the folder above, also where the folder is there already: whoever made |
-/// |        | it may have died before its own                                                    |
+/// | cost   | an fsync of the folder above, even where the folder exists: the process that made  |
+/// |        | it may have ended before its own fsync                                             |
 /// | errors | FileError with the path and the system's reason                                    |
 void create_folders(const std::filesystem::path& folder);
 
-/// A file that appears under its name whole, or not at all.
+/// A file that appears under its name complete, or not at all.
 ///
 /// Bytes go to a temporary file beside the target; `commit` makes them durable (fsync), renames,
 /// and makes the rename durable. A reader sees the old file or the new one, also after a crash.
 ///
-/// | others | what is there and no regular file, such as a pipe or /dev/stdout, is written directly; |
-/// |        | a pipe that nobody reads is an error, not waited for                              |
+/// | others | an existing target that is no regular file (a pipe, /dev/stdout) is written directly; |
+/// |        | a pipe without a reader is an error, and not waited for                           |
 /// | cost   | one fsync of the file and one of its folder, in commit                            |
 /// | errors | FileError with the path and the system's reason; the old file is unchanged, and   |
 /// |        | the temporary file is removed. Only a failing fsync of the folder comes after the |
@@ -85,16 +85,16 @@ public:
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends bytes.
+  /// Appends bytes to the temporary file.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
-  /// Makes the bytes durable and gives them their name. Once; nothing can be written afterwards.
+  /// Makes the bytes durable and gives the file its name. Call it once; nothing can be written afterwards.
   void commit();
 
 private:
-  // The disk works while the next bytes are made, and commit has less to wait for. A hint: what it does
-  // not start, commit does.
+  // Asks the system to begin writing to the disk, so that commit has less to wait for. A hint alone: commit
+  // writes the rest.
   void start_writeback([[maybe_unused]] ::ssize_t written);
 
   void discard();
@@ -104,7 +104,7 @@ private:
   std::filesystem::path temporary_;
   detail::Descriptor file_;
   ::off_t written_ = 0;
-  ::off_t started_ = 0;  ///< on their way to the disk
+  ::off_t started_ = 0;  ///< the bytes whose writing to the disk has been asked for
 };
 
 /// Writes a whole file atomically: AtomicFile in one call.

@@ -12,12 +12,12 @@ namespace io {
 
 namespace detail {
 
-/// One step per byte up to a multiple of 8, then eight bytes a step (slicing by 8).
+/// Computes CRC-32C without special instructions: one byte a step up to a multiple of 8, then eight (slicing by 8).
 std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data, std::size_t size);
 
 }  // namespace detail
 
-/// CRC-32C (Castagnoli) of bytes; give the checksum of what came before to go on.
+/// Computes the CRC-32C (Castagnoli) of bytes; `before` is the checksum of the bytes before them, to continue it.
 ///
 /// | cost   | the memory's speed with SSE 4.2, where the machine has it; else about 2 GB/s |
 ///
@@ -29,7 +29,8 @@ std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data, std::siz
 /// \endcode
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
-/// Of two ranges one behind the other, of which the second has so many bytes, by their checksums. A few microseconds.
+/// Computes the CRC-32C of two adjacent ranges from the checksum of each, and the size of the second. It takes a few
+/// microseconds.
 ///
 /// \code
 /// // given: std::span<const std::byte> first, std::span<const std::byte> second

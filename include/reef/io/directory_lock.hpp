@@ -21,27 +21,27 @@ namespace io {
 
 std::string host_name();
 
-/// Whether other machines may see what is there: the file system is none of the local kinds.
+/// True if other machines may see the files of this path: the file system is none of the local kinds.
 bool is_shared_file_system(const std::filesystem::path& path);
 
 namespace detail {
 
-/// Of a system's list of mounts (/proc/self/mountinfo): whether a lock on that device is the server's, for all
-/// machines. So are NFS's unless they are mounted as local, and Lustre's where they are mounted so.
+/// True if, by a system's list of mounts (/proc/self/mountinfo), locks on this device are the server's, which hold for
+/// all machines: on NFS unless it is mounted with local locks, on Lustre where it is mounted with flock.
 bool locks_are_the_servers(std::string_view mounts, std::uint64_t major, std::uint64_t minor);
 
 }  // namespace detail
 
-/// A directory that one job writes to: another one that wants it is refused, and told who has it.
+/// A lock on a directory that one job writes to: any other job that locks it gets an error that names the holder.
 ///
-/// | file   | DIRECTORY/reef.lock, with its holder: machine, process, since when, job. Gone at the end     |
+/// | file   | DIRECTORY/reef.lock, with its holder: machine, process, time, job. Removed at the end        |
 /// | lock   | flock: it ends with its process, however that ends. The file of a dead process of this       |
 /// |        | machine is taken over; on a local file system, that of any machine                           |
-/// | shared | on NFS it is a lock of the server's, which other machines see, unless it is mounted as local |
+/// | shared | on NFS the lock is the server's, which other machines see, unless it is mounted as local     |
 /// |        | (local_lock, nolock); on Lustre where it is mounted with flock. Elsewhere the file counts:   |
-/// |        | a holder of another machine is one until somebody removes it                                 |
-/// | others | what is no lock that a job wrote is refused and stays: a link, a file with several names, one |
-/// |        | that holds something else, a pipe                                                             |
+/// |        | another machine holds the lock until somebody removes its file                               |
+/// | others | a file of this name that is no lock of a job is refused and stays: a link, a file with        |
+/// |        | several names or other content, a pipe                                                        |
 /// | errors | FileError with the holder and what to do; a file system without flock asks the file alone    |
 ///
 /// \code
@@ -51,7 +51,7 @@ class DirectoryLock {
 public:
   static constexpr std::string_view file_name = "reef.lock";
 
-  /// Waits for so long for a holder to end: one whose launcher was killed takes a moment.
+  /// Takes the lock. Waits up to `patience` for a holder to end: a job whose launcher was killed takes a moment.
   explicit DirectoryLock(const std::filesystem::path& directory, Seconds patience = 0)
       : path_(directory / file_name) {
     acquire(patience);
@@ -60,35 +60,35 @@ public:
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  /// Takes it again if its file was removed or replaced, as where the directory was made anew.
+  /// Takes the lock again if its file was removed or replaced, for instance with its directory.
   void renew();
 
 private:
   void acquire(Seconds patience);
 
-  /// A file of this name that a job wrote, or a new one; nothing else is followed, waited for or written to.
+  /// Opens the lock file of a job, or makes a new one; follows no link, waits for no pipe, writes to no other file.
   void open();
 
-  /// As far as its place and its kind tell.
+  /// Throws FileError unless the file is a regular one with one name.
   void require_own(const struct ::stat& found);
 
-  /// What write() writes, or as much of it as a crash or a full disk has left.
+  /// True if a text begins as write() writes it, or is as much of it as a crash or a full disk has left.
   static bool begins_as_a_lock(std::string_view text);
 
   [[noreturn]] void refuse_foreign(const std::string& what);
 
-  /// By what the file says, where a lock does not say it.
+  /// True if another job holds the directory: by the file's content, where flock cannot tell.
   [[nodiscard]] bool is_held_by(const Json& holder, bool taken) const;
 
   void release();
 
-  /// The file that is open here is the one of that name.
+  /// True if the open file is still the one under the lock's name.
   [[nodiscard]] bool is_named() const;
 
-  /// By whoever else can write here.
+  /// True if all machines that can write to the directory see its locks.
   [[nodiscard]] bool locks_are_seen() const;
 
-  /// Who wrote it; null if nobody can be read there.
+  /// Reads the holder from the lock file; null if it names none.
   [[nodiscard]] Json read() const;
 
   void write();
@@ -96,7 +96,7 @@ private:
   static std::string text_of(const Json& holder, const char* key);
   static std::int64_t process_of(const Json& holder);
 
-  /// Of this machine.
+  /// True if the holder, a process of this machine, is alive.
   static bool is_alive(const Json& holder);
 
   [[noreturn]] void refuse(const Json& holder);

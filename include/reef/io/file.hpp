@@ -18,20 +18,20 @@ namespace io {
 
 namespace detail {
 
-/// A regular file, open for reading, and its size. Throws FileError for anything else, with
+/// Opens a regular file for reading; returns it and its size. Throws FileError for anything else, with
 /// `fix`, if one is given, where there is no such file.
 std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std::string_view verb,
                                           std::string_view fix = {});
 
 }  // namespace detail
 
-/// Whether a name is a file name alone, without a folder: it names a file beside the one that it is read from.
+/// True if a name is a file name alone, without a folder: it names a file beside the one in which it stands.
 [[nodiscard]] bool is_plain_name(std::string_view name);
 
-/// A file open for reading at any place. Several threads may read at once.
+/// A file open for reading at any offset. Several threads may read at once.
 ///
-/// The size is that at opening; a file that shrinks later is an error of the read that notices, not
-/// a signal.
+/// The size is that at opening; if the file shrinks later, the read that notices it throws; there is no
+/// signal.
 ///
 /// \code
 /// const io::File file("tokens.bin");
@@ -40,7 +40,8 @@ std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std
 /// \endcode
 class File {
 public:
-  /// `fix`: what errors recommend for one that is missing, no file or cut off, where it is mended with all that it is a part of.
+  /// Opens the file. `fix`: the fix in errors about a file that is missing, no regular file or cut off, if it is a part of
+  /// something that is repaired as a whole.
   explicit File(std::filesystem::path path, std::string_view fix = {}) : path_(std::move(path)), fix_(fix) {
     std::tie(file_, size_) = detail::open_regular(path_, "read", fix_);
   }
@@ -59,10 +60,10 @@ private:
   Bytes size_ = 0;
 };
 
-/// The encoding whose byte order mark begins a text, such as "UTF-8"; empty where none does.
+/// Returns the encoding whose byte order mark begins a text, such as "UTF-8"; empty if there is none.
 [[nodiscard]] std::string_view byte_order_mark(std::string_view text);
 
-/// All bytes of a file, or of a pipe, of at most `limit` bytes. Throws FileError, DecodeError
+/// Reads all bytes of a file or a pipe, at most `limit`. Throws FileError if it cannot be read, DecodeError
 /// beyond the limit.
 std::string read_file(const std::filesystem::path& path, Bytes limit);
 

@@ -24,12 +24,12 @@ namespace io {
 
 using Json = nlohmann::json;
 
-/// What a JSON reader accepts at most.
+/// The bounds on JSON that a reader accepts.
 struct JsonLimits {
   Bytes bytes = 64_MiB;
   int depth = 64;
   std::size_t nested =
-      (std::numeric_limits<std::size_t>::max)();  ///< lists and objects in one of either
+      (std::numeric_limits<std::size_t>::max)();  ///< lists and objects that one list or object holds
 };
 
 /// The origin of JSON: the name that errors give it, and the fix that they recommend. Without a fix, errors tell how
@@ -54,14 +54,14 @@ std::string place_of(std::string_view text, std::string_view source, std::size_t
 
 }  // namespace detail
 
-/// The value that `text` holds.
+/// Parses `text` and returns its value.
 ///
 /// | errors | DecodeError with source, line, column and what was expected there: text that is no |
 /// |        | JSON, a key twice in one object, nesting or size beyond the limits                 |
 Json parse_json(std::string_view text, JsonSource source, JsonLimits limits = {});
 
-/// The value that a file holds; `fix` as in JsonSource. Errors as parse_json, and FileError if it
-/// cannot be read.
+/// Reads a file and returns its value; `fix` as in JsonSource. Throws DecodeError as parse_json, and FileError if
+/// the file cannot be read.
 inline Json read_json(const std::filesystem::path& path, JsonLimits limits = {},
                       std::string_view fix = {}) {
   return parse_json(read_file(path, limits.bytes), {path.string(), fix}, limits);
@@ -82,7 +82,7 @@ inline constexpr bool is_variant<std::variant<Ts...>> = true;
 template <class T>
 std::string expectation();
 
-/// "a number, or an array, each element a number"
+/// Joins descriptions of types: "a number, or an array, each element a number".
 template <class... Ts>
 std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   std::string text;
@@ -90,7 +90,7 @@ std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   return text;
 }
 
-/// What `require` says that it wanted.
+/// The description of a type in the errors of `require`.
 template <class T>
 std::string expectation() {
   if constexpr (std::is_same_v<T, bool>) {
@@ -125,23 +125,23 @@ bool convert_to_one(const Json& from, std::variant<Ts...>& to) {
   return true;
 }
 
-/// To the first of its types that it is.
+/// Converts to a variant: to the first of its types that the value fits.
 template <class... Ts>
 bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
   return (convert_to_one<Ts>(from, to) || ...);
 }
 
-/// The integer that a real number says, as 4e9 does; false where it says none of that type.
+/// Converts a real number that is an integer, such as 4e9; false where it is none of that type.
 template <class T>
 bool convert_whole(double from, T& to) {
-  // Both ends are powers of two, or 0: what is below the upper one fits.
+  // Both bounds are powers of two, or 0, and so exact: a number below the upper one fits.
   constexpr double end = 2 * static_cast<double>((std::numeric_limits<T>::max)() / 2 + 1);
   if (!(from >= static_cast<double>((std::numeric_limits<T>::min)()) && from < end)) return false;
   to = static_cast<T>(from);
   return static_cast<double>(to) == from;
 }
 
-/// Converts only what says exactly this type: no number from a string, no rounding, no wrap.
+/// Converts only a value of exactly this type: no number from a string, no rounding, no wrap.
 template <class T>
 bool convert(const Json& from, T& to) {
   if constexpr (std::is_same_v<T, Json>) {
@@ -184,12 +184,12 @@ bool convert(const Json& from, T& to) {
   }
 }
 
-/// `path` is empty for the whole of the source.
+/// Throws DecodeError with the value found and the type wanted; `path` is empty for the whole of the source.
 [[noreturn]] void refuse_value(const Json& found, std::string_view path, std::string_view wanted,
                                JsonSource source);
 
-/// The value at "a.b.0", or null where what holds it has none. Throws DecodeError where on the way something
-/// else is than an object, or an array and its index: there nobody has left anything out.
+/// Finds the value at "a.b.0"; null where its object or array lacks it. Throws DecodeError where a value on the way is
+/// neither an object nor an array with an index: that is a mistake, not an omission.
 const Json* find_at(const Json& root, std::string_view path, JsonSource source);
 
 template <class T>
@@ -201,11 +201,11 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 
 }  // namespace detail
 
-/// The value at a dotted path ("device.memory_bytes", "links.0.latency"), as exactly a T.
+/// Returns the value at a dotted path ("device.memory_bytes", "links.0.latency"), as exactly a T.
 ///
 /// T is bool, an integer, a floating-point type, std::string, a vector or a variant of these, or Json. An integer may be
 /// written as a real number that is one: 4e9, 8.0.
-/// Throws DecodeError with source, path, and what is there instead.
+/// Throws DecodeError with source, path, and the value found instead.
 ///
 /// \code
 /// const io::Json json = io::read_json("case.json");
@@ -222,13 +222,13 @@ T (require)(const Json& root, std::string_view path, JsonSource source = "JSON")
   return detail::convert_or_throw<T>(*found, path, source);
 }
 
-/// Throws DecodeError unless the value is an object; `path` is where it is in the source, empty for all of it.
+/// Throws DecodeError unless the value is an object; `path` is its place in the source, empty for all of it.
 inline void require_object(const Json& value, std::string_view path, JsonSource source) {
   if (!value.is_object()) detail::refuse_value(value, path, "an object", source);
 }
 
-/// The value at a dotted path, or `otherwise` where nothing is there. What is there and is no T is an error
-/// all the same, null too: who writes it wanted something said, and not the usual.
+/// Returns the value at a dotted path, or `otherwise` where there is none. Throws DecodeError for a value that is no T,
+/// null included: whoever wrote it did not mean the default.
 template <class T>
 T value_or(const Json& root, std::string_view path, T otherwise, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path, source);

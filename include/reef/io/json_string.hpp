@@ -28,7 +28,7 @@ std::size_t utf8_length(std::string_view text);
 /// \endcode
 void append_json_string(std::string& out, std::string_view text);
 
-/// `text` as a JSON string, quotes included.
+/// Returns `text` as a JSON string, quotes included.
 std::string json_string(std::string_view text);
 
 }  // namespace io

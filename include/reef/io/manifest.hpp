@@ -23,12 +23,12 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// What to do about a checkpoint of which any part is damaged.
+/// The fix that errors recommend for a checkpoint of which a part is damaged.
 inline constexpr std::string_view checkpoint_fix =
     "copy the checkpoint again, or remove its folder to resume from the one before.";
 
-/// What a folder of safetensors shards holds: facts that its owner chooses, and every shard with
-/// its checksums, under a checksum of its own. It is written last, so a folder with a manifest is
+/// The content of a folder of safetensors shards: facts that its owner chooses, and every shard with
+/// its checksums, under a checksum of its own. A manifest is written last, so a folder with one is
 /// complete.
 struct Manifest {
   static constexpr std::string_view file = "manifest.json";
@@ -38,40 +38,40 @@ struct Manifest {
   std::vector<Shard> shards;
 };
 
-/// A shard's checksums as JSON: what a rank sends to the one that writes the manifest.
+/// Returns a shard's checksums as JSON, as a rank sends them to the rank that writes the manifest.
 Json to_json(const Shard& shard);
 
-/// The shard that to_json wrote, its tensors by name. Throws DecodeError, also for a file that is
+/// Reads a shard that to_json wrote, its tensors by name. Throws DecodeError, also for a file that is
 /// not a plain name: a manifest names files of its own folder alone.
 Shard shard_from_json(const Json& json, std::string_view source);
 
 namespace detail {
 
-/// Of all that a manifest says but for this, whatever its spacing.
+/// Computes the CRC-32C of a manifest without its own member "crc32c", whatever the spacing of its text.
 std::uint32_t crc32c_of_manifest(Json manifest);
 
 }  // namespace detail
 
-/// The manifest that a file holds, its own checksum aside. Throws DecodeError if it is none, or names a
-/// shard twice.
+/// Reads a manifest from JSON, without comparing its checksum. Throws DecodeError if it is no manifest, or
+/// names a shard twice.
 Manifest manifest_from_json(const Json& json, const std::string& source);
 
-/// Throws OptionError with the value's name for what would not come back from JSON's text as it went in: numbers
-/// that are not finite, text that is not UTF-8, bytes, and nesting that nobody reads.
+/// Throws OptionError with the value's name if it would not be read from JSON text as it was written: numbers that
+/// are not finite, text that is not UTF-8, bytes, and nesting beyond what readers accept.
 void require_text(const Json& value, const std::string& name, int depth = 0);
 
-/// Writes the manifest of a folder, atomically. Call it once every shard is written. Throws OptionError for
-/// facts that would not be read as they are.
+/// Writes the manifest of a folder, atomically. Call it when every shard is written. Throws OptionError for
+/// facts that would not be read as they were written.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// The manifest of a folder. Throws FileError if there is none, DecodeError if it is no manifest, or
+/// Reads the manifest of a folder. Throws FileError if there is none, DecodeError if it is no manifest, or
 /// damaged.
 Manifest read_manifest(const std::filesystem::path& folder);
 
 /// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
 ///
-/// | errors | DecodeError with file and tensor if size, header or a tensor is not what the |
-/// |        | manifest says. The target of a read that throws is unspecified               |
+/// | errors | DecodeError with file and tensor if size, header or a tensor differs from    |
+/// |        | the manifest. The target of a read that throws is unspecified                |
 ///
 /// \code
 /// // given: const io::Shard& written, const AnyView& weights
@@ -90,8 +90,8 @@ public:
   /// Reads a tensor of the view's element type and shape, and compares its checksum.
   void read(std::string_view name, const AnyView& to) const;
 
-  /// The same in pieces of at most piece_bytes: a piece is read to the memory that room(offset, size) returns, and
-  /// then given to each(offset, bytes). The checksum of all pieces is compared at the end: until then trust none.
+  /// Reads a tensor in pieces of at most piece_bytes: each into the memory that room(offset, size) returns, then given
+  /// to each(offset, bytes). The checksum of all pieces is compared at the end: trust none before.
   template <class Room, class Each>
   void read(std::string_view name, const Shape& shape, Element element, const Room& room,
             const Each& each) const {

@@ -15,14 +15,14 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// The bytes of a regular file, read-only, mapped into memory: they are read when they are touched,
+/// The bytes of a regular file, read-only, mapped into memory: pages are read when they are touched,
 /// and all processes of a node share one copy.
 ///
 /// | cost   | opening reads nothing; an untouched byte costs address space alone               |
 /// | bounds | the size is that at opening; bytes added later are not seen. A file that shrinks |
 /// |        | while it is mapped kills the reader of its lost bytes by SIGBUS, so replace      |
 /// |        | files by renaming new ones over them (`AtomicFile`): a map keeps the old one.    |
-/// |        | Who reads for long asks change() now and then                                    |
+/// |        | A long-lived reader calls change() from time to time                             |
 /// | errors | FileError with the path and the system's reason                                  |
 ///
 /// \code
@@ -45,12 +45,12 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
   [[nodiscard]] std::filesystem::path path() const&& { return path_; }
   [[nodiscard]] Bytes size() const { return size_; }
-  /// Aligned to a page; valid as long as this object or the one that it was moved to lives.
+  /// The file's bytes, aligned to a page; valid as long as this object or the one that it was moved to lives.
   [[nodiscard]] std::span<const std::byte> bytes() const& { return {data_, size_}; }
   void bytes() const&& = delete;
 
-  /// What somebody has done to the file since it was opened, such as "it was cut from 100 to 40 bytes"; empty
-  /// where its bytes are still those that were opened, also under another name. One stat of the path.
+  /// Describes a change of the file since it was opened, such as "it was cut from 100 to 40 bytes"; empty if its
+  /// bytes are still those that were opened, even under another name. Costs one stat of the path.
   [[nodiscard]] std::string change() const;
 
 private:

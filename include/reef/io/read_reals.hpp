@@ -18,10 +18,10 @@ namespace io {
 
 namespace detail {
 
-/// An IEEE half: 1 sign, 5 exponent, 10 fraction bits. Every one is a float.
+/// Converts an IEEE half, 1 sign, 5 exponent and 10 fraction bits, to float, exactly.
 float float_of_f16(std::uint16_t bits);
 
-/// Reads elements of type Stored in pieces and puts what `convert` makes of each into `to`.
+/// Reads elements of type Stored in pieces and writes each, converted by `convert`, to `to`.
 template <class Stored, real T, class Convert>
 void read_converted(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to,
                     const Convert& convert) {
@@ -35,12 +35,13 @@ void read_converted(const SafetensorsFile& file, const StoredTensor& tensor, std
 
 }  // namespace detail
 
-/// Whether read_reals can read that dtype.
+/// True if read_reals can read this dtype.
 constexpr bool is_real_dtype(std::string_view dtype) {
   return dtype == "F32" || dtype == "F64" || dtype == "BF16" || dtype == "F16";
 }
 
-/// Reads the first elements of a tensor, as many as `to` has, as numbers of type T; else as read_reals.
+/// Reads the first elements of a tensor, as many as `to` has, as numbers of type T, with the rounding and errors of
+/// read_reals.
 template <real T>
 void read_first_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to) {
   if (!is_real_dtype(tensor.dtype) ||
@@ -67,7 +68,7 @@ void read_first_reals(const SafetensorsFile& file, const StoredTensor& tensor, s
 ///
 /// | rounding | none into a type that holds the dtype, else to nearest; F64 into bf16 by way   |
 /// |          | of fp32                                                                        |
-/// | memory   | what has T's dtype is read straight into `to`, else 64 Ki elements more        |
+/// | memory   | a tensor of T's dtype is read straight into `to`, others through 64 Ki elements |
 /// | errors   | DecodeError for another dtype, or where `to` has not the tensor's elements     |
 ///
 /// \code

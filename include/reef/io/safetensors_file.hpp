@@ -23,9 +23,9 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// A safetensors file open for reading. Trusts no number in it.
+/// A safetensors file open for reading. No number in it is trusted.
 ///
-/// | accepts | what the format says, and no more: a header of at most 100 MB that begins with "{", |
+/// | accepts | exactly the format: a header of at most 100 MB that begins with "{",                |
 /// |         | dtypes of 1, 2, 4 or 8 bytes, of each tensor its three members and no others, tensors |
 /// |         | that fill the data without a gap or an overlap                                      |
 /// | memory  | the header and its tree, up to 64 times as long; tensors are read straight into the |
@@ -43,7 +43,8 @@ class SafetensorsFile {
 public:
   static constexpr Bytes max_header_bytes = 100'000'000;
 
-  /// `fix`: what errors recommend for one that is missing or damaged, where it is mended with all that it is a part of.
+  /// Opens the file and reads its header. `fix`: the fix in errors about a file that is missing or damaged, if it is a
+  /// part of something that is repaired as a whole.
   explicit SafetensorsFile(const std::filesystem::path& path, std::string_view fix = {});
 
   [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
@@ -53,19 +54,19 @@ public:
   [[nodiscard]] Metadata metadata() const&& { return metadata_; }
   /// The checksum of all bytes before the data.
   [[nodiscard]] std::uint32_t header_crc32c() const { return header_crc32c_; }
-  /// In the order of their data.
+  /// The tensors in the order of their data.
   [[nodiscard]] std::span<const StoredTensor> tensors() const& { return tensors_; }
   [[nodiscard]] std::vector<StoredTensor> tensors() const&& { return tensors_; }
 
-  /// The tensor of that name, or null.
+  /// Finds the tensor of this name; null if there is none.
   [[nodiscard]] const StoredTensor* find(std::string_view name) const&;
   void find(std::string_view) const&& = delete;
 
-  /// The tensor of that name. Throws DecodeError where there is none.
+  /// Returns the tensor of this name. Throws DecodeError if there is none.
   [[nodiscard]] const StoredTensor& at(std::string_view name) const&;
   [[nodiscard]] StoredTensor at(std::string_view name) const&& { return at(name); }
 
-  /// The same; it must have that shape and element type.
+  /// Returns the tensor of this name. Throws DecodeError unless it has this shape and element type.
   [[nodiscard]] const StoredTensor& at(std::string_view name, const Shape& shape, Element element) const&;
   [[nodiscard]] StoredTensor at(std::string_view name, const Shape& shape, Element element) const&& {
     return at(name, shape, element);
@@ -89,7 +90,7 @@ private:
 
   std::string fix_;
   File file_;
-  Bytes data_ = 0;  // where the header ends
+  Bytes data_ = 0;  // the offset at which the header ends
   std::uint32_t header_crc32c_ = 0;
   Metadata metadata_;
   std::vector<StoredTensor> tensors_;

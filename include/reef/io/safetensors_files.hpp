@@ -15,13 +15,13 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// A tensor, and the file that has it.
+/// A tensor, and the file that holds it.
 struct TensorInFile {
   const SafetensorsFile* file = nullptr;
   const StoredTensor* tensor = nullptr;
 };
 
-/// The tensors of a model of Hugging Face: of one safetensors file, or of several with an index.
+/// The tensors of a model in Hugging Face's layout: of one safetensors file, or of several with an index.
 ///
 /// | place  | a file; an index, .json, whose weight_map says which file of its folder has which tensor;   |
 /// |        | or a folder with model.safetensors, else with model.safetensors.index.json                  |
@@ -47,19 +47,19 @@ public:
   SafetensorsFiles(SafetensorsFiles&&) = default;  // files stay where they are
   SafetensorsFiles& operator=(SafetensorsFiles&&) = default;
 
-  /// The files of a place: the one, or the index and what it names. Reads the index alone. Errors as
-  /// the constructor's for what is wrong with that.
+  /// Returns the files of a place: the one file, or the index and the files that it names. Reads the index
+  /// alone, and throws as the constructor for an error in it.
   [[nodiscard]] static std::vector<std::filesystem::path> paths(const std::filesystem::path& place);
 
-  /// The file or the index that was found.
+  /// The path of the file or the index that was found.
   [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
   [[nodiscard]] std::filesystem::path path() const&& { return path_; }
-  /// File by file, in the order of their data.
+  /// The tensors, file by file, in the order of their data.
   [[nodiscard]] std::span<const TensorInFile> tensors() const& { return tensors_; }
   void tensors() const&& = delete;
 
 private:
-  /// The tensors of each file, and whether they are there.
+  /// The names of the tensors of each file, and whether the file has them.
   using Index = std::map<std::string, std::map<std::string, bool>>;
 
   [[noreturn]] static void refuse(const std::filesystem::path& path, const std::string& why);

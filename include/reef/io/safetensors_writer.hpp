@@ -18,14 +18,14 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// A tensor in host memory and the name it gets in a file.
+/// A tensor in host memory, and its name in a file.
 struct NamedView {
   std::string name;
   AnyView view;
 };
 
-/// A tensor that is not in memory as a whole: `bytes(offset, room)` says as many bytes of it as `room`
-/// has, from byte `offset` on, in `room` or wherever they are until the next call.
+/// A tensor that is not in memory as a whole: `bytes(offset, room)` returns as many of its bytes as `room`
+/// has, from byte `offset` on, in `room` or in other memory that is valid until the next call.
 struct NamedSource {
   std::string name;
   Shape shape;
@@ -37,13 +37,13 @@ struct NamedSource {
 
 namespace detail {
 
-/// As they stand in the file. Throws OptionError for a name that cannot be one.
+/// Sorts tensors into their order in the file. Throws OptionError for a name that no tensor can have.
 std::vector<const NamedSource*> in_order(const std::filesystem::path& path,
                                          std::span<const NamedSource> tensors);
 
 }  // namespace detail
 
-/// Writes tensors to a safetensors file, atomically, and returns what they add up to.
+/// Writes tensors to a safetensors file, atomically, and returns the shard with its checksums.
 ///
 /// Wider elements come first and then smaller names, so equal tensors give equal files in whatever
 /// order they are given, and each tensor is aligned to its element.
@@ -54,7 +54,7 @@ std::vector<const NamedSource*> in_order(const std::filesystem::path& path,
 Shard stream_safetensors(const std::filesystem::path& path, std::span<const NamedSource> tensors,
                          const Metadata& metadata = {});
 
-/// The same of tensors in memory.
+/// Writes tensors in memory to a safetensors file, as stream_safetensors does.
 ///
 /// \code
 /// // given: std::vector<float>& weights

@@ -23,8 +23,8 @@ static_assert(std::endian::native == std::endian::little,
 
 using Metadata = std::map<std::string, std::string>;
 
-/// What goes to or comes from a file at once, so that it is still in a core's cache when its checksum
-/// is taken.
+/// The bytes that are written to or read from a file at once, few enough to be in a core's cache when their
+/// checksum is taken.
 inline constexpr Bytes piece_bytes = Bytes{1} << 18;
 
 /// A tensor in a safetensors file.
@@ -38,7 +38,7 @@ struct StoredTensor {
   [[nodiscard]] Bytes bytes() const { return end - begin; }
 };
 
-/// What a tensor's bytes add up to.
+/// The checksum of a tensor's bytes.
 struct TensorChecksum {
   std::string name;
   std::uint32_t crc32c = 0;
@@ -46,7 +46,7 @@ struct TensorChecksum {
   friend bool operator==(const TensorChecksum&, const TensorChecksum&) = default;
 };
 
-/// A written safetensors file, and what its parts must add up to when they are read again.
+/// A written safetensors file, and the checksums of its parts, which are compared when it is read again.
 struct Shard {
   std::string file;  // without its folder
   Bytes bytes = 0;
@@ -58,7 +58,7 @@ struct Shard {
 
 namespace detail {
 
-/// Bytes of an element of that dtype; 0 for one that we do not know.
+/// The bytes of an element of this dtype; 0 for an unknown dtype.
 constexpr Bytes dtype_bytes(std::string_view dtype) {
   constexpr std::array<std::pair<std::string_view, Bytes>, 15> known{{{"BOOL", 1},
                                                                       {"U8", 1},

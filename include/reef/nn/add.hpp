@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <reef/graph/operator.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef {
@@ -14,9 +15,9 @@ namespace nn {
 ///
 ///     out = a + b
 ///
-/// | shape  | a, b, out: the same, any                                                       |
-/// | memory | out lies where b lies if nobody else reads b; both gradients are the output's,  |
-/// |        | copied only where something else must stay apart                               |
+/// | shape  | a, b, out: the same, any                                                         |
+/// | memory | out lies where b lies if no other node reads b; both gradients are the output's, |
+/// |        | copied only where something else must stay apart                                 |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int x, int branch
@@ -24,6 +25,7 @@ namespace nn {
 /// \endcode
 struct Add {
   static constexpr std::string_view kind = "Add";
+  static constexpr bool by_rows = true;
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {

@@ -9,13 +9,15 @@
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/dropout.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
+#include <reef/nn/row_kernels.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Multi-head self-attention in which a token sees itself and what stands before it.
+/// Multi-head self-attention in which a token sees itself and the tokens before it.
 ///
 ///     out = softmax(q k^T / sqrt(C / H) + mask) v      for each of H heads
 ///
@@ -87,6 +89,25 @@ struct CausalAttention {
         call.lane, call.input_gradient(0).data(), call.output_gradient(0).data(), qkv.data(),
         call.output(0).data(), call.kept_sums(0).data(), e.B, e.T_, e.C, heads, call.workspace,
         dropout, call.key);
+  }
+
+  template <class Device, real T>
+  [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
+    const std::int64_t D = call.inputs[0].shape.last() / 3 / heads;
+    graph::RowsSignature result;
+    result.state = RowKernels<Device>::template rows_attention_state<T>(heads, D);
+    result.workspace =
+        RowKernels<Device>::template rows_attention_workspace<T>(D, call.options.positions, call.threads);
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward_rows(const graph::RowsCall<Device, T>& call) const {
+    const T* const qkv = call.input(0).data();
+    const Extents e(call.input(0).shape());
+    RowKernels<Device>::template rows_attention<T>(call.lane, call.output(0).data(), qkv, qkv + e.C, qkv + 2 * e.C,
+                                                   3 * e.C, 3 * e.C, call.rows, call.pages, call.state_offset, heads,
+                                                   heads, e.C / heads, 0, call.options.positions, call.workspace);
   }
 
 private:

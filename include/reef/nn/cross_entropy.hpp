@@ -5,6 +5,7 @@
 
 #include <reef/core/text.hpp>
 #include <reef/graph/operator.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef {
@@ -15,9 +16,9 @@ namespace nn {
 ///
 ///     loss = - 1/n sum over rows r with target[r] >= 0 of log softmax(logits[r])[target[r]]
 ///
-/// | shape  | logits: (..., V); targets: the same without V, int32, -1 where a row does not count |
-/// | saved  | the log-sum-exp of each row                                                         |
-/// | memory | the gradient of the logits lies where the logits lie                                |
+/// | shape  | logits: (..., V); targets: (...), int32, -1 where a row does not count |
+/// | saved  | the log-sum-exp of each row                                            |
+/// | memory | the gradient of the logits lies where the logits lie                   |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int logits, int targets

@@ -9,6 +9,7 @@
 #include <reef/nn/cuda/gemm.cuh>
 #include <reef/nn/cuda/layer_norm.cuh>
 #include <reef/nn/cuda/linear.cuh>
+#include <reef/nn/detail/gpt_graph.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef {

@@ -9,6 +9,7 @@
 #include <reef/core/finite.hpp>
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef {
@@ -27,7 +28,7 @@ inline void check_dropout_rate(float rate) {
 ///     out[i] = in[i] m[i] / (1 - rate)      m[i] = draw i of sample s >= rate
 ///
 /// | shape  | in, out: (B, ...): row b belongs to sample key.sample + b; i counts inside a sample |
-/// | bits   | what is dropped depends on seed, sample and node: not on ranks, cuts or batches     |
+/// | bits   | the dropped elements depend on seed, sample and node: not on ranks, cuts or batches |
 /// | state  | none: backward draws the same numbers again                                         |
 ///
 /// Source: Srivastava et al., Dropout, JMLR 15, 2014.
@@ -38,6 +39,7 @@ inline void check_dropout_rate(float rate) {
 /// \endcode
 struct Dropout {
   static constexpr std::string_view kind = "Dropout";
+  static constexpr bool by_rows = true;
 
   float rate = 0.1F;
 

@@ -7,13 +7,16 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
+#include <reef/nn/detail/packed_table.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
+#include <reef/nn/row_kernels.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Token and position vectors.
+/// The sum of token and position vectors.
 ///
 ///     out[b, t] = wte[tokens[b, t]] + wpe[t]
 ///
@@ -71,7 +74,7 @@ struct Embedding {
         call.parameter(1).data(), tokens.shape()[0], tokens.shape()[1], channels, vocabulary);
   }
 
-  /// Positions that no token takes keep a zero gradient.
+  /// Computes the gradients of both tables. Positions that no token takes keep a zero gradient.
   template <class Device, real T>
   void backward(const graph::BackwardCall<Device, T>& call) const {
     const auto tokens = call.integers(0);
@@ -85,6 +88,23 @@ struct Embedding {
         call.lane, call.parameter_gradient(0).data(), d_wpe.data(), call.output_gradient(0).data(),
         tokens.data(), tokens.shape()[0], T_, channels, vocabulary, call.accumulate_parameters,
         call.workspace);
+  }
+
+  template <class Device, real T>
+  [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
+    return detail::rows_signature_of_table(call, vocabulary, channels);
+  }
+
+  template <class Device, real T>
+  void prepare_rows(const graph::PrepareRowsCall<Device, T>& call) const {
+    detail::pack_table(call, vocabulary, channels);
+  }
+
+  template <class Device, real T>
+  void forward_rows(const graph::RowsCall<Device, T>& call) const {
+    RowKernels<Device>::template rows_vectors<T>(call.lane, call.output(0).data(), call.integers(0).data(), call.prepared,
+                                                 call.parameter(1).data(), call.rows, channels, vocabulary, positions,
+                                                 call.options.weights);
   }
 };
 

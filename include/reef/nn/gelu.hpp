@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
-#include <reef/graph/operator.hpp>
+#include <reef/core/element.hpp>
+#include <reef/nn/detail/activation.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef {
@@ -13,8 +16,8 @@ namespace nn {
 ///
 ///     out = in / 2 (1 + tanh(sqrt(2 / pi) (in + 0.044715 in^3)))
 ///
-/// | shape  | in, out: any                                                           |
-/// | memory | its gradient lies where the output's gradient lies                      |
+/// | shape  | in, out: any                                               |
+/// | memory | the input's gradient lies where the output's gradient lies |
 ///
 /// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
 ///
@@ -22,36 +25,20 @@ namespace nn {
 /// // given: graph::Graph<device::Host, float>& g, int x
 /// const int out = g.add("act", nn::Gelu{}, {x})[0];
 /// \endcode
-struct Gelu {
+struct Gelu : detail::Activation<Gelu> {
   static constexpr std::string_view kind = "Gelu";
+  static constexpr double forward_flops = 8;  ///< of the polynomials around one tanh
+  static constexpr double backward_flops = 16;
 
   template <class Device, real T>
-  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
-    call.expect_inputs(1);
-    call.expect(0, call.tensor(call.inputs[0].shape));
-    graph::Signature result;
-    result.outputs = {call.inputs[0]};
-    result.gradient_shares = {{0, 0}};
-    // Of the polynomials around one tanh.
-    result.forward_flops = 8.0 * static_cast<double>(call.inputs[0].shape.size());
-    result.backward_flops = 16.0 * static_cast<double>(call.inputs[0].shape.size());
-    return result;
+  static void run_forward(typename Device::Lane& lane, T* out, const T* in, std::int64_t n) {
+    Kernels<Device>::template gelu_forward<T>(lane, out, in, n);
   }
 
   template <class Device, real T>
-  void forward(const graph::ForwardCall<Device, T>& call) const {
-    const auto in = call.input(0);
-    Kernels<Device>::template gelu_forward<T>(call.lane, call.output(0).data(), in.data(),
-                                              in.size());
-  }
-
-  template <class Device, real T>
-  void backward(const graph::BackwardCall<Device, T>& call) const {
-    if (!call.wants(0)) return;
-    const auto in = call.input(0);
-    Kernels<Device>::template gelu_backward<T>(call.lane, call.input_gradient(0).data(),
-                                               call.output_gradient(0).data(), in.data(), in.size(),
-                                               call.accumulates(0));
+  static void run_backward(typename Device::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
+                           bool accumulate) {
+    Kernels<Device>::template gelu_backward<T>(lane, d_in, d_out, in, n, accumulate);
   }
 };
 

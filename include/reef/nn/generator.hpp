@@ -1,107 +1,48 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <numeric>
+#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
 #include <reef/core/random.hpp>
-#include <reef/core/text.hpp>
 #include <reef/device/concept.hpp>
+#include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/graph/row_model.hpp>
+#include <reef/nn/detail/window_model.hpp>
+#include <reef/nn/draw_token.hpp>
+#include <reef/nn/session.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// How tokens are drawn from logits.
-struct GenerateOptions {
-  std::int64_t tokens = 100;    ///< to add to the prompt
-  double temperature = 1;       ///< logits are divided by it; 0 takes the likeliest token
-  std::int64_t top_k = 40;      ///< draw among so many likeliest; 0 among all
-  std::int64_t vocabulary = 0;  ///< draw tokens below it, where logits are padded; 0: all logits
-  std::uint64_t seed = 0;
-  std::function<bool()> proceed = {};  ///< asked before each token: false ends it there
-
-  /// Throws OptionError, naming the first member that cannot be with so many logits.
-  void validate(std::int64_t logits) const {
-    const auto require_that = [](bool holds, const char* member, auto value,
-                                 const std::string& range) {
-      if (holds) return;
-      throw OptionError("reef::nn::GenerateOptions: ", member, " is ", value, ".\n  fix: ", range,
-                        ".");
-    };
-    require_that(tokens >= 0, "tokens", tokens, "0 or more");
-    require_that(is_finite(temperature) && temperature >= 0, "temperature", temperature,
-                 "0 for the likeliest token, or above 0");
-    require_that(top_k >= 0, "top_k", top_k, "0 for all tokens, or how many to draw among");
-    require_that(vocabulary >= 0 && vocabulary <= logits, "vocabulary", vocabulary,
-                 concat("0, or 1 to the model's ", logits, " logits"));
-  }
-};
-
-/// The token that `uniform` in [0, 1) draws among the top_k largest logits, with the weights
-/// exp(logit / temperature). Of equal logits the lower token comes first.
-///
-/// | cost   | O(V log k)                                                    |
-/// | errors | NonFiniteError, naming the first logit that is not finite     |
-inline std::int32_t draw_token(std::span<const float> logits, const GenerateOptions& options,
-                               double uniform) {
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!is_finite(logits[i])) {
-      throw NonFiniteError("reef::nn::draw_token: logit ", i, " of ", logits.size(), " is ",
-                           logits[i], ".\n  fix: weights from before the training diverged.");
-    }
-  }
-  std::vector<std::int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto logit = [&](std::int32_t token) { return logits[static_cast<std::size_t>(token)]; };
-  const auto before = [&](std::int32_t a, std::int32_t b) {
-    return logit(a) != logit(b) ? logit(a) > logit(b) : a < b;
-  };
-  if (options.temperature == 0) return *std::min_element(order.begin(), order.end(), before);
-
-  const auto all = static_cast<std::int64_t>(order.size());
-  const std::int64_t kept = options.top_k == 0 ? all : (std::min)(options.top_k, all);
-  std::partial_sort(order.begin(), order.begin() + kept, order.end(), before);
-  order.resize(static_cast<std::size_t>(kept));
-
-  std::vector<double> weights;
-  for (const std::int32_t token : order) {
-    const double below = static_cast<double>(logit(token)) - static_cast<double>(logit(order[0]));
-    weights.push_back(std::exp(below / options.temperature));
-  }
-  double left = uniform * std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    left -= weights[i];
-    if (left < 0) return order[i];
-  }
-  return order.back();  // by rounding alone
-}
-
-/// Continues sequences of tokens with a language model: a graph with the input "tokens" (1, T) int32
+/// Continues a sequence of tokens with a language model: a graph with the input "tokens" (1, T) int32
 /// and the tensor "logits" (1, T, V), whose position t depends on tokens 0 to t alone.
 ///
 ///     p(next) = softmax(logits[t] / temperature) over the top_k largest;  t: the last token's place
 ///
-/// | memory | parameters, logits and an inference's workspace on the device, allocated once           |
-/// | cost   | a token runs all T positions once: nothing is kept from one token to the next            |
-/// | bits   | the same for the same parameters, prompt, options and T                                  |
-/// | window | of a sequence beyond T tokens, the last T                                                |
-/// | errors | ShapeError for a graph without such tensors; OptionError for an empty prompt, a token    |
-/// |        | outside the vocabulary or options that cannot be; NonFiniteError for logits that are    |
-/// |        | not; MemoryError. After any of these it can be used again                                |
+/// It is a Session of one sequence where the model's operators run by rows, so on the host for nn::gpt and nn::llama;
+/// elsewhere it runs all T positions for each token.
 ///
-/// The device must outlive it.
+/// | memory | of a Session, or parameters, logits and an inference's workspace on the device, allocated once  |
+/// | cost   | a token is one row while the text has T tokens or fewer, of a Session; beyond, and without one, |
+/// |        | it runs T positions                                                                             |
+/// | bits   | the same for the same parameters, prompt, options and T                                         |
+/// | window | of a sequence of more than T tokens, the last T are read                                        |
+/// | errors | ShapeError for a graph without such tensors; OptionError for an empty prompt, a token           |
+/// |        | outside the vocabulary or invalid options; NonFiniteError for logits that are not               |
+/// |        | finite; MemoryError. After any of these errors the Generator can be used again                  |
+///
+/// The device must outlive the Generator.
 ///
 /// \code
 /// // given: const graph::Graph<device::Host, float>& model, const std::vector<float>& wte
@@ -115,54 +56,48 @@ class Generator {
 public:
   using Graph = graph::Graph<Device, T>;
 
-  /// Parameters are unspecified until each has been set.
-  Generator(Device& device, const Graph& model)
-      : device_(device), model_(model.serving(device.threads())), lane_(device, "generate"), bindings_(model.dag()) {
-    const graph::Dag& dag = model_.dag();
-    tokens_ = dag.tensor("tokens");
-    logits_ = dag.tensor("logits");
-    const graph::TensorSpec& tokens = dag.tensor_at(tokens_).spec;
-    const graph::TensorSpec& outputs = dag.tensor_at(logits_).spec;
-    const Shape& logits = outputs.shape;
-    if (tokens.element != Element::int32 || outputs.element != element_of<T> ||
-        tokens.shape.rank() != 2 || tokens.shape[0] != 1 || tokens.shape[1] < 1 ||
-        logits.rank() != 3 || logits.rows() != tokens.shape[1]) {
-      throw ShapeError("reef::nn::Generator: tokens are ", name_of(tokens.element), " ",
-                       tokens.shape.text(), ", logits ", name_of(outputs.element), " ",
-                       logits.text(), ", expected int32 (1, T) and ", name_of(element_of<T>),
-                       " (1, T, V).\n", "  fix: make the model with a batch of 1.");
+  /// Allocates the memory of a model on the device. Parameters are unspecified until each has been set.
+  Generator(Device& device, const Graph& model) {
+    const graph::Dag& dag = model.dag();
+    const int made = dag.tensor("logits");
+    const graph::TensorSpec& tokens = dag.tensor_at(dag.tensor("tokens")).spec;
+    const graph::TensorSpec& logits = dag.tensor_at(made).spec;
+    if (tokens.element != Element::int32 || logits.element != element_of<T> || tokens.shape.rank() != 2 ||
+        tokens.shape[0] != 1 || tokens.shape[1] < 1 || logits.shape.rank() != 3 ||
+        logits.shape.rows() != tokens.shape[1]) {
+      throw ShapeError("reef::nn::Generator: tokens are ", name_of(tokens.element), " ", tokens.shape.text(), ", logits ",
+                       name_of(logits.element), " ", logits.shape.text(), ", expected int32 (1, T) and ",
+                       name_of(element_of<T>), " (1, T, V).\n", "  fix: make the model with a batch of 1.");
     }
-    segment_ = graph::plan_segment_to(dag, logits_);
-    for (const int id : segment_.parameters) {
-      bindings_.parameter(id) = allocate(dag.parameter_at(id).spec.bytes());
+    context_ = tokens.shape[1];
+    vocabulary_ = logits.shape[2];
+    if constexpr (has_rows) {
+      if (runs_by_rows(model, dag.tensor_at(made).producer)) {
+        session_.emplace(device, model, SessionOptions{.positions = context_});
+        sequence_ = session_->open();
+        return;
+      }
     }
-    for (const int id : segment_.boundary_inputs) bind(id);
-    for (const int id : segment_.boundary_outputs) bind(id);
-    bindings_.workspace = allocate(segment_.inference_workspace_bytes);
+    window_.emplace(device, model);
   }
 
-  /// T and V of the model.
-  [[nodiscard]] std::int64_t context() const { return shape_of(tokens_)[1]; }
-  [[nodiscard]] std::int64_t vocabulary() const { return shape_of(logits_)[2]; }
+  /// Returns T, the context of the model; vocabulary() returns V.
+  [[nodiscard]] std::int64_t context() const { return context_; }
+  [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
 
   /// Copies a parameter in, rounded to T. Throws ShapeError for an unknown name or another size.
   void set_parameter(std::string_view name, std::span<const sum_t<T>> values) {
-    const graph::Dag& dag = model_.dag();
-    const int id = dag.parameter(name);
-    const std::int64_t elements = dag.parameter_at(id).spec.shape.size();
-    if (static_cast<std::int64_t>(values.size()) != elements) {
-      throw ShapeError("reef::nn::Generator: the parameter '", name, "' has ", elements,
-                       " elements, ", values.size(), " were given.\n  fix: give all of them.");
+    if constexpr (has_rows) {
+      if (session_) {
+        session_->set_parameter(name, values);
+        keep(0);
+        return;
+      }
     }
-    if (bindings_.parameter(id) == nullptr) return;  // no node up to the logits reads it
-    const std::vector<T> rounded(values.begin(), values.end());
-    run([&](Lane& lane) {
-      lane.copy(bindings_.parameter(id), rounded.data(), rounded.size() * sizeof(T),
-                device::Copy::to_device);
-    });
+    window_->set_parameter(name, values);
   }
 
-  /// The V logits of the token that follows the sequence.
+  /// Returns the V logits of the token that follows the sequence.
   std::vector<float> logits(std::span<const std::int32_t> sequence) {
     if (sequence.empty()) {
       throw OptionError("reef::nn::Generator: the prompt is empty.\n  fix: at least one token.");
@@ -172,25 +107,20 @@ public:
       throw OptionError("reef::nn::Generator: token ", i, " of the prompt is ", sequence[i],
                         ".\n  fix: tokens from 0 to ", vocabulary() - 1, ".");
     }
-    // The last T tokens, at the front of the window: no position looks at what follows.
-    const auto length = (std::min)(sequence.size(), static_cast<std::size_t>(context()));
-    std::vector<std::int32_t> window(static_cast<std::size_t>(context()), 0);
-    std::copy(sequence.end() - static_cast<std::ptrdiff_t>(length), sequence.end(), window.begin());
-    std::vector<T> row(static_cast<std::size_t>(vocabulary()));
-    const auto* const last =
-        static_cast<const T*>(bindings_.tensor(logits_)) + (length - 1) * row.size();
-    run([&](Lane& lane) {
-      lane.copy(bindings_.tensor(tokens_), window.data(), window.size() * sizeof(std::int32_t),
-                device::Copy::to_device);
-      model_.forward(segment_, bindings_, lane, {}, graph::Forward::infers);
-      lane.copy(row.data(), last, row.size() * sizeof(T), device::Copy::to_host);
-    });
-    std::vector<float> result;
-    for (const T value : row) result.push_back(static_cast<float>(value));
-    return result;
+    const auto text = sequence.last((std::min)(sequence.size(), static_cast<std::size_t>(context_)));
+    if constexpr (has_rows) {
+      if (session_) {
+        const auto common = std::mismatch(text.begin(), text.end() - 1, held_.begin(), held_.end()).first - text.begin();
+        keep(static_cast<std::size_t>(common));
+        const Logits next = session_->append({{sequence_, text.subspan(held_.size())}});
+        held_.assign(text.begin(), text.end());
+        return {next.values.begin(), next.values.end()};
+      }
+    }
+    return window_->logits(text);
   }
 
-  /// The prompt and the tokens that follow it.
+  /// Returns the prompt and the tokens that follow it.
   std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt,
                                      const GenerateOptions& options = {}) {
     options.validate(vocabulary());
@@ -207,32 +137,29 @@ public:
   }
 
 private:
-  using Lane = typename Device::Lane;
+  static constexpr bool has_rows = std::same_as<Device, device::Host>;  // the one that RowKernels are for
+  struct NoSession {};
 
-  [[nodiscard]] const Shape& shape_of(int tensor) const {
-    return model_.dag().tensor_at(tensor).spec.shape;
-  }
-  void* allocate(Bytes bytes) {
-    memory_.push_back(device_.allocate(bytes, "generation"));
-    return memory_.back().data();
-  }
-  void bind(int tensor) {
-    bindings_.tensor(tensor) = allocate(model_.dag().tensor_at(tensor).spec.bytes());
-  }
-  template <class F>
-  void run(const F& work) {
-    lane_.submit([&work](Lane& lane) { work(lane); });
-    lane_.synchronize();
+  /// Returns whether a Session takes the model, whose logits `head` makes.
+  static bool runs_by_rows(const Graph& model, int head) {
+    const graph::Dag& dag = model.dag();
+    return head >= 0 && dag.node_at(head).inputs.size() == 1 &&
+           graph::first_not_by_rows(model, 0, head + 1, RowOperators()) == head + 1 &&
+           std::all_of(dag.inputs.begin(), dag.inputs.end(), [&](int id) { return dag.tensor_at(id).spec.shape.rank() >= 2; });
   }
 
-  Device& device_;
-  Graph model_;
-  std::vector<typename Device::Buffer> memory_;
-  Lane lane_;
-  graph::SegmentBindings bindings_;
-  graph::Segment segment_;
-  int tokens_ = -1;
-  int logits_ = -1;
+  /// Forgets all but the first `length` tokens of what the session has read.
+  void keep(std::size_t length) {
+    session_->truncate(sequence_, static_cast<std::int64_t>(length));
+    held_.resize(length);
+  }
+
+  std::optional<std::conditional_t<has_rows, Session<Device, T>, NoSession>> session_;
+  std::optional<detail::WindowModel<Device, T>> window_;  // if there is no session
+  int sequence_ = -1;
+  std::vector<std::int32_t> held_;  // by the session
+  std::int64_t context_ = 0;
+  std::int64_t vocabulary_ = 0;
 };
 
 }  // namespace nn

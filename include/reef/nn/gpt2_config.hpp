@@ -9,13 +9,13 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The configuration that lies beside a model of Hugging Face as config.json.
+/// Reads the configuration of a GPT-2 of Hugging Face, the config.json beside its weights.
 ///
 /// | reads  | n_layer, n_head, n_embd, n_positions, vocab_size                                        |
-/// | checks | what a gpt() cannot be: another model_type, activation, width of the MLP, epsilon of    |
-/// |        | the layer norm or scale of attention, or a head of its own                             |
-/// | errors | FileError if it cannot be read; DecodeError naming the file, and the field or what no   |
-/// |        | GptConfig can be                                                                       |
+/// | checks | refuses models that gpt() cannot build: another model_type, activation, width of the    |
+/// |        | MLP, epsilon of the layer norm or scale of attention, or a head of its own              |
+/// | errors | FileError if it cannot be read; DecodeError naming the file, and the field or the value |
+/// |        | that no GptConfig can have                                                              |
 ///
 /// Dropout is 0, as for evaluation: it is no part of the weights.
 ///
@@ -28,7 +28,7 @@ namespace nn {
 GptConfig read_gpt2_config(const std::filesystem::path& path);
 
 /// Writes the config.json of a gpt(), which with the file of write_gpt2 as model.safetensors is a
-/// folder that GPT2LMHeadModel.from_pretrained reads. Throws FileError as AtomicFile.
+/// folder that GPT2LMHeadModel.from_pretrained reads. Throws FileError as AtomicFile does.
 void write_gpt2_config(const std::filesystem::path& path, const GptConfig& config);
 
 }  // namespace nn

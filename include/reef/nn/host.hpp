@@ -6,10 +6,14 @@
 #include <reef/nn/host/dropout.hpp>
 #include <reef/nn/host/elementwise.hpp>
 #include <reef/nn/host/embedding.hpp>
+#include <reef/nn/host/gated.hpp>
 #include <reef/nn/host/gemm.hpp>
 #include <reef/nn/host/layer_norm.hpp>
 #include <reef/nn/host/linear.hpp>
+#include <reef/nn/host/mean_squared_error.hpp>
 #include <reef/nn/host/products.hpp>
+#include <reef/nn/host/rms_norm.hpp>
+#include <reef/nn/host/rotary.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef {
@@ -17,7 +21,7 @@ inline namespace v0 {
 namespace nn {
 
 /// The operators' arithmetic on the host's cores: matrix products by oneDNN or CBLAS on one thread
-/// per tile, the rest by vector code that is chosen at run time (device/simd.hpp).
+/// per tile, all else by vector code that is chosen at run time (device/simd.hpp).
 ///
 /// \code
 /// // given: device::Host::Lane& lane, const std::vector<float>& in, std::vector<float>& out
@@ -30,10 +34,14 @@ template <>
 struct Kernels<device::Host> : host::Gemm,
                                host::Linear,
                                host::Elementwise,
+                               host::Gated,
                                host::Dropout,
                                host::LayerNorm,
+                               host::RmsNorm,
+                               host::Rotary,
                                host::Embedding,
                                host::CrossEntropy,
+                               host::MeanSquaredError,
                                host::Attention {};
 
 }  // namespace nn

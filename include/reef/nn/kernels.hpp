@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Whether a matrix is read as it lies in memory or as its transpose.
+/// The way in which a matrix is read: as it lies in memory, or as its transpose.
 enum class Transpose : std::uint8_t { no, yes };
 
 /// The arithmetic of the operators, one specialisation per device: Kernels<device::Host> in
@@ -45,6 +45,20 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | dropout(lane, out, in, per_sample, samples, rate, key, accumulate)       | out = in / (1 - rate) where uniform(key, i) >= rate, else 0; i within the sample, sample s by key.sample + s; forward and backward; out may be in |
 /// | cross_entropy_forward(lane, loss, lse, logits, targets, R, V, workspace) | loss () = mean over rows with target >= 0 of lse - logit; lse (R); 0 without such rows; Host: DecodeError for a target outside [-1, V); cross_entropy_forward_workspace<T>(R, V) |
 /// | cross_entropy_backward(lane, d_logits, d_loss, logits, lse, targets, R, V) | d_logits (R,V), zero where the target is -1; d_loss () in device memory; d_logits may be logits |
+/// | rms_norm_forward(lane, out, rstd, in, weight, R, C, epsilon)             | out (R,C) = in rstd weight, rstd (R) = 1/sqrt(mean of squares + epsilon) |
+/// | rms_norm_backward(lane, d_in, d_weight, d_out, in, weight, rstd, R, C, accumulate_input, accumulate_parameters, workspace) | both; d_in may be d_out; rms_norm_backward_workspace<T>(R, C) |
+/// | rotary(lane, out, in, B, T_, H, D, frequencies, back, accumulate, workspace) | pairs (i, i + D/2) of each head turn by t f(i), or back; out may be in; rotary_workspace<T>(T_, D, threads) |
+/// | silu_forward, silu_backward, relu_forward, relu_backward                 | as of gelu; in / (1 + e^-in), and in where it is above 0, else 0 |
+/// | swiglu_forward(lane, out, gate, up, n)                                   | out = silu(gate) up                          |
+/// | swiglu_backward(lane, d_gate, d_up, d_out, gate, up, n, add_gate, add_up) | either may be null; d_gate may be d_out      |
+/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, workspace, rate, key) | causal, of the last `window` keys, 0: of all; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(T_, D, window, threads) |
+/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, workspace, rate, key) | overwrites all three; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
+/// | token_embedding_forward(lane, out, tokens, weight, n, C, V)              | out (n,C) = weight[token]; errors as embedding_forward |
+/// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate) | as embedding_backward                    |
+/// | mean_squared_error_forward(lane, loss, a, b, n, workspace)               | loss () = mean of (a - b)^2; mean_squared_error_workspace<T>(n) |
+/// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); that of b with the two exchanged |
+///
+/// A device may lack the members from rms_norm_forward on; it has all of them or none: Cuda has none yet.
 ///
 /// Attention dropout (rate > 0) zeroes probability (h, t, s) of batch row b by element
 /// (h T + t) T + s of the key whose sample is key.sample + b.

@@ -7,7 +7,9 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
+#include <reef/nn/row_kernels.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -76,6 +78,14 @@ struct LayerNorm {
         call.parameter(0).data(), call.kept_sums(0).data(), call.kept_sums(1).data(),
         in.shape().rows(), in.shape().last(), call.accumulates(0), call.accumulate_parameters,
         call.workspace);
+  }
+
+  template <class Device, real T>
+  void forward_rows(const graph::RowsCall<Device, T>& call) const {
+    const auto in = call.input(0);
+    RowKernels<Device>::template rows_layer_norm<T>(
+        call.lane, call.output(0).data(), in.data(), call.parameter(0).data(), call.parameter(1).data(),
+        in.shape().rows(), in.shape().last(), static_cast<sum_t<T>>(epsilon));
   }
 };
 

@@ -6,7 +6,9 @@
 
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
+#include <reef/nn/row_kernels.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -27,7 +29,7 @@ namespace nn {
 struct Linear {
   static constexpr std::string_view kind = "Linear";
 
-  std::int64_t features = 0;  ///< N
+  std::int64_t features = 0;  ///< N, the channels of the output
   bool bias = true;
   Transpose transpose = Transpose::no;
   double deviation = 0.02;
@@ -48,7 +50,7 @@ struct Linear {
     const std::int64_t K = in.last();
     const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};
     graph::Signature result;
-    if (transpose == Transpose::yes && K == features) result.attributes = "transposed";  // the shape does not tell
+    if (transpose == Transpose::yes && K == features) result.attributes = "transposed";  // a square shape hides it
     result.outputs = {call.tensor(in.with_last(features))};
     result.parameters = {{"weight", weight, graph::Init::normal(deviation), true, true}};
     if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});
@@ -58,6 +60,8 @@ struct Linear {
         in.rows(), K, features, transpose, call.threads);
     result.forward_flops = 2.0 * static_cast<double>(in.size()) * static_cast<double>(features);
     result.backward_flops = 2.0 * result.forward_flops;
+    result.skips_gradients = true;
+    result.inputs_for_parameters = true;
     result.splits_backward = true;
     result.weight_flops = result.forward_flops;
     return result;
@@ -88,6 +92,32 @@ struct Linear {
     Kernels<Device>::template linear_backward_input<T>(
         call.lane, call.input_gradient(0).data(), d_out, call.parameter(0).data(), R, K, features,
         transpose, call.accumulates(0), call.workspace);
+  }
+
+  template <class Device, real T>
+  [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
+    const Shape& in = call.inputs[0].shape;
+    graph::RowsSignature result;
+    result.prepared = RowKernels<Device>::template packed_bytes<T>(in.last(), features, call.options.weights);
+    result.layout = transpose == Transpose::yes ? "transposed" : "as it is";
+    result.workspace = RowKernels<Device>::template rows_product_workspace<T>(in.rows(), in.last(), call.threads);
+    return result;
+  }
+
+  template <class Device, real T>
+  void prepare_rows(const graph::PrepareRowsCall<Device, T>& call) const {
+    const Shape shape = call.values.shape();
+    RowKernels<Device>::template pack<T>(call.lane, call.prepared, call.values.data(),
+                                         transpose == Transpose::no ? shape[0] : shape[1], features, transpose,
+                                         call.options.weights);
+  }
+
+  template <class Device, real T>
+  void forward_rows(const graph::RowsCall<Device, T>& call) const {
+    const auto in = call.input(0);
+    RowKernels<Device>::template rows_product<T>(
+        call.lane, call.output(0).data(), in.data(), call.prepared, bias ? call.parameter(1).data() : nullptr,
+        in.shape().rows(), in.shape().last(), features, call.options.weights, call.workspace);
   }
 };
 

@@ -7,14 +7,23 @@
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/gelu.hpp>
+#include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
+#include <reef/nn/mean_squared_error.hpp>
+#include <reef/nn/relu.hpp>
+#include <reef/nn/rms_norm.hpp>
+#include <reef/nn/rotary.hpp>
+#include <reef/nn/silu.hpp>
+#include <reef/nn/swiglu.hpp>
+#include <reef/nn/token_embedding.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// All operators of nn/, by their kinds, for graph::from_json and to_json; add() enters your own.
+/// Returns a registry of all operators of nn/ that a device has, for graph::from_json and to_json; its add() enters
+/// others.
 ///
 /// \code
 /// const auto registry = nn::registry<device::Host, float>();
@@ -31,6 +40,16 @@ graph::Registry<Device, T> registry() {
   all.template add<Gelu>();
   all.template add<LayerNorm>();
   all.template add<Linear>();
+  if constexpr (requires { &Kernels<Device>::template rms_norm_forward<T>; }) {  // else: none of these kernels
+    all.template add<GroupedAttention>();
+    all.template add<MeanSquaredError>();
+    all.template add<Relu>();
+    all.template add<RmsNorm>();
+    all.template add<Rotary>();
+    all.template add<Silu>();
+    all.template add<SwiGlu>();
+    all.template add<TokenEmbedding>();
+  }
   return all;
 }
 

@@ -54,7 +54,7 @@ struct AdamW {
   AdamW() = default;
   explicit AdamW(Options o) : options(o) {}
 
-  /// Throws OptionError for constants with which the rule has no meaning.
+  /// Throws OptionError for impossible constants.
   void validate() const {
     const auto& o = options;
     const auto require_that = [](bool holds, const char* option, double value, const char* range) {
@@ -88,7 +88,7 @@ struct AdamW {
     w = fma(V(c.keep), w, -(c.step * state[0] / fma(sqrt(state[1]), V(c.root), V(c.epsilon))));
   }
 
-  /// Another step along m and v as they are, which t updates have made.
+  /// Predicts the weight after another step along m and v as they are, which t updates have made.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
     using device::fma, device::sqrt;

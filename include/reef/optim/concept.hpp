@@ -19,13 +19,13 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// How one weight follows from its gradient and its state, for a scalar and for a vector of them.
+/// A rule by which a weight follows from its gradient and its state, for a scalar and for a vector of weights.
 ///
 ///     w, state' = update(w, state, g)     element by element, so any cut into shards gives the same bits
 ///
 /// | states              | how many numbers a weight keeps from step to step (AdamW: m and v)         |
 /// | Options             | the rule's constants                                                        |
-/// | coefficients<T>     | what is the same for all weights in one step (t from 1, lr, decay or not)   |
+/// | coefficients<T>     | the values that are the same for all weights in one step (t from 1, lr, decay or not) |
 /// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and the functions of     |
 /// |                     | device/arithmetic.hpp; what is added to a product, inside an fma                |
 /// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; and Muon, which takes matrices otherwise: |
@@ -62,7 +62,7 @@ concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
   R::update(w, state, g, rule.template coefficients<float>(1, 0.1, true));
 };
 
-/// An update rule that says where its state alone would take the weights next:
+/// An update rule that predicts from its state alone where it takes the weights next:
 ///
 ///     w = predict(w, state)      `state` is that of after t updates, and the coefficients are those of t
 template <class R>
@@ -70,14 +70,14 @@ concept predicting_rule = update_rule<R> && requires(const R& rule, float w, con
   R::predict(w, state, rule.template coefficients<float>(1, 0.1, true));
 };
 
-/// How many rules it is made of: 1, or those of a PerGroup. run::ParameterGroup::rule is below that.
+/// The number of rules that a rule is made of: 1, or those of a PerGroup. run::ParameterGroup::rule is below it.
 template <class R>
 inline constexpr int rule_count = 1;
 template <class R>
   requires requires { R::rule_count; }
 inline constexpr int rule_count<R> = R::rule_count;
 
-/// Their names, by place.
+/// The names of the rules that a rule is made of, by place.
 template <class R>
 inline constexpr std::array<std::string_view, 1> rule_names{R::name};
 template <class R>
@@ -86,8 +86,8 @@ inline constexpr auto rule_names<R> = R::rule_names;
 
 using run::StateRange;
 
-/// The options that an optimizer policy's code is given: the rule with its constants, the bounds of an update, and
-/// the policy's own options.
+/// The options that an optimizer policy's code is given: the rule with its constants, the bounds of an update, and the
+/// policy's own options.
 template <class O>
 struct CodeOptions {
   typename O::Rule rule{};
@@ -95,7 +95,7 @@ struct CodeOptions {
   options_of<O> own{};
 };
 
-/// Says how gradients of all ranks become weights of all ranks.
+/// A policy that makes weights of all ranks from gradients of all ranks.
 ///
 ///     reserve(builder)      adds the storages that outlive a round: the rule's state
 ///     add(builder, model)   composes the step: `model(builder)` writes the micro-batches of
@@ -127,8 +127,8 @@ concept OptimizerPolicy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                              { O::state(builder) } -> std::same_as<std::vector<StateRange>>;
                            };
 
-/// An optimizer policy whose rounds overlap: the reduction and the update are of gradients that were
-/// there when the round began, while the model's micro-batches take the next ones.
+/// An optimizer policy whose rounds overlap: it reduces, and updates with, gradients that were there when the round
+/// began, while the model's micro-batches take the next ones.
 ///
 /// | facts    | `phases_per_step`; `warm_up`: how many steps first run without overlap;       |
 /// |          | `weights_are_committed`: between steps the model's weights are the committed  |
@@ -177,8 +177,8 @@ concept periodic_policy =
 
 /// P3. The optimizer policy brings the code of the kinds of instructions that its `add` appends.
 ///
-/// Apart from OptimizerPolicy, which asks nothing of devices and ranks: programs can be written,
-/// proved and simulated without code.
+/// Separate from OptimizerPolicy, which asks nothing of devices and ranks: programs can be written, proved and
+/// simulated without code.
 template <class O, class Handlers, class RankContext>
 concept brings_code = requires(Handlers& handlers, const RankContext& context,
                                const CodeOptions<O>& options) {

@@ -18,25 +18,26 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// How ranks come to one Verdict, for optimizer policies to share: `Norms(b)`, `Scalars`, `Decide`.
+/// The instructions by which ranks come to one Verdict, for optimizer policies to share: `Norms(b)`, `Scalars`,
+/// `Decide`.
 
 namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// What a decision counts and waits for. Without `counts` it is about the micro-batches that the program has
-/// so far.
+/// Options of a decision: what it counts and waits for. Without `counts` it is about the micro-batches that the program
+/// has so far.
 struct DecisionOptions {
-  bool beside = false;  ///< all Norms run on the update lane, not only those of buckets in host memory
-  bool norms = true;    ///< without, or where the plan does not check, the norm is 0
-  bool losses = true;   ///< false: there are none yet, and loss weights stand in for them
-  std::vector<run::Value> counts{};  ///< by fold of this process: what `Count` has written
+  bool beside = false;  ///< true: all Norms run on the update lane; false: only those of buckets in host memory
+  bool norms = true;    ///< false, or where the plan does not check: the norm is 0
+  bool losses = true;   ///< false: there are no losses yet, and loss weights stand in for them
+  std::vector<run::Value> counts{};  ///< by fold of this process: the values that `Count` has written
 };
 
-/// Appends `Count(j)`: it adds micro-batch j to `counts`, 3 doubles, or begins them with it.
+/// Appends `Count(j)`: it adds micro-batch j to `counts`, 3 doubles, or begins the counts with it.
 void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first);
 
-/// Appends what ends in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
+/// Appends the instructions that end in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
 ///
 ///     Norms(b)   sums of squares of this rank's shard of the reduced gradient, block by block
 ///     Scalars    all ranks tell each other their losses, loss weights and sums
@@ -66,7 +67,7 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
   handlers.on_lane(kinds::norms, [&context](const Instruction& i) -> Code {
     const run::Bucket& bucket = context.plan().buckets[static_cast<std::size_t>(i.index)];
     auto pieces = bucket.pieces_of(context.rank());
-    for (auto& [begin, end] : pieces) {  // of the bucket: in what is read
+    for (auto& [begin, end] : pieces) {  // range of the bucket, then of the gradient that is read
       begin -= i.elements.first;
       end -= i.elements.first;
     }
@@ -77,7 +78,7 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
     };
   });
 
-  // Before the gather each rank writes its own numbers to their place among all.
+  // Each rank writes its own numbers to their place among all before the gather.
   handlers.on_wire(kinds::scalars, [&context, layout](const Instruction& i) -> Communication {
     const auto rank = static_cast<std::size_t>(context.rank());
     const ScalarsView view(context.builder, i);
@@ -97,7 +98,7 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
       std::int64_t to;
       std::size_t blocks;
     };
-    std::vector<Sums> sums;  // of the buckets that this rank holds, in their order
+    std::vector<Sums> sums;  // one for each bucket that this rank holds, in their order
     for (std::size_t k = 0; k < view.sums.size(); ++k) {
       const std::span<const double> blocks = context.template span<double>(view.sums[k]);
       sums.push_back(

@@ -108,30 +108,31 @@ struct DiLoCo {
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool weights_are_committed = false;
-  static constexpr bool keeps_matrices_whole = true;  ///< of the inner rule
+  static constexpr bool keeps_matrices_whole = true;  ///< holds for the inner rule
   static_assert(!needs_whole_matrices<Outer>,
                 "reef::optim::DiLoCo<Inner, Outer>: Outer goes element by element, as Nesterov; an outer step is of "
                 "shards of fragments, which cut matrices.");
   static_assert(rule_count<Outer> == 1,
                 "reef::optim::DiLoCo<Inner, Outer>: Outer is one rule, as Nesterov; groups of parameters are of Inner.");
 
-  /// What the sum of the ranks' decoded differences is divided by: how many ranks there are, or how many have sent that number,
-  /// which is where what they sent is not 0.
+  /// The divisor of the sum of the ranks' decoded differences, for each number: the number of ranks, or the number of
+  /// ranks that have sent this number, which is where their decoded difference is not 0.
   enum class Divisor : std::uint8_t { peers, senders };
 
-  /// TrainerOptions::optim.
+  /// The options of the policy: TrainerOptions::optim.
   struct Options {
-    int every = 50;     ///< H
-    int fragments = 1;  ///< F
+    int every = 50;     ///< H: steps between outer steps of a weight
+    int fragments = 1;  ///< F: fragments
     Overlap overlap = Overlap::none;
-    double mix = 0.5;  ///< what a rank keeps of its own weights where the outer step overlaps
+    double mix = 0.5;  ///< share of its own weights that a rank keeps where the outer step overlaps
     Outer outer{};
     double outer_learning_rate = 0.7;
-    Divisor divisor = Divisor::peers;  ///< with a codec for pseudo-gradients alone, as the next
-    /// The norm of what a rank has sent of a parameter is brought down to the median of all ranks', where it is above.
+    Divisor divisor = Divisor::peers;  ///< only with a codec for pseudo-gradients, as the next option
+    /// True scales the norm of a rank's decoded difference of a parameter down to the median of all ranks', where it is
+    /// above.
     bool clip_to_median_norm = false;
 
-    /// Throws OptionError, naming the first option that cannot be.
+    /// Throws OptionError that names the first impossible option.
     void validate() const {
       if (every < 1 || fragments < 1 || fragments > every) {
         throw OptionError("reef::optim::DiLoCo: ", fragments, " fragments every ", every,

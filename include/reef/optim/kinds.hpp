@@ -5,12 +5,12 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The kinds of instructions that optimizer policies share, and those that some write alone.
+/// The names of kinds of instructions that optimizer policies share, and of those that some write alone.
 ///
 /// \code
 /// // given: schedule::Program& program, run::Value late
 /// for (schedule::Instruction& i : program.round) {
-///   if (i.kind == optim::kinds::reduce_scatter) i.reads.push_back(late);  // it waits for that too
+///   if (i.kind == optim::kinds::reduce_scatter) i.after.push_back(late);  // it waits for that too
 /// }
 /// \endcode
 
@@ -18,7 +18,7 @@ namespace reef {
 inline namespace v0 {
 namespace optim::kinds {
 
-// Of every step: optim/decision.hpp, own_decision.hpp, update.hpp.
+// Kinds of every step: optim/decision.hpp, own_decision.hpp, update.hpp.
 inline constexpr std::string_view count = "Count";
 inline constexpr std::string_view norms = "Norms";
 inline constexpr std::string_view scalars = "Scalars";
@@ -31,18 +31,18 @@ inline constexpr std::string_view weigh = "Weigh";
 inline constexpr std::string_view update = "Update";
 inline constexpr std::string_view publish = "Publish";
 
-// Of buckets among ranks.
+// Kinds that exchange buckets among ranks.
 inline constexpr std::string_view reduce_scatter = "ReduceScatter";
 inline constexpr std::string_view gather_gradients = "GatherGradients";
 inline constexpr std::string_view gather_weights = "GatherWeights";
 
-// Of rounds that overlap.
+// Kinds of rounds that overlap.
 inline constexpr std::string_view hand_over = "HandOver";
 inline constexpr std::string_view hand_counts = "HandCounts";
 inline constexpr std::string_view estimate = "Estimate";
 inline constexpr std::string_view install = "Install";
 
-// Of outer steps.
+// Kinds of outer steps.
 inline constexpr std::string_view hand_out = "HandOut";
 inline constexpr std::string_view reduce_weights = "ReduceWeights";
 inline constexpr std::string_view differences = "Differences";

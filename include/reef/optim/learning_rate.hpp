@@ -15,14 +15,14 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// A linear warm-up and a cosine to a floor, counted in optimizer steps that were committed.
+/// A learning rate schedule: a linear warm-up and a cosine to a floor, counted in committed optimizer steps.
 ///
 ///     lr(t) = peak (t + 1) / warmup                                          t < warmup
 ///     lr(t) = floor + (peak - floor) (1 + cos(pi (t - warmup) / (steps - warmup))) / 2
 ///
-/// `steps = 0` keeps the peak after the warm-up. A `schedule` of one's own takes the place of the
-/// formulas; what it gives is looked at before each step (Trainer::step). Source of the cosine: Loshchilov and Hutter, SGDR,
-/// arXiv 1608.03983, equation 5.
+/// `steps = 0` keeps the peak after the warm-up. A `schedule` of one's own takes the place of the formulas; its rate is
+/// checked before each step (Trainer::step). Source of the cosine: Loshchilov and Hutter, SGDR, arXiv 1608.03983,
+/// equation 5.
 ///
 /// \code
 /// const optim::LearningRate rate{.peak = 3e-4, .warmup = 100, .steps = 10'000, .floor = 3e-5};
@@ -35,7 +35,7 @@ struct LearningRate {
   double floor = 0;
   std::function<double(std::int64_t committed)> schedule{};
 
-  /// The rate of the step that follows `committed` committed ones.
+  /// Returns the rate of the step that follows `committed` committed steps.
   [[nodiscard]] double at(std::int64_t committed) const {
     if (schedule) return schedule(committed);
     if (committed < warmup) {
@@ -47,7 +47,7 @@ struct LearningRate {
     return floor + product((peak - floor) * 0.5, 1.0 + std::cos(std::numbers::pi * progress));
   }
 
-  /// Throws OptionError, naming the first number with which there is no schedule.
+  /// Throws OptionError that names the first impossible number.
   void validate() const {
     const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "LearningRate", option, value, range);

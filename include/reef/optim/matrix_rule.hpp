@@ -21,8 +21,8 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// A whole matrix in the hands of a rule, with its gradient, what it keeps and where it may work. All is contiguous,
-/// row by row, and the lane's.
+/// A whole matrix for an update rule, with its gradient, its states and a workspace. All are contiguous, row by row,
+/// and on the lane's device.
 template <class Device, real T>
 struct MatrixUpdate {
   using E = sum_t<T>;
@@ -31,14 +31,14 @@ struct MatrixUpdate {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   T* weight = nullptr;
-  E* master = nullptr;  ///< of weights that are narrower than sums; the weight is this, rounded
+  E* master = nullptr;  ///< master weights, where weights are narrower than sums; the weights are these, rounded
   const E* gradient = nullptr;
-  E scale = 1;  ///< what the gradient is to be multiplied by
-  E* const* states = nullptr;  ///< as many as R::matrix_states
-  void* workspace = nullptr;   ///< of the bytes that the rule has said, aligned to 64
+  E scale = 1;  ///< factor for the gradient
+  E* const* states = nullptr;  ///< R::matrix_states of them
+  void* workspace = nullptr;   ///< memory of the bytes that the rule has asked for, aligned to 64
 };
 
-/// The rule says that it needs whole matrices.
+/// True if the rule needs whole matrices.
 template <class R>
 inline constexpr bool needs_whole_matrices = false;
 template <class R>
@@ -46,12 +46,12 @@ template <class R>
 inline constexpr bool needs_whole_matrices<R> = R::needs_whole_matrices;
 
 /// An update rule that takes some parameters as whole matrices, and the others element by element. Shards of weights
-/// then cut no such matrix, and give each rank about as much work (run::whole_shard_offsets).
+/// then cut no such matrix, and give each rank about equal work (run::whole_shard_offsets).
 ///
 ///     W, states' = update_matrix(W, states, G)      of equal matrices the same bits, on any number of threads
 ///
 /// | needs_whole_matrices  | true                                                                              |
-/// | takes_whole(dag, p)   | parameter p is taken so, unless a group says otherwise (run::ParameterGroup)      |
+/// | takes_whole(dag, p)   | parameter p is taken as a matrix, unless a group sets otherwise (run::ParameterGroup) |
 /// | matrix_states         | how many numbers an element of a matrix keeps: the first of `states`              |
 /// | matrix_workspace<Device, E>(rows, columns, threads) | bytes that an update works in                       |
 /// | matrix_flops(rows, columns) | operations of an update                                                     |
@@ -68,11 +68,12 @@ concept matrix_rule = update_rule<R> && needs_whole_matrices<R> &&
   rule.update_matrix(matrix, n, 0.1, true);
 };
 
-/// Says in the plan which parameters the rule takes as whole matrices, and moves the bounds of shards so that none cuts
-/// one; others are cut between norm blocks. Where parameters keep different numbers of states, says how many each.
-/// `threads`: the most that a rank has. One rule that needs no whole matrices changes nothing.
+/// Notes in the plan which parameters the rule takes as whole matrices, and moves the bounds of shards so that none
+/// cuts such a matrix; other parameters are cut between norm blocks. Where parameters keep different numbers of states,
+/// notes the number of each. `threads`: the most that a rank has. A single rule that needs no whole matrices changes
+/// nothing.
 ///
-/// Throws OptionError where a group wants what cannot be.
+/// Throws OptionError where a group asks for an impossible rule or matrix.
 ///
 /// \code
 /// // given: run::StepPlan& plan

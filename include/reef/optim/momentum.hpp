@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Gradient descent with a heavy ball.
+/// Gradient descent with momentum as of a heavy ball.
 ///
 ///     m = momentum m + g + weight_decay w
 ///     w = w - lr m
@@ -31,7 +31,7 @@ struct Momentum {
     double momentum = 0.9;
     double weight_decay = 0;
 
-    /// Throws OptionError for constants with which `rule` has no meaning.
+    /// Throws OptionError for impossible constants; `rule` names the rule in the error.
     void validate(std::string_view rule) const {
       detail::require_option(within(momentum, 0, 1) && momentum < 1, rule, "momentum", momentum,
                              "from 0, and below 1");
@@ -68,7 +68,7 @@ struct Momentum {
     w = fma(V(-c.lr), state[0], w);
   }
 
-  /// Another step along m.
+  /// Predicts the weight after another step along m.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
     using device::fma;

@@ -23,7 +23,7 @@ namespace optim {
 
 namespace detail {
 
-/// The momentum of a matrix, and what is to be made orthogonal.
+/// Updates the momentum of a matrix, and computes the matrix x to be made orthogonal.
 ///
 ///     m = momentum m + scale g;   x = scale g + momentum m
 template <real E>
@@ -45,7 +45,7 @@ struct MomentumKernel {
   }
 };
 
-/// w = keep w - step x; of bf16 w are the master weights, and the weights are w rounded.
+/// Computes w = keep w - step x; in bf16, w are the master weights, and the weights are w rounded.
 template <real T>
 struct OrthogonalStepKernel {
   using E = sum_t<T>;
@@ -73,7 +73,7 @@ struct OrthogonalStepKernel {
 
 }  // namespace detail
 
-/// Momentum made orthogonal, of the matrices of hidden layers; AdamW of embeddings, head, norms and biases.
+/// Muon: momentum made orthogonal for the matrices of hidden layers; AdamW for embeddings, head, norms and biases.
 ///
 ///     M = momentum M + G;    X = newton_schulz(G + momentum M)
 ///     W = W - lr weight_decay W - lr rms sqrt(max(rows, columns)) X
@@ -104,10 +104,10 @@ struct Muon {
     double momentum = 0.95;
     double rms = 0.2;
     int newton_schulz_steps = 5;
-    double beta1 = 0.9;  ///< this and the next two: of AdamW
+    double beta1 = 0.9;  ///< beta1, beta2 and epsilon: those of AdamW
     double beta2 = 0.95;
     double epsilon = 1e-8;
-    double weight_decay = 0.1;  ///< of both
+    double weight_decay = 0.1;  ///< decay of matrices, and of weights under AdamW
   };
 
   static constexpr std::string_view name = "muon";
@@ -118,7 +118,7 @@ struct Muon {
   Muon() = default;
   explicit Muon(Options o) : options(o) {}
 
-  /// Throws OptionError for constants with which the rule has no meaning.
+  /// Throws OptionError for impossible constants.
   void validate() const {
     const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "Muon", option, value, range);
@@ -145,7 +145,7 @@ struct Muon {
 
   // -- whole matrices ----------------------------------------------------------------------------
 
-  /// It is a hidden matrix.
+  /// True if a parameter is a hidden matrix.
   [[nodiscard]] bool takes_whole(const graph::Dag& dag, std::size_t parameter) const {
     const graph::Parameter& asked = dag.parameters[parameter];
     if (!asked.linear || asked.spec.shape.rank() != 2) return false;

@@ -34,11 +34,7 @@ struct Nesterov {
   static constexpr int states = 1;
 
   template <real T>
-  struct Coefficients {
-    T lr;
-    T momentum;
-    T decay;
-  };
+  using Coefficients = Momentum::Coefficients<T>;
 
   Nesterov() = default;
   explicit Nesterov(Options o) : options(o) {}
@@ -46,9 +42,8 @@ struct Nesterov {
   void validate() const { options.validate("Nesterov"); }
 
   template <real T>
-  [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {
-    return {static_cast<T>(lr), static_cast<T>(options.momentum),
-            static_cast<T>(decays ? options.weight_decay : 0)};
+  [[nodiscard]] Coefficients<T> coefficients(std::int64_t t, double lr, bool decays) const {
+    return Momentum(options).coefficients<T>(t, lr, decays);
   }
 
   REEF_RULE template <class V, class C>

@@ -15,7 +15,8 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// How a replica comes to a Verdict of its own, for optimizer policies to share: `OwnNorms(b)`, `OwnDecide`.
+/// The instructions by which a replica comes to a Verdict of its own, for optimizer policies to share: `OwnNorms(b)`,
+/// `OwnDecide`.
 
 namespace reef {
 inline namespace v0 {
@@ -23,27 +24,27 @@ namespace optim {
 
 namespace detail {
 
-/// What the stages of a replica tell each other, in doubles, member after member:
+/// The layout of the numbers that the stages of a replica tell each other, in doubles, member after member:
 ///
 ///     loss weight, weight * loss, micro-batches | sums of squares of what it holds, bucket after bucket
 struct ReplicaLayout {
   Group group{};
-  std::vector<std::int64_t> members{0};  ///< offsets, one more than members
-  std::vector<std::int64_t> norms;       ///< by bucket: where its sums begin
-  std::vector<std::int64_t> blocks;      ///< by bucket: how many there are
+  std::vector<std::int64_t> members{0};  ///< offsets by member, one more than there are members
+  std::vector<std::int64_t> norms;       ///< by bucket: offset of its sums
+  std::vector<std::int64_t> blocks;      ///< by bucket: number of its blocks
 
   ReplicaLayout(const run::StepPlan& plan, int replica);
 };
 
 }  // namespace detail
 
-/// Appends what ends in a Verdict on the micro-batches of this rank's replica alone, and sets builder.verdict. No
-/// other replica is told.
+/// Appends the instructions that end in a Verdict on the micro-batches of this rank's replica alone, and sets
+/// builder.verdict. No other replica is told.
 ///
 ///     OwnNorms(b)       sums of squares of the gradient of bucket b, block by block
 ///     OwnDecide         folds losses, loss weights and sums; behind the Batches, not behind messages
 ///
-/// Of a replica over several stages, which decide together:
+/// A replica of several stages, which decide together, has instead of OwnDecide:
 ///
 ///     ReplicaScalars    its stages tell each other their losses, loss weights and sums; behind the Batches
 ///     ReplicaDecide     folds them, in the order of OwnDecide

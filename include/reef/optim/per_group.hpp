@@ -21,7 +21,7 @@ namespace optim {
 
 namespace detail {
 
-/// "per_group(adamw, sgd)".
+/// The name of a composed rule: "per_group(adamw, sgd)".
 template <class... Rules>
 struct PerGroupName {
   static constexpr auto text = [] {
@@ -41,17 +41,17 @@ struct PerGroupName {
 
 }  // namespace detail
 
-/// Several update rules, of which each parameter has one: that of its group, run::ParameterGroup::rule.
+/// Several update rules, of which each parameter has one: the rule of its group, run::ParameterGroup::rule.
 ///
 ///     w, state' = rules[group of w].update(w, state, g)      parameters of no group, and of one that names none: the first
 ///
 /// | rules    | by place, from 0; the same one may come again, with other constants                              |
 /// | state    | per weight: that of its own rule                                                                 |
-/// | bits     | those that its own rule gives a parameter; the learning rate, clipping and t are the step's       |
-/// | matrices | a rule that needs whole ones, as Muon, takes those of its own parameters: rules R6 and R7         |
+/// | bits     | those that a parameter's own rule gives it; the learning rate, clipping and t are the step's     |
+/// | matrices | a rule that needs whole matrices, as Muon, takes those of its own parameters: rules R6 and R7     |
 /// | composes | every optimizer policy; of DiLoCo as the inner rule                                               |
 /// | resumes  | with the same rules of the same parameters, or not at all                                        |
-/// | errors   | OptionError: a group that names a rule that is not there; what one of the rules refuses          |
+/// | errors   | OptionError: a group that names a rule that does not exist; the errors of each rule               |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: an operator with parameters has an optimizer of its own.
 ///
@@ -82,7 +82,7 @@ struct PerGroup {
       : rules(std::make_from_tuple<std::tuple<First, Others...>>(options)) {}
   explicit PerGroup(First first, Others... others) : rules(first, others...) {}
 
-  /// Throws OptionError for constants with which one of the rules has no meaning.
+  /// Throws OptionError for impossible constants of one of the rules.
   void validate() const {
     const auto validate_rule = [](const auto& rule) {
       if constexpr (requires { rule.validate(); }) rule.validate();
@@ -90,7 +90,7 @@ struct PerGroup {
     std::apply([&](const auto&... own) { (validate_rule(own), ...); }, rules);
   }
 
-  // -- of parameters in no group: the first rule -------------------------------------------------
+  // -- parameters in no group: the first rule ----------------------------------------------------
 
   template <real T>
   [[nodiscard]] auto coefficients(std::int64_t t, double lr, bool decays) const {

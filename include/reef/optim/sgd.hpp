@@ -25,6 +25,11 @@ namespace optim {
 struct Sgd {
   struct Options {
     double weight_decay = 0;
+
+    /// Throws OptionError for an impossible constant; `rule` names the rule in the error.
+    void validate(std::string_view rule) const {
+      detail::require_option(within(weight_decay, 0, 1e3), rule, "weight_decay", weight_decay, "from 0 to 1e3");
+    }
   };
 
   static constexpr std::string_view name = "sgd";
@@ -39,11 +44,7 @@ struct Sgd {
   Sgd() = default;
   explicit Sgd(Options o) : options(o) {}
 
-  /// Throws OptionError for a constant with which the rule has no meaning.
-  void validate() const {
-    detail::require_option(within(options.weight_decay, 0, 1e3), "Sgd", "weight_decay",
-                           options.weight_decay, "from 0 to 1e3");
-  }
+  void validate() const { options.validate("Sgd"); }
 
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {
@@ -56,7 +57,7 @@ struct Sgd {
     w = fma(V(-c.lr), fma(V(c.decay), w, g), w);
   }
 
-  /// There is no momentum to follow.
+  /// Predicts no move, since there is no momentum.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& /*w*/, const V* /*state*/, const C& /*c*/) {}
 

@@ -3,22 +3,21 @@
 #include <cstdint>
 #include <string_view>
 
-#include <reef/core/finite.hpp>
 #include <reef/core/product.hpp>
 #include <reef/device/arithmetic.hpp>
 #include <reef/optim/concept.hpp>
-#include <reef/optim/detail/require_option.hpp>
+#include <reef/optim/sgd.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Every weight moves by the learning rate, against the sign of its gradient.
+/// Sign descent: every weight moves by the learning rate, against the sign of its gradient.
 ///
 ///     w = (1 - lr weight_decay) w - lr sign(g)
 ///
-/// DeMo is this as the outer rule after each step, under a codec that remembers what it has not sent yet: the residual, with
-/// its decay, is each rank's own momentum, which is never synchronised.
+/// DeMo is SignSgd as the outer rule after each step, under a codec that remembers what it has not sent yet: the
+/// residual, with its decay, is each rank's own momentum, which is never synchronised.
 ///
 ///     m_r = decay m_r + lr g_r;   q_r = top-k(DCT(m_r));   m_r = m_r - IDCT(q_r)         of each rank r
 ///     w = w - outer_learning_rate sign(sum over ranks of IDCT(q_r))                      on all, the same bits
@@ -44,9 +43,7 @@ namespace optim {
 /// options.compress.pseudo_gradient.inner.inner.keep = 32;
 /// \endcode
 struct SignSgd {
-  struct Options {
-    double weight_decay = 0;
-  };
+  using Options = Sgd::Options;
 
   static constexpr std::string_view name = "sign_sgd";
   static constexpr int states = 0;
@@ -60,11 +57,7 @@ struct SignSgd {
   SignSgd() = default;
   explicit SignSgd(Options o) : options(o) {}
 
-  /// Throws OptionError for a constant with which the rule has no meaning.
-  void validate() const {
-    detail::require_option(within(options.weight_decay, 0, 1e3), "SignSgd", "weight_decay",
-                           options.weight_decay, "from 0 to 1e3");
-  }
+  void validate() const { options.validate("SignSgd"); }
 
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {

@@ -17,44 +17,46 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// The end that optimizer policies share: the state of an update rule, and `Update(b)`, the
-/// instruction that applies the rule to a bucket's weights, or to this rank's shard of them.
+/// The last part of optimizer policies, which they share: the state of an update rule, and `Update(b)`, the instruction
+/// that applies the rule to a bucket's weights, or to this rank's shard of them.
 
 namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Reserves what a rule keeps from step to step, for the weights of this rank's shards or for all weights: the
-/// rule's states and, where the plan keeps them (StepPlan::keeps_master), master weights.
+/// Reserves the states that a rule keeps from step to step, for the weights of this rank's shards or for all weights,
+/// and, where the plan keeps them (StepPlan::keeps_master), master weights.
 void reserve_states(run::StepBuilder& builder, int states, bool sharded);
 
-/// The ranges of state that reserve_states has reserved, for checkpoints.
+/// Returns the ranges of state that reserve_states has reserved, for checkpoints.
 std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int states,
                                      bool sharded);
 
-/// Of an optimizer that trains ahead of its committed weights: what arrives in builder.tied_buffer, as ranges like `ahead`.
+/// Adds the ranges of the weights that arrive in builder.tied_buffer, as ranges like `ahead`, for an optimizer that
+/// trains ahead of its committed weights.
 void add_tied_ranges(std::vector<StateRange>& ranges, const run::StepBuilder& builder,
                      StateRange ahead);
 
-/// Weights that live in host memory are updated beside what the device computes.
+/// Returns the lane of a bucket's update: weights in host memory are updated on the update lane, beside what the device
+/// computes.
 inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
   return builder.plan.place_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
 }
 
-/// What an `Update(b)` is of: the whole bucket, or this rank's shard.
+/// The operands of an `Update(b)`, of the whole bucket or of this rank's shard.
 struct UpdateOperands {
-  run::Value gradient;   ///< summed, of the same elements
-  run::Value weights;    ///< of the bucket, before
-  run::Value target;     ///< behind: of the bucket, or the part of it that is the shard; or a storage of its own
+  run::Value gradient;   ///< summed gradient of the same elements
+  run::Value weights;    ///< the bucket's weights before the update
+  run::Value target;     ///< weights after it: the bucket's, or its part that is the shard; or a storage of their own
   run::Value verdict;
 };
 
-/// Appends `Update(b)` (UpdateView), of the elements that the target has (Instruction::elements).
+/// Appends `Update(b)` (UpdateView), for the elements that the target has (Instruction::elements).
 void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& operands,
                 int states);
 
-/// The same of weights where they are, as of builder.phase, by builder.verdict. `target` is the storage of the
-/// bucket's weights, or a part of it, the shard.
+/// Appends `Update(b)` of weights where they are, with the versions of builder.phase, by builder.verdict. `target` is
+/// the storage of the bucket's weights, or a part of it, the shard.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -66,8 +68,8 @@ void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& 
 void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                 run::StorageId target, int states);
 
-/// Appends the updates that a pipeline wants within a step: `Weigh`, which sums the loss weights of their
-/// micro-batches, and `Update(b)` of each bucket that the stage holds, by what builder.reduced has.
+/// Appends the updates that a pipeline makes within a step: `Weigh`, which sums the loss weights of their
+/// micro-batches, and `Update(b)` of each bucket that the stage holds, with the gradients in builder.reduced.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -80,7 +82,7 @@ void add_updates_within(run::StepBuilder& builder, const run::StepBuilder::Updat
 
 namespace detail {
 
-/// Adds the code of Publish: the master weights that an owner keeps, rounded as they leave.
+/// Adds the code of Publish: it rounds the master weights that an owner keeps as they leave.
 template <class Handlers, class RankContext>
 void add_publish_code(Handlers& handlers, const RankContext& context) {
   using T = typename RankContext::element_type;
@@ -115,9 +117,9 @@ void add_weigh_code(Handlers& handlers, const RankContext& context, UpdateOption
       });
 }
 
-/// Adds the code of Update: the rule on each parameter's weights, or on whole matrices, with the gradient
-/// times the verdict's scale; nothing if the verdict does not commit. Master weights are updated, and
-/// rounded to the weights in the same pass. Where the target is another version, the weights are copied to it first.
+/// Adds the code of Update: it applies the rule to each parameter's weights, or to whole matrices, with the gradient
+/// times the verdict's scale; it does nothing if the verdict does not commit. Master weights are updated, and rounded
+/// to the weights in the same pass. Where the target is another version, the weights are copied to it first.
 template <class Handlers, class RankContext, update_rule Rule>
 void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) {
   using T = typename RankContext::element_type;

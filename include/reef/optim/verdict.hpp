@@ -12,23 +12,23 @@ namespace optim {
 
 using run::Verdict;
 
-/// What happens when a loss or a gradient is NaN or infinite.
+/// The reaction to a loss or a gradient that is NaN or infinite.
 ///
 /// | stop   | the step commits nothing and throws NonFiniteError: first tensor, rank and step         |
 /// | skip   | the step commits nothing; training goes on with the next samples                        |
-/// | ignore | it is not looked for, and nothing is clipped: under Ddp and Zero1 there are no norms, and |
+/// | ignore | no check, and no clipping: under Ddp and Zero1 there are no norms, and                  |
 /// |        | an update waits for its own gradients alone; of a swapped model it runs beside the      |
 /// |        | rest of the backward                                                                    |
 enum class NonFinite : std::uint8_t { stop, skip, ignore };
 
-/// What an optimizer's code needs besides the rule.
+/// The options of an optimizer's code besides the rule.
 struct UpdateOptions {
-  double clip_norm = 0;  ///< the largest norm of the mean gradient; 0 does not clip
-  bool checks = true;    ///< what is not finite is not committed
+  double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
+  bool checks = true;    ///< a step with a loss or gradient that is not finite is not committed
 };
 
-/// The verdict on what was summed over all micro-batches of all ranks: their weights, weight * loss,
-/// and the squares of the summed gradient, 0 in an evaluation.
+/// Returns the verdict on sums over all micro-batches of all ranks: of their weights, of weight * loss, and of the
+/// squares of the summed gradient, which is 0 in an evaluation.
 ///
 /// \code
 /// // given: double weight, double weighted_loss, double squares

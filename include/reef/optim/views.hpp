@@ -10,7 +10,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// One view for each kind of instruction that optimizers write and whose operands are of several sorts.
+/// Views of instructions, one for each kind that optimizers write and whose operands are of several sorts.
 ///
 /// \code
 /// // given: schedule::Program& program, run::StorageId mine
@@ -23,7 +23,7 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// `Count(j)`: a micro-batch is added to what is counted. Whoever writes it has set its mode.
+/// `Count(j)`: adds a micro-batch to the counts. The code that writes it has set its mode.
 ///
 ///     reads                 loss, loss weight
 ///     writes, accumulates   counts, as the mode says
@@ -54,8 +54,8 @@ struct NormsView {
   }
 };
 
-/// What `Scalars` and `OwnDecide` read before the sums of squares: their Instruction::mode. How many
-/// micro-batches those are of: their Instruction::elements.
+/// The values that `Scalars` and `OwnDecide` read before the sums of squares: their Instruction::mode. The number of
+/// micro-batches of these values is their Instruction::elements.
 ///
 /// | micro_batches | losses of all micro-batches, then their weights         |
 /// | folds         | of each fold what `Count` has made of its micro-batches |
@@ -66,12 +66,12 @@ inline Counted counted_of(const schedule::Instruction& scalars) {
   return static_cast<Counted>(scalars.mode);
 }
 
-/// `Scalars`, `OwnDecide`, `ReplicaScalars`. Whoever writes one has set its mode and elements.
+/// `Scalars`, `OwnDecide`, `ReplicaScalars`. The code that writes one has set its mode and elements.
 ///
 ///     reads    losses, loss weights, or counts: as its mode says; sums of squares of all buckets that are held, or none
 ///     writes   result: the scalars of all, or the Verdict
 ///
-/// Throws ScheduleError unless that is what it reads.
+/// Throws ScheduleError unless the instruction reads these values.
 template <class Instr>
 struct ScalarsView {
   run::PartOf<Instr> losses, loss_weights, counts, sums, result;
@@ -126,7 +126,7 @@ struct DecideView {
   }
 };
 
-/// `Weigh`: what an update within a step comes to, by the loss weights of its micro-batches alone.
+/// `Weigh`: makes the verdict of an update within a step, by the loss weights of its micro-batches alone.
 ///
 ///     reads    loss weights
 ///     writes   Verdict
@@ -134,7 +134,7 @@ template <class Instr>
 struct WeighView {
   run::PartOf<Instr> loss_weights, verdict;
 
-  /// micro_batches: to make room for; else as many as it reads.
+  /// Finds as many loss weights as the instruction reads; with `micro_batches` it makes room for so many.
   explicit WeighView(Instr& weigh) : WeighView(weigh, weigh.reads.size(), run::Lists::found) {}
   WeighView(Instr& weigh, std::size_t micro_batches, run::Lists lists) {
     run::Layout layout(weigh, lists);
@@ -143,7 +143,8 @@ struct WeighView {
   }
 };
 
-/// `Update(b)` of weights where they are, or into another version of them: optim::add_update. Of rounds that overlap: OutgoingView.
+/// `Update(b)` of weights where they are, or into another version of them: optim::add_update. Rounds that overlap have
+/// OutgoingView.
 ///
 ///     reads        gradient, verdict, weights before
 ///     writes       weights behind; of a rule that needs whole matrices what it works in
@@ -165,7 +166,7 @@ struct UpdateView {
   }
 };
 
-/// `Estimate(b)`, `Update(b)` of rounds that overlap: new weights leave, and only an Update keeps what it has made.
+/// `Estimate(b)`, `Update(b)` of rounds that overlap: new weights leave, and only an Update keeps the new state.
 ///
 ///     reads                 gradient, verdict
 ///     writes                outgoing weights
@@ -187,7 +188,7 @@ struct OutgoingView {
   }
 };
 
-/// `HandOver(b)`: a fold's gradient leaves, with those of further uses of its parameters.
+/// `HandOver(b)`: sends off a fold's gradient, with the gradients of further uses of its parameters.
 ///
 ///     reads    gradient of the bucket, tied_uses(b)
 ///     writes   their sum
@@ -203,7 +204,7 @@ struct HandOverView {
   }
 };
 
-/// `Differences(p)`: how far a rank's own weights are from the outer ones.
+/// `Differences(p)`: computes the differences of a rank's own weights from the outer ones.
 ///
 ///     reads    own weights, or the master weights if there are any; outer weights
 ///     writes   outer - own
@@ -219,7 +220,7 @@ struct DifferencesView {
   }
 };
 
-/// `OuterUpdate(p)`: the outer rule's step of a shard.
+/// `OuterUpdate(p)`: takes the outer rule's step of a shard.
 ///
 ///     reads        sum of the ranks' weights, or the differences of all ranks, one after the other
 ///     writes       outer weights in its place
@@ -237,7 +238,7 @@ struct OuterUpdateView {
   }
 };
 
-/// `Merge(p)`: what has arrived becomes a rank's own weights, or a part of them.
+/// `Merge(p)`: makes the weights that have arrived a rank's own, or a part of them.
 ///
 ///     reads        what has arrived, weights before
 ///     writes       weights behind
@@ -255,7 +256,7 @@ struct MergeView {
   }
 };
 
-/// `OuterBegin(b)`: a rank's own outer step of a bucket, and its differences leave.
+/// `OuterBegin(b)`: takes a rank's own outer step of a bucket, and sends off its differences.
 ///
 ///     reads        the pieces of the bucket, weights before
 ///     writes       weights behind, the pieces

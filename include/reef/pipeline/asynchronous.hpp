@@ -11,12 +11,12 @@
 #include <reef/run/weight_versions.hpp>
 
 /// \file
-/// Pipelines that update within a step, so that no stage waits for the others between updates. They are 1F1B in their
-/// order; a micro-batch goes back by the weights that it came forward by, of which a stage keeps several versions
+/// Pipelines that update within a step, so that no stage waits for the others between updates. Their order is that of
+/// 1F1B; the backward of a micro-batch uses the weights of its forward, so a stage keeps several versions
 /// (run::WeightVersions). A step is a run of micro-batches that is drained at its end: there weights are saved and
 /// evaluated.
 ///
-/// Of both:
+/// The facts of both policies of this file:
 ///
 /// | with   | an optimizer that updates within a step (Ddp, Zero1), one replica, NonFinite::ignore and no clipping    |
 /// | ties   | a parameter that several stages use is on all of them of the version that the stage of its first use has |
@@ -58,12 +58,12 @@ struct PipeDream : Scheduled<PipeDream> {
   }
 };
 
-/// TrainerOptions::pipeline of TwoBw.
+/// The options of TwoBw: TrainerOptions::pipeline.
 struct TwoBwOptions : ScheduledOptions {
-  int micro_batches_per_update = 0;  ///< as many as there are stages, or more; 0: as many
+  int micro_batches_per_update = 0;  ///< at least the number of stages; 0: as many as there are stages
 };
 
-/// An update behind every m micro-batches, by their gradients at the version before: theta(k + 1) = theta(k) -
+/// Updates behind every m micro-batches, with their gradients at the version before: theta(k + 1) = theta(k) -
 /// step(gradient at theta(k - 1)). All stages are one update behind, so two versions are enough.
 ///
 /// \code
@@ -76,9 +76,9 @@ struct TwoBwOptions : ScheduledOptions {
 /// options.clip_norm = 0;
 /// \endcode
 ///
-/// | time   | as PipeDream                                                                     |
+/// | time   | as of PipeDream                                                                  |
 /// | memory | two versions of the weights, and activations of p - r micro-batches on stage r   |
-/// | errors | OptionError: fewer micro-batches an update than stages: they would wait for each other |
+/// | errors | OptionError: fewer micro-batches an update than stages, which would wait for each other |
 /// | source | Narayanan et al., Memory-efficient pipeline-parallel DNN training, arXiv 2006.09503, section 3.1 |
 struct TwoBw : Scheduled<TwoBw> {
   using Options = TwoBwOptions;

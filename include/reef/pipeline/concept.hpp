@@ -7,16 +7,16 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// Says which rank runs which segment of which micro-batch, when, and what goes from rank to rank.
+/// A policy that decides which rank runs which segment of which micro-batch, when, and what ranks send each other.
 ///
 ///     add(builder)   appends Batch, Forward, Backward and the folds of this rank, for every
 ///                    micro-batch of a phase that is the rank's
 ///
 /// | laws   | every segment of every micro-batch runs once; gradients are folded in ascending        |
 /// |        | micro-batch order; a pure function of plan, rank and purpose                           |
-/// | facts  | `spans_stages`, if it is there and true: a rank runs the segments of its stage alone   |
+/// | facts  | `spans_stages`, if it exists and is true: a rank runs the segments of its stage alone  |
 /// |        | (run::Topology), and add() writes what goes from stage to stage; else each runs all    |
-/// | models | Single, which runs the whole model on every rank; those that are Scheduled, an order for each stage |
+/// | models | Single, which runs the whole model on every rank; Scheduled policies, with an order for each stage |
 ///
 /// \code
 /// struct Whole {

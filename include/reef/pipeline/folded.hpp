@@ -10,8 +10,8 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// A pipeline folded into a V: stage r has chunks r and 2 p - 1 - r, so that the first stage has the loss too, and all
-/// stages hold the same. Backwards run in halves.
+/// A pipeline that is folded into a V: stage r has chunks r and 2 p - 1 - r, so that the first stage has the loss too,
+/// and all stages hold equally much. Backwards run in halves.
 ///
 /// | ZbV       | 6 m f + (p - 1) f of a chunk where f = b = w and m >= 2 p - 1; 2 p activations of a chunk           |
 /// | VHalf     | 2 floor((p + 2) / 2) activations: about half of 1F1B's memory, more bubbles                         |

@@ -32,7 +32,7 @@ struct Interleaved : Scheduled<Interleaved<V>> {
   }
 };
 
-/// Looped, breadth first: of each chunk all forwards; then of each, from the last, all backwards.
+/// Breadth first and looped: first all forwards, chunk by chunk; then all backwards, chunk by chunk from the last.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::LoopedBfs<2>, optim::Ddp<optim::AdamW>>;

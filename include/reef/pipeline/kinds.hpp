@@ -5,8 +5,8 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The kinds of instructions that move tensors between stages: messages, run::SendView and run::ReceiveView. The copies
-/// beside them are run::kinds::download and run::kinds::upload.
+/// The names of kinds of instructions that move tensors between stages: messages, run::SendView and run::ReceiveView.
+/// The copies beside them are run::kinds::download and run::kinds::upload.
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -23,7 +23,7 @@ namespace pipeline::kinds {
 inline constexpr std::string_view send = "Send";
 inline constexpr std::string_view receive = "Receive";
 
-// All forwards of a stage have run; all stages of a replica tell each other so.
+// Kinds of a barrier: all forwards of a stage have run; all stages of a replica tell each other so.
 inline constexpr std::string_view forwards_done = "ForwardsDone";
 inline constexpr std::string_view forwards_barrier = "ForwardsBarrier";
 

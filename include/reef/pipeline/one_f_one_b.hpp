@@ -8,7 +8,7 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// How many forwards a stage runs ahead of its first backward, of p stages on stage r.
+/// The number of forwards that a stage runs ahead of its first backward, with p stages, on stage r.
 ///
 /// | plain | p - 1 - r                                                         |
 /// | eager | 2 (p - 1 - r): hides links of up to half of a stage's time         |

@@ -18,14 +18,15 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// TrainerOptions::pipeline of Ordered.
+/// The options of Ordered: TrainerOptions::pipeline.
 struct OrderedOptions : ScheduledOptions {
-  std::string schedule{};       ///< that plan::pipeline_order_of knows, or "searched"; or, if that is empty,
-  plan::PipelineOrder order{};  ///< its ranks are stages; of as many units (by default: micro-batches) as every replica has
-  int micro_batches_per_update = 0;  ///< of "2bw": TwoBwOptions
+  std::string schedule{};       ///< name that plan::pipeline_order_of knows, or "searched"; empty: `order` is used
+  plan::PipelineOrder order{};  ///< order whose ranks are stages, and which has as many units (by default:
+                                ///< micro-batches) as every replica
+  int micro_batches_per_update = 0;  ///< for the schedule "2bw": TwoBwOptions
 };
 
-/// An order that is given when the Trainer is made: by its name, read from a file, or found by a search.
+/// A pipeline whose order is given when the Trainer is made: by its name, read from a file, or found by a search.
 ///
 /// \code
 /// Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>::Options options;

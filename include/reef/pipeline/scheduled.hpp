@@ -22,20 +22,21 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// TrainerOptions::pipeline of policies that are Scheduled.
+/// The options of policies that are Scheduled: TrainerOptions::pipeline.
 struct ScheduledOptions {
-  /// Links between all ranks, by which messages are put in order. Not given: they take no time. Any world is safe;
-  /// the true one is fastest.
+  /// The links between all ranks, by which messages are put in order. Not given: messages take no time. Any links are
+  /// safe; the true ones are fastest.
   std::optional<schedule::World> network{};
-  /// Micro-batches that an order counts as one; 0: all that a replica has. A stage runs those of a unit segment by segment,
-  /// so that one whose segments are swapped brings each once a unit and direction; ramps grow by as much.
+  /// The number of micro-batches that an order counts as one; 0: all that a replica has. A stage runs the micro-batches
+  /// of a unit segment by segment, so that a stage whose segments are swapped loads each once per unit and direction;
+  /// ramps grow by as much.
   int unit = 1;
 };
 
-/// A pipeline policy that is an order of tasks for each stage: everything else follows. A model may be cut anywhere;
-/// what goes from stage to stage is posted, in the order of production, through rings of slots in host memory.
+/// A pipeline policy that is given by an order of tasks for each stage: everything else follows. A model may be cut
+/// anywhere; tensors between stages are posted, in the order of production, through rings of slots in host memory.
 ///
-/// What an order counts are units of ScheduledOptions::unit micro-batches, of which the last may have fewer:
+/// An order counts units of ScheduledOptions::unit micro-batches, of which the last may have fewer:
 ///
 ///     a task of chunk c and unit u:  for each segment s of c:  for each micro-batch j of u:  Forward(s, j), or back
 ///

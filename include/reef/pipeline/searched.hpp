@@ -13,14 +13,15 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// TrainerOptions::pipeline of Searched.
+/// The options of Searched: TrainerOptions::pipeline.
 struct SearchedOptions : ScheduledOptions {
   std::uint64_t seed = 0;
   int effort = 20;  ///< rounds, of some 30 ms each
-  std::vector<int> max_activations{};  ///< by stage, in units (ScheduledOptions::unit); empty: as many as 1F1B holds, p - r
-  bool splits_backward = true;  ///< backwards may run in halves, of which the second is what bubbles are filled with
+  std::vector<int> max_activations{};  ///< most activations by stage, in units (ScheduledOptions::unit); empty: as many
+                                       ///< as 1F1B holds, p - r
+  bool splits_backward = true;  ///< true: backwards may run in halves, of which the second fills bubbles
 
-  /// Throws OptionError.
+  /// Throws OptionError for an impossible option.
   void validate() const {
     if (effort >= 0) return;
     throw OptionError("reef::pipeline::Searched: the effort is ", effort,
@@ -28,8 +29,8 @@ struct SearchedOptions : ScheduledOptions {
   }
 };
 
-/// The order that takes least for the model's times, the network's links and so much memory: found when the Trainer is
-/// made. It pays where stages are uneven or links slow; give the network, and a profile.
+/// The order that takes the least time for the model's times, the network's links and the stages' memory, found when
+/// the Trainer is made. It pays where stages are uneven or links slow; give it the network, and a profile.
 ///
 /// \code
 /// using Searching = Trainer<pipeline::Searched, optim::Ddp<optim::AdamW>>;

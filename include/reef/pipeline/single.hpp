@@ -7,7 +7,7 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// No pipeline: every rank runs the whole model, one micro-batch after the other.
+/// The pipeline without stages: every rank runs the whole model, one micro-batch after the other.
 ///
 ///     for each micro-batch j:  Forward(0, j) ... Forward(S-1, j)  Backward(S-1, j) ... Backward(0, j)
 ///

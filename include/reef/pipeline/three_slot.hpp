@@ -9,13 +9,13 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// TrainerOptions::pipeline of ThreeSlot.
+/// The options of ThreeSlot: TrainerOptions::pipeline.
 struct ThreeSlotOptions : ScheduledOptions {
-  /// As published: a slot is taken until the message in it has arrived, so latency counts for every micro-batch. That
-  /// is what schedule::simulate foresees; when it runs, a send has its lane only until it has left, as comm has it, so a
-  /// run is faster than the paper's.
+  /// True as published: a slot is taken until the message in it has arrived, so latency counts for every micro-batch.
+  /// schedule::simulate predicts this; in a run a send has its lane only until it has left, as in comm, so a run is
+  /// faster than the paper's.
   bool held = false;
-  /// As in DT-FM's code: no stage goes back before all stages of its replica have run all forwards.
+  /// True as in DT-FM's code: no stage runs a backward before all stages of its replica have run all forwards.
   bool barrier = false;
 };
 
@@ -28,7 +28,7 @@ struct ThreeSlotOptions : ScheduledOptions {
 /// options.pipeline.held = options.pipeline.barrier = true;  // as published; by default it is GPipe
 /// \endcode
 ///
-/// | time   | that of GPipe; held, foreseen: sum of all stages and links + (m - 1) (slowest forward or wire + latency +       |
+/// | time   | that of GPipe; held, as simulated: sum of all stages and links + (m - 1) (slowest forward or wire + latency +   |
 /// |        | slowest backward or wire + latency)                                                                  |
 /// | memory | activations of all m micro-batches on every stage; held: a slot for each message                       |
 /// | source | Yuan et al., Decentralized training of foundation models in heterogeneous environments, arXiv 2206.01288 |

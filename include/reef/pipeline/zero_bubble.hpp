@@ -8,7 +8,7 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// Which of the orders in which weight halves of backwards fill the bubbles.
+/// The orders in which weight halves of backwards fill the bubbles.
 ///
 /// | h1 | at the memory of 1F1B          |
 /// | h2 | at about twice that, no bubble |
@@ -25,7 +25,7 @@ enum class ZeroBubbleKind { h1, h2 };
 /// |         | h2: 3 m f + (p - 1) f where f = b = w and m >= 2 p - 2                                           |
 /// | memory  | h1: p, h2: 2 p - 1 activations on the first stage, kept until the weight half has run; beside it   |
 /// |         | what is pending between halves, which 1F1B does not have                                         |
-/// | halves  | of operators that say so (graph::Signature::splits_backward); others run theirs in the first half |
+/// | halves  | for operators that have them (graph::Signature::splits_backward); others run both in the first half |
 /// | source  | Qi et al., arXiv 2401.10241                                                                      |
 template <ZeroBubbleKind kind = ZeroBubbleKind::h1>
 struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
@@ -35,7 +35,7 @@ struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
   }
 };
 
-/// ZeroBubble of V chunks on each stage, chunk c on stage c mod p.
+/// ZeroBubble with V chunks on each stage, chunk c on stage c mod p.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::InterleavedZeroBubble<2>, optim::Ddp<optim::AdamW>>;

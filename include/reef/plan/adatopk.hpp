@@ -9,33 +9,34 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A link of a pipeline, and what a dense message takes over it.
+/// A link of a pipeline, and the time that a dense message takes over it.
 struct AdaTopKLink {
-  Seconds latency = 0;   ///< alpha, of any message
+  Seconds latency = 0;   ///< alpha, the latency of any message
   Seconds transfer = 0;  ///< beta times the bytes of a dense message
 
   [[nodiscard]] Seconds time() const { return latency + transfer; }
 };
 
-/// What is known besides the links.
+/// Options of AdaTopK besides the links.
 ///
-/// | paper | every compressed link takes what the slowest takes at the user's ratio               |
-/// | stage | as that, but no less than the slowest stage computes: faster links would wait for it |
+/// | paper | every compressed link takes the time of the slowest link at the user's ratio     |
+/// | stage | as `paper`, but no less than the slowest stage computes: faster links would wait |
 struct AdaTopKOptions {
   double ratio = 1;     ///< r, of bytes on the wire: the most by which any message shrinks
-  int index_bytes = 8;  ///< of an index that is sent with each value of 4 bytes
-  Seconds compute = 0;  ///< of the slowest stage; 0: that of the paper, which does not ask
+  int index_bytes = 8;  ///< the bytes of an index that is sent with each value of 4 bytes
+  Seconds compute = 0;  ///< the compute time of the slowest stage; 0: not considered, as in the paper
 };
 
 /// Ratios of AdaTopK, by link.
 struct AdaTopKRatios {
   std::vector<double> ratios;  ///< n / k, values over values kept; 1: sent dense
-  std::vector<Seconds> times;  ///< by link, after
-  Seconds target = 0;          ///< T*
+  std::vector<Seconds> times;  ///< the time of a compressed message, by link
+  Seconds target = 0;          ///< T*, the time that compressed links take
   Seconds bottleneck = 0;      ///< the longest of the times
 };
 
-/// How much each link is compressed, so that none is slower than need be and none loses more than it must.
+/// Returns the ratio by which each link is compressed: no link is slower than need be, and none loses more values than
+/// it must.
 ///
 ///     T*  = max(max over links q of  alpha_q + B_q / r,  slowest stage's compute),    B dense transfer
 ///     r_p = c (R_p - alpha_p) / (T* - alpha_p),    R_p = alpha_p + B_p,   c = (4 + index bytes) / 4    (Eq. 7)

@@ -11,20 +11,20 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Links to compress, and how.
+/// A case of AdaTopK: links to compress, and the options.
 struct AdaTopKCase {
   std::vector<AdaTopKLink> links;
   AdaTopKOptions options;       ///< `compute` is 0, whatever the case says
   Seconds slowest_compute = 0;  ///< the longest of compute_s; 0 where there is none
 };
 
-/// Reads links by the times that dense messages take, or by what they are made of.
+/// Reads links by the times that dense messages take, or by their latency, time per byte and bytes.
 ///
-/// | link_times         | seconds, by link; with user_ratio                                        |
-/// | alpha, beta, bytes | seconds, seconds per byte, by link; bytes of all, or by link; with r     |
-/// | index_bytes        | 8 where it is left out                                                    |
-/// | compute_s          | seconds by stage, as many as links or one more; may be left out           |
-/// | errors             | DecodeError, naming the entry                                             |
+/// | link_times         | seconds, by link; with user_ratio                                          |
+/// | alpha, beta, bytes | seconds, seconds per byte, by link; bytes of all links, or by link; with r |
+/// | index_bytes        | 8 where it is left out                                                     |
+/// | compute_s          | seconds by stage, as many as links or one more; may be left out            |
+/// | errors             | DecodeError, naming the entry                                              |
 ///
 /// \code
 /// const io::Json json = io::read_json("links.json");

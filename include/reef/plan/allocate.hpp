@@ -7,11 +7,12 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// How many devices allocate takes with any_shape where speeds say what an idle device costs: each has its shape.
+/// The most devices that allocate takes with any_shape and speeds, by which an idle device has a cost: each number of
+/// devices has its shape.
 inline constexpr int most_devices_of_any_shape = 512;
 
-/// Places the stages of D_DP pipelines on devices so that an iteration communicates for as short as can
-/// be found (Eq. 1 to 4, see allocation_cost).
+/// Places the stages of D_DP pipelines on devices with the least communication time of an iteration that it finds
+/// (Eq. 1 to 4, see allocation_cost).
 ///
 /// | method   | structured layouts, replica exchange on the cost itself, branch and bound over classes of  |
 /// |          | interchangeable devices (detail/allocation_search.hpp)                                      |

@@ -12,13 +12,13 @@ namespace plan {
 
 /// Reads a case of allocate.
 ///
-/// | latency_ms, bandwidth_gbps, devices | the network: see network_from_json                    |
-/// | D_PP, D_DP                          | stages, and pipelines                                 |
-/// | c_pp_bytes, c_dp_bytes              | activations of a pipeline, and gradients of a stage   |
-/// | speed, stage_flops                  | FLOP/s of each device, and FLOPs of a stage; optional |
-/// | device_flops                        | what is read where stage_flops is and no speed        |
-/// | cap, stage_bytes                    | memory of each device, and of a stage; optional       |
-/// | errors                              | DecodeError or OptionError, naming the member         |
+/// | latency_ms, bandwidth_gbps, devices | the network: see network_from_json                                 |
+/// | D_PP, D_DP                          | stages, and pipelines                                              |
+/// | c_pp_bytes, c_dp_bytes              | activations of a pipeline, and gradients of a stage                |
+/// | speed, stage_flops                  | FLOP/s of each device, and FLOPs of a stage; optional              |
+/// | device_flops                        | read instead of speed, where stage_flops is given and speed is not |
+/// | cap, stage_bytes                    | memory of each device, and of a stage; optional                    |
+/// | errors                              | DecodeError or OptionError, naming the member                      |
 ///
 /// \code
 /// const io::Json json = io::read_json("houses.json");

@@ -10,15 +10,15 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// What Algorithm 1 of ATOM does as it is printed.
+/// Counts of a run of ATOM's Algorithm 1 as it is printed.
 struct AtomAlgorithm1 {
-  std::uint64_t calls = 0;           ///< of its recursive function
-  std::uint64_t inserted = 0;        ///< partitions that it kept
-  std::uint64_t inserted_empty = 0;  ///< of them, those of two sub-models, kept as empty lists
+  std::uint64_t calls = 0;           ///< the calls of its recursive function
+  std::uint64_t inserted = 0;        ///< the partitions that it kept
+  std::uint64_t inserted_empty = 0;  ///< the kept partitions of two sub-models, which are kept as empty lists
 };
 
-/// Searches as Algorithm 1 is printed, for one micro-batch, and counts: to see what it costs and loses. For
-/// partitions, partition_chain with Variant::paper is the same search, corrected.
+/// Searches as Algorithm 1 is printed, for one micro-batch, and counts calls and partitions: to show its cost and its
+/// losses. To get partitions, use partition_chain with Variant::paper: the same search, corrected.
 ///
 /// | literally | every split, longest sub-model first; each fits alone, workspaces added up; each forward  |
 /// |           | hides the next load; the backward and accumulation are left out. Its two ranges that are  |

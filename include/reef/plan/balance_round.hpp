@@ -16,36 +16,36 @@ namespace plan {
 /// Milliseconds on the clock that all servers of a swarm share.
 using Milliseconds = std::int64_t;
 
-/// What a server said of itself, and when.
+/// The announcement of a server about itself, and its time.
 struct Announcement {
   Milliseconds time = 0;
   SwarmServer server;
 };
 
-/// When servers plan. Round k is planned from what was announced up to its snapshot, once that has
-/// reached all, and acted on before the snapshot of round k + 1, which therefore holds all that came of
-/// it.
+/// The times at which servers plan. Round k is planned from the announcements up to its snapshot, once these have
+/// reached all servers, and acted on before the snapshot of round k + 1, which therefore holds all results of
+/// round k.
 ///
 ///     snapshot(k) = k * period          act in [snapshot(k) + settle, snapshot(k + 1))
 ///
-/// | laws   | servers whose announcements travel no longer than `settle` make the same plan of a round,  |
-/// |        | and no move of one round is unknown to the next: two servers never act on one gap          |
-/// | errors | OptionError unless 0 <= settle < period                                                    |
+/// | laws   | servers whose announcements travel no longer than `settle` make the same plan of a round, |
+/// |        | and every move of a round is known to the next: two servers never act on one gap          |
+/// | errors | OptionError unless 0 <= settle < period                                                   |
 struct BalanceClock {
   Milliseconds period = 60'000;
-  Milliseconds settle = 30'000;  ///< the longest way of an announcement
+  Milliseconds settle = 30'000;  ///< the longest time that an announcement travels
 
   void validate() const;
-  /// The round that is planned or acted on at that time; below 0: none yet.
+  /// Returns the round that is planned or acted on at a time; below 0: none yet.
   [[nodiscard]] std::int64_t round(Milliseconds now) const;
   [[nodiscard]] Milliseconds snapshot(std::int64_t round) const { return round * period; }
 };
 
-/// The right of one server to what a plan gives it, until the next snapshot: who is later than that lets
-/// it be, and the next plan begins from where it stayed.
+/// The right of one server to make the move that a plan gives it, until the next snapshot: a server that is later does
+/// not move, and the next plan begins from the blocks that it has kept.
 struct BalanceLease {
   std::int64_t round = 0;
-  std::uint64_t version = 0;  ///< of the plan
+  std::uint64_t version = 0;  ///< the version of the plan
   BalanceMove move;
   Milliseconds begin = 0;
   Milliseconds end = 0;
@@ -53,11 +53,11 @@ struct BalanceLease {
   [[nodiscard]] bool holds(Milliseconds now) const { return begin <= now && now < end; }
 };
 
-/// A swarm as it was announced up to a time: of each server the last of what it said. Who is offline is
-/// left out.
+/// Returns the swarm as it was announced up to a time: the last announcement of each server. Servers that are offline
+/// are left out.
 Swarm swarm_at(int blocks, std::span<const Announcement> announcements, Milliseconds time);
 
-/// What a server may do of the plan of the round at `now`; nothing where the plan leaves it where it is.
+/// Returns the lease of a server in the plan of the round at `now`; nothing if the plan does not move it.
 ///
 /// \code
 /// // given: const std::vector<plan::Announcement>& heard, plan::Milliseconds now
@@ -69,17 +69,17 @@ Swarm swarm_at(int blocks, std::span<const Announcement> announcements, Millisec
 std::optional<BalanceLease> lease_of(const BalancePlan& plan, const BalanceClock& clock,
                                      std::string_view id, Milliseconds now);
 
-/// What a server announces when it begins a move: it loads the new blocks, and serves the old ones still.
+/// Returns the announcement of a server that begins a move: it loads the new blocks, and still serves the old ones.
 SwarmServer begin_move(SwarmServer server, int start);
 
-/// What it announces when it has loaded: it holds both.
+/// Returns the announcement of a moving server that has loaded its new blocks: it holds the old ones and the new ones.
 SwarmServer loaded(SwarmServer server);
 
-/// Whether a server that holds both may drop its old blocks: others have loaded all of them, where they
-/// are to stay, but for those that are among its new ones.
+/// Returns true if a server that holds old and new blocks may drop the old ones: each of them is among its new blocks,
+/// or another server has loaded it and is to keep it.
 bool may_drop(const Swarm& swarm, std::string_view id);
 
-/// What it announces when it has dropped them.
+/// Returns the announcement of a moving server that has dropped its old blocks.
 SwarmServer dropped(SwarmServer server);
 
 }  // namespace plan

@@ -16,13 +16,13 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Where a server with room for `length` blocks is needed most: the window whose throughputs, sorted in
-/// ascending order, come first in lexicographical order.
+/// Returns the start of the window where a server with room for `length` blocks is needed most: the window whose
+/// throughputs, sorted in ascending order, come first in lexicographical order.
 ///
-/// | t      | (L,): of each block                                       |
-/// | ties   | the leftmost window                                       |
-/// | cost   | O(L log L + L^2 / 64)                                     |
-/// | errors | OptionError unless length is from 1 to L                  |
+/// | t      | (L,): the throughput of each block       |
+/// | ties   | the leftmost window                      |
+/// | cost   | O(L log L + L^2 / 64)                    |
+/// | errors | OptionError unless length is from 1 to L |
 ///
 /// Source: Borzunov et al., arXiv 2312.08361, appendix D, as the public code does it.
 ///
@@ -52,35 +52,37 @@ int best_start(std::span<const Number> t, int length) {
   return best;
 }
 
-/// Servers that come one after the other, each to where it is needed most when it comes.
+/// Places servers that join one after the other, each at the blocks where it is needed most when it joins.
 ///
-/// Returns the starts, in the order of `swarm.servers`. Where they stand already is not looked at.
+/// Returns the starts, in the order of `swarm.servers`. The servers' present blocks do not count.
 std::vector<int> join_in_turn(const Swarm& swarm);
 
-/// What a server announces.
+/// The speeds that a server computes its announced throughput from.
 struct ServerSpeed {
-  double forward_rps = 0;               ///< of one block, requests per second
-  std::optional<double> network_rps{};  ///< of the link to the server; nothing: no limit
-  int blocks = 0;                       ///< that it holds
+  double forward_rps = 0;               ///< the rate of one block, in requests per second
+  std::optional<double> network_rps{};  ///< the rate of the link to the server; nothing: no limit
+  int blocks = 0;                       ///< the number of blocks that the server holds
   bool relay =
-      false;  ///< whether it is reached through another machine: a fifth of the link is left
+      false;  ///< the server is reached through another machine: a fifth of the link's rate is left
 };
 
+/// Returns the throughput that a server announces:
+///
 ///     min(forward_rps / ((K + 1) / 2), network_rps (a fifth where relayed))
 ///
-/// A request uses (K + 1) / 2 of the K blocks on average. Throws OptionError, naming what is not a
-/// number from 0 to 1e15, and for no block.
+/// A request uses (K + 1) / 2 of the K blocks on average. Throws OptionError for a rate that is no number from
+/// 0 to 1e15, naming it, and for no block.
 double advertised_throughput(const ServerSpeed& speed);
 
-/// What a server decided, and why.
+/// The decision of a server to move or stay, and the figures behind it.
 struct MoveDecision {
   bool move = false;
-  Throughput now = 0;                ///< of the swarm
-  std::optional<Throughput> then{};  ///< after everybody's moves, where they were gone through
+  Throughput now = 0;                ///< the throughput of the swarm
+  std::optional<Throughput> then{};  ///< the throughput after the moves of all servers, if these were simulated
   int sweeps = 0;
 };
 
-/// Whether the published rule moves a server: it leaves its blocks for those that need it most, all servers
+/// Decides by the published rule whether a server moves: it leaves its blocks for those that need it most, all servers
 /// then do so one after the other until none moves, and the swarm must serve more than now by a factor.
 ///
 ///     move  <=>  balance_quality > 1,  or  now / then < balance_quality - 0.001

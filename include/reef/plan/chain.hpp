@@ -13,7 +13,7 @@ inline namespace v0 {
 namespace plan {
 
 /// Times of planners: whole numbers of any one unit, such as nanoseconds. Sums of them are exact, so that
-/// a load which takes as long as what hides it is hidden.
+/// a load is hidden by a computation that takes exactly as long.
 using Ticks = std::int64_t;
 
 /// One operator of a chain, for one micro-batch.
@@ -21,17 +21,17 @@ struct ChainOperator {
   std::string name{};
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes forward_workspace = 0;   ///< while it runs; a segment needs the largest of its operators'
-  Bytes backward_workspace = 0;  ///< as that
+  Bytes forward_workspace = 0;   ///< the workspace of a forward; a segment needs the largest of its operators'
+  Bytes backward_workspace = 0;  ///< the workspace of a backward; a segment needs the largest of its operators'
   Ticks forward = 0;
   Ticks backward = 0;
-  Ticks load = 0;            ///< its weights, from host memory to the device
-  Ticks leave_forward = 0;   ///< what is brought back to the host after a forward
-  Ticks leave_backward = 0;  ///< and after a backward
+  Ticks load = 0;            ///< the time to copy its weights from host memory to the device
+  Ticks leave_forward = 0;   ///< the time to copy back to the host after a forward
+  Ticks leave_backward = 0;  ///< the time to copy back to the host after a backward
 };
 
-/// A model as planners of swapping see it: operators one after the other. A graph becomes one in any
-/// topological order; a boundary is crossed by what any operator before it hands to one behind it.
+/// A model as planners of swapping see it: operators one after the other. A graph becomes a chain in any
+/// topological order; a boundary is crossed by all tensors that an operator before it hands to one behind it.
 ///
 /// \code
 /// plan::Chain chain;
@@ -42,14 +42,14 @@ struct ChainOperator {
 struct Chain {
   std::vector<ChainOperator> operators{};
   std::vector<Bytes>
-      cut{};  ///< by boundary, one more than operators: what crosses it of a micro-batch
+      cut{};  ///< by boundary, one more than operators: the bytes of a micro-batch that cross it
 
   [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
 
-  /// The name of an operator, or its number where it has none.
+  /// Returns the name of an operator, or its number if it has none.
   [[nodiscard]] std::string name(int index) const;
 
-  /// Throws OptionError unless these cut the chain: 0, the first operators of further sub-models, n.
+  /// Throws OptionError unless `bounds` cut the chain: 0, the first operators of further sub-models, n.
   void validate_bounds(std::span<const int> bounds) const;
 
   /// Throws OptionError unless there is a cut for every boundary, no time is below 0, and sums over

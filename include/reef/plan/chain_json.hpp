@@ -14,12 +14,12 @@ namespace plan {
 ///
 /// | w, g, wsf, wsb     | bytes of weights, gradients, workspace of a forward and of a backward    |
 /// | tf, tb, tl, of, ob | ticks of a forward, a backward, a load, and of leaving after either      |
-/// | cut                | bytes through each boundary, one more than operators                      |
+/// | cut                | bytes through each boundary, one more than operators                     |
 /// | name               | names; may be left out                                                   |
 /// | errors             | DecodeError with source and member, also for arrays of different lengths |
-/// |                    | and keys that nothing reads                                              |
+/// |                    | and unknown keys                                                         |
 ///
-/// Without `memory`, bytes may be left out: there are none.
+/// Without `memory`, figures in bytes may be left out, and are 0.
 ///
 /// \code
 /// const plan::Chain chain = plan::chain_from_json(io::read_json("chain.json"), "chain.json");

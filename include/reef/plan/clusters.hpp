@@ -9,37 +9,37 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// How many devices `clusters` takes.
+/// The most devices that `clusters` takes.
 inline constexpr int most_clustered_devices = 2048;
 
-/// What the edge between two devices weighs: its bandwidth, or log2(1 + bandwidth / the least of all), which
+/// The weight of the edge between two devices: its bandwidth, or log2(1 + bandwidth / the least of all), which
 /// keeps slow clusters apart beside a fast one.
 enum class ClusterWeights : std::uint8_t { log, raw };
 
 /// A partition of devices into clusters.
 struct Clusters {
-  std::vector<int> labels;  ///< by device, numbered by first occurrence
+  std::vector<int> labels;  ///< the cluster of each device; clusters are numbered by first occurrence
   int count = 0;
   double modularity = 0;
   bool optimal =
-      false;  ///< no partition has a higher modularity, as an exhaustive search has shown
+      false;  ///< an exhaustive search has proven that no partition has a higher modularity
 };
 
-/// The weights of links with these bandwidths, (n, n) row-major in any unit; both directions count as the slower
-/// one. A bandwidth of 0 is no link, and the diagonal is not read. Throws OptionError, naming the link, unless there
-/// is a bandwidth for each two devices, each 0 or from 1e-30 to 1e30.
+/// Returns the weights of links with these bandwidths, (n, n) row-major in any unit; both directions count as the
+/// slower one. A bandwidth of 0 is no link, and the diagonal is not read. Throws OptionError, naming the link, unless
+/// there is a bandwidth for each two devices, each 0 or from 1e-30 to 1e30.
 std::vector<double> cluster_weights(const std::vector<double>& bandwidths, int devices,
                                     ClusterWeights kind);
 
-/// The clusters of highest modularity that Louvain finds in many runs.
+/// Returns the clusters of highest modularity that the Louvain method finds in many runs.
 ///
 ///     Q = sum over clusters c of  w(c, c) / w(all) - resolution (degree(c) / w(all))^2
 ///
-/// | weights | (n, n) row-major, symmetric, 0 or more; cluster_weights makes them of bandwidths          |
-/// | cost    | O(n^2) a sweep, some seconds at most for 2048 devices; up to 14 devices all partitions  |
+/// | weights | (n, n) row-major, symmetric, 0 or more; cluster_weights makes them of bandwidths       |
+/// | cost    | O(n^2) a sweep, some seconds at most for 2048 devices; up to 14 devices all partitions |
 /// |         | are compared, which proves the answer                                                  |
-/// | order   | deterministic; devices in another order have the same modularity                      |
-/// | errors  | OptionError, naming the weight, for what is no such matrix                              |
+/// | order   | deterministic; devices in another order have the same modularity                       |
+/// | errors  | OptionError, naming the weight, for any other matrix                                   |
 ///
 /// Source: Blondel et al., Fast unfolding of communities in large networks, arXiv 0803.0476; used on bandwidths
 /// by Tang et al., FusionLLM, arXiv 2410.12707, section 4. Deviation: many runs, and chains of moves after each.

@@ -15,16 +15,16 @@ namespace plan {
 struct ClusterCase {
   int devices = 0;
   std::vector<double> bandwidths;  ///< (devices, devices) row-major, in any unit
-  std::string unit;                ///< of the bandwidths, or empty: the case does not say
+  std::string unit;                ///< the unit of the bandwidths, or empty: the case has none
 };
 
-/// Reads what clusters are made of.
+/// Reads the devices to cluster.
 ///
-/// | bandwidth | square matrix, above 0 outside the diagonal; all 0 for a device that none reaches  |
-/// | n, unit   | how many devices, and what bandwidths are counted in; may be left out              |
-/// | network   | instead: latency_ms, bandwidth_gbps, devices, of which bandwidths count:           |
-/// |           | see network_from_json                                                              |
-/// | errors    | DecodeError, naming the entry                                                      |
+/// | bandwidth | square matrix, above 0 outside the diagonal; all 0 for a device that none reaches |
+/// | n, unit   | the number of devices, and the unit of bandwidths; may be left out                |
+/// | network   | instead of bandwidth: latency_ms, bandwidth_gbps, devices; only bandwidths count: |
+/// |           | see network_from_json                                                             |
+/// | errors    | DecodeError, naming the entry                                                     |
 ///
 /// \code
 /// const io::Json json = io::read_json("network.json");

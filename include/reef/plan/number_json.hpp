@@ -20,11 +20,11 @@ namespace plan {
 double number_from_json(const io::Json& json, std::string_view path, double least, double most,
                         std::string_view source);
 
-/// As that, a list of numbers, of any length.
+/// Reads a list, of any length, of numbers that must lie in a range. Throws DecodeError, naming the number.
 std::vector<double> numbers_from_json(const io::Json& json, std::string_view path, double least,
                                       double most, std::string_view source);
 
-/// As one number, a whole one.
+/// Reads a whole number that must lie in a range. Throws DecodeError, naming it.
 int count_from_json(const io::Json& json, std::string_view path, int least, int most,
                     std::string_view source);
 

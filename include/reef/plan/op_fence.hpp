@@ -13,35 +13,35 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// How long op_fence searches.
+/// Options of op_fence: the effort of the search.
 struct OpFenceOptions {
   std::uint64_t seed = 0;
-  int effort = -1;     ///< rounds; fewer with a proof; -1: 4, or as many as the budget has time for
-  Seconds budget = 0;  ///< above 0: no round that is not whole by then counts
-  bool every_device = false;  ///< each has an operator at least; else some may be left out
+  int effort = -1;     ///< the rounds; fewer with a proof; -1: 4, or as many as the budget has time for
+  Seconds budget = 0;  ///< the time limit: only rounds finished within it count; 0: no limit
+  bool every_device = false;  ///< each device has an operator at least; else some may be left out
 };
 
-/// The clusters of a problem's devices by their links, log weights.
+/// Returns the clusters of a problem's devices by their links, with log weights.
 Clusters clusters_of(const PipelineProblem& problem);
 
-/// OP-Fence's order of devices: clusters one after the other, with the slowest link as fast as can be, for messages
-/// of the median cut.
+/// Returns OP-Fence's order of devices: clusters one after the other, with the slowest link as fast as can be, for
+/// messages of the median cut.
 std::vector<int> fence_order(const PipelineProblem& problem, const Clusters& clusters);
 
-/// Which device runs which operators, and in which order, for the least T: order and split together.
+/// Plans which device runs which operators, and in which order, for the least T: searches order and split together.
 ///
 ///     T = sum over stages p of  C_p + R_p  +  (n_b - 1) max over p of  max(C_p, R_p)
 ///
-/// Devices may be left out, unless every_device, and links differ by direction. Starts are orders of clusters (fence_order) and others;
-/// a search over orders splits each exactly. From below, plans in which devices may come twice give a bound, and those
-/// that do are then counted, one after the other: where none comes twice, or none is better, the answer is proven. So
-/// it is with up to a dozen devices, and often with more; with every_device for certain up to six, of which all orders
-/// are tried.
+/// Devices may be left out, unless every_device, and links differ by direction. Starts are orders of clusters
+/// (fence_order) and others; a search over orders splits each exactly. Plans in which devices may come twice give a
+/// lower bound. Plans below the answer are then enumerated: if in the best no device comes twice, or none is better,
+/// the answer is proven. That holds with up to a dozen devices, and often with more; with every_device for certain up
+/// to six devices, all of whose orders are tried.
 ///
-/// | order  | deterministic by seed and effort; devices in another order have the same T            |
+/// | order  | deterministic by seed and effort; devices in another order have the same T                |
 /// | cost   | the starts, some seconds of a thousand devices; then about half a second a round, or more |
-/// | budget | the last whole round within it; the starts are always finished                        |
-/// | errors | OptionError, naming the figure, for a problem that cannot be                           |
+/// | budget | the last whole round within it; the starts are always finished                            |
+/// | errors | OptionError, naming the figure, for an invalid problem                                    |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence): clusters and connected parts. Deviation:
 /// what the paper leaves open, orders and shares, is searched, and devices may be left out.

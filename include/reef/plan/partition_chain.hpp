@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The best partition of a chain into at least two sub-models: of all that keep the variant's rules.
+/// Returns the best partition of a chain into at least two sub-models, of all that keep the variant's rules.
 ///
 /// Sub-models are swapped through the device in turn: the next is loaded while one runs, and all C
 /// micro-batches pass one before it leaves.
@@ -18,14 +18,14 @@ namespace plan {
 ///                                                    + max(C tb(B) + ob(B), tl(A)) + C tf(S_K)
 ///
 /// | cost   | O(n^2 log n): a thousand operators in a tenth of a second; O(n^3) and seconds with stashes or  |
-/// |        | three resident sub-models. Where there is none, dozens of searches for what is enough, hundreds at most |
+/// |        | three resident sub-models. If there is no partition, dozens to hundreds of searches for enough |
 /// | cuts   | the first and the last of Chain::cut count nowhere: nothing is cut there                       |
-/// | order  | deterministic                                                                                 |
-/// | errors | OptionError for a chain that is none, too long for the variant, or that leaves more ways to   |
-/// |        | go on with three resident sub-models than memory is to have                                   |
+/// | order  | deterministic                                                                                  |
+/// | errors | OptionError for a chain that is invalid, too long for the variant, or whose states with three  |
+/// |        | resident sub-models take more memory than the search may                                       |
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III, Algorithm 1. Deviation: exact, by dynamic
-/// programming, with both directions, accumulation and what is on the device at once.
+/// programming, with both directions, accumulation and all that is on the device at once.
 ///
 /// \code
 /// // given: const plan::Chain& chain
@@ -35,11 +35,11 @@ namespace plan {
 /// \endcode
 Partition partition_chain(const Chain& chain, const PartitionOptions& options);
 
-/// The best partition with the smallest accumulation that has one. Loads that need not be hidden need
-/// none. Errors and cost as partition_chain.
+/// Returns the best partition with the smallest accumulation that has one. Where loads need not be hidden, that is 1.
+/// Errors and cost are those of partition_chain.
 Partition smallest_accumulation(const Chain& chain, PartitionOptions options);
 
-/// What user-given bounds come to under the same rules. Throws OptionError unless they cut the chain.
+/// Evaluates user-given bounds under the rules of partition_chain. Throws OptionError unless they cut the chain.
 Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
                              const PartitionOptions& options);
 

@@ -18,37 +18,37 @@ struct PipelineCase {
   int ranks = 0;
   int micro_batches = 0;
   int chunks_per_rank = 1;
-  bool folds = false;          ///< placement v
-  std::vector<int> warm_up{};  ///< of 1f1b, by rank; empty: its own
-  int group = 0;               ///< of interleaved schedules; 0: ranks
+  bool folds = false;          ///< the placement is v
+  std::vector<int> warm_up{};  ///< the warm-up of 1f1b, by rank; empty: the schedule's own
+  int group = 0;               ///< the micro-batches of a group in interleaved schedules; 0: the number of ranks
   PipelineTimes times{};
-  std::vector<double> wires{};  ///< how long a message occupies its link, [from * ranks + to]
-  std::vector<int> max_activations{};  ///< by rank, in chunks times micro-batches; empty: any
+  std::vector<double> wires{};  ///< the time for which a message occupies its link, [from * ranks + to]
+  std::vector<int> max_activations{};  ///< the most activations, by rank, in chunks times micro-batches; empty: any
   bool splits = true;                  ///< backwards may run in halves
 
-  /// The order of its schedule. Throws OptionError where that cannot have so many chunks.
+  /// Returns the order of the case's schedule. Throws OptionError if the schedule cannot have so many chunks.
   [[nodiscard]] PipelineOrder order() const;
 
-  /// The placement of the case, where no schedule says another.
+  /// Returns the rank of each chunk: the placement of the case, unless its schedule has another.
   [[nodiscard]] std::vector<int> rank_of_chunk() const;
 
-  /// An order of this case, each chunk handing one tensor to the next.
+  /// Returns the model of an order of this case, in which each chunk hands one tensor to the next.
   [[nodiscard]] PipelineModel model(PipelineOrder order) const;
 };
 
-/// How many ranks a case may have.
+/// The most ranks that a case may have.
 inline constexpr int most_case_ranks = 1024;
 
 /// Reads a case of schedule.
 ///
-/// | p, m, v           | ranks, micro-batches, chunks on each rank (1 where it is left out)                          |
-/// | schedule          | its name; may be left out where it is to be searched                                       |
-/// | placement         | linear, loop or v; may be left out, since the schedule says which                          |
-/// | t_f, t_b, t_w     | times of F, I and W, by chunk                                                              |
-/// | links             | {from, to, wire_us, latency_us}; those that are not there take no time                     |
-/// | warm_up, group    | of 1f1b, by rank; of interleaved schedules                                                 |
-/// | max_activations   | by rank; split: whether a backward may run in halves                                       |
-/// | errors            | DecodeError, naming the member                                                             |
+/// | p, m, v           | ranks, micro-batches, chunks on each rank (1 where it is left out)     |
+/// | schedule          | the schedule's name; may be left out where the order is to be searched |
+/// | placement         | linear, loop or v; may be left out, since the schedule decides it      |
+/// | t_f, t_b, t_w     | times of F, I and W, by chunk                                          |
+/// | links             | {from, to, wire_us, latency_us}; links that are left out take no time  |
+/// | warm_up, group    | the warm-up of 1f1b, by rank; the group of interleaved schedules       |
+/// | max_activations   | by rank; split: whether a backward may run in halves                   |
+/// | errors            | DecodeError, naming the member                                         |
 ///
 /// \code
 /// const io::Json json = io::read_json("case.json");

@@ -14,7 +14,7 @@
 #include <reef/schedule/world.hpp>
 
 /// \file
-/// A pipeline in virtual time: how long an order takes, what it holds, what goes from rank to rank.
+/// A pipeline in virtual time: the time of an order, its activations, and its messages from rank to rank.
 ///
 /// \code
 /// plan::PipelineModel model{plan::zb_h1_order(4, 12), {}};
@@ -28,21 +28,22 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// How long tasks take, by chunk, and messages, by pair of ranks. B takes I and W together.
+/// The times of tasks, by chunk, and of messages, by pair of ranks. B takes the time of I and W together.
 struct PipelineTimes {
   std::vector<Seconds> forward{};
   std::vector<Seconds> input_backward{};
   std::vector<Seconds> weight_backward{};
-  schedule::World world{};  ///< a machine for each rank of the pipeline; of them only links count
+  schedule::World world{};  ///< a machine for each rank of the pipeline; only the links count
 
   [[nodiscard]] Seconds of(const PipelineTask& task) const;
 
-  /// Every chunk alike, every link alike.
+  /// Returns times that are equal for all chunks and for all links.
   static PipelineTimes even(const PipelineOrder& order, Seconds f, Seconds b, Seconds w,
                             schedule::Link link = {});
 };
 
-/// A tensor from chunk to chunk, for every micro-batch. Between ranks it is a message; within one it is there at once.
+/// A tensor from chunk to chunk, for every micro-batch. Between ranks it is a message; within one rank it takes no
+/// time.
 struct PipelineEdge {
   int from = 0;
   int to = 0;
@@ -51,14 +52,14 @@ struct PipelineEdge {
   friend constexpr bool operator==(const PipelineEdge&, const PipelineEdge&) = default;
 };
 
-/// Each chunk hands one tensor to the next.
+/// Returns the edges of a chain, in which each chunk hands one tensor to the next.
 std::vector<PipelineEdge> chain_edges(int chunks, Bytes bytes);
 
 /// An order with its times and its tensors.
 ///
-/// | forward  | what F of `from` makes and F of `to` needs, from < to; empty: each chunk hands to the next, no bytes |
-/// | backward | what B or I of `from` makes and that of `to` needs, from > to: a gradient, or a running sum of        |
-/// |          | gradients that goes from reader to reader and then to the producer; empty: `forward` backwards        |
+/// | forward  | a tensor that F of `from` makes and F of `to` needs, from < to; empty: a chain of edges of no bytes |
+/// | backward | a tensor that B or I of `from` makes and B or I of `to` needs, from > to: a gradient, or a sum of   |
+/// |          | gradients that goes from reader to reader and then to the producer; empty: `forward` backwards      |
 struct PipelineModel {
   PipelineOrder order{};
   PipelineTimes times{};
@@ -68,52 +69,54 @@ struct PipelineModel {
   [[nodiscard]] std::vector<PipelineEdge> forward_edges() const;
   [[nodiscard]] std::vector<PipelineEdge> backward_edges() const;
 
-  /// Throws OptionError, naming what, unless the order is valid, every chunk has its times, every rank its links, and
-  /// edges lead forward, or backward, between chunks.
+  /// Throws OptionError, naming the invalid figure, unless the order is valid, every chunk has its times, every rank
+  /// its links, and edges lead forward, or backward, between chunks.
   void validate() const;
 };
 
 /// The slot in which a message arrives, by receiver, index and micro-batch.
 using PipelineSlots = std::map<std::tuple<int, int, int>, int>;
 
-/// The programs of all ranks: behind each task the sends of what it makes, ahead of each the receives of what it needs.
-/// schedule::order_transfers then posts them in the order of production.
+/// Returns the programs of all ranks: behind each task stand the sends of the tensors that it makes, ahead of each the
+/// receives of those that it needs. schedule::order_transfers then posts the transfers in the order of production.
 ///
-/// | tasks    | kind "F", "B", "I" or "W" on lane compute, index chunk, micro_batch j; cost as in times              |
-/// | messages | "SendActivation", "ReceiveGradient", ...: index 2 e of forward edge e, 2 e + 1 of backward edge e    |
-/// | places   | of a message its own, or with `message_slots` its slot of the edge; what F keeps for B or W, and I for W      |
-/// | order    | may be any in which each rank could run alone: validate() is not asked                                |
-/// | errors   | OptionError for chunks, ranks and edges that are not there                                           |
+/// | tasks    | kind "F", "B", "I" or "W" on lane compute, index chunk, micro_batch j; cost as in times               |
+/// | messages | "SendActivation", "ReceiveGradient", ...: index 2 e of forward edge e, 2 e + 1 of backward edge e     |
+/// | places   | a message has a storage of its own, or with `message_slots` its edge's slot; so has what F and I keep |
+/// | order    | may be any in which each rank could run alone: validate() is not called                               |
+/// | errors   | OptionError for chunks, ranks and edges that do not exist                                             |
 std::vector<schedule::Program> programs_of(
     const PipelineModel& model, schedule::Completion completion = schedule::Completion::posted,
     const PipelineSlots& message_slots = {});
 
-/// Which slot each message of such programs has, as schedule::transfer_slots says.
+/// Returns the slot of each message of the programs of programs_of, as schedule::transfer_slots assigns them.
 PipelineSlots pipeline_slots(const std::vector<schedule::Program>& programs,
                              const std::vector<schedule::FreeTransfer>& transfers,
                              const schedule::TransferSlots& message_slots);
 
-/// What an order takes and holds in the asynchronous model: a message leaves when it has been made and its link is free,
-/// and for each there is a place. Posted in the order of production, a run has these times.
+/// The times and activations of an order in the asynchronous model: a message leaves when it has been made and its link
+/// is free, and each has a slot. A run whose messages are posted in the order of production has these times.
 struct PipelineEstimate {
   Seconds makespan = 0;
   double bubble = 0;  ///< 1 - busy / (ranks * makespan)
-  /// By rank and task. Also when what the task makes is produced, which, then rank, then task, is the global order of
-  /// messages.
+  /// The end of each task, by rank and task. A task's tensors are produced then; the global order of messages is by
+  /// that time, then rank, then task.
   std::vector<std::vector<Seconds>> task_ends{};
   std::vector<Seconds> rank_end{};
   std::vector<Seconds> idle{};       ///< makespan - busy
-  std::vector<Seconds> span_idle{};  ///< between its first start and its last end
-  /// By rank, in chunks times micro-batches: from F's start until B or W has ended, until B or I has; and with I, but
-  /// not W, behind them.
+  std::vector<Seconds> span_idle{};  ///< the idle time between a rank's first start and its last end
+  /// The most activations at a time, by rank, in chunks times micro-batches: from F's start until B or W has ended,
+  /// until B or I has ended; and those with I, but not W, behind them.
   std::vector<int> peak_activations{};
   std::vector<int> peak_until_input_half{};
   std::vector<int> peak_pending_weight{};
-  std::map<std::pair<int, int>, std::int64_t> messages{};  ///< by sender and receiver
+  std::map<std::pair<int, int>, std::int64_t> messages{};  ///< the number of messages, by sender and receiver
 };
 
-/// | errors | OptionError of PipelineModel::validate(); ScheduleError where ranks wait for each other in a circle,   |
-/// |        | saying who waits for what                                                                           |
+/// Estimates an order in the asynchronous model.
+///
+/// | errors | OptionError of PipelineModel::validate(); ScheduleError where ranks wait for each other in a cycle, |
+/// |        | naming the waits                                                                                    |
 /// | cost   | O(tasks + messages); where uplinks or downlinks are shared, that of schedule::simulate              |
 PipelineEstimate estimate(const PipelineModel& model);
 

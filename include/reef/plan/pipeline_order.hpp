@@ -8,8 +8,8 @@
 #include <reef/core/error.hpp>
 
 /// \file
-/// Schedules of pipelines: which rank runs what in which order. All else follows from an order: times
-/// (pipeline_model.hpp), messages, memory.
+/// Orders of pipelines: the tasks that each rank runs, one after another. Times (pipeline_model.hpp), messages and
+/// memory follow from an order.
 ///
 /// \code
 /// const plan::PipelineOrder order = plan::parse_pipeline_order("F0 F1 B0 B1");
@@ -20,12 +20,12 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// What a rank computes of a chunk for a micro-batch: F, B, or the halves of B, I and W.
+/// The kind of a task, which a rank runs of a chunk for a micro-batch: F, B, or the halves of B, I and W.
 ///
-/// | forward         | F: takes what the chunks before it made                                            |
-/// | backward        | B: both gradients in one piece; the chunk before it gets its own when B ends       |
-/// | input_backward  | I: the gradient of the chunk's input (papers on zero bubble call it B)             |
-/// | weight_backward | W: that of its weights, from what F and I have kept                                |
+/// | forward         | F: takes the outputs of the chunks before it                                    |
+/// | backward        | B: both gradients in one piece; the chunk before gets its gradient when B ends  |
+/// | input_backward  | I: the gradient of the chunk's input (papers on zero bubble call it B)          |
+/// | weight_backward | W: the gradient of the chunk's weights, from the tensors that F and I have kept |
 enum class PipelineTaskKind : std::uint8_t { forward, backward, input_backward, weight_backward };
 
 struct PipelineTask {
@@ -36,44 +36,44 @@ struct PipelineTask {
   friend constexpr bool operator==(const PipelineTask&, const PipelineTask&) = default;
 };
 
-/// Orders of more tasks, on all ranks together, are refused before anything is allocated.
+/// The most tasks of an order, on all ranks together: a longer one is refused before anything is allocated.
 inline constexpr std::int64_t most_pipeline_tasks = std::int64_t{1} << 25;
 
 /// A schedule of one pipeline: the order in which each rank runs its tasks.
 ///
-/// A model is cut into S chunks, numbered in its order. A rank holds one or several: all of them are its stage.
+/// A model is cut into S chunks, numbered in its order. A rank holds one or several chunks, which are its stage.
 ///
-/// | tasks | every F once, every backward once, as B or as I and W                                          |
-/// | order | B and I behind their F, W behind its I; within a chunk micro-batches ascend in F, in I and B     |
+/// | tasks | every F once, every backward once, as B or as I and W                                           |
+/// | order | B and I behind their F, W behind its I; within a chunk micro-batches ascend in F, in I and B    |
 /// |       | together, and in W and B together, so that gradients are added in ascending order               |
-/// | fits  | not whether ranks wait for each other in a circle: that depends on edges (pipeline_model.hpp)   |
+/// | waits | not checked: whether ranks wait for each other in a cycle depends on edges (pipeline_model.hpp) |
 struct PipelineOrder {
   int micro_batches = 0;
-  std::vector<int> rank_of_chunk{};                ///< by chunk; ranks of one pipeline, from 0
-  std::vector<std::vector<PipelineTask>> tasks{};  ///< by rank
+  std::vector<int> rank_of_chunk{};                ///< the rank of each chunk; ranks of one pipeline, from 0
+  std::vector<std::vector<PipelineTask>> tasks{};  ///< the tasks, by rank
 
   [[nodiscard]] int ranks() const { return static_cast<int>(tasks.size()); }
   [[nodiscard]] int chunks() const { return static_cast<int>(rank_of_chunk.size()); }
 
-  /// Throws OptionError, naming rank and task, unless all of the above holds. O(tasks).
+  /// Throws OptionError, naming rank and task, unless the order is valid by the table of PipelineOrder. O(tasks).
   void validate() const;
 
   friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;
 };
 
-/// "F3", and of chunk 5 "5F3".
+/// Returns a task as text: "F3", or with its chunk 5 "5F3".
 std::string text_of(const PipelineTask& task, bool names_chunk);
 
-/// Whether texts of an order name chunks: unless chunk c is all that rank c has, for every c.
+/// Returns true if texts of an order name chunks: unless every rank c has chunk c alone.
 bool names_chunks(const PipelineOrder& order);
 
-/// The tasks of each rank on a line: "F0 F1 B0 B1". parse_pipeline_order() reads it.
+/// Returns an order as text, the tasks of each rank on a line: "F0 F1 B0 B1". parse_pipeline_order() reads the text.
 std::string text_of(const PipelineOrder& order);
 
-/// Reads an order: a line for each rank, its tasks between blanks. A task that names no chunk is of the one that
-/// has its rank's number. Empty lines, and from # on, are left out. `source` is what errors name.
+/// Reads an order: a line for each rank, with tasks between blanks. A task that names no chunk is of the chunk with the
+/// rank's number. Empty lines, and text from # on, are left out. Errors name `source`.
 ///
-/// | errors | DecodeError, naming line and task; what PipelineOrder::validate() finds |
+/// | errors | DecodeError, naming line and task; the errors of PipelineOrder::validate() |
 PipelineOrder parse_pipeline_order(std::string_view text, std::string_view source = "the order");
 
 }  // namespace plan

@@ -11,15 +11,15 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Which device runs which operators, or why there is no way.
+/// A plan of a pipeline: the device of each operator, or the reason why there is no plan.
 struct PipelinePlan {
   bool feasible = false;
-  std::vector<Stage> stages{};  ///< in order; together all operators
-  PipelineTime time{};          ///< time.pipelined is T
-  Seconds lower_bound = 0;      ///< no plan of what was searched takes less; 0: not known
-  bool optimal = false;         ///< proven: none takes less or, where not feasible, there is none
-  int effort = 0;               ///< rounds that were searched
-  std::string why{};            ///< where not feasible
+  std::vector<Stage> stages{};  ///< the stages, in order; together they have all operators
+  PipelineTime time{};          ///< the times of the plan; time.pipelined is T
+  Seconds lower_bound = 0;      ///< no plan of those searched takes less; 0: not known
+  bool optimal = false;         ///< proven: no plan takes less or, if not feasible, there is no plan
+  int effort = 0;               ///< the number of rounds searched
+  std::string why{};            ///< the reason, if not feasible
 };
 
 }  // namespace plan

@@ -22,28 +22,28 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-/// How many operators and devices a pipeline is planned for.
+/// The most operators and devices that a pipeline is planned for.
 inline constexpr int most_pipeline_operators = 4096;
 inline constexpr int most_pipeline_devices = 1024;
 
-/// A chain of operators, and devices that may run it. A graph of operators becomes one in any topological order,
+/// A chain of operators, and devices that may run it. A graph of operators becomes a chain in any topological order,
 /// with crossing_bytes().
 struct PipelineProblem {
-  std::vector<double> flops{};     ///< by operator, for one micro-batch
-  std::vector<Bytes> memory{};     ///< by operator: what it needs where it runs
+  std::vector<double> flops{};     ///< by operator: its operations for one micro-batch
+  std::vector<Bytes> memory{};     ///< by operator: the bytes that it needs on its device
   std::vector<double> cut{};       ///< by boundary, one more than operators: bytes that cross it
   std::vector<double> speed{};     ///< by device: operations per second, as measured
-  std::vector<Bytes> capacity{};   ///< by device
+  std::vector<Bytes> capacity{};   ///< by device: its memory
   profile::Network links{};        ///< messages take links.time(from, to, bytes)
   std::int64_t micro_batches = 1;  ///< n_b
 
   [[nodiscard]] int operators() const { return static_cast<int>(flops.size()); }
   [[nodiscard]] int devices() const { return static_cast<int>(speed.size()); }
 
-  /// Eq. 1 for every stage, then Eq. 2 to 4. The first stage receives nothing.
+  /// Returns the times of a plan: Eq. 1 for every stage, then Eq. 2 to 4. The first stage receives nothing.
   [[nodiscard]] PipelineTime time(const std::vector<Stage>& stages, double samples = 1) const;
 
-  /// Whether each stage's operators fit its device.
+  /// Returns true if each stage's operators fit its device.
   [[nodiscard]] bool fits(const std::vector<Stage>& stages) const;
 
   /// Throws OptionError, naming the figure, unless there are operators and devices, sizes agree, speeds and links
@@ -51,14 +51,15 @@ struct PipelineProblem {
   void validate() const;
 };
 
-/// What crosses each boundary of operators in a topological order: an operator's output once for all that read it,
-/// however far behind. One more than operators; nothing crosses the first and the last.
+/// Returns the bytes that cross each boundary of operators in a topological order: an operator's output counts once for
+/// all operators that read it, however far behind. Boundaries are one more than operators; nothing crosses the first
+/// and the last.
 ///
-/// | outputs | bytes that each operator hands on, of any size                                  |
-/// | edges   | from an operator to one behind it                                               |
-/// | cost    | O(edges + operators^2): each boundary is a sum of its own, so none keeps the    |
-/// |         | rounding of what crosses another                                                |
-/// | errors  | OptionError for an edge that does not lead forward                               |
+/// | outputs | the bytes that each operator hands on, any number                            |
+/// | edges   | pairs of an operator and one behind it that reads its output                 |
+/// | cost    | O(edges + operators^2): each boundary is a sum of its own, so none keeps the |
+/// |         | rounding of another's sum                                                    |
+/// | errors  | OptionError for an edge that does not lead forward                           |
 ///
 /// \code
 /// const std::vector<double> outputs{1e6, 1e6, 4e6};

@@ -8,7 +8,7 @@
 #include <reef/plan/pipeline_order.hpp>
 
 /// \file
-/// The schedules that are known, by functions and by names.
+/// The known schedules of pipelines, by functions and by names.
 ///
 /// \code
 /// const plan::PipelineOrder order = plan::zb_h1_order(4, 12);  // 4 ranks, 12 micro-batches
@@ -19,20 +19,21 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The orders that are known. f, b, w are the times of F, I and W of one chunk, c the delay of a hop, p the ranks, m the
-/// micro-batches, v the chunks of a rank. Times are of even chunks, without links where not said.
+/// The orders of known schedules. f, b, w are the times of F, I and W of one chunk, c the delay of a hop, p the ranks,
+/// m the micro-batches, v the chunks of a rank. Times are of even chunks, without links unless c is in the formula.
 ///
-/// Any m >= 1 will do. What is defined for multiples, or from some number on, is the longer order without the
-/// micro-batches that are not there.
+/// Any m >= 1 is allowed. Where a schedule is defined for multiples, or from some number on, the order is the longer
+/// one without the surplus micro-batches.
 ///
 /// | errors | OptionError: fewer than 1 rank, micro-batch or chunk, or more than most_pipeline_tasks |
 /// | cost   | O(tasks)                                                                                |
 /// \{
 
-/// GPipe, and ThreeSlot of DT-FM: all F, then all B, both ascending. (m + p - 1)(f + b + w) + 2 (p - 1) c, and m
+/// GPipe, and ThreeSlot of DT-FM: all F, then all B, both ascending. Time (m + p - 1)(f + b + w) + 2 (p - 1) c, and m
 /// activations.
 ///
-/// Source: Huang et al., arXiv 1811.06965. Deviation: it runs B descending, which adds gradients in another order.
+/// Source: Huang et al., arXiv 1811.06965. Deviation: the paper runs B descending, which adds gradients in another
+/// order.
 PipelineOrder gpipe_order(int ranks, int micro_batches);
 
 /// 1F1B: p - 1 - r F, then F and B by turns, then B. The time of GPipe where c = 0, and min(m, p - r) activations. Eager:
@@ -41,71 +42,71 @@ PipelineOrder gpipe_order(int ranks, int micro_batches);
 /// Source: Narayanan et al., PipeDream-flush, arXiv 2006.09503.
 PipelineOrder one_f_one_b_order(int ranks, int micro_batches, bool eager = false);
 
-/// The same with so many F first on each rank. Throws OptionError where a rank has fewer than the next one, which
-/// would wait for it and be waited for.
+/// 1F1B with `warm_up` F first on each rank. Throws OptionError if a rank has fewer than the next one: each of the two
+/// would wait for the other.
 PipelineOrder one_f_one_b_order(int ranks, int micro_batches, const std::vector<int>& warm_up);
 
 /// Interleaved 1F1B: chunk c on rank c mod p; each rank takes a `group` of micro-batches (0: p of them) through its
-/// chunks in turn. (m v + p - 1)(f + b + w) where p divides m. A group is of p micro-batches at least.
+/// chunks in turn. Time (m v + p - 1)(f + b + w) where p divides m. A group has p micro-batches at least.
 ///
 /// Source: Narayanan et al., arXiv 2104.04473.
 PipelineOrder interleaved_order(int ranks, int micro_batches, int chunks_per_rank, int group = 0);
 
-/// Looped, breadth first: of each chunk all F; then of each, backwards, all B. m v activations.
+/// Looped, breadth first: all F of each chunk in turn; then all B of each chunk, from the last on. m v activations.
 ///
-/// Source: Lamy-Poirier, arXiv 2211.05953. Deviation: B ascending.
+/// Source: Lamy-Poirier, arXiv 2211.05953. Deviation: B in ascending order.
 PipelineOrder looped_bfs_order(int ranks, int micro_batches, int chunks_per_rank);
 
-/// Zero bubble at the memory of 1F1B: W trails I by r micro-batches. m (f + b + w) + (p - 1)(f + b - w) where
+/// Zero bubble at the memory of 1F1B: W trails I by r micro-batches. Time m (f + b + w) + (p - 1)(f + b - w) where
 /// w <= min(f, b) and m >= p; p activations.
 ///
 /// Source: Qi et al., arXiv 2401.10241, ZB-H1.
 PipelineOrder zb_h1_order(int ranks, int micro_batches);
 
-/// Zero bubble at about twice that memory, 2 p - 1 activations: m 3 f + (p - 1)(f + c) where f = b = w >= c and
-/// m >= 2 p - 2.
+/// Zero bubble at about twice the memory of 1F1B, 2 p - 1 activations: time m 3 f + (p - 1)(f + c) where f = b = w >= c
+/// and m >= 2 p - 2.
 ///
-/// Source: the same, ZB-H2.
+/// Source: Qi et al., arXiv 2401.10241, ZB-H2.
 PipelineOrder zb_h2_order(int ranks, int micro_batches);
 
-/// ZB-H1 of interleaved steps. m v (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and p divides m; p v
+/// ZB-H1 of interleaved steps. Time m v (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and p divides m; p v
 /// activations.
 PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int chunks_per_rank,
                                    int group = 0);
 
-/// Zero bubble with the memory of 1F1B: two chunks on each rank, r and 2 p - 1 - r. 6 m f + (p - 1) f where f = b = w and
-/// m >= 2 p - 1; 2 p activations of half a stage each.
+/// Zero bubble with the memory of 1F1B: two chunks on each rank, r and 2 p - 1 - r. Time 6 m f + (p - 1) f where
+/// f = b = w and m >= 2 p - 1; 2 p activations of half a stage each.
 ///
 /// Source: Qi et al., arXiv 2405.15362, ZB-V.
 PipelineOrder zb_v_order(int ranks, int micro_batches);
 
-/// Chunks as in ZB-V with about half, and a third, of its memory: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3)
-/// activations of half a stage.
+/// V-Half and V-Min: chunks as in ZB-V with about half, and a third, of its memory: 2 floor((p + 2) / 2) and
+/// 2 floor((p + 4) / 3) activations of half a stage.
 ///
-/// Source: the same, V-Half and V-Min, as patterns repeat them, not squeezed.
+/// Source: Qi et al., arXiv 2405.15362, V-Half and V-Min, as the repeated patterns are, not squeezed.
 PipelineOrder v_half_order(int ranks, int micro_batches);
 PipelineOrder v_min_order(int ranks, int micro_batches);
 
-/// DualPipe with its two directions folded into a V. 6 m f + (p - 1) f where f = b = w and m >= 2 p; 2 p + 1
-/// activations of half a stage. What it overlaps, an F and a B, stands one after the other here.
+/// DualPipe with its two directions folded into a V. Time 6 m f + (p - 1) f where f = b = w and m >= 2 p; 2 p + 1
+/// activations of half a stage. An F and a B, which DualPipe overlaps, stand one after the other here.
 ///
 /// Source: DeepSeek-AI, DualPipe; Sea AI Lab's cut in half.
 PipelineOrder dualpipe_v_order(int ranks, int micro_batches);
 /// \}
 
-/// A schedule by its name, and what it can do.
+/// A schedule: its name, and its properties.
 struct PipelineSchedule {
-  /// How many chunks a rank may have: one, two, or as many as are wanted, two if nobody says.
+  /// The number of chunks that a rank may have: one, two, or any number, two by default.
   enum class Chunks : std::uint8_t { one, two, any };
 
   std::string_view name;
   Chunks chunks;
-  bool groups;                ///< takes a group of micro-batches
-  bool updates_within_a_step; ///< of the order of 1F1B, asynchronous
+  bool groups;                ///< the schedule takes a group of micro-batches
+  bool updates_within_a_step; ///< the schedule is asynchronous, with the order of 1F1B
   PipelineOrder (*make)(int ranks, int micro_batches, int chunks_per_rank, int group);
 };
 
-/// All of them. "three-slot" is the order of "gpipe".
+/// All known schedules. "three-slot" has the order of "gpipe".
 inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"gpipe", PipelineSchedule::Chunks::one, false, false, [](int p, int m, int, int) { return gpipe_order(p, m); }},
     {"1f1b", PipelineSchedule::Chunks::one, false, false, [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
@@ -126,17 +127,17 @@ inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"2bw", PipelineSchedule::Chunks::one, false, true, [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
 }};
 
-/// Their names in that order, those that update within a step last, or without these.
+/// Returns the names of pipeline_schedules in their order, with those that update within a step last, or without these.
 std::vector<std::string_view> pipeline_schedule_names(bool asynchronous = true);
 
-/// That of a name; null if none has it.
+/// Returns the schedule of a name; null if none has it.
 const PipelineSchedule* find_pipeline_schedule(std::string_view name);
 
-/// Whether it is one that updates within a step.
+/// Returns true if the name is that of a schedule that updates within a step.
 bool is_asynchronous_schedule(std::string_view name);
 
-/// The order of a name. Throws OptionError for a name that is none, and where it cannot have so many chunks a rank
-/// (0: 1 or 2, as it needs) or a group.
+/// Returns the order of the schedule of a name. Throws OptionError for an unknown name, and if the schedule cannot have
+/// so many chunks on a rank (0: 1 or 2, as it needs) or a group.
 PipelineOrder pipeline_order_of(std::string_view schedule, int ranks, int micro_batches,
                                 int chunks_per_rank = 0, int group = 0);
 

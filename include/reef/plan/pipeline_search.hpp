@@ -11,7 +11,7 @@
 #include <reef/plan/pipeline_order.hpp>
 
 /// \file
-/// The best order for a pipeline as it is measured: uneven chunks, slow links, little memory.
+/// The search for the best order of a pipeline with measured times: uneven chunks, slow links, little memory.
 ///
 /// \code
 /// // given: const plan::PipelineTimes& measured
@@ -28,27 +28,27 @@ namespace plan {
 /// A pipeline that has no order yet.
 struct PipelineOrderProblem {
   int micro_batches = 0;
-  std::vector<int> rank_of_chunk{};  ///< each rank has one chunk at least
+  std::vector<int> rank_of_chunk{};  ///< the rank of each chunk; each rank has one chunk at least
   PipelineTimes times{};
-  std::vector<PipelineEdge> forward{};  ///< as in PipelineModel
+  std::vector<PipelineEdge> forward{};  ///< the forward edges; `backward` has the others, as in PipelineModel
   std::vector<PipelineEdge> backward{};
   std::vector<int>
-      max_activations{};  ///< by rank, as PipelineEstimate::peak_activations; empty: any
+      max_activations{};  ///< the most activations, by rank, as PipelineEstimate::peak_activations; empty: any
   bool splits = true;     ///< backwards may run in halves
 
   [[nodiscard]] int ranks() const;
 
-  /// With these tasks.
+  /// Returns the model of this problem with these tasks.
   [[nodiscard]] PipelineModel model(std::vector<std::vector<PipelineTask>> tasks) const;
 
-  /// Throws OptionError, naming what cannot be.
+  /// Throws OptionError, naming the invalid figure.
   void validate() const;
 };
 
-/// How many tasks are searched, three for each chunk and micro-batch.
+/// The most tasks that are searched, three for each chunk and micro-batch.
 inline constexpr std::int64_t most_searched_tasks = std::int64_t{1} << 21;
 
-/// No order takes less. The greater of two bounds:
+/// Returns a lower bound of the makespan of all orders: the greater of two bounds.
 ///
 /// | of a rank | its first forward cannot start before that of the chunk has come, its tasks take their time, and     |
 /// |           | behind its last backward the gradient goes on to the first chunk; and what one micro-batch alone     |
@@ -60,30 +60,30 @@ inline constexpr std::int64_t most_searched_tasks = std::int64_t{1} << 21;
 /// | cost      | O(chunks (chunks + edges + micro-batches))                                                           |
 Seconds pipeline_lower_bound(const PipelineOrderProblem& problem);
 
-/// How long to search.
+/// Options of search_pipeline_order: the effort of the search.
 struct PipelineSearchOptions {
   std::uint64_t seed = 0;
-  int effort = -1;  ///< rounds; fewer with a proof; -1: 40, or as many as the budget has time for
-  Seconds budget = 0;  ///< stops at the last whole round within it; 0: no limit
-  /// Is told of every round that was finished: its number, and the least makespan so far.
+  int effort = -1;  ///< the rounds; fewer with a proof; -1: 40, or as many as the budget has time for
+  Seconds budget = 0;  ///< the time limit: the search stops at the last whole round within it; 0: no limit
+  /// A function called after every finished round, with its number and the least makespan so far.
   std::function<void(int, Seconds)> progress = {};
 };
 
-/// The best order that was found, and how good any can be.
+/// The result of search_pipeline_order: the best order found, and a lower bound of all orders.
 struct PipelineSearch {
   bool feasible = false;
-  std::string why{};  ///< where it is not
+  std::string why{};  ///< the reason, if not feasible
   PipelineOrder order{};
   Seconds makespan = 0;
   Seconds lower_bound = 0;
-  bool optimal = false;  ///< proven: makespan is the bound, or all orders were tried
+  bool optimal = false;  ///< proven: the makespan is the bound, or all orders were tried
   std::string
       fixed{};  ///< the best known schedule that fits, as pipeline_schedule_names; empty: none does
   Seconds fixed_makespan = 0;
-  int effort = 0;  ///< rounds that were finished
+  int effort = 0;  ///< the number of finished rounds
 };
 
-/// Looks for the order with the least makespan in the asynchronous model.
+/// Searches the order with the least makespan in the asynchronous model.
 ///
 /// | starts | the known schedules that have this placement and fit the memory, and rules that let each rank run |
 /// |        | what it has, with W where nothing else can run                                                    |
@@ -93,9 +93,9 @@ struct PipelineSearch {
 /// | never  | worse than the best known schedule that fits                                                      |
 /// | same   | for the same problem, seed and effort                                                             |
 /// | cost   | some 30 ms a round, longer above 100,000 tasks; the starts are always finished                    |
-/// | errors | OptionError, naming what cannot be; memory that one micro-batch exceeds is an answer              |
+/// | errors | OptionError, naming the invalid figure; memory that one micro-batch exceeds is an answer          |
 ///
-/// The nearest work is Chen et al., CrossPipe, arXiv 2507.00217, by solver or by rules.
+/// The nearest published work is Chen et al., CrossPipe, arXiv 2507.00217, which uses a solver or rules.
 PipelineSearch search_pipeline_order(const PipelineOrderProblem& problem,
                                      const PipelineSearchOptions& options = {});
 

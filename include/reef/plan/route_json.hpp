@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A case of routing: blocks to be gone through, and the servers by name.
+/// A case of routing: the blocks to go through, and the servers by name.
 struct RouteCase {
   RouteRequest request;
   std::map<std::string, RouteServer> servers;
@@ -20,12 +20,12 @@ struct RouteCase {
 
 /// Reads a case of routing.
 ///
-/// | L, start, end       | blocks of the model, and half-open, those that are gone through             |
-/// | servers             | by name: {start, end, rps, cache, next, queue, occupancy, batch} as in      |
-/// |                     | RouteServer; rps, cache and next may be null, the last three left out       |
-/// | client_rtt          | round trips in seconds by name; "inf": cannot be reached; missing: unknown  |
-/// | cache_tokens_needed | null or left out: none                                                      |
-/// | errors              | DecodeError, naming the entry                                               |
+/// | L, start, end       | blocks of the model; the half-open range of the blocks to go through       |
+/// | servers             | by name: {start, end, rps, cache, next, queue, occupancy, batch} as in     |
+/// |                     | RouteServer; rps, cache and next may be null, the last three left out      |
+/// | client_rtt          | round trips in seconds by name; "inf": cannot be reached; missing: unknown |
+/// | cache_tokens_needed | null or left out: none                                                     |
+/// | errors              | DecodeError, naming the entry                                              |
 ///
 /// \code
 /// const plan::RouteCase read = plan::route_from_json(io::read_json("swarm.json"), "swarm.json");

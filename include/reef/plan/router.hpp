@@ -22,22 +22,22 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The quickest way through the blocks of a request, kept while servers come, go and change.
+/// The quickest route through the blocks of a request, kept up to date while servers come, go and change.
 ///
 ///     cost = sum over hops [delay + overhead (+ allocation where the cache is short) + waiting]
 ///          + sum over blocks [max(1, (occupancy + 1) / batch) / rps] + delay back to the client
 ///     delay = min(rtt / 2, 5 s), 0.15 s where unknown;  waiting = queue * span / rps
 ///
-/// A server that is entered is left at its own last block, or at the request's. So what lies behind a
-/// server depends only on servers that end later: after a change those that it touches are settled in
+/// A route that enters a server leaves it at the server's last block, or at the request's. So the cost from a
+/// server on depends only on servers that end later: after a change the servers that it affects are settled in
 /// descending order of their ends, each once, and only while something changes.
 ///
-/// | defaults | queue, occupancy 0 and batch 1: the published cost                             |
-/// | order    | of equal cost: fewest hops, then the names, in the order of the alphabet       |
-/// | answers  | depend on the servers alone, not on what was changed in which order            |
-/// | cost     | of a change: servers that end inside the span of one that it touches           |
-/// | memory   | a server that has left keeps its name and an empty place, for good             |
-/// | errors   | OptionError, naming the field; the router is unchanged                         |
+/// | defaults | queue, occupancy 0 and batch 1: the published cost                            |
+/// | order    | of equal cost: fewest hops, then the names, in the order of the alphabet      |
+/// | answers  | depend on the servers alone, not on what was changed in which order           |
+/// | cost     | a change looks at the servers that end inside the span of one that it affects |
+/// | memory   | a server that has left keeps its name and an empty place, for good            |
+/// | errors   | OptionError, naming the field; the router is unchanged                        |
 ///
 /// Source: Borzunov et al., arXiv 2312.08361, section 3.3, as the public code's `min_latency`; Koenig and
 /// Likhachev, D* Lite, AAAI 2002. Deviation from that: there are no cycles, so no server is settled twice.
@@ -56,23 +56,24 @@ class Router {
 public:
   explicit Router(RouteRequest request, RouteOptions options = {});
 
-  /// A server that has come, or what it is now.
+  /// Adds a server that has come, or replaces the data of one that has changed.
   void set(const std::string& name, const RouteServer& server);
 
-  /// A server that has gone, or is not to be used. One that is not there changes nothing.
+  /// Removes a server that has gone, or is not to be used. An unknown name changes nothing.
   void remove(std::string_view name);
 
-  /// The quickest route as things are.
+  /// Returns the quickest route through the present servers.
   [[nodiscard]] Route route();
 
-  /// How many ways from a server to another, or from and to the client, were looked at since it was made.
+  /// Returns the number of hops, from a server to another, or from and to the client, looked at since the router was
+  /// made.
   [[nodiscard]] std::int64_t looked_at() const { return looked_at_; }
 
 private:
   static constexpr int client = 0;
   static constexpr detail::Picoseconds none = (std::numeric_limits<detail::Picoseconds>::max)();
 
-  /// From a server's end on.
+  /// The best continuation from a server's end on.
   struct Best {
     detail::Picoseconds cost = none;
     int hops = 0;
@@ -83,16 +84,16 @@ private:
 
   struct Node {
     RouteServer server;
-    std::vector<std::pair<int, detail::Picoseconds>> delays;  // to others, by id
+    std::vector<std::pair<int, detail::Picoseconds>> delays;  // the delays to other servers, by id
     int end = 0;
     detail::Picoseconds client_delay = 0;
     detail::Picoseconds block = 0;
-    detail::Picoseconds entry = 0;  // of the whole span
+    detail::Picoseconds entry = 0;  // the entry cost for the whole span
     Best best;
-    Best settled;  // as those before it know it
+    Best settled;  // the best that the servers before it know
     bool is_there = false;
-    bool touched = false;  // what others pay for it has changed
-    bool scan = false;     // its best must be looked for among all
+    bool touched = false;  // the cost of using it has changed for other servers
+    bool scan = false;     // its best must be searched among all servers
   };
 
   static std::size_t at(int id) { return static_cast<std::size_t>(id); }
@@ -105,7 +106,7 @@ private:
 
   [[nodiscard]] detail::Picoseconds delay(int from, int to) const;
 
-  /// From the end of one to the end of all, through the other.
+  /// Returns the best from the end of server `from` to the end of all blocks, through server `to`.
   Best through(int from, int to);
 
   [[nodiscard]] bool before(const Best& a, const Best& b) const;
@@ -114,7 +115,8 @@ private:
 
   void look_again(int id);
 
-  /// Those that may go on to a server: they end inside its span, and before the request does.
+  /// Calls a function for the servers that may go on to a server: they end inside its span, and before the request
+  /// does.
   template <class F>
   void for_each_before(const Node& node, F&& function) {
     const int last = (std::min)(node.end, request_.end);
@@ -127,25 +129,25 @@ private:
 
   void leave(int id);
 
-  /// The best of all that can be gone on to.
+  /// Returns the best continuation of a server over all servers that it can go on to.
   Best scan(int id);
 
-  /// A server is another way for one that may go on to it.
+  /// Offers server `to` as a continuation of server `from`.
   void offer(int from, int to);
 
-  /// All that was touched, from the last blocks to the first. What a server is settled from ends later.
+  /// Settles all touched servers, from the last blocks to the first. A server is settled from servers that end later.
   void settle();
 
-  /// There is a way wherever each block is held: from a server's end to any that holds the next block.
+  /// Returns why there is no route. There is one if each block is held: from a server's end to any that holds the next.
   [[nodiscard]] std::string why_not() const;
 
   RouteRequest request_;
   RouteOptions options_;
   std::map<std::string, int, std::less<>> ids_;
-  std::deque<Node> nodes_;  // which stay where they are when more come
+  std::deque<Node> nodes_;  // a deque, since nodes must keep their addresses when more come
   std::vector<std::string> names_ = std::vector<std::string>(1);
-  std::vector<int> order_;  // those that are there and the client, by end and id
-  std::set<std::pair<int, int>, std::greater<>> dirty_;  // by end: to be settled
+  std::vector<int> order_;  // the present servers and the client, by end and id
+  std::set<std::pair<int, int>, std::greater<>> dirty_;  // the servers to be settled, by end
   std::int64_t looked_at_ = 0;
 };
 

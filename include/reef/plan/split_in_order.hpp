@@ -10,16 +10,16 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The plan that these stages are, of whatever device and however often; feasible where each fits.
+/// Returns the plan of these stages, on any devices, of which one may come several times; feasible if each stage fits.
 PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
 
-/// The plan of least T over devices in that order, by dynamic programming.
+/// Returns the plan of least T over devices in a given order, by dynamic programming.
 ///
-/// | order  | devices, each at most once; with `skips` any of them may be left out            |
-/// | cost   | some dozens of times O(devices^2 operators)                                    |
-/// | errors | OptionError for a problem or an order that cannot be                            |
+/// | order  | devices, each at most once; with `skips` any of them may be left out |
+/// | cost   | some dozens of times O(devices^2 operators)                          |
+/// | errors | OptionError for an invalid problem or order                          |
 ///
-/// lower_bound is of that order alone.
+/// The plan's lower_bound is that of the given order alone.
 ///
 /// \code
 /// // given: const plan::PipelineProblem& problem
@@ -28,20 +28,21 @@ PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
 PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order,
                             bool skips = true);
 
-/// By stage of an order, and by the end of its operators, the first operator that its device has memory for with all up
-/// to that end; the end itself where it has none. For memory that is no sum over operators.
+/// The earliest begins of stages, by stage of an order and by the end of its operators: the first operator from which
+/// on the stage's device has memory for all up to that end; the end itself if there is none. For memory that is no sum
+/// over operators.
 using StageBegins = std::vector<std::vector<int>>;
 
-/// The plan of least T over all devices in that order whose stages begin no earlier than that; the problem's own
-/// memory counts too.
+/// Returns the plan of least T over all devices in a given order whose stages begin no earlier than `earliest`; the
+/// problem's own memory counts too.
 ///
-/// | errors | OptionError for a problem or an order that cannot be, and begins that are not of its stages and ends |
+/// | errors | OptionError for an invalid problem or order, and begins that do not match its stages and ends |
 PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order, const StageBegins& earliest);
 
-/// The same number of operators on each device of the order: a baseline.
+/// Returns the plan with the same number of operators on each device of the order: a baseline.
 PipelinePlan equal_operators(const PipelineProblem& problem, const std::vector<int>& order);
 
-/// As nearly the same number of operations on each device of the order as cuts allow: a baseline.
+/// Returns the plan with as nearly the same number of operations on each device of the order as cuts allow: a baseline.
 PipelinePlan equal_compute(const PipelineProblem& problem, const std::vector<int>& order);
 
 }  // namespace plan

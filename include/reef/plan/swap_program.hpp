@@ -10,13 +10,13 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The program of an iteration, of streaming that of one micro-batch; costs in ticks instead of seconds.
-/// `cold`: it begins with nothing on the device. Throws OptionError for bounds that do not cut the chain,
-/// fewer than 2 slots, slots or a turn of lanes that have none, or times too long for a virtual clock.
+/// Returns the program of an iteration, for streaming that of one micro-batch; costs are in ticks instead of seconds.
+/// `cold`: the program begins with nothing on the device. Throws OptionError for bounds that do not cut the chain,
+/// fewer than 2 slots, slots or a turn with lanes that have none, or times too long for a virtual clock.
 schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
                                const SwapSchedule& schedule, bool cold = false);
 
-/// What a schedule takes: swap_program in the simulator. Errors as swap_program.
+/// Returns the times of a schedule: those of swap_program in the simulator. Errors are those of swap_program.
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III; two lanes, where loads are hidden, give the time
 /// of partition_chain.

@@ -12,17 +12,17 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// How sub-models pass through the device.
+/// The lanes on which sub-models pass through the device.
 ///
-/// | two_lanes      | ATOM as published: a load beside the sub-model that runs; what leaves, leaves on the   |
-/// |                | compute lane. The last stays for its backward, the first for the next forward          |
-/// | three_lanes    | as that, and what leaves has a lane of its own                                         |
-/// | streaming      | every micro-batch by itself through all sub-models, the next loaded beside, what       |
-/// |                | leaves on a lane of its own: layer streaming, as ZeRO-Offload's                        |
-/// | streaming_sync | as that, and nothing beside anything                                                   |
+/// | two_lanes      | ATOM as published: a load beside the sub-model that runs; what leaves, leaves on the |
+/// |                | compute lane. The last stays for its backward, the first for the next forward        |
+/// | three_lanes    | as two_lanes, and what leaves has a lane of its own                                  |
+/// | streaming      | every micro-batch by itself through all sub-models, the next loaded beside, what     |
+/// |                | leaves on a lane of its own: layer streaming, as ZeRO-Offload's                      |
+/// | streaming_sync | as streaming, and nothing runs at the same time                                      |
 enum class SwapLanes : std::uint8_t { two_lanes, three_lanes, streaming, streaming_sync };
 
-/// The names of case files.
+/// Returns the lanes of a name in case files, if it is one.
 constexpr std::optional<SwapLanes> swap_lanes_of(std::string_view name) {
   constexpr std::array<std::string_view, 4> names{"atom2", "atom3", "zero", "zero_sync"};
   const auto* const found = std::find(names.begin(), names.end(), name);
@@ -33,20 +33,20 @@ constexpr std::optional<SwapLanes> swap_lanes_of(std::string_view name) {
 struct SwapSchedule {
   std::int64_t accumulation = 1;
   SwapLanes lanes = SwapLanes::three_lanes;
-  /// Sub-models on the device at once, with three lanes; 0 asks only that one has left when it runs again.
-  /// Two lanes have two, and what streams has no limit.
+  /// The sub-models on the device at once, with three lanes; 0 asks only that one has left when it runs again.
+  /// Two lanes have two, and streaming has no limit.
   int weight_slots = 0;
-  /// Where one pass ends and the other begins, loads start one sub-model earlier; on two or three
+  /// Loads start one sub-model earlier where one pass ends and the other begins; on two or three
   /// lanes.
   bool turn = false;
 };
 
-/// What a schedule takes, in the chain's ticks.
+/// The times of a schedule, in the chain's ticks.
 struct SwapTimes {
-  /// In the steady state: after some dozen others, of which it is the mean where they differ.
+  /// The time of an iteration in the steady state: after some dozen others, and their mean where they differ.
   Ticks iteration = 0;
-  Ticks compute = 0;  ///< of it, forwards and backwards
-  Ticks first = 0;    ///< the first iteration, which begins with nothing on the device
+  Ticks compute = 0;  ///< the part of an iteration that is forwards and backwards
+  Ticks first = 0;    ///< the time of the first iteration, which begins with nothing on the device
 
   [[nodiscard]] double utilisation() const {
     return iteration > 0 ? static_cast<double>(compute) / static_cast<double>(iteration) : 0;

@@ -19,17 +19,18 @@ using Throughput = std::int64_t;
 
 constexpr double throughput_units = 1e6;
 
-/// The nearest whole number of millionths. Throws OptionError unless it is from 0 to 1e9 requests a second.
+/// Returns a rate as the nearest whole number of millionths. Throws OptionError unless the rate is from 0 to 1e9
+/// requests a second.
 Throughput to_throughput(double per_second);
 
 inline double per_second(Throughput throughput) {
   return static_cast<double>(throughput) / throughput_units;
 }
 
-/// What a server announces of itself.
+/// The state that a server announces.
 enum class ServerState : std::uint8_t {
-  offline,  ///< it serves nothing, and does not count
-  joining,  ///< it loads its blocks, and counts already
+  offline,  ///< the server serves nothing, and does not count
+  joining,  ///< the server loads its blocks, and counts already
   online,
 };
 
@@ -38,12 +39,12 @@ struct SwarmServer {
   static constexpr int nowhere = -1;
 
   std::string id;
-  int start = nowhere;  ///< its first block, or `nowhere`: it has come and holds none yet
-  int length = 0;       ///< how many blocks it has room for
+  int start = nowhere;  ///< the server's first block, or `nowhere`: it has joined and holds none yet
+  int length = 0;       ///< the number of blocks that the server has room for
   Throughput throughput = 0;
   ServerState state = ServerState::online;
   int old_start =
-      nowhere;  ///< while it loads: where it still serves, which it drops when it has loaded
+      nowhere;  ///< while the server loads: the first of the old blocks, which it serves until it has loaded
 
   [[nodiscard]] bool counts() const { return state != ServerState::offline && start != nowhere; }
   [[nodiscard]] int end() const { return start + length; }
@@ -51,7 +52,7 @@ struct SwarmServer {
   friend bool operator==(const SwarmServer&, const SwarmServer&) = default;
 };
 
-/// The servers that announce blocks of one model: what all of them read, and plan from.
+/// A swarm: the servers that announce blocks of one model. All servers read it, and plan from it.
 ///
 /// \code
 /// plan::Swarm swarm;
@@ -69,10 +70,10 @@ struct Swarm {
   int blocks = 0;
   std::vector<SwarmServer> servers;
 
-  /// Its index, or -1.
+  /// Returns the index of the server of an id, or -1.
   [[nodiscard]] int find(std::string_view id) const;
 
-  /// The indices in ascending order of ids, which is the same on all servers.
+  /// Returns the indices of servers in ascending order of ids, which is the same on all servers.
   [[nodiscard]] std::vector<int> by_id() const;
 
   /// Throws OptionError, naming the server, unless sizes are from 1 to 10 000, ids differ, spans lie in
@@ -82,29 +83,33 @@ struct Swarm {
   friend bool operator==(const Swarm&, const Swarm&) = default;
 };
 
-/// Adds to the blocks [start, start + length).
+/// Adds a throughput to the blocks [start, start + length).
 inline void add_to_blocks(std::vector<Throughput>& blocks, int start, int length, Throughput more) {
   for (int i = start; i < start + length; ++i) blocks[static_cast<std::size_t>(i)] += more;
 }
 
+/// Returns the throughput of each block:
+///
 ///     t[i] = sum of the throughputs of all servers, joining or online, that hold block i
 std::vector<Throughput> block_throughputs(const Swarm& swarm);
 
-/// What can be served now: as block_throughputs, of what servers have loaded. Who moves serves the old
-/// blocks until it has loaded the new ones, and then both, each by half, until it drops the old ones.
+/// Returns the throughput of each block that can be served now: as block_throughputs, but of loaded blocks alone. A
+/// server that moves serves the old blocks until it has loaded the new ones, and then both, each by half, until it
+/// drops the old ones.
 std::vector<Throughput> online_throughputs(const Swarm& swarm);
 
-/// What goes through all blocks one after the other: the least of them.
+/// Returns the throughput of all blocks one after the other: the least of theirs.
 inline Throughput slowest_block(const std::vector<Throughput>& blocks) {
   return *std::ranges::min_element(blocks);
 }
 
-/// No placement serves more: what a server that may divide its throughput among spans of its length can serve, the linear
-/// relaxation of contiguous placement, rounded down.
+/// Returns an upper bound of the throughput of all placements: that of servers which may divide their throughput among
+/// spans of their length, the linear relaxation of contiguous placement, rounded down.
 ///
 ///     min_i t[i] <= throughput_bound <= sum_j throughput[j] * length[j] / blocks
 ///
-/// Less than the sum where spans cannot lie evenly: servers with room for 24 of 70 blocks serve a third at best, not 24 / 70.
+/// The bound is less than the sum where spans cannot lie evenly: servers with room for 24 of 70 blocks serve a third at
+/// best, not 24 / 70.
 /// detail/swarm_bound.hpp has the proof.
 ///
 /// | numbers | whole, and exact: no answer depends on how a machine rounds                                           |

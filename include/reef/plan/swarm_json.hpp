@@ -10,13 +10,13 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Reads a swarm: what its servers announce.
+/// Reads a swarm: the announcements of its servers.
 ///
 /// | L       | blocks                                                                            |
 /// | servers | {id, start, end, thr, state} each: half-open span, requests per second,           |
-/// |         | ONLINE (where left out), JOINING or OFFLINE; who holds no blocks yet has K        |
-/// |         | instead of start and end, and who still serves others while it loads, old_start   |
-/// | records | of one id: the furthest in the order OFFLINE, JOINING, ONLINE counts               |
+/// |         | ONLINE (where left out), JOINING or OFFLINE; a server without blocks yet has K    |
+/// |         | instead of start and end; one that serves old blocks while it loads has old_start |
+/// | records | of records of one id the furthest in the order OFFLINE, JOINING, ONLINE counts    |
 /// | errors  | DecodeError and OptionError, naming the entry                                     |
 ///
 /// \code

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// What a partition into sub-models must keep, and what is best.
+/// The rules that a partition into sub-models must keep, and the order by which one is best.
 ///
 /// | paper       | Algorithm 1 of ATOM, corrected: every sub-model fits alone, with workspaces added up; loads |
 /// |             | are hidden in the forward                                                                   |
@@ -20,7 +20,7 @@ namespace plan {
 /// |             | both directions. The last one stays for its backward, the first one for the next forward    |
 /// | turn        | full, with a load begun one sub-model earlier at the two turns: more time to hide it, and   |
 /// |             | two sub-models together there too                                                           |
-/// | stash       | full, with what crosses the cuts so far, of all micro-batches, kept on the device           |
+/// | stash       | full, with the tensors that cross the cuts so far, of all micro-batches, kept on the device |
 /// | three       | full, with the sub-model that leaves on the device, too: for a third lane                   |
 /// | three_stash | three and stash                                                                             |
 /// | soft        | the memory of full, and no load need be hidden: least time first, then least bytes          |
@@ -40,17 +40,17 @@ constexpr std::string_view name_of(Variant variant) {
   return variant_names[static_cast<std::size_t>(variant)];
 }
 
-/// What crosses the cuts stays on the device.
+/// Returns true if the tensors that cross the cuts stay on the device.
 constexpr bool stashes(Variant variant) {
   return variant == Variant::stash || variant == Variant::three_stash;
 }
 
-/// The sub-model that leaves is on the device beside the one that runs and the one that is loaded.
+/// Returns true if the sub-model that leaves is on the device beside the one that runs and the one that is loaded.
 constexpr bool keeps_three(Variant variant) {
   return variant == Variant::three || variant == Variant::three_stash;
 }
 
-/// The variant of that name, if there is one.
+/// Returns the variant of a name, if there is one.
 constexpr std::optional<Variant> variant_of(std::string_view name) {
   for (std::size_t i = 0; i < variant_names.size(); ++i) {
     if (variant_names[i] == name) return static_cast<Variant>(i);

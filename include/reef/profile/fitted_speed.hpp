@@ -9,27 +9,27 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// An operator that was run, and how long that took.
+/// The operations of an operator, and the measured time of a run of it.
 struct TimedOperations {
   double flops = 0;
   Seconds seconds = 0;
 };
 
-/// A device's speed, as a short warm-up has shown it.
+/// A device's speed, fitted to a short warm-up.
 struct FittedSpeed {
-  double flops_per_second = 0;  ///< S*
-  int used = 0;                 ///< runs that it is fitted to
+  double flops_per_second = 0;  ///< S*, the fitted speed
+  int used = 0;                 ///< the number of runs that the speed is fitted to
   double error =
-      0;  ///< their root mean square deviation, as a share of their root mean square time
+      0;  ///< the runs' root mean square deviation, as a share of their root mean square time
 };
 
-/// The speed S* that explains best what operators took: seconds = flops / S*.
+/// Fits the speed S* to measured times of operators: seconds = flops / S*.
 ///
 ///     1 / S* = sum flops seconds / sum flops^2,    over runs near the line
 ///
-/// Near is within three times the median deviation from the line of least absolute deviation, so that what a first
-/// run or another program took does not count. S* is below what a device can do at best: what operators reach, and
-/// what is beside them, is in it.
+/// Near is within three times the median deviation from the line of least absolute deviation, so that outliers, such as
+/// a first run or one beside another program, do not count. S* is below a device's peak: it includes the efficiency of
+/// operators, and their overhead.
 ///
 /// Throws OptionError, naming the run, unless there is one, and all operations and times are above 0.
 ///

@@ -26,14 +26,14 @@ namespace profile {
 /// \endcode
 struct Network {
   int devices = 0;
-  std::vector<Seconds> latencies;  ///< one way
+  std::vector<Seconds> latencies;  ///< seconds one way
   std::vector<double> rates;       ///< bytes per second
   std::vector<std::string> names;
 
   [[nodiscard]] Seconds latency(int from, int to) const { return latencies[cell(from, to)]; }
   [[nodiscard]] double rate(int from, int to) const { return rates[cell(from, to)]; }
 
-  /// A message of so many bytes over the link from one to the other: alpha + beta * bytes.
+  /// The time of a message of `bytes` bytes over the link from `from` to `to`: alpha + beta * bytes.
   [[nodiscard]] Seconds time(int from, int to, double bytes) const {
     return latency(from, to) + bytes / rate(from, to);
   }
@@ -43,13 +43,13 @@ struct Network {
     return names.empty() ? concat("device ", device) : names[static_cast<std::size_t>(device)];
   }
 
-  /// Whether both directions of every link are the same.
+  /// True if both directions of every link are equal.
   [[nodiscard]] bool is_symmetric() const;
 
-  /// Both directions of a link have the mean of their latencies, and the mean of their rates.
+  /// Returns the network with both directions of each link set to the mean of their latencies and of their rates.
   [[nodiscard]] Network averaged() const;
 
-  /// The first so many devices and the links between them.
+  /// Returns the network of the first `count` devices and the links between them.
   [[nodiscard]] Network first(int count) const;
 
   /// Throws OptionError, naming the link, unless there is a device, sizes fit, latencies are from 0 to

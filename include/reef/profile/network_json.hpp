@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// What reef-measure writes beside the links: of a pair while as much goes the other way, and of each device. A
-/// network may have them whether or not who reads it heeds them.
+/// The keys that reef-measure writes beside the links: rates of a pair with equal traffic the other way, and figures of
+/// each device. A network may have them even if its reader ignores them.
 inline constexpr std::array<std::string_view, 4> measured_keys{"reciprocal_gbps", "device_flops",
                                                                "device_memory_gbps", "model_flops"};
 

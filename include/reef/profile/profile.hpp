@@ -11,29 +11,29 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// One operator's figures, for one micro-batch.
+/// The figures of one operator, for one micro-batch.
 struct OperatorProfile {
   std::string name;
   std::string kind;
   Seconds forward_s = 0;
   Seconds backward_s = 0;
-  Seconds load_s = 0;         ///< its parameters, from host memory to the device
-  Bytes parameter_bytes = 0;  ///< that it reads; a tied parameter counts at each of its uses
-  Bytes gradient_bytes = 0;   ///< of those, as they are summed
-  Bytes saved_bytes = 0;      ///< what it alone keeps from forward to backward
+  Seconds load_s = 0;         ///< time to load its parameters from host memory to the device
+  Bytes parameter_bytes = 0;  ///< bytes of the parameters that it reads; a tied parameter counts at each of its uses
+  Bytes gradient_bytes = 0;   ///< bytes of the gradients of these parameters, in the type of their sum
+  Bytes saved_bytes = 0;      ///< bytes that this operator alone keeps from forward to backward
   Bytes output_bytes = 0;
   Bytes forward_workspace_bytes = 0;
   Bytes backward_workspace_bytes = 0;
   Bytes forward_set_bytes =
-      0;  ///< its working set: all that a forward alone has in memory, but parameters
-  Bytes backward_set_bytes = 0;  ///< the same of a backward, but gradients of parameters
+      0;  ///< the working set of a forward: all in memory during it, but parameters
+  Bytes backward_set_bytes = 0;  ///< the working set of a backward, also without gradients of parameters
   double forward_flops = 0;
   double backward_flops = 0;
 
   friend bool operator==(const OperatorProfile&, const OperatorProfile&) = default;
 };
 
-/// A model's operators in the order of its Dag, as planners and simulators read them: plain data.
+/// The figures of a model's operators in the order of its Dag, as planners and simulators read them: plain data.
 ///
 /// \code
 /// // given: const profile::Profile& profile
@@ -41,16 +41,16 @@ struct OperatorProfile {
 /// const Seconds attention = profile.at("transformer.h.0.attn").forward_s;
 /// \endcode
 struct Profile {
-  std::string device;     ///< on which the times were measured, or for which they were estimated
-  bool measured = false;  ///< or estimated
+  std::string device;     ///< the device on which the times were measured, or for which they were estimated
+  bool measured = false;  ///< true: the times were measured; false: estimated
   int threads = 1;
-  double memory_bytes_per_second = 0;  ///< of a sum in place, read and written; 0: not known
-  double host_bytes_per_second = 0;    ///< the same in pinned host memory; 0: as in memory
-  double copy_bytes_per_second = 0;    ///< from host memory to the device; 0: no link
+  double memory_bytes_per_second = 0;  ///< rate of a sum in place, bytes read and written; 0: not known
+  double host_bytes_per_second = 0;    ///< rate of a sum in place in pinned host memory; 0: memory_bytes_per_second
+  double copy_bytes_per_second = 0;    ///< rate of copies from host memory to the device; 0: no link
   Seconds copy_latency = 0;
-  double link_bytes_per_second = 0;  ///< of an emulated link, as it was asked for; 0: none
-  Seconds link_latency = 0;          ///< of the same
-  double slowdown = 1;               ///< of an emulated device's kernels
+  double link_bytes_per_second = 0;  ///< rate of an emulated link, as configured; 0: none
+  Seconds link_latency = 0;          ///< latency of the emulated link
+  double slowdown = 1;               ///< factor of the times of an emulated device's kernels
   std::vector<OperatorProfile> operators;
 
   [[nodiscard]] Seconds forward_s() const { return sum(&OperatorProfile::forward_s); }
@@ -58,7 +58,7 @@ struct Profile {
   [[nodiscard]] double forward_flops() const { return sum(&OperatorProfile::forward_flops); }
   [[nodiscard]] double backward_flops() const { return sum(&OperatorProfile::backward_flops); }
 
-  /// The operator of this name. Throws OptionError when there is none.
+  /// Returns the operator of this name. Throws OptionError when there is none.
   [[nodiscard]] const OperatorProfile& at(std::string_view name) const&;
   [[nodiscard]] OperatorProfile at(std::string_view name) const&& { return at(name); }
 

@@ -14,21 +14,21 @@ namespace profile {
 /// The format's name and version, first in every file.
 inline constexpr std::string_view profile_format = "reef-profile-6";
 
-/// The profile as JSON; numbers round-trip.
+/// Returns the profile as JSON; numbers round-trip.
 io::Json to_json(const Profile& profile);
 
-/// What to do about a file that says no profile.
+/// The fix that errors recommend for a file that holds no profile.
 inline constexpr std::string_view profile_fix = "measure it again.";
 
-/// The profile that the JSON says. Throws DecodeError, naming `source` and the member at fault.
+/// Reads a profile from JSON. Throws DecodeError, naming `source` and the member at fault.
 Profile from_json(const io::Json& json, std::string_view source = "profile");
 
-/// Writes the profile to a file, which holds either the old or the new one whole.
+/// Writes the profile to a file, atomically: it holds either the old profile or the new one.
 inline void save(const Profile& profile, const std::filesystem::path& path) {
   io::write_atomically(path, to_json(profile).dump(1) + "\n");
 }
 
-/// Reads what save wrote. Throws FileError or DecodeError.
+/// Reads a profile that save wrote. Throws FileError or DecodeError.
 ///
 /// \code
 /// // given: const profile::Profile& measured

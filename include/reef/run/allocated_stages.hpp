@@ -11,15 +11,15 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Stages by plan::allocate.
+/// A placement of stages on ranks that plan::allocate finds, with its cost.
 struct AllocatedStages {
-  Topology topology{};          ///< which rank is which stage of which replica (rank_at)
-  plan::AllocationCost cost{};  ///< what messages of a step take
+  Topology topology{};          ///< the rank of each stage of each replica (rank_at)
+  plan::AllocationCost cost{};  ///< time of the messages of a step
   plan::AllocationCost
-      cost_in_turn{};  ///< what they take where ranks are placed in the order of their numbers
+      cost_in_turn{};  ///< the same time where ranks are placed in the order of their numbers
 };
 
-/// Puts the stages of a model on ranks, so that those which exchange much have good links: replicas of a stage, which
+/// Places the stages of a model on ranks, so that ranks which exchange much have good links: replicas of a stage, which
 /// reduce gradients, and neighbours of a pipeline, which send activations (plan::allocate).
 ///
 ///     c_pp  micro_batches times the most bytes that cross one of the cuts of chunk_bounds, for one a stage

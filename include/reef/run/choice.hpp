@@ -8,13 +8,13 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// What a planner may choose of a plan: cuts, activations, and when segments are on the device.
+/// The decisions of a plan that a planner may take: cuts, activations, and when segments are on the device.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// What there is of a segment of the model between its forward and its backward.
+/// How a segment of the model keeps its activations between its forward and its backward.
 ///
 /// | keep                | all that its backward reads                                                      |
 /// | stash               | as much, in host memory: it leaves after the forward, and comes back before the  |
@@ -39,7 +39,7 @@ constexpr bool stashes(Activations choice) {
   return choice == Activations::stash || choice == Activations::recompute_and_stash;
 }
 
-/// When segments of a model that is swapped are on the device.
+/// The rule by which segments of a model that is swapped are on the device.
 ///
 /// | per_micro_batch        | each micro-batch runs through all segments by itself; else all of a |
 /// |                        | fold through each. A pipeline with an order of its own, as one of   |
@@ -55,7 +55,7 @@ constexpr bool stashes(Activations choice) {
 /// |                        | way back: with more of them the link goes on with much of one       |
 /// |                        | segment beside others that stash little                             |
 struct SwapSchedule {
-  int weight_slots = 2;  ///< on the device for weights; for gradients 3 at most
+  int weight_slots = 2;  ///< slots on the device for weights; for gradients 3 at most
   bool per_micro_batch = false;
   bool copies_on_compute_lane = false;
   bool writes_back = false;
@@ -73,10 +73,10 @@ struct SwapSchedule {
 ///                          .activations = {run::Activations::recompute, run::Activations::keep}};
 /// \endcode
 struct Choice {
-  std::vector<int> cuts;  ///< 0, the first nodes of further segments, the number of nodes
-  std::vector<Activations> activations{};  ///< by segment; empty: all are kept
+  std::vector<int> cuts;  ///< cuts of the model: 0, the first nodes of further segments, the number of nodes
+  std::vector<Activations> activations{};  ///< choice for each segment; empty: all are kept
   SwapSchedule swapping{};
-  std::vector<int> chunk_of_segment{};  ///< empty: as the topology has them
+  std::vector<int> chunk_of_segment{};  ///< chunk of each segment; empty: as the topology has them
 
   friend bool operator==(const Choice&, const Choice&) = default;
   friend auto operator<=>(const Choice&, const Choice&) = default;

@@ -8,6 +8,11 @@
 #include <utility>
 #include <vector>
 
+// First: where bodies are in headers, its own reads what the next one has.
+#include <reef/graph/segment.hpp>
+
+#include <reef/graph/detail/node_range.hpp>
+
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/run/chunk_bounds.hpp>
@@ -19,10 +24,10 @@ namespace run {
 REEF_INLINE std::vector<Seconds> node_times(const graph::Dag& dag, const profile::Profile* profile) {
   constexpr Seconds least = 1e-9;
   if (profile != nullptr) graph::require_operators_of(dag, *profile);
+  const graph::detail::NodeRange range(dag, 0, dag.node_count());
   std::vector<Seconds> times;
   for (int n = 0; n < dag.node_count(); ++n) {
-    const graph::Signature& signature = dag.node_at(n).signature;
-    Seconds time = (signature.forward_flops + signature.backward_flops) / 1e9;
+    Seconds time = (dag.node_at(n).signature.forward_flops + range.backward_flops(n)) / 1e9;
     if (profile != nullptr) {
       const profile::OperatorProfile& entry = profile->operators[static_cast<std::size_t>(n)];
       time = entry.forward_s + entry.backward_s;

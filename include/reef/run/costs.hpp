@@ -13,16 +13,17 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The speeds of a profile for schedule::simulate, beside those of its operators.
+/// Returns the speeds of a profile for schedule::simulate, other than those of its operators.
 schedule::Machine machine_of(const profile::Profile& profile);
 
-/// What each segment of a plan takes, by a profile; without one, in proportion to its operations.
+/// Returns the times of each segment of a plan, by a profile; without one, in proportion to its operations.
 ///
 /// Throws OptionError unless the profile is of the plan's model.
 std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Profile* profile);
 
-/// Gives forwards, recomputations and backwards the seconds of a profile, and what works on host memory, as
-/// updates of weights that live there, those of its rate. What else there is has operations, bytes and copies.
+/// Gives forwards, recomputations and backwards the seconds of a profile, and instructions that work on host memory, as
+/// updates of weights that live there, the seconds by its rate of host memory. All other instructions have operations,
+/// bytes and copies.
 ///
 /// Throws OptionError unless the profile is of the plan's model.
 ///
@@ -34,7 +35,8 @@ std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Pro
 void set_costs(schedule::Program& program, const StepPlan& plan,
                const profile::Profile& profile);
 
-/// What each instruction of a round takes on its lane by a profile; 0 of copies and of what communicates, which links limit.
+/// Returns the seconds of each instruction of a round on its lane, by a profile; 0 for copies and messages, which links
+/// limit.
 ///
 /// Throws OptionError unless the profile is of the plan's model.
 std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan, const profile::Profile& profile);

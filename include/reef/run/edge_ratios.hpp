@@ -9,14 +9,14 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// How much messages of each edge between stages are compressed, where that changes while training.
+/// The compression ratios of messages on each edge between stages, where they change while training.
 ///
 /// \code
 /// const run::EdgeRatios ratios{.step = 100, .by_edge = {0, 40, 1}};
 /// \endcode
 struct EdgeRatios {
-  std::int64_t step = -1;         ///< committed steps when links were last looked at; -1: never
-  std::vector<double> by_edge{};  ///< by remote edge: 0 where its codec decides, 1 where all numbers are sent
+  std::int64_t step = -1;         ///< number of committed steps when links were last measured; -1: never
+  std::vector<double> by_edge{};  ///< ratio by remote edge: 0 where its codec decides, 1 where all numbers are sent
 };
 
 }  // namespace run

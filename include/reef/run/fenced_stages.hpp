@@ -22,19 +22,19 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// What ranks differ in.
+/// The properties in which ranks differ.
 struct RankFigures {
-  std::vector<double> speeds{};   ///< by rank: what takes t on a rank of speed 1 takes t / speed; empty: 1
-  std::vector<Bytes> memories{};  ///< by rank; empty: enough of it
-  profile::Network links{};       ///< between ranks
+  std::vector<double> speeds{};   ///< speed by rank: work of t seconds on a rank of speed 1 takes t / speed; empty: 1
+  std::vector<Bytes> memories{};  ///< memory by rank; empty: enough of it
+  profile::Network links{};       ///< links between ranks
 };
 
-/// Stages by plan::op_fence.
+/// A placement of stages on uneven ranks that plan::op_fence finds, with its time.
 struct FencedStages {
-  Topology topology{};        ///< which rank is which stage (rank_at), which nodes a stage has (bounds)
-  plan::PipelineTime time{};  ///< time.pipelined is T, of all micro-batches of a replica
+  Topology topology{};        ///< the rank of each stage (rank_at), and the nodes of each stage (bounds)
+  plan::PipelineTime time{};  ///< time of a step; time.pipelined is T, of all micro-batches of a replica
   std::vector<int> spare{};   ///< ranks without which T would be less; all have a stage nevertheless
-  Seconds time_without = 0;   ///< T without them; 0 where there are none
+  Seconds time_without = 0;   ///< T without the spare ranks; 0 where there are none
 };
 
 namespace detail {
@@ -43,8 +43,9 @@ void validate(const RankFigures& figures, int ranks);
 
 }  // namespace detail
 
-/// Cuts a model into the stages of a topology, and puts them in an order, so that a step of uneven ranks on uneven links
-/// takes least: plan::op_fence with no rank left out, since each holds a stage. Ranks that share a stage stay together.
+/// Cuts a model into the stages of a topology, and orders them, so that a step of uneven ranks on uneven links takes
+/// the least time: plan::op_fence with no rank left out, since each holds a stage. Ranks that share a stage stay
+/// together.
 ///
 ///     C_p  forward and backward of a micro-batch: times of the nodes over the speed of the stage's slowest rank
 ///     R_p  what crosses to the stage, over the slowest of its links, of either direction: gradients go back meanwhile

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace run::detail {
 
-/// to[i] = from[i], or to[i] + from[i], rounded to what `to` is of.
+/// Computes to[i] = from[i], or to[i] + from[i], rounded to the type of `to`.
 template <bool adds, class To, class From>
 struct FoldKernel {
   To* to;
@@ -23,7 +23,7 @@ struct FoldKernel {
   }
 };
 
-/// to[i] = from[i], or to[i] + from[i] where it adds, for n elements, on a lane.
+/// Computes to[i] = from[i], or to[i] + from[i] if `adds`, for n elements, on a lane.
 template <class To, class From, class DeviceLane>
 void fold_into(DeviceLane& lane, To* to, const From* from, std::int64_t n, bool adds) {
   if (adds) {

@@ -12,13 +12,13 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Ranks gather their encoded differences, and each takes outer steps whole; else they sum weights, and the owner of a shard
-/// takes its step.
+/// True if ranks gather their encoded differences, and each rank takes outer steps whole; else ranks sum weights, and
+/// the owner of a shard takes its step.
 inline bool gathers_differences(const StepPlan& plan) {
   return plan.wire_of(schedule::Traffic::pseudo_gradient).encodes();
 }
 
-/// What of a fragment of the weights (OuterSchedule) lies in one bucket: elements [begin, end) of it.
+/// A part of a fragment of the weights (OuterSchedule) that lies in one bucket: elements [begin, end) of the bucket.
 ///
 /// \code
 /// // given: const run::StepPlan& plan, int rank
@@ -32,11 +32,11 @@ struct FragmentPiece {
   std::size_t bucket = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::vector<std::int64_t> parameters{};  ///< offsets from begin of what is of one parameter each: 0 first, size() last
-  std::vector<std::int64_t> filled{};      ///< by these: how many are the parameter's; behind them is padding, which stays 0
-  std::vector<std::int64_t> shards{};      ///< offsets from begin, as of a Bucket
-  Group group{};   ///< who share its outer step, shard by shard: the bucket's; where each takes it whole, the rank alone
-  Group senders{};  ///< whose weights it averages: the bucket's
+  std::vector<std::int64_t> parameters{};  ///< offsets from begin of the parts of one parameter each: 0 first, size() last
+  std::vector<std::int64_t> filled{};      ///< by part: elements that are the parameter's; padding behind them stays 0
+  std::vector<std::int64_t> shards{};      ///< offsets of shards from begin, as of a Bucket
+  Group group{};   ///< ranks that share its outer step by shards; where each takes it whole, this rank alone
+  Group senders{};  ///< ranks whose weights it averages: the bucket's
 
   [[nodiscard]] std::int64_t size() const { return end - begin; }
   [[nodiscard]] std::int64_t shard_begin(int rank) const { return shards[position(rank)]; }
@@ -51,8 +51,8 @@ private:
   }
 };
 
-/// The pieces of all fragments that a rank's stage holds, fragment after fragment: equal shares of the flat parameter layout, in
-/// whole norm blocks, wherever the buckets end.
+/// Returns the pieces of all fragments that a rank's stage holds, fragment after fragment: equal shares of the flat
+/// parameter layout, in whole norm blocks, wherever the buckets end.
 std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank);
 
 }  // namespace run

@@ -15,7 +15,7 @@ inline namespace v0 {
 namespace run {
 
 REEF_INLINE std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank) {
-  const std::int64_t n = plan.layout.parameter_elements;
+  const std::int64_t n = plan.layout.trained_elements;
   const std::vector<std::int64_t> bounds = shard_offsets(n, plan.outer_schedule.fragments);
   std::vector<FragmentPiece> pieces;
   for (std::size_t f = 0; f + 1 < bounds.size(); ++f) {
@@ -30,9 +30,12 @@ REEF_INLINE std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int
       for (const auto& [begin, end] : bucket.pieces(piece.begin, piece.end)) {
         piece.parameters.push_back(begin - piece.begin);
         const std::int64_t at = bucket.begin + begin;
-        const auto parameter = static_cast<std::size_t>(
-            std::upper_bound(plan.layout.parameters.begin(), plan.layout.parameters.end(), at) - plan.layout.parameters.begin() - 1);
-        const std::int64_t last = plan.layout.parameters[parameter] + plan.dag->parameters[parameter].spec.shape.size();
+        std::int64_t last = at;  // of the numbers of the parameter that `at` lies in
+        for (std::size_t p = 0; p < plan.layout.parameters.size(); ++p) {
+          const std::int64_t first = plan.layout.parameters[p];
+          if (plan.bucket_of_parameter[p] != static_cast<int>(b) || first > at) continue;
+          last = first + plan.dag->parameters[p].spec.shape.size();
+        }
         piece.filled.push_back(std::clamp<std::int64_t>(last - at, 0, end - begin));
       }
       piece.parameters.push_back(piece.size());

@@ -8,7 +8,8 @@
 #include <utility>
 
 #include <reef/comm/task.hpp>
-#include <reef/core/error.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/device/any_device.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -16,13 +17,54 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The code behind the kinds of instructions: one entry per kind, added by whoever adds the kind.
-///
-/// An entry is asked once per instruction, before the first round, so what is fixed for all rounds
-/// (addresses, sizes) is worked out then.
+/// A table of the code of each kind of instruction, for lanes of any device, which an Executor runs. Handlers fills
+/// one.
 ///
 /// \code
-/// // given: run::Handlers<device::Host>& handlers, const run::Memory<device::Host>& memory
+/// // given: run::HandlerTable& table
+/// table.on_lane("Nothing", [](const schedule::Instruction&) -> run::HandlerTable::Code {
+///   return [](device::AnyLane&) {};
+/// });
+/// \endcode
+class HandlerTable {
+public:
+  using Code = std::function<void(device::AnyLane&)>;
+
+  /// The code of an instruction of a communicating lane: `task`, after `begin` on the progress thread. An instruction
+  /// in which ranks agree about a loop (schedule::Repeat) tells the other ranks a number, and hears theirs:
+  ///
+  /// | say      | on the progress thread, before the task starts: this rank is done, or not |
+  /// | all_done | once the task is complete: all have said that they are done               |
+  struct Communication {
+    std::shared_ptr<comm::Task> task;
+    std::function<void()> begin{};
+    std::function<void(bool)> say{};
+    std::function<bool()> all_done{};
+  };
+
+  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
+  void on_lane(std::string_view kind, std::function<Code(const schedule::Instruction&)> make);
+
+  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind has code.
+  void on_wire(std::string_view kind, std::function<Communication(const schedule::Instruction&)> make);
+
+  /// Returns the code of an instruction. Throws ScheduleError if its kind has none.
+  [[nodiscard]] Code lane_code(const schedule::Instruction& instruction) const;
+  [[nodiscard]] Communication wire_code(const schedule::Instruction& instruction) const;
+
+private:
+  std::map<std::string, std::function<Code(const schedule::Instruction&)>> lanes_;
+  std::map<std::string, std::function<Communication(const schedule::Instruction&)>> wires_;
+};
+
+/// A table of the code of each kind of instruction, for lanes of one device: one entry per kind, added by whoever adds
+/// the kind.
+///
+/// An entry is asked once per instruction, before the first round, so it works out then all that is fixed for all
+/// rounds (addresses, sizes).
+///
+/// \code
+/// // given: run::Handlers<device::Host>& handlers, const run::Memory& memory
 /// handlers.on_lane("Clear", [&memory](const schedule::Instruction& i) {
 ///   const schedule::StorageId id = i.writes[0].storage;
 ///   return [to = memory.at(id), bytes = memory.program().storages[id].bytes](
@@ -34,62 +76,31 @@ class Handlers {
 public:
   using Lane = typename Device::Lane;
   using Code = std::function<void(Lane&)>;
+  using Communication = HandlerTable::Communication;
 
-  /// What an instruction of a communicating lane does: `task`, after `begin` on the progress thread. Of one in which ranks
-  /// agree about a loop (schedule::Repeat) it tells the others a number, and hears theirs:
-  ///
-  /// | say      | on the progress thread, before the task starts: this rank is done, or not |
-  /// | all_done | once the task is complete: all have said that they are done               |
-  struct Communication {
-    std::shared_ptr<comm::Task> task;
-    std::function<void()> begin{};
-    std::function<void(bool)> say{};
-    std::function<bool()> all_done{};
-  };
-
-  /// Code for a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
+  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
   void on_lane(std::string_view kind, std::function<Code(const schedule::Instruction&)> make) {
-    add(lanes_, kind, std::move(make));
+    table_.on_lane(kind, [make = std::move(make)](const schedule::Instruction& instruction) -> HandlerTable::Code {
+      return [code = make(instruction)](device::AnyLane& lane) { code(device::lane_of<Device>(lane)); };
+    });
   }
 
-  /// Code for a kind that communicates. Throws ScheduleError if the kind has code.
+  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind has code.
   void on_wire(std::string_view kind, std::function<Communication(const schedule::Instruction&)> make) {
-    add(wires_, kind, std::move(make));
+    table_.on_wire(kind, std::move(make));
   }
 
-  [[nodiscard]] Code lane_code(const schedule::Instruction& instruction) const {
-    return find(lanes_, instruction)(instruction);
-  }
-  [[nodiscard]] Communication wire_code(const schedule::Instruction& instruction) const {
-    return find(wires_, instruction)(instruction);
-  }
+  [[nodiscard]] const HandlerTable& table() const& { return table_; }
+  [[nodiscard]] HandlerTable table() const&& { return table_; }
 
 private:
-  template <class Table>
-  static void add(Table& table, std::string_view kind, typename Table::mapped_type make) {
-    const auto [entry, is_new] = table.emplace(std::string(kind), std::move(make));
-    if (is_new) return;
-    throw ScheduleError(
-        "reef::run::Handlers: the kind '", entry->first,
-        "' has code already.\n  fix: give an instruction of one's own a kind of its own.");
-  }
-
-  template <class Table>
-  static const typename Table::mapped_type& find(const Table& table,
-                                                 const schedule::Instruction& instruction) {
-    const auto entry = table.find(instruction.kind);
-    if (entry == table.end()) {
-      throw ScheduleError("reef::run: no code for the instruction ", instruction.text(),
-                          " on lane ", schedule::name_of(instruction.lane),
-                          ".\n  fix: add a handler for its kind before the executor is made.");
-    }
-    return entry->second;
-  }
-
-  std::map<std::string, std::function<Code(const schedule::Instruction&)>> lanes_;
-  std::map<std::string, std::function<Communication(const schedule::Instruction&)>> wires_;
+  HandlerTable table_;
 };
 
 }  // namespace run
 }  // namespace v0
 }  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/run/handlers.ipp>
+#endif

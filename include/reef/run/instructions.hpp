@@ -12,30 +12,30 @@
 #include <reef/run/views.hpp>
 
 /// \file
-/// What a pipeline writes: micro-batches, and their forwards, recomputations, backwards and folds.
+/// The instructions that a pipeline writes: micro-batches, and their forwards, recomputations, backwards and folds.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The storages of those tensors, or uses, as values.
+/// Returns the storages of some tensors, or uses, `ids`, as values.
 std::vector<Value> values_of(const std::vector<StorageId>& storages,
                              const std::vector<int>& ids, int version = 0);
 
-/// The elements of bucket b that a storage of `element` bytes each holds: all, or this rank's shard.
+/// Returns the elements of bucket b that a storage of `element` bytes each holds: all, or this rank's shard.
 std::pair<std::int64_t, std::int64_t> elements_in(const StepBuilder& builder,
                                                   std::size_t b, StorageId storage,
                                                   Bytes element);
 
-/// This rank fills micro-batches itself: it runs a segment that reads an input of the model, or the loss,
-/// which it weighs; or it updates within a step, by means of its own.
+/// True if this rank fills micro-batches itself: it runs a segment that reads an input of the model, or the loss, which
+/// it weighs; or it updates within a step, by means of its own.
 bool reads_batches(const StepBuilder& builder);
 
 namespace detail {
 
-/// Storages of a micro-batch for what comes in: inputs in one region, the loss's place and its weight.
+/// The storages for a micro-batch that comes in: inputs in one region, the loss's place and its weight.
 struct BatchStorages {
-  StorageId losses = no_storage;        ///< of all micro-batches of the phase
+  StorageId losses = no_storage;        ///< losses of all micro-batches of the phase
   StorageId loss_weights = no_storage;
 };
 
@@ -58,32 +58,32 @@ struct BatchStorages {
 /// \endcode
 int add_micro_batches(StepBuilder& builder);
 
-/// Appends `Forward(segment, j)`; in an evaluation it keeps nothing for a backward, nor in a segment that
-/// is recomputed. ForwardView says what it reads and writes.
+/// Appends `Forward(segment, j)`; in an evaluation, and in a segment that is recomputed, it keeps nothing for a
+/// backward. ForwardView states its operands.
 void add_forward(StepBuilder& builder, int s, int j);
 
-/// Appends `Recompute(segment, j)`: what its backward reads, computed as by its forward. What it passes by goes to
-/// MicroBatch::recomputed.
+/// Appends `Recompute(segment, j)`: it computes what the segment's backward reads, as its forward did. Boundary tensors
+/// that it computes on the way go to MicroBatch::recomputed.
 void add_recompute(StepBuilder& builder, int s, int j);
 
 namespace detail {
 
-/// Of a segment's gradients that are to be rounded, a micro-batch's own: made by the first who asks.
+/// Returns a micro-batch's own gradients of a segment, before they are rounded: storages that the first call makes.
 const std::vector<Value>& unrounded(StepBuilder& builder, int s, int j,
                                     const std::vector<Value>& gradients);
 
 /// Appends a backward, or a half of one. The first micro-batch of a fold overwrites the gradients, unless the phase
-/// continues; the others add to them. BackwardView says what it reads, writes and accumulates into.
+/// continues; the other micro-batches add to them. BackwardView states its operands.
 ///
-/// Where the plan rounds gradients, it always writes, to storages of the micro-batch's own, and behind what ends it
-/// `AddGradients(segment, j)` reads those, and writes or accumulates gradients_of(segment).
+/// Where the plan rounds gradients, a backward always writes them, to storages of the micro-batch's own; behind the
+/// last half, `AddGradients(segment, j)` reads those, and writes or accumulates gradients_of(segment).
 void add_backward(StepBuilder& builder, std::string_view kind, int s, int j, int fold,
                   bool first_of_fold);
 
 }  // namespace detail
 
-/// Appends `Backward(segment, j)`, behind a `Recompute` where the plan says so. `first_of_fold`: it begins the sums of
-/// gradients, which the others of the fold add to.
+/// Appends `Backward(segment, j)`, behind a `Recompute` where the plan says so. `first_of_fold`: true if it begins the
+/// sums of gradients, to which the other micro-batches of the fold add.
 inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   if (!keeps(builder, s)) add_recompute(builder, s, j);
   detail::add_backward(builder, kinds::backward, s, j, fold, first_of_fold);
@@ -95,21 +95,21 @@ void require_halves(const StepBuilder& builder, int s);
 
 }  // namespace detail
 
-/// Appends `BackwardInput(segment, j)`, behind a `Recompute` where the plan says so: the half that others wait for.
-/// Throws ScheduleError unless the plan has halves (StepPlan::split_backwards).
+/// Appends `BackwardInput(segment, j)`, behind a `Recompute` where the plan says so: the half that other stages wait
+/// for. Throws ScheduleError unless the plan has halves (StepPlan::split_backwards).
 void add_input_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold);
 
-/// Appends `BackwardWeight(segment, j)`, any time behind its BackwardInput; of a segment in ascending order of j.
+/// Appends `BackwardWeight(segment, j)`, at any place behind its BackwardInput; for each segment in ascending order of
+/// j.
 inline void add_weight_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   detail::require_halves(builder, s);
   detail::add_backward(builder, kinds::backward_weight, s, j, fold, first_of_fold);
 }
 
-/// Appends what ends a rank's fold: the gradients of parameters that other stages use come in, or go to those that
-/// own them; the tied uses of parameters are added to the first, in
-/// the order of use (`FoldUses`), and where the process stands for several ranks, this one's
-/// gradient to the ranks' before (`FoldRank`). Nothing where each fold keeps its gradients: they are
-/// folded when they are handed over.
+/// Appends the instructions that end a rank's fold: gradients of parameters that other stages use come in, or go to the
+/// stages that own the parameters; gradients of tied uses are added to those of the first use, in the order of use
+/// (`FoldUses`); and where the process stands for several ranks, this rank's gradient is added to those of the ranks
+/// before (`FoldRank`). Appends nothing where each fold keeps its gradients: they are folded when they are handed over.
 void add_folds(StepBuilder& builder, int fold);
 
 }  // namespace run

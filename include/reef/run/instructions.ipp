@@ -189,7 +189,8 @@ REEF_INLINE int add_micro_batches(StepBuilder& builder) {
   const bool counts = plan.adapts && plan.topology.stages > 1 && builder.trains();
   for (int j = first; counts && j < first + count; ++j) {
     Instruction& number = program.add(kinds::number, Lane::compute, -1, j);
-    if (fills) number.reads = {{builder.micro_batches[static_cast<std::size_t>(j)].loss_weight, 0}};
+    set_claims_number(number, !fills);
+    if (fills) number.after = {{builder.micro_batches[static_cast<std::size_t>(j)].loss_weight, 0}};
   }
   return first;
 }

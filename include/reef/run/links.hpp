@@ -15,47 +15,48 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Whose messages, and of what sort.
+/// The ends of messages, and their sort of traffic.
 ///
 /// | transfers   | `from` and `to` are ranks, and there is no group                                        |
-/// | collectives | `group` is the name of who takes part, of whom all send to all; no rank is named         |
+/// | collectives | `group` is the name of the group, whose members all send to all; no rank is named       |
 struct Link {
   schedule::Traffic traffic{};
   int from = -1;
   int to = -1;
   std::string group{};
 
-  /// "0 -> 1", or the group's name.
+  /// Returns "0 -> 1", or the group's name.
   [[nodiscard]] std::string text() const { return from < 0 ? group : concat(from, " -> ", to); }
 
   friend std::strong_ordering operator<=>(const Link&, const Link&) = default;
 };
 
-/// Those of an instruction of a rank.
+/// Returns the link of an instruction's messages on a rank.
 Link link_of(const schedule::Instruction& i, int rank);
 
-/// What a codec made of the numbers x of messages over a link, as sums of squares.
+/// The loss of a codec on the numbers x of messages over a link, as sums of squares.
 struct CodingLoss {
   Link link{};
-  double numbers = 0;  ///< of x
-  double lost = 0;     ///< of x - decode(encode(x))
+  double numbers = 0;  ///< sum of squares of x
+  double lost = 0;     ///< sum of squares of x - decode(encode(x))
 };
 
-/// What a link has carried, and what that cost.
+/// The bytes that a link has carried, and their cost in time and precision.
 ///
 ///     ratio = raw / wire      relative_error = ||x - decode(encode(x))|| / ||x||      over all x that were encoded
 struct LinkUse {
-  comm::Cost sent{};      ///< as comm::Meter counts it, headers included
-  Bytes raw = 0;          ///< what the same numbers take in memory
-  Seconds exposed = 0;    ///< computation stood still for it
-  double numbers = 0;     ///< CodingLoss, of what was measured
+  comm::Cost sent{};      ///< messages and bytes as comm::Meter counts them, headers included
+  Bytes raw = 0;          ///< bytes of the same numbers in memory
+  Seconds exposed = 0;    ///< time in which computation stood still for the link
+  double numbers = 0;     ///< CodingLoss::numbers of all that was measured; lost is CodingLoss::lost
   double lost = 0;
-  bool unmeasured = false;  ///< some of it went by a codec that loses something, and nobody measured what
+  bool unmeasured = false;  ///< true if a codec that loses something carried numbers whose loss was not measured
 
-  /// By messages and in shared memory.
+  /// Returns the bytes sent, by messages and in shared memory.
   [[nodiscard]] Bytes wire() const { return sent.bytes + sent.window_bytes; }
   [[nodiscard]] double ratio() const { return wire() > 0 ? static_cast<double>(raw) / static_cast<double>(wire()) : 1; }
-  /// 0 where nothing is lost; nothing where it was not measured; NaN where a codec made it of finite ones.
+  /// Returns the relative error: 0 where nothing is lost; nothing where it was not measured; NaN where a codec made NaN
+  /// of finite numbers.
   [[nodiscard]] std::optional<double> relative_error() const {
     if (unmeasured) return std::nullopt;
     return lost == 0 ? 0 : std::sqrt(lost / numbers);
@@ -65,15 +66,15 @@ struct LinkUse {
   LinkUse& operator-=(const LinkUse& before);
 
 private:
-  /// Of sums that grow: what rounding makes negative is 0, what is not a number stays so.
+  /// Returns now - before of sums that grow: a difference that rounding makes negative is 0, NaN stays NaN.
   static double difference(double now, double before) { return now - before < 0 ? 0 : now - before; }
 };
 
-/// By link what ranks have sent, and what they stood still for. Those of several ranks add up; what came between two
-/// moments is their difference.
+/// A table, by link, of the messages of ranks and of the time they stood still for them. Tables of several ranks are
+/// added; the figures of a span of time are the difference of two tables.
 ///
-/// | a rank's | what it sent over links from it, and over those to it what it stood still for; of a group both |
-/// | of all   | the sum: of each transfer both ends, of a group all members' messages and seconds               |
+/// | one rank  | what it sent over links from it, and its time stood still on links to it; of a group both        |
+/// | all ranks | the sum: of each transfer both ends, of a group all members' messages and seconds                |
 ///
 /// \code
 /// #include <cstdio>
@@ -85,20 +86,20 @@ private:
 struct LinkTable {
   std::map<Link, LinkUse> uses{};
 
-  /// All links of one sort of traffic.
+  /// Returns the sum over all links of one sort of traffic.
   [[nodiscard]] LinkUse of(schedule::Traffic traffic) const;
 
   LinkTable& operator+=(const LinkTable& other) {
     for (const auto& [link, use] : other.uses) uses[link] += use;
     return *this;
   }
-  /// `before`: of the same rank or ranks, earlier.
+  /// Subtracts `before`, an earlier table of the same rank or ranks.
   friend LinkTable operator-(LinkTable now, const LinkTable& before) {
     for (const auto& [link, use] : before.uses) now.uses[link] -= use;
     return now;
   }
 
-  /// A line for each link that has carried something, below a line of names.
+  /// Returns a line for each link that has carried something, below a line of column names.
   [[nodiscard]] std::string text() const;
 };
 

@@ -34,6 +34,18 @@ inline int position_in(const Instruction& instruction, const StepBuilder& builde
 
 }  // namespace detail
 
+REEF_INLINE schedule::Traffic traffic_of_edge(const StepPlan& plan, int edge) {
+  const bool back = plan.remote_edges[static_cast<std::size_t>(edge)].gradient;
+  return back ? schedule::Traffic::activation_gradient : schedule::Traffic::activation;
+}
+
+REEF_INLINE Bytes edge_bytes(const StepPlan& plan, int edge) {
+  const graph::RemoteEdge& of = plan.remote_edges[static_cast<std::size_t>(edge)];
+  const graph::TensorSpec& spec = plan.dag->tensor_at(of.tensor).spec;
+  const WireForm& form = plan.wire_of(traffic_of_edge(plan, edge));
+  return form.encodes(edge) ? form.bytes(edge, spec.shape.size()) : spec.bytes();
+}
+
 REEF_INLINE void add_reduce_scatter_messages(Instruction& instruction, const StepBuilder& builder,
                                              Bytes element, std::uint32_t channel, const Group& group,
                                              std::vector<std::int64_t> offsets) {

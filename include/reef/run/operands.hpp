@@ -11,31 +11,36 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// What a view of an instruction is made of: parts of what it reads, writes and accumulates into, in one order that
+/// The parts of a view of an instruction: of the values that it reads, writes and accumulates into, in one order that
 /// the view states. run/views.hpp has the views.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// How an instruction that adds to sums begins: `Instruction::mode` of Backward, AddGradients, FoldRank
-/// and Count.
+/// The way in which an instruction that adds to sums begins: `Instruction::mode` of Backward, AddGradients, FoldRank,
+/// Count and Evict.
 ///
-/// | continues | its sums are among what it accumulates into      |
-/// | begins    | they are among what it writes: it is their first |
+/// | continues | its sums are among the values that it accumulates into     |
+/// | begins    | its sums are among the values that it writes: it is first |
 enum class SumMode : std::uint8_t { continues, begins };
 
 inline bool begins_sum(const schedule::Instruction& instruction) {
   return instruction.mode == static_cast<std::uint8_t>(SumMode::begins);
 }
 
-/// Before a view makes room for its sums.
+/// Sets whether an instruction begins its sums, before a view makes room for them.
 inline void set_sum_mode(schedule::Instruction& instruction, bool begins) {
   instruction.mode = static_cast<std::uint8_t>(begins ? SumMode::begins : SumMode::continues);
 }
 
-/// Some of the values that an instruction reads, writes or accumulates into, which stand there one after another.
-/// It refers to the instruction, which stays where it is as long.
+/// True if an instruction reads and writes something, as any collective does.
+inline bool has_operands(const schedule::Instruction& instruction) {
+  return !instruction.reads.empty() && !instruction.writes.empty();
+}
+
+/// A run of consecutive values among those that an instruction reads, writes or accumulates into. A Part refers to the
+/// instruction, which must stay where it is as long.
 template <class List>
 class Part {
 public:
@@ -53,17 +58,17 @@ public:
   [[nodiscard]] auto& operator[](std::size_t k) const { return (*list_)[first_ + k]; }
   [[nodiscard]] auto& front() const { return (*this)[0]; }
 
-  /// The k-th alone.
+  /// Returns the part of the k-th value alone.
   [[nodiscard]] Part one(std::size_t k) const { return {*list_, first_ + k, 1}; }
 
-  /// In which list they are, and where in it the k-th stands.
+  /// Returns the list that the values stand in; `place` returns where in it the k-th stands.
   [[nodiscard]] const std::vector<schedule::Value>* list() const { return list_; }
   [[nodiscard]] std::size_t place(std::size_t k) const { return first_ + k; }
 
-  /// The values as they are, beside the instruction.
+  /// Returns a copy of the values.
   [[nodiscard]] std::vector<schedule::Value> values() const { return {begin(), end()}; }
 
-  /// Other values in their places. Throws ScheduleError unless there are as many.
+  /// Replaces the values. Throws ScheduleError unless there are as many.
   void set(std::span<const schedule::Value> values) const
     requires(!std::is_const_v<List>)
   {
@@ -80,12 +85,12 @@ private:
   std::size_t count_ = 0;
 };
 
-/// A part of an Instruction, or of a const one.
+/// A part of the values of an Instruction, or of a const one.
 template <class Instr>
 using PartOf = Part<std::conditional_t<std::is_const_v<Instr>, const std::vector<schedule::Value>,
                                        std::vector<schedule::Value>>>;
 
-/// Whether a view finds its operands, or makes room for them: of an instruction that has none yet.
+/// Whether a view finds its operands, or makes room for them in an instruction that has none yet.
 enum class Lists : std::uint8_t { found, added };
 
 namespace detail {
@@ -97,10 +102,10 @@ inline constexpr const char* operands_remedy =
 
 }  // namespace detail
 
-/// Deals an instruction's values out to parts, in the order in which it is asked for them. So a view states the
-/// order of its operands once, for who writes them, who replaces them and the code that finds them.
+/// Deals an instruction's values out to parts, in the order of the calls. So a view states the order of its operands
+/// once, for the code that writes them, that replaces them and that finds them.
 ///
-/// Throws ScheduleError where there are too few, or where a view is to have no more and there are.
+/// Throws ScheduleError where values are missing, or where there are more than a view has.
 ///
 /// \code
 /// template <class I>
@@ -130,12 +135,15 @@ public:
   PartOf<Instr> accumulates(std::size_t count) {
     return take(instruction_.accumulates, accumulates_, count, "accumulates into");
   }
-  /// What it sums in, wherever its mode has that.
+  /// Returns the part of the values that the instruction sums in: written or accumulated into, by its mode.
   PartOf<Instr> sums(std::size_t count) {
     return begins_sum(instruction_) ? writes(count) : accumulates(count);
   }
 
-  /// There is no further value that it writes, or accumulates into. What else it reads, it waits for.
+  /// Returns the values that the instruction reads beyond the parts taken: it waits for them, as for those in `after`.
+  PartOf<Instr> further_reads() { return reads(instruction_.reads.size() - reads_); }
+
+  /// Throws ScheduleError if the instruction writes, or accumulates into, a further value.
   void require_end_of_writes() const { require_end(instruction_.writes, writes_, "writes"); }
   void require_end_of_accumulates() const {
     require_end(instruction_.accumulates, accumulates_, "accumulates into");

@@ -13,11 +13,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// What a file says of how operators are trained (graph::Model::optimizers, by node), as a Trainer takes it.
+/// Returns the parameter groups of a Trainer for the operators' training options in a model file
+/// (graph::Model::optimizers, by node).
 ///
 /// | groups | one for each parameter of such an operator, by its name                                             |
 /// | tied   | a parameter is trained as its operators say, where several say something, alike                      |
-/// | rules  | by place, as optim::rule_names has them; ParameterGroup::rule is a place among them                  |
+/// | rules  | names of rules by place, as in optim::rule_names; ParameterGroup::rule is a place among them         |
 /// | errors | OptionError, with the operators: a rule that is not there, operators that say different things of    |
 /// |        | one parameter, or a name that is a pattern (with * or ?)                                             |
 ///

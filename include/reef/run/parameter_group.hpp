@@ -8,23 +8,24 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
+#include <reef/core/pattern.hpp>
 #include <reef/graph/dag.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// What some parameters have otherwise than the rest: a factor of the learning rate, a decay, an update rule.
+/// The options of some parameters that differ from the rest: a factor of the learning rate, a decay, an update rule.
 ///
 ///     learning rate of the parameter = that of the step * learning_rate
 ///
-/// | pattern       | of names: * stands for any characters, or none, ? for one. A parameter is in the first group |
-/// |               | whose pattern is its name's                                                                  |
-/// | learning_rate | a factor of 0 or more                                                                        |
-/// | weight_decay  | of all parameters of the group, biases and norms too; not given: the rule's, where they decay |
-/// | whole_matrix  | of a rule that needs whole matrices: it takes these as such, or as elements; not given: the  |
-/// |               | rule decides                                                                                 |
-/// | rule          | of an optim::PerGroup: which of its rules, from 0                                            |
+/// | pattern       | text that names match: * stands for any characters, or none, ? for one. A parameter is in the first  |
+/// |               | group whose pattern its name matches                                                                 |
+/// | learning_rate | a factor of 0 or more                                                                                |
+/// | weight_decay  | decay of all parameters of the group, biases and norms too; not given: the rule's, where they decay  |
+/// | whole_matrix  | whether a rule that needs whole matrices takes these parameters as such, or as elements; not given:  |
+/// |               | the rule decides                                                                                     |
+/// | rule          | place of a rule in an optim::PerGroup, from 0                                                        |
 ///
 /// \code
 /// Trainer<optim::Ddp<optim::PerGroup<optim::AdamW, optim::Sgd>>>::Options options;
@@ -38,19 +39,19 @@ struct ParameterGroup {
   std::optional<bool> whole_matrix{};
   int rule = 0;
 
-  /// Throws OptionError, naming the first member that cannot be.
+  /// Throws OptionError that names the first impossible member.
   void validate() const;
 
-  /// The pattern is that of the name.
-  [[nodiscard]] bool fits(std::string_view name) const;
+  /// True if a name matches the pattern.
+  [[nodiscard]] bool fits(std::string_view name) const { return fits_pattern(pattern, name); }
 
-  /// "*.bias: learning rate * 0.5, weight decay 0".
+  /// Returns a text such as "*.bias: learning rate * 0.5, weight decay 0".
   [[nodiscard]] std::string text() const;
 };
 
-/// By parameter: the group that it is in, or -1.
+/// Returns for each parameter the group that it is in, or -1.
 ///
-/// Throws OptionError for a group that cannot be, and for one that no parameter is in.
+/// Throws OptionError for an impossible group, and for a group that no parameter is in.
 ///
 /// \code
 /// // given: const graph::Dag& dag

@@ -28,28 +28,6 @@ REEF_INLINE void ParameterGroup::validate() const {
   if (weight_decay) require_that(within(*weight_decay, 0, 1e3), "weight_decay", *weight_decay);
 }
 
-REEF_INLINE bool ParameterGroup::fits(std::string_view name) const {
-  std::size_t p = 0;
-  std::size_t n = 0;
-  std::size_t star = std::string::npos;  // the last, and what of the name it stands for ends here
-  std::size_t behind = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      behind = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string::npos) {
-      p = star + 1;
-      n = ++behind;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string::npos;
-}
-
 REEF_INLINE std::string ParameterGroup::text() const {
   std::string all = concat(pattern, ": learning rate * ", learning_rate);
   if (weight_decay) all += concat(", weight decay ", *weight_decay);

@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A program of the plan as it runs: its messages are staged where they are made of host memory.
+/// Returns a program of the plan as it runs: with its messages staged where they are made of host memory.
 schedule::Program staged(const StepPlan& plan, schedule::Program written);
 
 /// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
@@ -25,7 +25,7 @@ struct PlacedProgram {
   schedule::Program program;
   schedule::Placement placement;
 
-  /// Throws ScheduleError where an instruction names what is not there.
+  /// Stages and places the program. Throws ScheduleError where an instruction names a storage that does not exist.
   explicit PlacedProgram(StepBuilder written);
   PlacedProgram(PlacedProgram&&);
   ~PlacedProgram();

@@ -23,42 +23,42 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// What a rank compares of itself with the others: what all have alike beside their programs, its own programs, and
-/// those of the rank behind it, as it builds them.
+/// The hashes that a rank compares with the others: of the facts that all have alike beside their programs, of its own
+/// programs, and of the programs of the rank behind it, as it builds them.
 struct PlanHashes {
   std::uint64_t alike = 0;
   std::uint64_t own = 0;
   std::uint64_t next = 0;
 };
 
-/// The lists of all ranks, of one length, by rank. All ranks call it, with the same name. Blocks.
+/// Returns the lists of all ranks, of one length, by rank. All ranks call it, with the same name. Blocks.
 std::vector<std::uint64_t> lists_of_all(comm::Progress& progress, std::string name,
                                         std::span<const std::uint64_t> mine);
 
-/// Every rank has programs as the rank ahead of it builds them, and the rest is alike: a number that stands for all of
-/// that, or else nothing. All ranks call it, and get the same answer. Blocks.
+/// Returns a number that stands for all programs and facts if every rank has programs as the rank ahead of it builds
+/// them, and the facts are alike; else nothing. All ranks call it, and get the same answer. Blocks.
 ///
 /// | wire | three numbers of each rank |
 std::optional<std::uint64_t> plans_agree(comm::Progress& progress, const PlanHashes& mine);
 
-/// What a rank says of one of its programs: its skeleton, or what is wrong with it by itself.
+/// The result of a rank's proof of one of its programs: its skeleton, or the error that it has by itself.
 struct Said {
   std::string problem{};
-  std::string skeleton{};  ///< as bytes; of a rank alone none
+  std::string skeleton{};  ///< encoded bytes; empty where one rank is alone
 };
 
-/// Proves of a program what it shows by itself, but that a memory has room for it.
+/// Proves all that a program shows by itself, except that it fits into memory.
 Said proved(const PlacedProgram& placed);
 
 namespace detail {
 
-/// The first that somebody's program has of itself; else what they have together.
+/// Returns the first error of a rank's program by itself; else the error of the programs together.
 std::string problem_of(std::vector<std::string> told);
 
 }  // namespace detail
 
-/// What is wrong with the programs of all ranks, of each of which every rank has said something; empty where they are
-/// right. All ranks call it with as many, and get the same text. Blocks.
+/// Returns the error of the programs of all ranks, from every rank's proofs; empty where there is none. All ranks call
+/// it with as many proofs, and get the same text. Blocks.
 ///
 /// | wire | the skeletons of one program after the other to rank 0, which proves them together; its verdict to all |
 /// | cost | on rank 0 the skeletons of one program at a time, and what proves them                                 |

@@ -12,14 +12,16 @@
 #include <reef/run/transfers.hpp>
 
 /// \file
-/// Loops that the stages of a pipeline share (schedule::Repeat): what they agree by, before the body and at its end.
+/// Loops that the stages of a pipeline share (schedule::Repeat), and the agreement of the stages before the body and at
+/// its end.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Writes what the stages of this rank's replica agree by about one loop. Each tells all others whether it is done; so
-/// all come to the same end without one that leads, in one latency, and who comes last waits for nobody.
+/// Writes the instructions by which the stages of this rank's replica agree about one loop. Each stage tells all others
+/// whether it is done; so all come to the same end without a leader, in one latency, and the last stage to arrive waits
+/// for nobody.
 ///
 ///     Ready       compute   behind all that is computed so far
 ///     Agree(l)    send      each stage's number to all: 1 if it is done, else 0
@@ -37,17 +39,17 @@ namespace run {
 /// \endcode
 class SharedLoop {
 public:
-  /// `number`: which loop of the program this is. The channel is its own.
+  /// Refers to `builder`. `number`: the loop's number in the program. No other loop uses `channel`.
   SharedLoop(StepBuilder& builder, int number, std::uint32_t channel);
 
-  /// Ahead of the body.
+  /// Writes the agreement ahead of the body.
   void begin();
 
-  /// Behind it: the program has one more loop.
+  /// Writes the agreement behind the body, and adds the loop to the program.
   void end(std::uint32_t until, int max);
 
 private:
-  /// Returns the place of Agree.
+  /// Appends an agreement, and returns the place of its Agree.
   std::uint32_t add_agreement();
 
   StepBuilder& builder_;

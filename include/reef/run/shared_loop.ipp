@@ -32,7 +32,7 @@ REEF_INLINE void SharedLoop::begin() {
 
 REEF_INLINE void SharedLoop::end(std::uint32_t until, int max) {
   repeat_.agree = add_agreement();
-  builder_.program.add(kinds::agreed, Lane::compute, number_).reads = {said_};
+  builder_.program.add(kinds::agreed, Lane::compute, number_).after = {said_};
   repeat_.end = static_cast<std::uint32_t>(builder_.program.round.size());
   repeat_.until = until;
   repeat_.max = max;

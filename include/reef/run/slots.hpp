@@ -14,11 +14,10 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Memory of the device that segments use one after another: some slots, each as large as the
-/// largest segment needs, and in each a part for every operand of a segment. The slot that has been used
-/// longest ago is taken next, and by whom is in the order of the program: so its reuse is a dependency,
-/// and memory stays bounded whatever the speed of the lanes. Where what a segment needs has several versions, those are
-/// in slots of their own.
+/// Device memory that segments use one after another: some slots, each as large as the largest segment needs, and in
+/// each a part for every operand of a segment. The slot that was used longest ago is taken next, in the order of the
+/// program: so reuse of a slot is a dependency, and memory stays bounded whatever the speed of the lanes. Each version
+/// of a segment's values is in a slot of its own.
 ///
 /// \code
 /// // given: schedule::Program& program, const std::vector<std::vector<schedule::Value>>& weights
@@ -30,28 +29,28 @@ class Slots {
 public:
   Slots() = default;
 
-  /// `values`: by segment, what is to lie in a slot.
+  /// Adds the slots' storages to the program. `values`: for each segment, the values that are to lie in a slot.
   Slots(schedule::Program& program, int count, const char* what,
         const std::vector<std::vector<Value>>& values);
 
   [[nodiscard]] bool empty() const { return parts_.empty(); }
   [[nodiscard]] std::size_t size() const { return parts_.size(); }
 
-  using Held = std::pair<int, std::vector<Value>>;  ///< a segment, and its parts; none: -1
+  using Held = std::pair<int, std::vector<Value>>;  ///< a segment, or -1, and its parts
 
-  /// The slot that has been used longest ago becomes the segment's, for that version. What was in it till now.
+  /// Gives the slot that was used longest ago to that version of the segment. Returns the former content of the slot.
   Held take(int segment, int version = 0);
-  /// What is in the slots, by their last use.
+  /// Returns the contents of the slots, in the order of their last use.
   [[nodiscard]] std::vector<Held> all() const;
-  /// The slot that has that already is used again; false if there is none.
+  /// Marks the slot that has that version of the segment as used; returns false if no slot has it.
   bool find(int segment, int version = 0);
-  /// What is in the slots counts no more, or that.
+  /// Forgets the contents of all slots, or of the one with that version of the segment.
   void forget() { std::fill(contents_.begin(), contents_.end(), Content{}); }
   void forget(int segment, int version) {
     std::replace(contents_.begin(), contents_.end(), Content{segment, version}, Content{});
   }
 
-  /// The parts of the segment whose slot has been used last, of its version.
+  /// Returns the parts of the slot that was used last, for the segment and version in it.
   [[nodiscard]] const std::vector<Value>& parts() const& {
     const std::size_t slot = order_.back();
     return parts_[slot][static_cast<std::size_t>(contents_[slot].segment)];
@@ -60,7 +59,7 @@ public:
 
 private:
   struct Content {
-    int segment = -1;  ///< or none
+    int segment = -1;  ///< -1: the slot is empty
     int version = 0;
 
     friend bool operator==(const Content&, const Content&) = default;
@@ -77,7 +76,7 @@ private:
 
   std::vector<std::vector<std::vector<Value>>> parts_;  ///< by slot and segment
   std::vector<std::size_t> order_;                      ///< slots by their last use
-  std::vector<Content> contents_;                       ///< of each slot
+  std::vector<Content> contents_;                       ///< by slot
 };
 
 }  // namespace run

@@ -13,12 +13,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// What the device of each rank needs of a topology whose order and bounds are known, in bytes: of its programs as they
-/// are placed (Trainer::estimate), which is what a Trainer proves.
+/// Returns the bytes that the device of each rank needs for a topology whose order and bounds are known: for its
+/// programs as they are placed (Trainer::estimate), which is what a Trainer proves.
 using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 
-/// What the stages of a pipeline take of their devices' memory, where a model may be cut at some positions: known of the
-/// parts that were asked for, and foreseen of all others.
+/// The memory that the stages of a pipeline need on their devices, where a model may be cut at some positions: known
+/// for the parts that were asked for, and estimated for all others.
 ///
 /// | foreseen | of a stage's operators weights, gradients, two moments and what is saved of as many micro-batches as 1F1B |
 /// |          | holds there, and the largest workspace; corrected by how far that is off for the most similar part of that |
@@ -45,7 +45,7 @@ public:
   /// The number of parts between two neighbouring positions.
   [[nodiscard]] int parts() const { return static_cast<int>(fixed_.size()) - 1; }
 
-  /// Notes what a stage takes that has that part.
+  /// Notes the bytes that a stage with that part needs.
   void learn(int stage, Part part, Bytes bytes) {
     known_[static_cast<std::size_t>(stage)][part] = bytes;
   }
@@ -55,10 +55,10 @@ public:
 private:
   [[nodiscard]] Bytes estimate(int stage, Part part) const;
 
-  std::vector<Bytes> fixed_{0};                 // up to a position: of weights
-  std::vector<Bytes> saved_{0};                 // of one micro-batch
-  std::vector<std::vector<Bytes>> workspaces_;  // the largest, by first position and end
-  std::vector<Bytes> held_;                     // micro-batches, by stage
+  std::vector<Bytes> fixed_{0};                 // weights, up to a position
+  std::vector<Bytes> saved_{0};                 // saved activations of one micro-batch, up to a position
+  std::vector<std::vector<Bytes>> workspaces_;  // largest workspace, by first position and end
+  std::vector<Bytes> held_;                     // micro-batches that a stage holds, by stage
   std::vector<std::map<Part, Bytes>> known_;
 };
 

@@ -41,14 +41,15 @@ REEF_INLINE schedule::Program Stager::run() {
     schedule::Instruction download = transfer(kinds::download, schedule::Lane::evict, instruction);
     for (schedule::Value& value : instruction.reads) fetch(value, download);
     for (schedule::Value& value : instruction.accumulates) fetch(value, download);
-    if (!download.reads.empty()) program_.round.push_back(std::move(download));
+    for (schedule::Value& value : instruction.after) wait_on_host(value);
+    if (copies_something(download)) program_.round.push_back(std::move(download));
 
     schedule::Instruction upload = transfer(kinds::upload, lane, instruction);
     for (schedule::Value& value : instruction.writes) bring(value, upload);
     for (const schedule::Value value : instruction.accumulates) give_back(value, upload);
     itself.push_back(here());
     program_.round.push_back(std::move(instruction));
-    if (upload.reads.empty()) continue;
+    if (!copies_something(upload)) continue;
     if (before == i + 1) {
       program_.round.push_back(std::move(upload));
     } else {
@@ -71,7 +72,7 @@ REEF_INLINE void Stager::watch() {
   std::vector<bool> regions(program_.storages.size());
   for (const schedule::Instruction& instruction : program_.round) {
     if (!schedule::communicates(instruction.lane)) continue;
-    for (const auto* list : {&instruction.reads, &instruction.accumulates}) {
+    for (const auto* list : {&instruction.reads, &instruction.accumulates, &instruction.after}) {
       for (const schedule::Value value : *list) regions[program_.region_of(value.storage).first] = true;
     }
   }
@@ -82,9 +83,8 @@ REEF_INLINE void Stager::watch() {
 
 REEF_INLINE Stager::Landing Stager::landing_of(std::uint32_t i) const {
   const Landing at_once{schedule::Lane::load, i + 1};
-  const bool changes = !round_[i].writes.empty() || !round_[i].accumulates.empty();
   const bool late = round_[i].lane == schedule::Lane::reduce || round_[i].is_posted();
-  if (!late || !changes || in_loop(i)) return at_once;
+  if (!late || !round_[i].changes_values() || in_loop(i)) return at_once;
   std::uint32_t use = i + 1;
   while (use < round_.size() && !touches(round_[use], round_[i])) ++use;
   if (use == round_.size() || in_loop(use)) return at_once;
@@ -103,11 +103,11 @@ REEF_INLINE bool Stager::touches(const schedule::Instruction& one,
   for (const auto* written : {&other.writes, &other.accumulates}) {
     for (const schedule::Value w : *written) {
       const Extent bytes = extent_of(w.storage);
-      for (const auto* list : {&one.reads, &one.writes, &one.accumulates}) {
-        for (const schedule::Value value : *list) {
-          if (value.storage == w.storage || bytes.overlaps(extent_of(value.storage))) return true;
-        }
-      }
+      bool found = false;
+      schedule::for_each_value(one, [&](const schedule::Value value) {
+        found = found || value.storage == w.storage || bytes.overlaps(extent_of(value.storage));
+      });
+      if (found) return true;
     }
   }
   return false;
@@ -157,6 +157,10 @@ REEF_INLINE void Stager::fetch(schedule::Value& value, schedule::Instruction& do
     become_current(value);
   }
   value = host;
+}
+
+REEF_INLINE void Stager::wait_on_host(schedule::Value& value) {
+  if (on_device(value.storage) && is_current(value)) value.storage = twin(value.storage);
 }
 
 REEF_INLINE void Stager::bring(schedule::Value& value, schedule::Instruction& upload) {

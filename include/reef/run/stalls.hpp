@@ -14,9 +14,10 @@ namespace run {
 
 /// The seconds in which computation stood still for messages, by instruction.
 ///
-/// Lanes note what they waited for, and when. In the time in which the compute lane waited for another lane, what that one
-/// waited for is meant, and so on to the messages behind. Behind its last instruction the update lane stands for it, and
-/// behind that, who waits for the round to end. What has no messages, in a queue of messages, comes with those before it.
+/// Lanes note what they waited for, and when. For time in which the compute lane waited for another lane, the wait of
+/// that lane counts instead, and so on down to the messages at the end. Behind the compute lane's last instruction the
+/// update lane counts in its place, and behind that, the wait for the end of the round. An instruction without
+/// messages, in a queue of messages, counts as the last one before it that has some.
 ///
 /// | threads | add: that of the lane, or computed: of the compute lane; everything else between rounds |
 /// | bits    | clocks are read, and nothing that is computed changes                                   |
@@ -38,20 +39,20 @@ public:
     computed_ = 0;
   }
 
-  /// Instruction `i` waited for instruction `on`.
+  /// Notes that instruction `i` waited for instruction `on`.
   void add(std::size_t i, std::size_t on, Seconds from, Seconds to) {
     stalls_[static_cast<std::size_t>(lanes_[i])].push_back({on, from, to});
   }
 
-  /// The compute lane has no more to do in this round.
+  /// Notes the time at which the compute lane had no more to do in this round.
   void computed(Seconds at) { computed_ = at; }
 
-  /// Nothing but messages was left.
+  /// Adds the time in which only messages were left.
   void wait_for_end(std::size_t on, Seconds seconds) { exposed_[on] += seconds; }
 
   void end_round();
 
-  /// Of all rounds.
+  /// Returns the seconds of all rounds, by instruction.
   [[nodiscard]] const std::vector<Seconds>& exposed() const& { return exposed_; }
   [[nodiscard]] std::vector<Seconds> exposed() const&& { return exposed_; }
 
@@ -64,13 +65,14 @@ private:
     Seconds to;
   };
 
-  /// `met`: lanes that led here, of which none is waited for in turn but by what their clocks lack.
+  /// Adds the stalls of lane `of` in [from, to) to the messages at their end. `met`: the lanes followed so far, none of
+  /// which is followed again.
   void expose(schedule::Lane of, Seconds from, Seconds to, unsigned met);
 
-  std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< of this round
+  std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< stalls of this round
   std::vector<Seconds> exposed_;
   std::vector<schedule::Lane> lanes_;
-  std::vector<std::size_t> messages_;  ///< by instruction: the one with messages that it comes with
+  std::vector<std::size_t> messages_;  ///< by instruction: the instruction with messages that it counts as
   Seconds computed_ = 0;
 };
 

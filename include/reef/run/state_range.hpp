@@ -11,9 +11,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A part of a policy's state that a rank keeps, in a storage of its own: what is named, for the
-/// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
-/// so that a run with others can take it over.
+/// A part of a policy's state that a rank keeps in a storage of its own: values under a name, for the weights [begin,
+/// begin + elements) of the flat parameter layout. It names no buckets or ranks, so that a run with others can take it
+/// over.
 ///
 /// \code
 /// // given: const run::Bucket& bucket, run::StorageId residual, int rank
@@ -37,10 +37,10 @@ struct StateRange {
   std::int64_t elements = 0;
   Element element = Element::float32;
   Kept kept = Kept::shard;
-  bool master = false;  ///< the weights that those of the model are rounded from
-  bool own = false;     ///< of what is ahead: other weights on each rank, named after it
-  bool memory = false;  ///< of a codec: it begins anew where ranks, cuts or codecs are others
-  bool copy = false;    ///< of a parameter that another stage owns, which saves it
+  bool master = false;  ///< true for master weights, from which those of the model are rounded
+  bool own = false;     ///< true for weights ahead that differ between ranks, and are named after the rank
+  bool memory = false;  ///< true for the memory of a codec, which begins anew where ranks, cuts or codecs change
+  bool copy = false;    ///< true for the copy of a parameter that another stage owns, and saves
 
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }
 };

@@ -40,6 +40,7 @@ REEF_INLINE StepBuilder::StepBuilder(const StepPlan& step_plan, int rank, Purpos
         program.add_storage("tied weights of " + parameter.name, parameter.spec.bytes(),
                             Place::device, Life::persistent);
   }
+  add_frozen();
   add_accumulators("", Life::reserved);
   counts_.resize(plan.segments.size());
   for (const int s : segments_) {
@@ -74,7 +75,7 @@ REEF_INLINE std::vector<std::size_t> StepBuilder::buckets_of(const graph::Segmen
   buckets.reserve(segment.parameters.size());
   for (const int id : segment.parameters) {
     const auto p = static_cast<std::size_t>(id);
-    if (tied_weights[p] != no_storage) continue;
+    if (tied_weights[p] != no_storage || plan.bucket_of_parameter[p] < 0) continue;
     buckets.push_back(static_cast<std::size_t>(plan.bucket_of_parameter[p]));
   }
   std::sort(buckets.begin(), buckets.end());
@@ -89,6 +90,7 @@ REEF_INLINE std::vector<Value> StepBuilder::weights_of(const graph::Segment& seg
     const auto p = static_cast<std::size_t>(id);
     values.push_back({tied_weights[p], tied_versions.empty() ? phase.weights : tied_versions[p]});
   }
+  for (const int id : frozen_of(segment)) values.push_back({frozen[static_cast<std::size_t>(id)], 0});
   return values;
 }
 
@@ -98,6 +100,14 @@ REEF_INLINE std::vector<int> StepBuilder::tied_of(const graph::Segment& segment)
     if (tied_weights[static_cast<std::size_t>(id)] != no_storage) ids.push_back(id);
   }
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+REEF_INLINE std::vector<int> StepBuilder::frozen_of(const graph::Segment& segment) const {
+  std::vector<int> ids;
+  for (const int id : segment.parameters) {
+    if (frozen[static_cast<std::size_t>(id)] != no_storage) ids.push_back(id);
+  }
   return ids;
 }
 
@@ -128,6 +138,21 @@ REEF_INLINE std::vector<int> StepBuilder::tied_uses(std::size_t b) const {
   return uses;
 }
 
+/// A frozen parameter lies where the first segment of the stage that uses it keeps its weights.
+REEF_INLINE void StepBuilder::add_frozen() {
+  frozen.assign(plan.dag->parameters.size(), no_storage);
+  for (const int s : segments_) {
+    const auto segment = static_cast<std::size_t>(s);
+    for (const int id : plan.segments[segment].parameters) {
+      const graph::Parameter& parameter = plan.dag->parameter_at(id);
+      StorageId& storage = frozen[static_cast<std::size_t>(id)];
+      if (!parameter.frozen || storage != no_storage) continue;
+      storage = program.add_storage("frozen " + parameter.name, parameter.spec.bytes(), plan.place_of_segment(segment),
+                                    Life::persistent);
+    }
+  }
+}
+
 REEF_INLINE void StepBuilder::add_accumulators(const std::string& whose, Life life) {
   Accumulators sums;
   sums.buckets.assign(plan.buckets.size(), no_storage);
@@ -138,6 +163,7 @@ REEF_INLINE void StepBuilder::add_accumulators(const std::string& whose, Life li
   sums.uses.assign(plan.dag->uses.size(), no_storage);
   for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
     const graph::Parameter& parameter = plan.dag->parameters[p];
+    if (parameter.frozen) continue;
     const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
     const bool owns = plan.buckets[b].stage == stage_;
     for (std::size_t i = 1; i < parameter.uses.size(); ++i) {

@@ -1,12 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,12 +15,6 @@
 namespace reef {
 inline namespace v0 {
 namespace run {
-
-REEF_INLINE std::string OuterSchedule::text() const {
-  constexpr std::array<std::string_view, 3> names{"none", "mix", "eager"};
-  return concat("every ", every, " steps in ", fragments, " fragments, overlap ",
-                names[static_cast<std::size_t>(overlap)]);
-}
 
 REEF_INLINE void StepPlan::split_backwards() {
   for (std::size_t s = halves.size(); s < segments.size(); ++s) {
@@ -61,12 +52,6 @@ REEF_INLINE int StepPlan::loss_stage() const {
     if (producer < segments[s].last) return stage_of_segment[s];
   }
   return stage_of_segment.back();
-}
-
-REEF_INLINE schedule::Place StepPlan::place_of(std::size_t bucket) const {
-  const auto segment = static_cast<std::size_t>(buckets[bucket].segment);
-  return position_in_stage[segment] < swapping.resident_segments ? schedule::Place::device
-                                                                 : persistent_place;
 }
 
 REEF_INLINE Activations StepPlan::activations_of(std::size_t segment) const {
@@ -137,10 +122,11 @@ REEF_INLINE std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_by
 
 namespace detail {
 
-/// Parameters that a stage uses and another holds.
+/// Trained parameters that a stage uses and another holds.
 inline std::vector<TiedCopy> tied_copies_of(const StepPlan& plan) {
   std::vector<TiedCopy> copies;
   for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+    if (plan.dag->parameters[p].frozen) continue;
     std::vector<int> stages;
     for (const int use : plan.dag->parameters[p].uses) stages.push_back(plan.stage_of_use(use));
     std::sort(stages.begin(), stages.end());
@@ -166,6 +152,10 @@ REEF_INLINE StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int
     throw OptionError("reef::run: the graph has no ", dag.inputs.empty() ? "input" : "parameter",
                       ".\n  why: a step reads micro-batches and trains parameters.\n"
                       "  fix: call graph.input(), and add operators that have parameters.");
+  }
+  if (std::all_of(dag.parameters.begin(), dag.parameters.end(), [](const auto& p) { return p.frozen; })) {
+    throw OptionError("reef::run: all ", dag.parameters.size(), " parameters of the graph are frozen.\n"
+                      "  why: a step trains parameters.\n  fix: freeze fewer.");
   }
   topology.validate(static_cast<int>(cuts.size()) - 1);
   if (virtual_ranks < 1 || (virtual_ranks > 1 && topology.ranks() > 1)) {
@@ -198,7 +188,12 @@ REEF_INLINE StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int
                       " nodes: ", cuts[i], " comes before ", cuts[i + 1],
                       ".\n  fix: ascending numbers of nodes from 1 to ", dag.node_count() - 1, ".");
   }
-  StepPlan plan{&dag, std::move(topology), virtual_ranks, std::move(micro_batches), discrete};
+  StepPlan plan;
+  plan.dag = &dag;
+  plan.topology = std::move(topology);
+  plan.virtual_ranks = virtual_ranks;
+  plan.micro_batches = std::move(micro_batches);
+  plan.discrete = discrete;
   plan.stage_of_segment = plan.topology.stages_of(static_cast<int>(cuts.size()) - 1);
   plan.chunk_of_segment = plan.topology.chunks_of(static_cast<int>(cuts.size()) - 1);
   std::vector<Group> holders;
@@ -218,7 +213,7 @@ REEF_INLINE StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int
     Bucket bucket{segment, (std::numeric_limits<std::int64_t>::max)(), 0, {}, {}};
     for (const int id : plan.segments.back().parameters) {
       const auto parameter = static_cast<std::size_t>(id);
-      if (plan.bucket_of_parameter[parameter] >= 0) continue;
+      if (plan.bucket_of_parameter[parameter] >= 0 || dag.parameters[parameter].frozen) continue;
       plan.bucket_of_parameter[parameter] = static_cast<int>(plan.buckets.size());
       const std::int64_t begin = plan.layout.parameters[parameter];
       bucket.begin = (std::min)(bucket.begin, begin);

@@ -28,7 +28,7 @@ void add_tied_code(Handlers& handlers, const RankContext& context) {
         static_cast<Bytes>(plan.layout.parameters[p] - plan.buckets[b].begin) * sizeof(T);
     const Bytes end = begin + context.storage(to).bytes;
     std::vector<StorageCopy> parts;
-    Bytes at = 0;  // of the bucket
+    Bytes at = 0;  // offset in the bucket
     for (const Value from : view.weights) {
       const Bytes behind = at + context.storage(from).bytes;
       const Bytes first = (std::max)(begin, at);

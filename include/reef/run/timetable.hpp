@@ -12,29 +12,29 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// What a segment takes for one micro-batch: measured, or in proportion to its operations.
+/// The times of a segment for one micro-batch: measured, or in proportion to its operations.
 struct SegmentTimes {
   Seconds forward = 0;
   Seconds backward = 0;
-  Seconds weight_backward = 0;  ///< of backward: its weight half, where it has halves
+  Seconds weight_backward = 0;  ///< part of `backward`: the time of its weight half, where it has halves
 };
 
-/// In which order the stages of a replica run its micro-batches, and when, in the asynchronous model: messages are
-/// posted in the order in which that produces them, so no stage ever waits for one that waits for it.
+/// The order in which the stages of a replica run its micro-batches, with the times in the asynchronous model: messages
+/// are posted in the order in which that model produces them, so no two stages ever wait for each other.
 struct Timetable {
-  plan::PipelineOrder order{};                ///< its ranks are stages, its micro-batches units
+  plan::PipelineOrder order{};                ///< order whose ranks are stages, and whose micro-batches are units
   std::vector<std::vector<Seconds>> begins{}; ///< by stage and task of the order
-  std::vector<std::vector<Seconds>> ends{};   ///< the same: when messages are produced
-  std::vector<int> edge_slots{};              ///< by StepPlan::remote_edges: how many messages are under way at most
+  std::vector<std::vector<Seconds>> ends{};   ///< by stage and task: when its messages are produced
+  std::vector<int> edge_slots{};              ///< by StepPlan::remote_edges: the most messages that are under way at once
   int micro_batches = 0;
   int unit = 1;                               ///< micro-batches that go through a chunk together
 
-  /// The micro-batches of one of the order's units: [first, last). Of the last unit there may be fewer.
+  /// Returns the micro-batches of one of the order's units: [first, last). The last unit may have fewer.
   [[nodiscard]] std::pair<int, int> micro_batches_of(int which) const {
     return {which * unit, (std::min)((which + 1) * unit, micro_batches)};
   }
 
-  /// Some backward runs in halves.
+  /// True if some backward runs in halves.
   [[nodiscard]] bool splits() const {
     for (const auto& tasks : order.tasks) {
       for (const plan::PipelineTask& task : tasks) {
@@ -45,14 +45,15 @@ struct Timetable {
   }
 };
 
-/// Those of a plan by replica, or by rank that a lone process stands for. Replicas with the same counts share one.
+/// The timetables of a plan, by replica, or by rank that a lone process stands for. Replicas with the same counts share
+/// one.
 struct PipelineTimetables {
   using ByReplica = std::vector<std::shared_ptr<const Timetable>>;
   ByReplica training{};
-  ByReplica evaluation{};  ///< forwards alone
-  int unit = 1;            ///< the most micro-batches of a unit, of all replicas
-  bool held = false;       ///< a transfer has its lane until its message has arrived
-  bool barrier = false;    ///< no stage of a replica goes back before all have run all forwards
+  ByReplica evaluation{};  ///< timetables of forwards alone
+  int unit = 1;            ///< most micro-batches of a unit, of all replicas
+  bool held = false;       ///< true if a transfer has its lane until its message has arrived
+  bool barrier = false;    ///< true if no stage of a replica runs a backward before all have run all forwards
 };
 
 }  // namespace run

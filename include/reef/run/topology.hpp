@@ -14,9 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Which rank holds which part of the model: `replicas` copies of it, each cut into `stages`, one
-/// rank for every stage of every replica. Plain data, the same on all ranks, and part of the hash
-/// that they agree on.
+/// The assignment of parts of the model to ranks: `replicas` copies of the model, each cut into `stages`, one rank for
+/// every stage of every replica. Plain data, the same on all ranks, and part of the hash that they agree on.
 ///
 /// \code
 /// const run::Topology replicas(4);           // of the whole model: data parallelism
@@ -25,8 +24,8 @@ namespace run {
 /// const Group group = pipelines.holders(0);  // ranks 0 and 3
 /// \endcode
 ///
-/// A stage may hold several runs of consecutive segments, its chunks: chunk k, counted from the model's
-/// first, is on stage_of_chunk[k]. Pipeline policies of several chunks a stage say so themselves.
+/// A stage may hold several runs of consecutive segments, its chunks: chunk k, counted from the model's first, is on
+/// stage_of_chunk[k]. Pipeline policies with several chunks a stage set it themselves.
 ///
 /// | who reduces with whom | the holders of one stage, one rank of each replica: holders(stage)    |
 /// | who sends to whom     | the stages of one replica: pipeline(replica)                          |
@@ -34,18 +33,17 @@ namespace run {
 /// |                       | those ascend with the replicas, D_DP of them give the bits of one     |
 /// |                       | process with virtual_ranks = D_DP, whatever the stages                |
 struct Topology {
-  int replicas = 1;             ///< D_DP
-  int stages = 1;               ///< D_PP
-  std::vector<int> rank_at{};   ///< [replica * stages + stage]; empty: the rank of that number
+  int replicas = 1;             ///< number of copies of the model (D_DP)
+  int stages = 1;               ///< number of stages of each copy (D_PP)
+  std::vector<int> rank_at{};   ///< rank at [replica * stages + stage]; empty: the rank of that number
   std::vector<int> chunk_of_segment{};  ///< by segment, ascending; empty: shared out evenly
   std::vector<int> stage_of_chunk{};    ///< by chunk; empty: chunk k is all of stage k
-  std::vector<int> bounds{};  ///< where a Trainer cuts chunks: 0, the first nodes of further ones, the number of
-                              ///< nodes; empty: where the slowest takes as little as can be
-  std::vector<int> stage_of_segment{};  ///< by segment; empty: of S segments, those of chunk k of n are
-                                        ///< [k S / n, (k + 1) S / n)
+  std::vector<int> bounds{};  ///< cuts of a Trainer between chunks: 0, the first nodes of further chunks, the number of
+                              ///< nodes; empty: cuts whose slowest chunk takes the least time
+  std::vector<int> stage_of_segment{};  ///< by segment; empty: of S segments, chunk k of n has [k S / n, (k + 1) S / n)
 
   Topology() = default;
-  /// Every rank has the whole model. Also the meaning of a number of ranks where a topology is asked.
+  /// Gives every rank the whole model. Converts a number of ranks where a topology is asked for.
   Topology(int ranks) : replicas(ranks) {}  // NOLINT(google-explicit-constructor)
   Topology(int replica_count, int stage_count) : replicas(replica_count), stages(stage_count) {}
 
@@ -57,36 +55,35 @@ struct Topology {
   [[nodiscard]] int replica_of(int rank) const { return position_of(rank) / stages; }
   [[nodiscard]] int stage_of(int rank) const { return position_of(rank) % stages; }
 
-  /// The ranks of a stage, ascending: they hold the same weights.
+  /// Returns the ranks of a stage, ascending: they hold the same weights.
   [[nodiscard]] Group holders(int stage) const;
 
   [[nodiscard]] Group everyone() const;
 
-  /// The ranks of a replica, ascending: together they hold the model once.
+  /// Returns the ranks of a replica, ascending: together they hold the model once.
   [[nodiscard]] Group pipeline(int replica) const;
 
   /// Throws OptionError unless every rank has one place.
   void validate_ranks() const;
 
-  /// How many chunks there are where segments are shared out evenly.
+  /// Returns the number of chunks where segments are shared out evenly.
   [[nodiscard]] int chunks() const {
     return stage_of_chunk.empty() ? stages : static_cast<int>(stage_of_chunk.size());
   }
 
-  /// Throws OptionError unless every rank has one place, and every segment a stage, of which each
-  /// stage has one.
+  /// Throws OptionError unless every rank has one place, every segment has a stage, and every stage a segment.
   void validate(int segments) const;
 
-  /// Throws OptionError unless bounds are those of all chunks of a model of so many nodes.
+  /// Throws OptionError unless `bounds` are those of all chunks of a model with so many nodes.
   void validate_bounds(int nodes) const;
 
-  /// The chunk of each of so many segments: where stages are given, each run of segments of one stage.
+  /// Returns the chunk of each of so many segments: where stages are given, each run of segments of one stage.
   [[nodiscard]] std::vector<int> chunks_of(int segments) const;
 
-  /// stage_of_segment as it holds for so many segments.
+  /// Returns the stage of each of so many segments.
   [[nodiscard]] std::vector<int> stages_of(int segments) const;
 
-  /// "2 replicas of 3 stages", and where it is given which rank and which segment is where.
+  /// Returns a text such as "2 replicas of 3 stages", with the places of ranks and segments where they are given.
   [[nodiscard]] std::string text() const;
 
   void add_to(Hash& hash) const;

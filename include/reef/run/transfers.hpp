@@ -7,15 +7,24 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of what moves values: copies between two places, and messages.
+/// Views of the instructions that move values: copies between two places, and messages.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A copy of values, one by one: Download, Upload, and others of the kind. What it reads beyond, it waits for.
+/// Returns the values that an instruction waits for beside its operands: those in `after`, and those that it reads
+/// beyond its operands.
+template <class View>
+std::vector<schedule::Value> waits_of(const schedule::Instruction& instruction, const View& view) {
+  std::vector<schedule::Value> result = instruction.after;
+  result.insert(result.end(), view.waits.begin(), view.waits.end());
+  return result;
+}
+
+/// A copy of values, one by one: Download, Upload, and others of the kind.
 ///
-///     reads    from
+///     reads    from; waits
 ///     writes   to       to[k] = from[k]
 ///
 /// \code
@@ -27,15 +36,16 @@ namespace run {
 /// \endcode
 template <class Instr>
 struct CopyView {
-  PartOf<Instr> from, to;
+  PartOf<Instr> from, to, waits;
 
   explicit CopyView(Instr& copy) : CopyView(copy, copy.writes.size(), Lists::found) {}
   CopyView(Instr& copy, std::size_t count, Lists lists) {
     Layout layout(copy, lists);
     from = layout.reads(count);
     to = layout.writes(count);
+    waits = layout.further_reads();
   }
-  /// Writes one.
+  /// Writes a copy.
   CopyView(Instr& copy, const std::vector<schedule::Value>& sources,
            const std::vector<schedule::Value>& targets)
       : CopyView(copy, sources.size(), Lists::added) {
@@ -44,7 +54,10 @@ struct CopyView {
   }
 };
 
-/// A copy has one more value to move.
+/// True if a copy has a value to move.
+inline bool copies_something(const schedule::Instruction& copy) { return !copy.writes.empty(); }
+
+/// Adds a value to those that a copy moves.
 inline void add_copied(schedule::Instruction& copy, schedule::Value from, schedule::Value to) {
   copy.reads.push_back(from);
   copy.writes.push_back(to);
@@ -67,18 +80,19 @@ struct DownloadTiedView {
 
 /// A collective, as run::add_reduce_scatter_messages and run::add_all_gather_messages make one.
 ///
-///     reads    given: what this rank has, the whole or its shard
-///     writes   taken: what it gets
+///     reads    given: what this rank has, the whole or its shard; waits
+///     writes   taken: what this rank receives, the whole or its shard
 template <class Instr>
 struct CollectiveView {
-  PartOf<Instr> given, taken;
+  PartOf<Instr> given, taken, waits;
 
   explicit CollectiveView(Instr& collective, Lists lists = Lists::found) {
     Layout layout(collective, lists);
     given = layout.reads(1);
     taken = layout.writes(1);
+    waits = layout.further_reads();
   }
-  /// Writes one.
+  /// Writes a collective that waits for nothing else.
   CollectiveView(Instr& collective, schedule::Value from, schedule::Value to)
       : CollectiveView(collective, Lists::added) {
     given.front() = from;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <reef/run/kinds.hpp>
@@ -10,9 +11,9 @@
 #include <reef/run/transfers.hpp>
 
 /// \file
-/// One view for each kind of instruction of the model: it names the parts of what that reads, writes and accumulates
-/// into. Whoever writes the kind (run/instructions.hpp), rewrites it, or has its code goes through the view, which alone
-/// says in which order operands stand and how many of each there are.
+/// Views of instructions, one for each kind that the model has: a view names the parts of the values that the
+/// instruction reads, writes and accumulates into. Code that writes the kind (run/instructions.hpp), rewrites it, or
+/// runs it goes through the view, which alone states the order of operands and how many of each there are.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -29,7 +30,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The forward of a segment keeps what its backward reads.
+/// True if the forward of a segment keeps what its backward reads.
 inline bool keeps(const StepBuilder& builder, int s) {
   return builder.trains() && !builder.plan.recomputes_segment(static_cast<std::size_t>(s));
 }
@@ -43,7 +44,7 @@ const graph::Segment& segment_of(const StepBuilder& builder, const Instr& instru
 
 }  // namespace detail
 
-/// `Batch(j)`: a micro-batch comes in.
+/// `Batch(j)`: fills a micro-batch's inputs.
 ///
 ///     writes   inputs of the model, loss weight
 template <class Instr>
@@ -56,6 +57,19 @@ struct BatchView {
     loss_weight = layout.writes(1);
   }
 };
+
+/// How a `Number(j)`, which has no operands, gets its micro-batch's number: its Instruction::mode.
+///
+/// | claims  | it asks for a number                                |
+/// | follows | its Batch has asked for it: Number comes after that |
+enum class NumberMode : std::uint8_t { claims, follows };
+
+inline bool claims_number(const Instruction& number) {
+  return number.mode == static_cast<std::uint8_t>(NumberMode::claims);
+}
+inline void set_claims_number(Instruction& number, bool claims) {
+  number.mode = static_cast<std::uint8_t>(claims ? NumberMode::claims : NumberMode::follows);
+}
 
 /// `Forward(segment, j)`.
 ///
@@ -79,7 +93,7 @@ struct RecomputeView {
   RecomputeView(const StepBuilder& builder, Instr& recompute, Lists lists = Lists::found);
 };
 
-/// What of a backward an instruction of that kind is; `none` for kinds that are no backward.
+/// Returns the part of a backward that instructions of a kind are; `none` for kinds that are no backward.
 inline graph::BackwardPart backward_part(std::string_view kind) {
   if (kind == kinds::backward) return graph::BackwardPart::all;
   if (kind == kinds::backward_input) return graph::BackwardPart::input;
@@ -108,7 +122,7 @@ struct BackwardView {
   [[nodiscard]] graph::BackwardPart part() const { return part_; }
   [[nodiscard]] const graph::Segment& segment() const { return *segment_; }
 
-  /// Whose values `tensors` are, and whose gradients `output_gradients`.
+  /// Returns the ids of the tensors whose values `tensors` has; output_gradient_ids those of `output_gradients`.
   [[nodiscard]] const std::vector<int>& tensor_ids() const {
     switch (part_) {
       case graph::BackwardPart::input: return segment_->input_half_reads;
@@ -125,7 +139,7 @@ struct BackwardView {
                                                 : segment_->backward_workspace_bytes;
   }
 
-  /// The gradient of Segment::input_gradients[k], in whichever part that is.
+  /// Returns the gradient of Segment::input_gradients[k], written or accumulated into.
   [[nodiscard]] PartOf<Instr> input_gradient(std::size_t k) const {
     const bool adds = segment_->input_gradient_accumulates[k];
     return (adds ? added_input_gradients : written_input_gradients).one(count_before(k, adds));

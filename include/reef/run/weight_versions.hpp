@@ -10,8 +10,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Which weights a stage's micro-batches are computed with where it updates within a step, as asynchronous pipelines
-/// do. A step begins at version 0 and is drained at its end: then all stages are at the last version.
+/// The versions of weights with which a stage computes its micro-batches where it updates within a step, as
+/// asynchronous pipelines do. A step begins at version 0 and is drained at its end: then all stages are at the last
+/// version.
 ///
 ///     micro-batch j    reads version max(0, floor(j / every) - (kept - 1)), forward and back
 ///     update k         makes version k + 1 of version k, by the gradients of the micro-batches from k every on,
@@ -22,17 +23,17 @@ namespace run {
 /// const int read = versions.version_of(0, 5);     // 4: one update behind
 /// \endcode
 struct WeightVersions {
-  int every = 0;            ///< micro-batches of an update; 0: a step updates once, behind all of them
-  std::vector<int> kept{};  ///< by stage: how many versions there are at one time
+  int every = 0;            ///< micro-batches per update; 0: a step updates once, behind all of them
+  std::vector<int> kept{};  ///< by stage: number of versions that it holds at one time
 
   [[nodiscard]] bool within_a_step() const { return every > 0; }
 
-  /// How many updates a step of so many micro-batches has.
+  /// Returns the number of updates in a step of so many micro-batches.
   [[nodiscard]] int updates(int micro_batches) const {
     return within_a_step() ? micro_batches / every : 1;
   }
 
-  /// How many a stage has at one time in a step of so many micro-batches.
+  /// Returns the number of versions that a stage holds at one time in a step of so many micro-batches.
   [[nodiscard]] int kept_by(int stage, int micro_batches) const {
     if (!within_a_step()) return 1;
     return (std::min)(kept[static_cast<std::size_t>(stage)], updates(micro_batches));

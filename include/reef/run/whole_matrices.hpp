@@ -11,8 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The parameters that an update rule takes as whole matrices. A rule that goes element by element has none, and
-/// nothing of this.
+/// The parameters that an update rule takes as whole matrices. Empty for a rule that goes element by element.
 ///
 /// \code
 /// #include <cstdio>
@@ -23,15 +22,16 @@ struct WholeMatrices {
   struct Matrix {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
-    Bytes workspace = 0;  ///< of an update
-    double flops = 0;     ///< of an update
+    Bytes workspace = 0;  ///< bytes of an update
+    double flops = 0;     ///< operations of an update
   };
 
-  /// What a core could compute while the bytes of one element's update come.
+  /// The operations that a core could compute while the bytes of one element's update come.
   static constexpr std::int64_t flops_of_element = 128;
 
   std::vector<std::optional<Matrix>> of_parameter{};  ///< empty: the rule needs no whole matrices
-  /// By rank, the work of the update of its shards: operations, of an element that is in no matrix flops_of_element.
+  /// The work of the update of each rank's shards, in operations; an element that is in no matrix counts
+  /// flops_of_element.
   std::vector<std::int64_t> loads{};
 
   [[nodiscard]] bool needed() const { return !of_parameter.empty(); }

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// How what messages of one sort carry goes over the wire, where that is not as it is in memory: what programs and
+/// The form in which messages of one sort go over the wire, where it differs from the form in memory: what programs and
 /// plans know of a codec.
 ///
 /// | index | of the remote edge, or the bucket; of pseudo-gradients the piece of a fragment             |
@@ -24,19 +24,20 @@ namespace run {
 /// halved.lossless = false;
 /// \endcode
 struct WireForm {
-  std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< the most that they take; empty: as in memory
-  std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< what the sender remembers of them
-  std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< what the receiver does
-  bool by_element = false;  ///< these are a number for each of a bucket's, and belong to it wherever it is cut
-  std::string codec{};   ///< what it is, for errors and for checkpoints
-  bool exact = true;     ///< they take as many bytes whatever they are
-  bool lossless = true;  ///< what arrives is what was sent, bit for bit
-  std::vector<int> masks{};      ///< by index of a gradient's edge that of its tensor's, whose zeros it leaves out; -1: none
-  /// Steps after which samples come again, each with a memory of its own; 0: one memory, of all messages.
+  std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< most bytes of a message; empty: as in memory
+  std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< numbers that the sender remembers
+  std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< numbers that the receiver remembers
+  bool by_element = false;  ///< a state is a number for each element of a bucket, wherever that is cut
+  std::string codec{};   ///< description of the codec, for errors and for checkpoints
+  bool exact = true;     ///< a message has the same length whatever its numbers are
+  bool lossless = true;  ///< the numbers that arrive are those sent, bit for bit
+  std::vector<int> masks{};      ///< by edge of a gradient: the edge of its tensor, whose zeros it leaves out; -1: none
+  /// The number of steps after which samples come again (AQ-SGD's epoch), each with a state of its own; 0: one state
+  /// for all messages.
   std::int64_t period = 0;
-  std::vector<double> ratios{};  ///< by index, of a codec that has one: 0 for its own, 1 for what stays as it is
+  std::vector<double> ratios{};  ///< ratio by index; 0: the codec's own; 1: the message stays as it is
 
-  /// Some of them are encoded, or that of an edge or bucket is.
+  /// True if some messages are encoded, or those of one edge or bucket.
   [[nodiscard]] bool encodes() const { return static_cast<bool>(bytes); }
   [[nodiscard]] bool encodes(int index) const { return encodes() && ratio(index) != 1; }
   [[nodiscard]] int mask(int index) const {

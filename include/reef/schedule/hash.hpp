@@ -9,7 +9,8 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// What ranks compare before they start: the programs of all of them, each as every rank built it.
+/// Returns the hash of the programs of all ranks. Each rank builds all programs, and ranks compare the hash before they
+/// start.
 ///
 /// \code
 /// // given: const std::vector<schedule::Program>& programs

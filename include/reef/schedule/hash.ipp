@@ -35,6 +35,10 @@ REEF_INLINE std::uint64_t hash_of(std::span<const Program> programs) {
         hash.add(values->size());
         for (const Value value : *values) hash.add(value.storage).add(value.version);
       }
+      if (!i.after.empty()) {
+        hash.add("after").add(i.after.size());
+        for (const Value value : i.after) hash.add(value.storage).add(value.version);
+      }
       for (const auto* messages : {&i.sends, &i.receives}) {
         hash.add(messages->size());
         for (const Message& m : *messages)

@@ -63,18 +63,16 @@ REEF_INLINE Lifetimes::Lifetimes(const Program& program)
     Clock known = deriver.clock();
     // An access of the instruction itself is not before it.
     if (!deriver.is_apart(lane)) known[lane] = position - 1;
-    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
-      for (const Value value : *list) {
-        Region& region = regions_[program.region_of(value.storage).first];
-        Lifetime& life = region.life;
-        for (std::size_t l = 0; l < lane_count; ++l) {
-          life.known[l] = region.used ? (std::min)(life.known[l], known[l]) : known[l];
-        }
-        if (!region.used) life.first = position;
-        life.last[lane] = position;
-        region.used = true;
+    for_each_value(instruction, [&](const Value value) {
+      Region& region = regions_[program.region_of(value.storage).first];
+      Lifetime& life = region.life;
+      for (std::size_t l = 0; l < lane_count; ++l) {
+        life.known[l] = region.used ? (std::min)(life.known[l], known[l]) : known[l];
       }
-    }
+      if (!region.used) life.first = position;
+      life.last[lane] = position;
+      region.used = true;
+    });
   }
   for (const Repeat& repeat : program.repeats) keep_through(repeat);
   for (Region& region : regions_) {
@@ -100,16 +98,13 @@ REEF_INLINE void Lifetimes::keep_through(const Repeat& repeat) {
     end[static_cast<std::size_t>(program_.round[i].lane)] = i;
   }
   for (std::uint32_t i = repeat.begin; i < repeat.end; ++i) {
-    const Instruction& instruction = program_.round[i];
-    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
-      for (const Value value : *list) {
-        Lifetime& life = regions_[program_.region_of(value.storage).first].life;
-        if (life.first >= repeat.begin) continue;
-        for (std::size_t l = 0; l < lane_count; ++l) {
-          life.last[l] = (std::max)(life.last[l], end[l]);
-        }
+    for_each_value(program_.round[i], [&](const Value value) {
+      Lifetime& life = regions_[program_.region_of(value.storage).first].life;
+      if (life.first >= repeat.begin) return;
+      for (std::size_t l = 0; l < lane_count; ++l) {
+        life.last[l] = (std::max)(life.last[l], end[l]);
       }
-    }
+    });
   }
 }
 
@@ -160,7 +155,7 @@ REEF_INLINE bool placed_alike(const Program& a, const Program& b) {
                [](const Storage& s) { return std::tie(s.bytes, s.place, s.life, s.parent, s.offset); }) &&
          alike(a.repeats, b.repeats, [](const Repeat& loop) { return std::tie(loop.begin, loop.end); }) &&
          alike(a.round, b.round, [](const Instruction& i) {
-           return std::tie(i.lane, i.completion, i.reads, i.writes, i.accumulates);
+           return std::tie(i.lane, i.completion, i.reads, i.writes, i.accumulates, i.after);
          });
 }
 
@@ -172,14 +167,11 @@ REEF_INLINE Bytes most_live(const Program& program, Place place) {
   };
   std::vector<Span> spans(program.storages.size());
   for (std::size_t i = 0; i < program.round.size(); ++i) {
-    const Instruction& instruction = program.round[i];
-    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
-      for (const Value value : *list) {
-        Span& span = spans[program.region_of(value.storage).first];
-        if (!std::exchange(span.used, true)) span.first = i;
-        span.last = i;
-      }
-    }
+    for_each_value(program.round[i], [&](const Value value) {
+      Span& span = spans[program.region_of(value.storage).first];
+      if (!std::exchange(span.used, true)) span.first = i;
+      span.last = i;
+    });
   }
   Bytes always = 0;
   std::vector<Bytes> begins(program.round.size() + 1);

@@ -11,16 +11,16 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// What a lane's time counts as in a trace. An optimizer's counts as other: communication that only it
-/// runs beside is not hidden.
+/// Returns the activity that a lane's time counts as in a trace. An optimizer's time counts as other: communication
+/// that only the optimizer runs beside is not hidden.
 constexpr trace::Activity activity_of(Lane lane) {
   if (lane == Lane::compute) return trace::Activity::compute;
   if (lane == Lane::load || lane == Lane::evict) return trace::Activity::copy;
   return communicates(lane) ? trace::Activity::communication : trace::Activity::other;
 }
 
-/// What a simulation foresaw, as the trace that ranks leave: for trace::write_chrome and the report, beside
-/// a measured one. `unit`: seconds that a second of the simulation stands for, where costs are in another
+/// Returns a simulation's spans in the form of the trace that ranks leave: for trace::write_chrome and the report,
+/// beside a measured trace. `unit`: the seconds that a second of the simulation stands for, where costs are in another
 /// unit.
 ///
 /// \code

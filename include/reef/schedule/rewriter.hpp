@@ -11,8 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// Adds instructions to a round that is written, and keeps its loops right: what comes ahead of a body's first
-/// instruction is outside of the loop, as is what comes behind its last.
+/// Adds instructions to a round that is written, and keeps its loops right: an instruction added ahead of a body's
+/// first instruction is outside of the loop, as is one added behind its last.
 ///
 /// \code
 /// // given: schedule::Program& program, const schedule::Instruction& encode
@@ -23,8 +23,8 @@ namespace schedule {
 /// rewriter.apply();
 /// \endcode
 ///
-/// | places | those of the round as it was when the Rewriter was made                        |
-/// | order  | of what is added at one place: as it was added                                  |
+/// | places | positions in the round as it was when the Rewriter was made                     |
+/// | order  | instructions added at one place stay in the order in which they were added      |
 /// | errors | std::out_of_range for a place that the round does not have                      |
 /// | cost   | O(instructions), once, in apply()                                               |
 class Rewriter {
@@ -39,7 +39,7 @@ public:
     after_.at(place).push_back(std::move(instruction));
   }
 
-  /// Once, at the end: the round of the program is the new one.
+  /// Replaces the round of the program by the new one. Called once, at the end.
   void apply() {
     std::vector<Instruction> round;
     std::vector<std::uint32_t> now_at;

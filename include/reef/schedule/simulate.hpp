@@ -29,19 +29,20 @@ namespace schedule {
 /// | of a collective | its sender has started  | when it has left                 | at arrival       |
 /// | any other       | both ends have started  | at arrival                       | at arrival       |
 ///
-/// So who comes last to a collective waits for nobody: comm's collectives send at once. Of one that blocks, the other
-/// kind is what publications count; one that is posted does not wait for the receiver, whose slot is free by then.
+/// So the rank that comes last to a collective waits for nobody: comm's collectives send at once. A blocking message
+/// outside a collective waits for both ends, as publications count it; a posted one does not wait for the receiver,
+/// whose slot is free by then.
 ///
 /// An instruction starts when its lane is free and its dependencies have ended; one that
-/// communicates ends after its last message is through plus its own cost (a fold). The lane of what is posted is free
-/// when it has started. A loop asks, as Repeat says,
-/// whether its `until` has ended by then; given `replay`, it runs so many iterations in every
-/// round, and one that ranks share as many as the one of them with the most.
+/// communicates ends after its last message is through plus its own cost (a fold). The lane of a posted instruction is
+/// free when the instruction has started. A loop asks, at the time that Repeat defines,
+/// whether its `until` has ended; given `replay`, it runs that number of iterations in every
+/// round, and a shared loop the largest number that `replay` has for one of its ranks.
 ///
-/// `placements`: where `place` has put each program's storages.
+/// `placements`: the placement that `place` returned for each program.
 ///
-/// | errors | ScheduleError for a deadlock, or a cost, a world or a replay that is none; `verify` |
-/// |        | says more                                                                           |
+/// | errors | ScheduleError for a deadlock, or an invalid cost, world or replay; the error of     |
+/// |        | `verify` says more                                                                  |
 /// | cost   | O(rounds * (instructions + messages + iterations * bodies) * log)                   |
 /// | order  | deterministic: events of one time in the order in which they arose, loops ask last  |
 ///
@@ -54,7 +55,7 @@ namespace schedule {
 Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
                     const World& world, int rounds = 2, const TripCounts& replay = {});
 
-/// The same of programs that are not placed yet.
+/// Places the programs, and runs them in virtual time.
 Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
                     const TripCounts& replay = {});
 

@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// `count` ranks: first, first + stride, and so on.
+/// A run of `count` ranks at equal distances: first, first + stride, and so on.
 struct RankRun {
   int first = 0;
   int stride = 1;
@@ -22,22 +22,23 @@ struct RankRun {
   friend constexpr bool operator==(const RankRun&, const RankRun&) = default;
 };
 
-/// Ranks, ascending. As runs the replicas of a stage are a few numbers, however many they are.
+/// A set of ranks, ascending. Stored as runs, the replicas of a stage take a few numbers, however many replicas there
+/// are.
 struct RankSet {
   std::vector<RankRun> runs{};
 
-  /// Of ascending ranks.
+  /// Returns the set of these ranks, which must be ascending.
   static RankSet of(std::span<const int> members);
   [[nodiscard]] std::vector<int> members() const;
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] int first() const { return runs.front().first; }
-  /// Among the members; -1 if it is none.
+  /// Returns the position of a rank among the members; -1 if it is none.
   [[nodiscard]] int position_of(int rank) const;
 
   friend bool operator==(const RankSet&, const RankSet&) = default;
 };
 
-/// So many members of a group in a row, to or from each of which there goes a message of that size, or none.
+/// A number of consecutive members of a group, to or from each of which one message of the same size goes, or none.
 struct Portion {
   std::uint32_t members = 1;
   bool there = false;
@@ -50,10 +51,10 @@ struct Portion {
   friend constexpr bool operator==(const Portion&, const Portion&) = default;
 };
 
-/// A collective as one record: what a rank sends to the other members and receives from them, by position, in as
-/// few portions as there are.
+/// A collective as one record: the messages that a rank sends to the other members and receives from them, by position,
+/// in as few portions as possible.
 struct Exchange {
-  std::uint32_t group = 0;  ///< of Skeleton::groups
+  std::uint32_t group = 0;  ///< an index into Skeleton::groups
   std::uint32_t channel = 0;
   std::vector<Portion> sent{};
   std::vector<Portion> received{};
@@ -61,28 +62,28 @@ struct Exchange {
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
-/// Of a rank's program what other ranks can wait for: who exchanges what with whom, and which of that has to be
-/// complete, or started, before which starts.
+/// The part of a rank's program that other ranks can wait for: its messages and their peers, and which instructions
+/// have to be complete, or started, before which start.
 ///
-/// A deadlock is a circle of waits, and one within a rank there is none: all of its waits go back in the
-/// program. So a circle goes through messages, within a round, and is found in the skeletons alone.
+/// A deadlock is a cycle of waits. No cycle lies within one rank: all waits of a rank go back in its
+/// program. So a cycle goes through messages, within a round, and can be found in the skeletons alone.
 ///
-/// A shared loop stands there with one iteration. Any number is as good: messages meet within an iteration, and no
-/// rank ends one before all that share the loop have begun it, so a way through several iterations, from what comes
-/// behind the loop to what comes before it on another rank, is a way through one.
+/// A shared loop stands in the skeleton with one iteration, which proves any number: messages meet within an iteration,
+/// and no rank ends an iteration before all ranks that share the loop have begun it. So a path through several
+/// iterations, from behind the loop to before it on another rank, is a path through one.
 ///
-/// | node     | an instruction with messages; a loop on a way between two of these; or a join: what several |
-/// |          | wait for that waits for several itself                                                     |
+/// | node     | an instruction with messages; a loop on a path between two of these; or a join: a point     |
+/// |          | that several nodes wait for and that waits for several itself                              |
 /// | start    | after `waits`, and after the node ahead of it on its lane: complete, or started if posted   |
 /// | complete | once all the messages that it sends and receives have both ends started                    |
-/// | names    | instructions and loops have them, for what is said of a deadlock                           |
+/// | names    | instructions and loops have names, for the error text of a deadlock                        |
 struct Skeleton {
   enum class Part : std::uint8_t { instruction, loop, join };
 
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   struct Name {
-    std::uint32_t kind = 0;  ///< of `kinds`
+    std::uint32_t kind = 0;  ///< an index into `kinds`
     int index = -1;
     int micro_batch = -1;
 
@@ -94,8 +95,8 @@ struct Skeleton {
     std::uint32_t first_wait = 0;
     std::uint32_t first_send = 0;
     std::uint32_t first_receive = 0;
-    std::uint32_t exchange = none;  ///< of `exchanges`; of a loop what it runs until, of `untils`
-    std::uint32_t scope = 0;  ///< of an instruction: scope_by_instruction
+    std::uint32_t exchange = none;  ///< an index into `exchanges`; of a loop an index into `untils`
+    std::uint32_t scope = 0;  ///< the scope of an instruction, from scope_by_instruction
     Part part = Part::join;
     Lane lane = Lane::compute;
     bool posted = false;
@@ -103,7 +104,7 @@ struct Skeleton {
     friend constexpr bool operator==(const Node&, const Node&) = default;
   };
 
-  /// For an earlier node: twice its place, and one more to wait until it is complete and not just started.
+  /// A wait for an earlier node: twice its index, plus one if the node must be complete and not just started.
   struct Wait {
     std::uint32_t point = 0;
 
@@ -116,7 +117,7 @@ struct Skeleton {
   int rank = 0;
   std::vector<std::string> kinds{};
   std::vector<RankSet> groups{};
-  std::vector<Node> nodes{};  ///< in the order of the program
+  std::vector<Node> nodes{};  ///< the nodes, in the order of the program
   std::vector<Wait> waits{};
   std::vector<Message> sends{};
   std::vector<Message> receives{};
@@ -136,7 +137,7 @@ struct Skeleton {
   }
   void receives_of(std::size_t) const&& = delete;
 
-  /// As errors say it: "rank 0: Send(3, micro-batch 1) on lane send".
+  /// Returns a node as errors name it: "rank 0: Send(3, micro-batch 1) on lane send".
   [[nodiscard]] std::string text_of(std::size_t node) const;
 
 private:

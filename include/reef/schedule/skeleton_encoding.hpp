@@ -10,8 +10,8 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// A skeleton as bytes that another rank can decode: numbers in as few bytes as they need, what a rank says again and
-/// again (sizes, kinds) by its place in a list.
+/// Encodes a skeleton as bytes that another rank can decode: numbers take as few bytes as they need, and repeated
+/// entries (sizes, kinds) are encoded by their index in a list.
 ///
 /// | size | about 20 bytes for a message and 5 for a join, whatever the rest of the program has |
 ///
@@ -22,8 +22,8 @@ namespace schedule {
 /// \endcode
 std::string encode(const Skeleton& skeleton);
 
-/// The skeleton that `encode` made bytes of, of one of so many ranks. Throws DecodeError for other bytes: all lengths,
-/// places and ranks are checked, and what it holds is in proportion to the bytes.
+/// Decodes the skeleton of one of `ranks` ranks from the bytes that `encode` made. Throws DecodeError for other bytes:
+/// all lengths, indices and ranks are checked, and the memory of the skeleton is in proportion to the bytes.
 Skeleton decode_skeleton(std::string_view bytes, int ranks);
 
 }  // namespace schedule

@@ -8,11 +8,11 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// The skeleton of a program, which is one at all, and its dependencies.
+/// Returns the skeleton of a valid program (verify_rank), given its dependencies.
 ///
 /// | cost | linear in instructions, dependencies and messages                                            |
-/// | size | no more nodes and waits than the program has instructions and dependencies; of micro-batches |
-/// |      | that nobody sends or receives anything of, nothing                                           |
+/// | size | no more nodes and waits than the program has instructions and dependencies; none for         |
+/// |      | micro-batches of which no rank sends or receives anything                                    |
 ///
 /// \code
 /// // given: const schedule::Program& program

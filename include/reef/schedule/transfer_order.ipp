@@ -22,7 +22,7 @@ namespace schedule {
 
 namespace detail {
 
-/// By instruction: the first and the last one behind it that read what it writes, before something else
+/// By instruction: the first and the last one behind it that read what it writes, or come after it, before something else
 /// writes the region; {size, size} of the round if there is none.
 inline std::vector<std::pair<std::size_t, std::size_t>> readers_of(const Program& program) {
   const std::size_t none = program.round.size();
@@ -30,7 +30,7 @@ inline std::vector<std::pair<std::size_t, std::size_t>> readers_of(const Program
   std::vector<std::size_t> writer(program.storages.size(), none);
   for (std::size_t i = 0; i < program.round.size(); ++i) {
     const Instruction& instruction = program.round[i];
-    for (const auto* list : {&instruction.reads, &instruction.accumulates}) {
+    for (const auto* list : {&instruction.reads, &instruction.accumulates, &instruction.after}) {
       for (const Value value : *list) {
         const std::size_t by = writer[program.region_of(value.storage).first];
         if (by == none) continue;
@@ -134,14 +134,14 @@ REEF_INLINE TransferSlots transfer_slots(std::span<const Program> programs,
 
 namespace detail {
 
-/// By instruction of a round and by what it reads and adds to: who has written the region before it.
+/// By instruction of a round and by what it reads, adds to and comes after: who has written the region before it.
 inline std::vector<std::vector<std::size_t>> writers_of(const Program& program) {
   std::vector<std::size_t> writer(program.storages.size(), program.round.size());
   std::vector<std::vector<std::size_t>> result;
   for (std::size_t i = 0; i < program.round.size(); ++i) {
     const Instruction& instruction = program.round[i];
     auto& of_instruction = result.emplace_back();
-    for (const auto* list : {&instruction.reads, &instruction.accumulates}) {
+    for (const auto* list : {&instruction.reads, &instruction.accumulates, &instruction.after}) {
       for (const Value value : *list) {
         of_instruction.push_back(writer[program.region_of(value.storage).first]);
       }

@@ -12,34 +12,34 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// One rank's speeds. A rate of 0 is infinite.
+/// The speeds of one rank. A rate of 0 is infinite.
 struct Machine {
   double flops_per_second = 0;
-  double memory_bytes_per_second = 0;  ///< for what is bound by memory, and for folding messages
-  double copy_bytes_per_second = 0;    ///< the link between device and host, each direction
+  double memory_bytes_per_second = 0;  ///< the rate of instructions bound by memory, and of folding messages
+  double copy_bytes_per_second = 0;    ///< the rate of the link between device and host, in each direction
   Seconds copy_latency = 0;
-  double uplink_bytes_per_second = 0;    ///< all that it sends, over whatever links
-  double downlink_bytes_per_second = 0;  ///< all that it receives
+  double uplink_bytes_per_second = 0;    ///< the rate of all that the rank sends, over whatever links
+  double downlink_bytes_per_second = 0;  ///< the rate of all that the rank receives
 };
 
 namespace detail {
 inline Seconds over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
 }  // namespace detail
 
-/// It copies between device and host: it is on a lane of copies, or says so.
+/// Returns true if an instruction copies between device and host: it is on a lane of copies, or its cost has copies.
 bool copies(const Instruction& instruction);
 
-/// What an instruction takes on its lane: its own seconds, or as fast as the machine is. On the lanes of
-/// copies it is one at least.
+/// Returns the seconds that an instruction takes on its lane: its measured seconds, or else those at the machine's
+/// rates. An instruction on a lane of copies is one copy at least.
 Seconds duration_of(const Instruction& instruction, const Machine& machine);
 
-/// One ordered pair of ranks: a full-duplex first-in-first-out link.
+/// The link of one ordered pair of ranks: full-duplex, first in first out.
 struct Link {
   Seconds latency = 0;
   double bytes_per_second = 0;  ///< 0 is infinite
 };
 
-/// What a simulation assumes: a machine per rank and a link per ordered pair, row by sender.
+/// The hardware that a simulation assumes: a machine per rank and a link per ordered pair, row by sender.
 ///
 /// \code
 /// auto world = schedule::World::uniform(3, {.flops_per_second = 1e13}, {.latency = 0.001});
@@ -53,14 +53,15 @@ struct World {
     return links[static_cast<std::size_t>(from) * machines.size() + static_cast<std::size_t>(to)];
   }
 
-  /// P equal ranks, every link equal.
+  /// Returns a world of P equal ranks and equal links.
   static World uniform(int ranks, Machine machine, Link link);
 
-  /// Machines of infinite rates, and these links between them. Throws OptionError as Network::validate.
+  /// Returns a world of machines of infinite rates, with the network's links between them. Throws OptionError as
+  /// Network::validate does.
   static World of(const profile::Network& network);
 };
 
-/// When an instruction ran, in virtual seconds from the start of the first round.
+/// The span of time in which an instruction ran, in virtual seconds from the start of the first round.
 struct SimulatedSpan {
   int rank = 0;
   int round = 0;
@@ -68,20 +69,20 @@ struct SimulatedSpan {
   Lane lane = Lane::compute;
   Seconds begin = 0;
   Seconds end = 0;
-  int iteration = 0;  ///< of its loop, from 0
+  int iteration = 0;  ///< the iteration of its loop, from 0
 };
 
-/// How many iterations loops run, by rank and by the place of the loop in its program's `repeats`.
+/// The number of iterations of each loop, by rank and by the loop's index in its program's `repeats`.
 using TripCounts = std::vector<std::vector<int>>;
 
 /// The outcome of a simulation.
 struct Simulation {
-  Seconds step = 0;                    ///< of the last round: from the end of the one before
-  Seconds total = 0;                   ///< until everything is complete
+  Seconds step = 0;                    ///< the time of the last round: from the end of the one before
+  Seconds total = 0;                   ///< the time until everything is complete
   std::vector<double> utilisation{};   ///< by rank: compute lane busy / step, in the last round
-  std::vector<Bytes> wire_bytes{};     ///< by rank: sent in one round, headers included
-  std::vector<SimulatedSpan> spans{};  ///< by order of completion
-  TripCounts trip_counts{};            ///< in the last round
+  std::vector<Bytes> wire_bytes{};     ///< by rank: the bytes sent in one round, headers included
+  std::vector<SimulatedSpan> spans{};  ///< the spans of all instructions, in the order of completion
+  TripCounts trip_counts{};            ///< the trip counts of the last round
 };
 
 }  // namespace schedule

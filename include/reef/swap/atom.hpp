@@ -14,8 +14,8 @@ namespace swap {
 
 namespace detail {
 
-/// What policies that swap have in common: weights, gradients and optimizer state live in host memory, but
-/// those of the first SwapSchedule::resident_segments segments.
+/// The common base of policies that swap: weights, gradients and optimizer state live in host memory, except those of
+/// the first SwapSchedule::resident_segments segments.
 struct Swapped {
   using policy_tag = SwapTag;
   using Planner = swap::Planner;
@@ -32,13 +32,13 @@ struct Swapped {
 
 }  // namespace detail
 
-/// Weights, gradients and optimizer state live in host memory; the device holds one
-/// segment of the model after another, each for all micro-batches of the step before the next.
-/// Where there is room, the first segments stay on the device.
+/// Swaps the model: weights, gradients and optimizer state live in host memory; the device holds one segment of the
+/// model after another, each for all micro-batches of the step before the next. Where there is room, the first segments
+/// stay on the device.
 ///
 ///     Forward:   Load(s), s = 0 .. S-1;  Backward:  Load(s), Evict(s), s = S-1 .. 0, but the last stays
 ///
-/// | lanes  | loads, kernels and what leaves run beside each other; weights are dropped,          |
+/// | lanes  | loads, kernels and evictions run beside each other; weights are dropped,            |
 /// |        | gradients leave                                                                     |
 /// | memory | device: slots for the weights and the gradients of the largest segment, and         |
 /// |        | activations of all micro-batches: what crosses segments' bounds, and the rest where |
@@ -55,10 +55,10 @@ struct Swapped {
 /// |        | for it: TrainerOptions::cuts, profile. Where LayerStreaming's schedule is faster,   |
 /// |        | the plan takes that                                                                 |
 ///
-/// Slots above 0 fixes their number.
+/// `Slots` above 0 fixes the number of slots.
 ///
-/// Source: Wu et al., ATOM, arXiv 2403.10504, section III. Deviation: a third lane for what leaves; the
-/// optimizer works where weights live.
+/// Source: Wu et al., ATOM, arXiv 2403.10504, section III. Deviation: a third lane for evictions; the optimizer works
+/// where weights live.
 ///
 /// \code
 /// using MyTrainer = Trainer<swap::Atom<>, optim::Ddp<optim::AdamW>>;
@@ -72,10 +72,10 @@ struct Atom : detail::Swapped {
   static_assert(Slots == 0 || Slots >= 2,
                 "reef::swap::Atom<Slots>: Slots is at least 2, one runs and one is loaded; or 0.");
 
-  /// A plan may have the first segments live on the device.
+  /// True: a plan may have the first segments live on the device.
   static constexpr bool allows_resident_segments = true;
 
-  /// Of which a plan chooses; the first where there is none.
+  /// Returns the schedules of which a plan chooses; without a plan the first holds.
   static constexpr auto schedules() {
     if constexpr (Slots > 0) {
       return std::array{

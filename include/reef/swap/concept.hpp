@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// Says what of the model is in the device's memory when.
+/// A policy that decides which parts of the model are in the device's memory, and when.
 ///
 ///     add(builder)               refines the instructions that the pipeline wrote, and adds loads and
 ///                                evictions

@@ -5,7 +5,7 @@
 #include <reef/core/kinds.hpp>
 
 /// \file
-/// The kinds of instructions that move weights, gradients and activations to host memory and back. Load,
+/// The names of kinds of instructions that move weights, gradients and activations to host memory and back. Load,
 /// LoadGradients, WriteBack, Stash and Restore are copies, read and written through run::CopyView; Evict has a view of
 /// its own, swap::EvictView.
 ///

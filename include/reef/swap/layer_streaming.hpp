@@ -8,7 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// Every micro-batch by itself through all segments, each loaded while the one before runs.
+/// Swaps micro-batch by micro-batch: each runs by itself through all segments, and each segment is loaded while the one
+/// before runs.
 ///
 ///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending

@@ -8,12 +8,12 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// ATOM as published, to compare with: loads beside kernels, but what leaves takes the kernels' time, and
-/// weights are written back after forwards and after backwards.
+/// ATOM as published, to compare with: loads run beside kernels, but evictions take the kernels' time, and weights are
+/// written back after forwards and after backwards.
 ///
 ///     Load(s) beside the kernels of the segment before;  WriteBack(s), Evict(s) between kernels
 ///
-/// Memory and bits as Atom<2>. Source: Wu et al., ATOM, arXiv 2403.10504, section III.
+/// Memory and bits are those of Atom<2>. Source: Wu et al., ATOM, arXiv 2403.10504, section III.
 ///
 /// \code
 /// using MyTrainer = Trainer<swap::PaperAtom, optim::Ddp<optim::AdamW>>;

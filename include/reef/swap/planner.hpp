@@ -58,26 +58,26 @@ namespace swap {
 class Planner {
 public:
   struct Limits {
-    Bytes memory = 0;  ///< of the device
+    Bytes memory = 0;  ///< memory of the device
     std::int64_t accumulation = 1;
     std::span<const run::SwapSchedule> schedules{};
-    std::vector<int> cuts{};  ///< given ones, without 0 and the number of nodes; else all are tried
-    std::vector<int> bounds{};  ///< of chunks, where there are several: they are among all cuts that are tried
-    std::vector<run::Activations> activations{};  ///< given ones; else all are tried
-    bool allows_resident_segments = false;        ///< segments may live on the device
+    std::vector<int> cuts{};  ///< given cuts, without 0 and the number of nodes; empty: all are tried
+    std::vector<int> bounds{};  ///< bounds of chunks, where there are several: all cuts that are tried have them
+    std::vector<run::Activations> activations{};  ///< given choices; empty: all are tried
+    bool allows_resident_segments = false;        ///< true: segments may live on the device
   };
 
   using Programs = detail::Programs;
 
-  /// `dag` and `profile`, which is of it, outlive it.
+  /// Refers to `dag` and to `profile`, which is of that model; both outlive the planner.
   Planner(const graph::Dag& dag, const profile::Profile& profile, Limits limits, Programs programs)
       : dag_(dag),
         profile_(profile),
         limits_(std::move(limits)),
         evaluator_(profile, limits_.memory, std::move(programs)) {}
 
-  /// The figures to plan by: the profile of the options, else an estimate. The estimate of a host is of its emulated
-  /// link and slowdown and of 50 GFLOP/s, whatever its threads, since ranks may differ in these; that of other
+  /// Returns the figures to plan by: the profile of the options, else an estimate. The estimate of a host has its
+  /// emulated link and slowdown and 50 GFLOP/s, whatever its threads, since ranks may differ in these; that of other
   /// devices is of a GPU behind 16 lanes of PCIe 4.
   ///
   /// Throws OptionError if the profile is of another model, or was measured on a device of another kind, behind
@@ -97,22 +97,23 @@ public:
       return result;
     } else {
       profile::Profile result = graph::estimate(dag, {1e13, 1e12, 2e10});
-      result.host_bytes_per_second = 3e10;  // two reads beside one write
+      result.host_bytes_per_second = 3e10;  // a copy reads twice and writes once
       return result;
     }
   }
 
-  /// Throws ScheduleError if none fits, saying how much memory the most modest one needs, and which of its
-  /// segments most.
+  /// Returns the fastest choice that was found. Throws ScheduleError if no candidate fits, with the memory that the
+  /// most modest one needs, and the segment that needs most of it.
   run::Choice choose();
 
 private:
   using Candidate = detail::Candidate;
 
   static constexpr std::size_t refined = 4;
-  /// A step that takes no longer than so many times its kernels, each once, has its swapping hidden.
+  /// The ratio of a step's time to that of its kernels, each once, up to which the swapping counts as hidden.
   static constexpr double hidden = 1.01;
-  /// Of those whose segments are all treated alike: for those that stream, for others, and for thinned ones, each.
+  /// The most work on candidates whose segments are all treated alike: one bound for those that stream, one for others,
+  /// and one for thinned ones.
   static constexpr std::size_t most_uniform_work = 10'000'000;
 
   template <class Device, class Options>
@@ -144,51 +145,50 @@ private:
 
   [[nodiscard]] std::set<std::vector<int>> with_bounds(const std::set<std::vector<int>>& partitions) const;
 
-  /// There is time to look at further ones.
+  /// True if there is time to look at further candidates.
   [[nodiscard]] bool may_work() const { return evaluator_.work() <= most_; }
 
-  /// Of each of these cuts and each schedule that does, or does not, stream: where segments are all
-  /// treated alike, the fastest.
+  /// Returns for each of these cuts, and each schedule that streams, or that does not, the fastest candidate whose
+  /// segments are all treated alike.
   std::vector<Candidate> uniform(const std::set<std::vector<int>>& partitions, bool streams);
 
   void add_uniform(std::vector<Candidate>& found, const std::vector<int>& cuts, bool streams);
 
-  /// Where nothing fits: a segment that lives on the device needs no slot, which the largest may then be too
-  /// large for.
+  /// Returns candidates with resident segments, where no other fits: a segment that lives on the device needs no slot,
+  /// for which the largest may be too large.
   std::vector<Candidate> with_some_resident(const std::set<std::vector<int>>& partitions);
 
-  /// With as many first segments as must live on the device, and the rest as modest as may be.
+  /// Returns the candidate with the fewest first segments on the device that fits, the rest as modest as possible.
   Candidate fewest_resident(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// Given ones, or the same for all segments, those of which most is kept first.
+  /// Returns the given activations, or one choice for all segments each, beginning with the one that keeps most.
   [[nodiscard]] std::vector<std::vector<run::Activations>> activations_to_try(
       std::size_t segments) const;
 
   Candidate fastest_uniform(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// The fastest cuts, without some or all of the bounds that much crosses: less is stashed, and some is
-  /// computed again.
+  /// Returns the cuts of the fastest candidates, without some or all of the bounds that many bytes cross: less is
+  /// stashed, and some is computed again.
   std::set<std::vector<int>> thinned_to_try(const std::vector<Candidate>& from);
 
-  /// Of the fastest of these, as many segments as there is memory for live on the device: with few slots, or
-  /// with less that is kept, they are more.
+  /// Adds the fastest of these candidates with as many resident segments as there is memory for: with few slots, or
+  /// with activations that take less, these are more.
   void add_resident(std::vector<Candidate>& candidates);
 
-  /// With the most first segments that there is memory for.
+  /// Returns the candidate of a choice with the most first segments on the device that there is memory for.
   Candidate most_resident(const run::Choice& choice);
 
-  /// Takes the fastest out of those that there are. What was a bound is one no more.
+  /// Removes the fastest candidate and returns it. A time that was only a bound is computed first.
   Candidate take_fastest(std::vector<Candidate>& candidates);
 
-  /// Some of these, the fastest, that differ in cuts or in how many segments stay.
+  /// Returns the fastest of these candidates that differ in cuts, resident segments or slots of stashes, a few of them.
   std::vector<Candidate> fastest_of(std::vector<Candidate> left);
 
-  /// Those with the most segments, each of which may keep something else.
+  /// Returns the candidates with the most segments, each of which may have other activations.
   static std::vector<Candidate> finest_of(const std::vector<Candidate>& candidates);
 
-  /// Refines these candidates and those that run micro-batch by micro-batch. A policy that knows
-  /// only the latter begins with the same ones, so its plan is hardly ever better than the one
-  /// found here.
+  /// Refines the candidates in `some`, and those that run micro-batch by micro-batch. A policy that knows only the
+  /// latter begins with the same ones, so its plan is hardly ever better than the one found here.
   void refine(const std::vector<std::vector<Candidate>>& some,
               const std::vector<Candidate>& streaming);
 
@@ -196,7 +196,7 @@ private:
   const profile::Profile& profile_;
   Limits limits_;
   detail::PlanEvaluator evaluator_;
-  std::size_t most_ = 0;  ///< work after which nothing more is looked at
+  std::size_t most_ = 0;  ///< work after which no further candidate is looked at
 };
 
 }  // namespace swap

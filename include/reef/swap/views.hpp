@@ -10,11 +10,11 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// `Evict(segment)`: gradients that were summed in a slot leave.
+/// `Evict(segment)`: copies gradients that were summed in a slot to host memory. The code that writes it has set its
+/// mode: whether the sums began in the slot, or continued earlier ones.
 ///
-///     reads         the parts of the slot, as gradients_of(segment)
-///     writes        gradients_of(segment)
-///     accumulates   these instead, where the sums went on from what was there
+///     reads                 the parts of the slot, as gradients_of(segment)
+///     writes, accumulates   gradients_of(segment), as the mode says
 ///
 /// \code
 /// // given: schedule::Program& program, run::StorageId elsewhere
@@ -27,12 +27,12 @@ struct EvictView {
   run::PartOf<Instr> from, to;
 
   explicit EvictView(Instr& evict)
-      : EvictView(evict, evict.writes.empty() ? evict.accumulates.size() : evict.writes.size(),
-                  evict.writes.empty(), run::Lists::found) {}
-  EvictView(Instr& evict, std::size_t count, bool goes_on, run::Lists lists) {
+      : EvictView(evict, run::begins_sum(evict) ? evict.writes.size() : evict.accumulates.size(),
+                  run::Lists::found) {}
+  EvictView(Instr& evict, std::size_t count, run::Lists lists) {
     run::Layout layout(evict, lists);
     from = layout.reads(count);
-    to = goes_on ? layout.accumulates(count) : layout.writes(count);
+    to = layout.sums(count);
   }
 };
 

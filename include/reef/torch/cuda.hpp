@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// libtorch modules on a GPU: Module and data_parallel on device::Cuda. It needs a libtorch that was built with CUDA, and is
-/// not part of reef/torch.hpp.
+/// Runs libtorch modules on a GPU: Module and data_parallel on device::Cuda. Needs a libtorch that was built with CUDA,
+/// so it is not part of reef/torch.hpp.
 
 #if !__has_include(<c10/cuda/CUDAStream.h>)
 #error "reef/torch/cuda.hpp: this libtorch was built without CUDA. fix: one with it, or modules on device::Host (reef/torch.hpp)."
@@ -27,7 +27,7 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// libtorch's operations run on the lane's stream.
+/// Runs libtorch's operations on the lane's stream.
 template <>
 struct Place<device::Cuda> {
   static constexpr c10::DeviceType type = c10::kCUDA;
@@ -36,7 +36,7 @@ struct Place<device::Cuda> {
   static void run(device::Cuda::Lane& lane, const F& function) {
     const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromExternal(lane.stream(), device(lane.device().options()).index());
     const c10::cuda::CUDAStreamGuard guard(stream);
-    at::cuda::getCurrentCUDABlasHandle();  // its workspace is none of a call's tensors
+    at::cuda::getCurrentCUDABlasHandle();  // makes the handle, whose workspace is none of a call's tensors
     function(stream.device());
   }
 
@@ -44,7 +44,7 @@ struct Place<device::Cuda> {
     return {type, static_cast<c10::DeviceIndex>(options.ordinal)};
   }
 
-  /// Of a trial: libtorch's cache is by stream, and Reef's own cudaMalloc cannot have it.
+  /// Frees libtorch's cache after a trial: the cache is by stream, and Reef's own cudaMalloc cannot use it.
   static void release() { c10::cuda::CUDACachingAllocator::emptyCache(); }
 
   static void require_settings() {

@@ -31,27 +31,27 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// Tensors by name.
+/// The tensors of a module, by name.
 using StateDict = ::torch::OrderedDict<std::string, at::Tensor>;
 
-/// Those of the Trainer, and how the module becomes nodes of its graph.
+/// The options of data_parallel: those of the Trainer, and how the module becomes nodes of its graph.
 template <class... Policies>
 struct DataParallelOptions : Trainer<Policies...>::Options {
-  ModuleOptions module{};  ///< its graph is kept unless keeps_graph is false
+  ModuleOptions module{};  ///< keeps_graph not given: true
 
-  /// The fewest bytes of parameters in a node, of a torch::nn::Sequential, whose gradients travel while those before it are
-  /// computed; 0 chooses an eighth of the model, from 256 KiB to 16 MiB.
+  /// The fewest bytes of parameters in a node, for a torch::nn::Sequential; a node's gradients travel while those of
+  /// the nodes before it are computed. 0 chooses an eighth of the model, from 256 KiB to 16 MiB.
   Bytes node_bytes = 0;
 
-  /// Of a batch's loss: 1, or its count of tokens.
+  /// A function that returns the weight of a batch's loss: 1, or its count of tokens.
   std::function<double(const Tensors& batch)> weight{};
 };
 
-/// A libtorch module that is trained on all ranks: a Trainer of its own graph. data_parallel() makes it.
+/// A libtorch module that is trained on all ranks: it owns a Trainer of the module's graph. data_parallel() makes it.
 ///
 /// | batches | each rank gives its own, one a micro-batch, all of the example's shapes                              |
 /// | loss    | the mean over a batch; the step's gradient is the mean over all batches of all ranks, by weight     |
-/// | weights | Reef's. The module has those that it began with, until module() brings it what was learnt           |
+/// | weights | Reef's. The module keeps its initial ones, until module() brings it the trained ones                 |
 /// | bits    | Trainer's laws; of the same batches, a rank of each, those of one process with virtual_ranks = P     |
 /// | memory  | beside the Trainer's: the tensors that autograd keeps of a micro-batch, the module's own weights, and |
 /// |         | the batches of two steps                                                                             |
@@ -78,21 +78,21 @@ public:
         held_out_(batches(detail::Batches::Use::evaluation, example, options)),
         trainer_(make(loss, example, options, ranks)) {}
 
-  /// One optimizer step of all ranks, each with a micro-batch of its own. Throws OptionError where the step asks for
+  /// Takes one optimizer step on all ranks, each with a micro-batch of its own. Throws OptionError where the step needs
   /// more than one.
   StepResult step(const Tensors& batch) {
     training_->begin(batch, trainer_->rank());
     return trainer_->step();
   }
 
-  /// The same with as many micro-batches as the options and the optimizer say.
+  /// Takes one optimizer step with as many micro-batches as the options and the optimizer say.
   StepResult step(NextBatch next) {
     training_->begin(std::move(next), trainer_->rank());
     return trainer_->step();
   }
 
-  /// The mean loss of the committed weights over `rounds` times this job's micro-batches, which are counted from 0. All
-  /// ranks. The module is in evaluation mode.
+  /// Returns the mean loss of the committed weights over `rounds` times this job's micro-batches, which are counted
+  /// from 0. All ranks call it. The module is in evaluation mode.
   double evaluate(NextBatch next, std::int64_t rounds = 1) {
     held_out_->begin(std::move(next), trainer_->rank());
     const double loss = trainer_->evaluate(rounds);
@@ -100,8 +100,8 @@ public:
     return loss;
   }
 
-  /// The module with the weights of the last step: for torch::save, or to go on without Reef. All ranks. Later steps do not
-  /// change it.
+  /// Returns the module with the weights of the last step: for torch::save, or to go on without Reef. All ranks call
+  /// it. Later steps do not change it.
   std::shared_ptr<M> module() {
     const ::torch::NoGradGuard no_gradients;
     trainer_->gather_committed_weights();
@@ -109,8 +109,8 @@ public:
     return module_;
   }
 
-  /// The learnt parameters, and the buffers, by the module's names, of which a tensor may have several. All ranks. The module
-  /// keeps the values that it has.
+  /// Returns the trained parameters, and the buffers, by the module's names, of which a tensor may have several. All
+  /// ranks call it. The module's own values stay as they are.
   [[nodiscard]] StateDict state_dict() {
     const ::torch::NoGradGuard no_gradients;
     trainer_->gather_committed_weights();
@@ -122,9 +122,9 @@ public:
     return result;
   }
 
-  /// Sets the weights. All ranks, the same. Of a parameter with several names one is enough. Throws OptionError for a parameter
-  /// that is not there, has another shape, or other values under another name, and for a tensor that the module has not, or
-  /// has as a constant of other values; the weights are then as they were.
+  /// Sets the weights. All ranks call it, with the same tensors. For a parameter with several names one is enough.
+  /// Throws OptionError for a parameter that is missing, has another shape, or other values under another name, and for
+  /// a tensor that the module does not have, or has as a constant of other values; the weights are then as they were.
   void load_state_dict(const StateDict& tensors) {
     const ::torch::NoGradGuard no_gradients;
     const auto fail = [](const std::string& name, const std::string& text) {
@@ -159,7 +159,7 @@ public:
     }
   }
 
-  /// For checkpoints, figures and all else: checkpoint::save(trainer(), folder).
+  /// Returns the Trainer, for checkpoints, figures and all else: checkpoint::save(trainer(), folder).
   [[nodiscard]] TrainerType& trainer() { return *trainer_; }
 
 private:
@@ -198,7 +198,8 @@ private:
     return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_));
   }
 
-  /// A module on another GPU than this would be called, but keep no graph, and hold memory there.
+  /// Throws OptionError for a module on another GPU than `device`: it could be called, but would keep no graph, and
+  /// hold memory there.
   void require_own_gpu(at::Device device) const {
     for (const auto& entry : module_->named_parameters()) {
       const at::Device where = entry.value().device();
@@ -208,28 +209,28 @@ private:
     }
   }
 
-  /// Parameters and buffers.
+  /// Returns the module's parameters and buffers.
   [[nodiscard]] StateDict tensors_of_module() const {
     StateDict all = module_->named_parameters();
     for (const auto& entry : module_->named_buffers()) all.insert(entry.key(), entry.value());
     return all;
   }
 
-  /// Null where a tensor of the module is not trained.
+  /// Returns the parameter of a tensor; null where the tensor is not trained.
   [[nodiscard]] const detail::Named* parameter_of(const at::Tensor& tensor) const {
     const auto found = std::find_if(parameters_.begin(), parameters_.end(),
                                     [&](const detail::Named& parameter) { return parameter.tensor.is_same(tensor); });
     return found == parameters_.end() ? nullptr : &*found;
   }
 
-  /// A copy of its committed values, in the module's type. Once they are gathered.
+  /// Returns a copy of a parameter's committed values, in the module's type. Called once they are gathered.
   [[nodiscard]] at::Tensor learnt(const detail::Named& parameter) const {
     std::vector<Sum> values = trainer_->parameter(parameter.name);
     return at::from_blob(values.data(), parameter.original.sizes(), type).to(parameter.original.options(), false, true);
   }
 
   std::shared_ptr<M> module_;
-  std::vector<detail::Named> parameters_;  ///< each once
+  std::vector<detail::Named> parameters_;  ///< each parameter once
   std::shared_ptr<detail::Batches> training_;
   std::shared_ptr<detail::Batches> held_out_;
   std::unique_ptr<TrainerType> trainer_;
@@ -268,7 +269,7 @@ DataParallel<M, Policies...> data_parallel(std::shared_ptr<M> module, const Loss
   return DataParallel<M, Policies...>(std::move(module), loss, example, options, ranks);
 }
 
-/// Of what TORCH_MODULE makes.
+/// Makes a module that TORCH_MODULE wraps train on all ranks.
 template <class Holder, class Loss, class... Policies>
   requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
 auto data_parallel(const Holder& module, const Loss& loss, const Tensors& example, const DataParallelOptions<Policies...>& options,

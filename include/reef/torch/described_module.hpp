@@ -25,8 +25,8 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// A kind of module, by its name in files, its attributes there, and how one is made of them: an object that Module can be made
-/// of, or a Module.
+/// A kind of module: its name in files, its attributes there, and a function that makes one of them: an object of which
+/// a Module can be made, or a Module.
 template <class Description>
 concept module_description =
     graph::described_operator<Description> && std::copyable<Description> && requires(const Description& description) {
@@ -34,12 +34,12 @@ concept module_description =
       Module(description.module());
     };
 
-/// A module as an operator that files can name, with attributes: graph::Registry::add takes it.
+/// A module as an operator that files can name, with attributes: graph::Registry::add accepts it.
 ///
 /// | parameters | begin with the values that the module is made with, when its node is added: from libtorch's default |
 /// |            | generator, so a file after torch::manual_seed begins as C++ does that adds the same nodes      |
 /// | errors     | those of Module; ShapeError with the node for attributes that no module can be made of            |
-/// | all else   | as of Module                                                                                   |
+/// | all else   | as for Module                                                                                  |
 ///
 /// \code
 /// #include <reef/graph/registry.hpp>
@@ -66,7 +66,7 @@ public:
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     if (!module_) module_.emplace(made(call.node));
     graph::Signature result = module_->signature(call);
-    // Modules of other attributes may print alike.
+    // Modules of different attributes may print alike.
     std::apply([&](const auto&... each) { ((result.attributes += text_of(each)), ...); }, Description::attributes());
     return result;
   }

@@ -33,20 +33,21 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// How a module is called.
+/// The options of calls of a module.
 struct ModuleOptions {
-  int threads = 1;       ///< of libtorch in each call, whatever the device has: the bits may depend on it
-  /// The most that tensors of a call may take; 0: no limit. On a GPU a lane's first calls take libtorch's workspaces too,
-  /// some 32 MiB, and copies of the constants of a module in host memory.
+  int threads = 1;       ///< libtorch's threads in each call, whatever the device has: the bits may depend on it
+  /// The most bytes that tensors of a call may take; 0: no limit. On a GPU a lane's first calls take libtorch's
+  /// workspaces too, some 32 MiB, and copies of the constants of a module in host memory.
   Bytes heap_bytes = 0;
 
-  /// The autograd graph of the last forward is kept, with the tensors that it saves, until the backward of the same
-  /// micro-batch, which then need not call the module again. The bits are the same. Of a module whose parameters are of the
-  /// type that is computed in, fp64 in an fp64 graph, else fp32, and on its device. Unless it is said: under data_parallel alone.
+  /// True keeps the autograd graph of the last forward, with the tensors that it saves, until the backward of the same
+  /// micro-batch, which then need not call the module again. The bits are the same. It applies to a module whose
+  /// parameters are of the type of the computation, fp64 in an fp64 graph, else fp32, and on its device. Not given:
+  /// true under data_parallel alone.
   std::optional<bool> keeps_graph{};
 
-  /// On a GPU: libtorch refuses operations that may give other bits at a second call. Its products want the environment
-  /// variable CUBLAS_WORKSPACE_CONFIG to be :4096:8. Without, the laws of bits do not hold.
+  /// True makes libtorch refuse operations on a GPU that may give other bits at a second call. Its products then need
+  /// the environment variable CUBLAS_WORKSPACE_CONFIG to be :4096:8. False: the laws of bits do not hold.
   bool deterministic = true;
 };
 
@@ -58,7 +59,7 @@ struct ModuleOptions {
 /// | outputs    | a tensor, or a tuple, array or vector of them; floating-point; without axes: a loss, fp32 of a bf16 graph |
 /// | parameters | "node.name", as named_parameters() calls them; they begin with the values that the module has   |
 /// |            | when a Trainer is made. Reef owns them: the module sees them for the time of a call     |
-/// | frozen     | what has requires_grad(false) is a constant, as are buffers                             |
+/// | frozen     | parameters with requires_grad(false) are constants, as are buffers                      |
 /// | modes      | training as each submodule was given: one in eval() stays so; evaluations are in eval() |
 /// | decay      | of parameters with two axes or more                                                     |
 /// | bf16       | weights and inputs are widened: the module computes in fp32                             |
@@ -91,7 +92,7 @@ public:
                   "  fix: Module(module, [](M& module, const reef::torch::Tensors& inputs) { return reef::torch::Tensors{...}; })");
   }
 
-  /// Of what TORCH_MODULE makes: torch::nn::Linear(3, 4).
+  /// Wraps a module that TORCH_MODULE makes: torch::nn::Linear(3, 4).
   template <class Holder>
     requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
   explicit Module(const Holder& holder, ModuleOptions options = {}) : Module(holder.ptr(), options) {}
@@ -161,10 +162,11 @@ public:
 
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
   [[nodiscard]] std::shared_ptr<::torch::nn::Module> module() const { return shared_->module; }
-  /// Those that have a gradient, in the order of the node's parameters. Between calls the module holds its own values.
+  /// Returns the parameters that have a gradient, in the order of the node's parameters. Between calls the module holds
+  /// its own values.
   [[nodiscard]] std::span<const detail::Named> parameters() const& { return shared_->parameters; }
   void parameters() const&& = delete;
-  /// What copies of this operator share.
+  /// Returns the state that copies of this operator share.
   [[nodiscard]] detail::SharedModule& shared() const& { return *shared_; }
   void shared() const&& = delete;
 
@@ -198,7 +200,7 @@ private:
     }
   }
 
-  /// All lie on the device of the first.
+  /// Throws ShapeError unless the tensor is dense, and on the device of the module's first tensor.
   void require_with_others(const std::string& which, const at::Tensor& tensor, bool first) const {
     if (tensor.layout() != at::kStrided) {
       throw ShapeError("reef::torch: the tensor '", which, "' of ", name(), " is not dense.\n  fix: to_dense().");
@@ -209,7 +211,8 @@ private:
                      shared_->device.str(), ".\n  fix: one device, by module->to().");
   }
 
-  /// The module is tried where its tensors lie: in host memory, or on a device that a graph's lanes compute on.
+  /// Throws ShapeError unless the module's tensors lie in host memory, or on a device on which the graph's lanes
+  /// compute: the module is tried there.
   template <class Device>
   void require_reachable() const {
     if (shared_->device.is_cpu() || shared_->device.type() == detail::Place<Device>::type) return;
@@ -217,7 +220,8 @@ private:
                      ".\n  fix: module->to(torch::kCPU), or a graph of that device.");
   }
 
-  /// What decides the results beside inputs and parameters: how the module prints itself, its constants, and threads.
+  /// Returns the facts that decide the results beside inputs and parameters: the module's printed form, its constants,
+  /// and threads.
   [[nodiscard]] std::string attributes() const {
     std::ostringstream printed;
     printed << *shared_->module;
@@ -246,7 +250,7 @@ private:
     }
   }
 
-  /// What is thrown, by a module or for it, is told with its name.
+  /// Calls a function; an exception from the module, or about it, is given the module's name.
   template <class F>
   void named(const F& function) const {
     try {
@@ -259,7 +263,7 @@ private:
     }
   }
 
-  /// Of the exception that is being handled, which it keeps.
+  /// Returns an error that names the module, and has the exception being handled as its cause.
   [[nodiscard]] graph::OperatorError failed() const {
     const std::string words = detail::words_of(std::current_exception());
     const bool differs = options_.deterministic && words.find("use_deterministic_algorithms") != std::string::npos;
@@ -296,7 +300,7 @@ private:
     const Meter heap = meter();
     const detail::Call module(*shared_, {true, call.key, computes_in<T>, device}, call.parameters);
     const ::torch::AutoGradMode with_gradients(true);
-    // What lies elsewhere than at the forward may have been moved since, and be overwritten where it was.
+    // Tensors at other addresses than in the forward may have been moved since, and the old memory overwritten.
     std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
     if (kept && (kept->key != call.key || kept->places != detail::places_of(call.inputs, call.parameters))) drop(kept, heap);
     const Bytes before = kept ? kept->bytes : 0;
@@ -322,7 +326,8 @@ private:
     require_within(heap, "backward", before);
   }
 
-  /// Parameters that change their type or their device for a call are other leaves to autograd in the next one.
+  /// True if a call may keep its graph. Parameters that change their type or device for a call are other leaves to
+  /// autograd in the next call.
   template <real T>
   [[nodiscard]] bool keeps_graph(at::Device device) const {
     if (!options_.keeps_graph.value_or(false)) return false;
@@ -341,19 +346,19 @@ private:
                      "  fix: shapes that depend on those of the inputs alone.");
   }
 
-  /// Where there is a limit: libtorch notes each allocation then.
+  /// A meter of libtorch's allocations, which libtorch notes only where there is a limit.
   using Meter = std::unique_ptr<detail::HeapMeter>;
   [[nodiscard]] Meter meter() const {
     return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();
   }
 
-  /// Of a call that the meter is not of.
+  /// Drops a kept graph without counting it in the meter, which is of another call.
   static void drop(std::optional<detail::KeptGraph>& kept, const Meter& heap) {
     if (heap == nullptr) return kept.reset();
     heap->without([&] { kept.reset(); });
   }
 
-  /// `before`: what was there when the call began.
+  /// Throws MemoryError if a call took more than heap_bytes. `before`: the bytes that were there when the call began.
   void require_within(const Meter& heap, std::string_view what, Bytes before = 0) const {
     if (heap == nullptr || before + heap->peak() <= options_.heap_bytes) return;
     throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(before + heap->peak()), ", above heap_bytes, ",

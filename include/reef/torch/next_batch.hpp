@@ -9,7 +9,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
-#include <reef/core/error.hpp>
+#include <reef/run/rank_context.hpp>
 #include <reef/torch/detail/forward.hpp>
 #include <reef/torch/detail/generator.hpp>
 
@@ -17,11 +17,11 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// What the function that gives batches, or that of their weights, has thrown: the rank, the micro-batch, and its words. Of the
-/// step nothing is known.
-class BatchError : public CausedError {
+/// The error of a function that gives batches, or their weights: the rank, the micro-batch, and the text of its
+/// exception. The outcome of the step is unknown.
+class BatchError : public run::SourceError {
 public:
-  using CausedError::CausedError;
+  using SourceError::SourceError;
 };
 
 /// A function that gives a batch, of the example's shapes, in one of two forms. `micro_batch`: its number in the job.
@@ -59,7 +59,8 @@ public:
           }
         }) {}
 
-  /// Calls it, with random numbers of this seed; the default generators are that of the host and that of this device.
+  /// Calls the function with random numbers of this seed; the default generators are those of the host and of this
+  /// device.
   [[nodiscard]] Tensors operator()(std::uint64_t micro_batch, std::uint64_t seed, at::Device device) const {
     return call_(micro_batch, seed, device);
   }

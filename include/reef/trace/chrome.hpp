@@ -18,29 +18,29 @@ namespace detail {
 
 using Nanoseconds = std::int64_t;
 
-/// Where a span stands in the file.
+/// The place of a span in the file.
 struct Slice {
   int pid = 0;
   int tid = 0;
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
 
-  /// Its last nanosecond: what is tied to its end must lie inside it.
+  /// The last nanosecond of the slice: a flow that is tied to its end must lie inside it.
   [[nodiscard]] Nanoseconds last() const { return (std::max)(begin, end - 1); }
 };
 
 }  // namespace detail
 
-/// The time at which the first span of any recording begins; 0 for none.
+/// Returns the time at which the first span of any recording begins; 0 for none.
 Seconds first_begin(std::span<const Recording> recordings);
 
-/// The recordings as JSON in Chrome's trace format, which Perfetto and chrome://tracing open.
+/// Returns the recordings as JSON in Chrome's trace format, which Perfetto and chrome://tracing open.
 ///
 /// | pid    | the rank                                                                            |
 /// | tid    | the lane; spans that overlap in part get rows "lane (2)", ..., since rows must nest |
 /// | ts,dur | us with three decimals, from the first span of all                                  |
 /// | flows  | an s and an f a pair, numbered in the file, each inside the slice that it ties:     |
-/// |        | "dependency" from the end of what a lane waited for, last of all, to what it did then; |
+/// |        | "dependency" from the end of the last span that a lane waited for to the span after it; |
 /// |        | "message" from a send to the end of its receive, and in a collective from the rank   |
 /// |        | that came last to the end of the others                                             |
 std::string chrome_json(std::span<const Recording> recordings);

@@ -26,10 +26,10 @@ void put(std::vector<std::byte>& out, const T& value) {
 
 }  // namespace detail
 
-/// A recording as bytes that another rank can decode: names, tracks, spans, CRC-32C at the end.
+/// Encodes a recording as bytes that another rank can decode: names, tracks, spans, CRC-32C at the end.
 std::vector<std::byte> encode(const Recording& recording);
 
-/// The recording that `encode` made bytes of. Throws DecodeError for any other bytes: lengths,
+/// Decodes a recording from the bytes of `encode`. Throws DecodeError for any other bytes: lengths,
 /// indices, activities, times and the checksum are all checked.
 Recording decode(std::span<const std::byte> bytes);
 

@@ -15,9 +15,9 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// A name by which NVIDIA's profilers know a stretch of work, in the domain "reef". Made once, since
-/// a profiler keeps it for ever. Nothing in a build without reef::cuda; of the same size there, so that
-/// units with and without it share what has names.
+/// A name of a stretch of work in NVIDIA's profilers, in the domain "reef". Make it once, since a profiler
+/// keeps it for ever. It does nothing in a build without reef::cuda, but has the same size there, so that
+/// translation units with and without it agree on the layout of classes that have names.
 class NvtxName {
 public:
   NvtxName() = default;
@@ -41,12 +41,12 @@ private:
   }
 #endif
 
-  [[maybe_unused]] void* handle_ = nullptr;  // null: of a unit without reef::cuda
+  [[maybe_unused]] void* handle_ = nullptr;  // null in a translation unit without reef::cuda
 };
 static_assert(sizeof(NvtxName) == sizeof(void*));
 
-/// Marks what the calling thread does, and the device work that it enqueues, from construction to
-/// destruction. Costs two branches where no profiler listens.
+/// Marks the calling thread's work, and the device work that it enqueues, from construction to
+/// destruction. Costs two branches where no profiler is attached.
 ///
 /// \code
 /// static const trace::NvtxName name("forward");
@@ -66,7 +66,7 @@ public:
   ~NvtxRange() { nvtxDomainRangePop(NvtxName::domain()); }
 #else
   explicit NvtxRange(const NvtxName& /*name*/) {}
-  ~NvtxRange() {}  // not trivial: a range is no unused variable
+  ~NvtxRange() {}  // not trivial, so that compilers do not warn of an unused variable
 #endif
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;

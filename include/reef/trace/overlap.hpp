@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// Disjoint intervals in ascending order: the union of any that were added.
+/// Disjoint intervals in ascending order: the union of any intervals.
 class Intervals {
 public:
   struct Interval {
@@ -23,7 +23,7 @@ public:
 
   Intervals() = default;
 
-  /// The union of intervals that may overlap, nest or touch, in any order; empty ones vanish.
+  /// Makes the union of intervals that may overlap, nest or touch, in any order; empty ones are dropped.
   explicit Intervals(std::vector<Interval> parts);
 
   [[nodiscard]] std::span<const Interval> parts() const& { return parts_; }
@@ -33,14 +33,14 @@ public:
 
   [[nodiscard]] Intervals united(const Intervals& other) const;
 
-  /// How much of [begin, end) is in the union.
+  /// The time within [begin, end) that is in the union.
   [[nodiscard]] Seconds covered(Seconds begin, Seconds end) const;
 
 private:
   std::vector<Interval> parts_;
 };
 
-/// How one rank spent the time from `from` to `to`. Each figure is the length of a union, so that
+/// The use of one rank's time in a window [from, to). Each figure is the length of a union, so that
 /// spans that nest or run on several lanes count once.
 ///
 ///     exposed = |compute u communication| - |compute|
@@ -64,13 +64,13 @@ struct Overlap {
   [[nodiscard]] double exposed_share() const { return wall > 0 ? exposed / wall : 0; }
 };
 
-/// The union of the spans with that activity, cut to [from, to).
+/// Returns the union of the spans with this activity, cut to [from, to).
 Intervals busy(std::span<const Span> spans, Activity activity, Seconds from, Seconds to);
 
-/// How one rank's spans fill [from, to). Cost: n log n.
+/// Computes the figures of one rank's spans in [from, to). Cost: n log n.
 ///
-/// A span is known once it has ended: figures of a window that ended while a transfer ran miss that
-/// transfer. Analyse a step after the next one where rounds overlap.
+/// A span is recorded when it ends: the figures of a window that ends during a transfer miss that
+/// transfer. Where rounds overlap, analyse a step after the next one.
 ///
 /// \code
 /// // given: const trace::Recording& recording, Seconds begin, Seconds end
@@ -79,7 +79,7 @@ Intervals busy(std::span<const Span> spans, Activity activity, Seconds from, Sec
 /// \endcode
 Overlap analyze(std::span<const Span> spans, Seconds from, Seconds to);
 
-/// The figures of an Overlap, which add up over windows.
+/// The figures of an Overlap that add up over windows.
 inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
     &Overlap::compute, &Overlap::communication, &Overlap::copy, &Overlap::union_,
     &Overlap::exposed, &Overlap::exposed_copy,  &Overlap::wall};
@@ -87,14 +87,14 @@ inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
 /// Adds the figures of another window.
 Overlap& operator+=(Overlap& sum, const Overlap& other);
 
-/// The mean over ranks of each figure; zeros for no ranks.
+/// Returns the mean over ranks of each figure; zeros for no ranks.
 Overlap mean(std::span<const Overlap> ranks);
 
-/// The figures of all ranks as a text table, one line each and one for the mean.
+/// Formats the figures of all ranks as a text table, a line for each rank and one for the mean.
 std::string overlap_table(std::span<const Overlap> ranks);
 
-/// Empty if compute hides at least `share` of the communication in [from, to); else a sentence with
-/// the figures and the operations that are exposed longest. For tests: EXPECT_EQ(check(...), "").
+/// Returns "" if compute hides at least `share` of the communication in [from, to), else a sentence with the
+/// figures and the operations that are exposed longest. For tests: EXPECT_EQ(check_overlap(...), "").
 std::string check_overlap(const Recording& recording, Seconds from, Seconds to, double share);
 
 }  // namespace trace

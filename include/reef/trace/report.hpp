@@ -19,44 +19,44 @@ namespace trace {
 /// One committed optimizer step of a run.
 struct ReportStep {
   std::int64_t step = 0;
-  std::int64_t tokens = 0;  ///< of all ranks, since the start
-  Seconds seconds = 0;      ///< since the first step began
+  std::int64_t tokens = 0;  ///< tokens of all ranks since the start
+  Seconds seconds = 0;      ///< time since the first step began
   double loss = 0;
   double tokens_per_s = 0;
 };
 
-/// What went over a link, or in a group, of one sort.
+/// The messages of one channel over one link, or within one group.
 struct ReportLink {
-  std::string channel;  ///< "activation"
-  std::string link;     ///< "0 -> 1"
+  std::string channel;  ///< the channel, such as "activation"
+  std::string link;     ///< the link, such as "0 -> 1"
   std::uint64_t messages = 0;
-  Bytes raw = 0;   ///< of the numbers in memory
-  Bytes wire = 0;  ///< sent
-  std::optional<double> error;  ///< relative, of what was decoded; nothing: not measured
+  Bytes raw = 0;   ///< bytes of the numbers in memory
+  Bytes wire = 0;  ///< bytes sent
+  std::optional<double> error;  ///< relative error of the decoded numbers; nothing: not measured
   Seconds exposed = 0;
 };
 
-/// What a report shows. What is empty is left out.
+/// The content of a report. Parts that are empty are left out.
 struct Report {
   std::string title = "Training run";
   std::string subtitle;
   std::vector<ReportStep> steps;
   std::optional<double> validation_loss;
-  std::vector<Overlap> overlaps;  ///< of all steps, one for each rank
-  std::vector<ReportLink> links;  ///< of all steps
+  std::vector<Overlap> overlaps;  ///< the figures of all steps, one entry for each rank
+  std::vector<ReportLink> links;  ///< the traffic of all steps
   std::vector<Recording> recordings;
-  Seconds origin = 0;  ///< when the first step began, by the recordings' clock
-  Seconds from = 0;  ///< the stretch of the recordings that the timeline shows; all of it if empty
+  Seconds origin = 0;  ///< the time at which the first step began, by the recordings' clock
+  Seconds from = 0;  ///< [from, to): the part of the recordings that the timeline shows; all if empty
   Seconds to = 0;
   std::string sample;                                      ///< generated text
-  std::vector<std::pair<std::string, std::string>> facts;  ///< "recipe", "ddp"
+  std::vector<std::pair<std::string, std::string>> facts;  ///< name and value, such as "recipe", "ddp"
 };
 
-/// A run as one HTML page that needs nothing else: curves of loss and throughput, the lanes' time
-/// line, the table of overlap, a sample of generated text.
+/// Formats a run as one self-contained HTML page: curves of loss and throughput, the timeline of the lanes,
+/// the table of overlap, a sample of generated text.
 ///
-/// No scripts, no outside resources; light or dark as the reader's system is. Its size does not
-/// grow with the run: at most two points a pixel and some thousand boxes a lane.
+/// The page has no scripts and no outside resources; it is light or dark as the reader's system. Its size does
+/// not grow with the run: at most two points a pixel and some thousand boxes a lane.
 std::string report_html(const Report& report);
 
 /// Writes report_html to a file, atomically. Throws FileError.

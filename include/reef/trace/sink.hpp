@@ -26,7 +26,7 @@ class Sink;
 
 namespace detail {
 
-/// All names of one sink. A track asks only for names that it has not seen.
+/// The names of one sink. A track asks only for names that it has not seen.
 class Names {
 public:
   static constexpr std::size_t limit = std::size_t{1} << 16;
@@ -50,11 +50,11 @@ private:
 
 }  // namespace detail
 
-/// Where one lane writes what it did: a bounded queue from one writer to one reader.
+/// The spans of one lane, as it writes them: a bounded queue from one writer to one reader.
 ///
 /// | writer | one thread at a time; it neither locks nor allocates, but for a name's first use |
 /// | cost   | some tens of ns a span; a load and a branch while the sink is disabled           |
-/// | memory | fixed; a span that finds no room is dropped and counted                          |
+/// | memory | fixed; a span for which there is no room is dropped and counted                  |
 class Track {
 public:
   Track(Sink& sink, std::uint16_t index, std::string lane, std::size_t capacity);
@@ -65,7 +65,7 @@ public:
   [[nodiscard]] std::string lane() const&& { return lane_; }
   [[nodiscard]] bool enabled() const;
 
-  /// The interned name: ask once for what is written often. On the writer's thread.
+  /// Interns a name: call it once for a name that is written often. On the writer's thread.
   Name intern(std::string_view text) {
     const std::size_t hash = std::hash<std::string_view>{}(text);
     std::size_t slot = hash & (known_.size() - 1);
@@ -75,7 +75,7 @@ public:
     return learn(text, hash, slot);
   }
 
-  /// Notes that the lane did `name` from `begin` to `end`.
+  /// Records a span: the lane did `name` from `begin` to `end`.
   void span(Activity activity, std::string_view name, Seconds begin, Seconds end, Bytes bytes = 0,
             const Links& links = {}) {
     if (enabled()) span(activity, intern(name), begin, end, bytes, links);
@@ -111,7 +111,7 @@ private:
 
   Name learn(std::string_view text, std::size_t hash, std::size_t slot);
 
-  /// Moves out what was written; one reader at a time (the sink's lock).
+  /// Moves the spans written so far to the end of `to`; one reader at a time (the sink's lock).
   void take(std::vector<Span>& to);
 
   Sink& sink_;
@@ -127,14 +127,14 @@ private:
   alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the reader
 };
 
-/// The one sink of a rank, which every lane and the communication write to.
+/// The one sink of a rank, to which every lane and the communication write spans.
 ///
-/// A lane asks once for its Track, then writes alone. `collect` moves what was written into a
+/// A lane asks once for its Track, to which it alone writes. `collect` moves the spans into a
 /// Recording, at any time, from any thread.
 ///
 /// | memory | 48 bytes * spans_per_track a track, touched as used       |
-/// | life   | outlives whoever writes to its tracks                     |
-/// | bits   | tracing reads clocks and changes nothing that is computed |
+/// | life   | outlives the writers of its tracks                        |
+/// | bits   | tracing reads clocks and changes no computed number       |
 ///
 /// \code
 /// trace::Sink sink(0);  // of rank 0
@@ -161,22 +161,22 @@ public:
   [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
   void enable(bool on) { enabled_.store(on, std::memory_order_relaxed); }
 
-  /// The track of that lane, made when first asked for; it stays where it is. Throws OptionError at
+  /// Returns the track of a lane, made at the first call; its address stays valid. Throws OptionError at
   /// the 65 536th lane.
   Track& track(std::string lane);
 
-  /// The first of `count` numbers in a row that no span of this rank has yet, for Links::id. They
-  /// come round after 4 Gi spans.
+  /// Returns the first of `count` consecutive numbers that no span of this rank has yet, for Links::id.
+  /// Numbers repeat after 4 Gi spans.
   std::uint32_t ids(std::size_t count) {
     return next_id_.fetch_add(static_cast<std::uint32_t>(count), std::memory_order_relaxed);
   }
 
-  /// Spans that tracks had no room for, so far: collect more often, or give tracks more room.
+  /// The number of spans so far for which tracks had no room: collect more often, or give tracks more room.
   [[nodiscard]] std::uint64_t dropped() const;
 
-  /// Moves what was written since the last call to the end of `to`, which must always be the same
-  /// recording, or an empty one. Returns what is new, valid until `to` changes. Spans of one track
-  /// come in the order in which they were written; a span that has not ended is not there yet.
+  /// Moves the spans written since the last call to the end of `to`, which must always be the same
+  /// recording, or an empty one. Returns the new spans, valid until `to` changes. Spans of one track
+  /// come in the order in which they were written; a span that has not ended is not among them.
   std::span<const Span> collect(Recording& to);
 
 private:

@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// What a lane was busy with. `wait` is time in which a lane had work but could not go on; neither
-/// it nor `other` counts as busy.
+/// The activity of a lane. `wait` is time in which a lane had work but could not go on; neither `wait`
+/// nor `other` counts as busy.
 enum class Activity : std::uint8_t { compute, communication, copy, wait, other };
 
 inline constexpr std::size_t activity_count = 5;
@@ -31,8 +31,8 @@ constexpr std::string_view name_of(Activity activity) {
   return "?";
 }
 
-/// Seconds on the steady clock. All processes of one machine share its origin; those of others
-/// differ by an offset that whoever merges their recordings supplies.
+/// Returns the time of the steady clock in seconds. All processes of one machine share its origin; clocks of
+/// other machines differ by an offset, which the caller that merges recordings supplies.
 inline Seconds now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -40,18 +40,18 @@ inline Seconds now() {
 /// An interned name: an index into Recording::names.
 enum class Name : std::uint32_t {};
 
-/// What a span has to do with the message that it names. All ranks that take part in a collective
-/// meet in it.
+/// The role of a span in its message: it sends or receives it, or, in a collective, meets all other ranks that
+/// take part.
 enum class Role : std::uint8_t { none, sends, receives, meets };
 
 inline constexpr std::size_t role_count = 4;
 
-/// What a span has to do with others. Zeros are none.
+/// The links of a span to other spans. A zero is no link.
 struct Links {
-  std::uint64_t message = 0;  ///< the same number on all ranks that take part in it
-  std::uint32_t id = 0;       ///< of this span, in its rank: Sink::ids
-  std::uint32_t cause = 0;  ///< the id of what the lane waited for, last of all, before this began
-  Role role = Role::none;   ///< in the message
+  std::uint64_t message = 0;  ///< the number of the message, equal on all ranks that take part in it
+  std::uint32_t id = 0;       ///< the number of this span in its rank: Sink::ids
+  std::uint32_t cause = 0;  ///< the id of the last span that the lane waited for before this one began
+  Role role = Role::none;   ///< the role in the message
 };
 
 /// One thing that one lane did, from `begin` to `end`, with the members of Links.
@@ -70,10 +70,10 @@ struct Span {
 
 static_assert(std::is_trivially_copyable_v<Span> && sizeof(Span) == 48);
 
-/// What one rank did: plain data that a rank can send to another (encode, decode).
+/// The spans of one rank: plain data that a rank can send to another (encode, decode).
 ///
-/// `limit` bounds it: when more arrive, the oldest go and are counted in `dropped`, beside those
-/// that a track had no room for.
+/// `limit` bounds the number of spans: when more arrive, the oldest are removed and counted in `dropped`, with
+/// the spans for which a track had no room.
 ///
 /// \code
 /// // given: const trace::Recording& recording

@@ -12,25 +12,25 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// What computation waited for.
+/// A cause for which computation waited.
 struct Wait {
-  std::string what;  ///< "activation": what came last of all, without its numbers
+  std::string what;  ///< the name of the last span waited for, without its numbers, such as "activation"
   Seconds seconds = 0;
   std::uint64_t times = 0;
 };
 
-/// How the computation of one rank spent a stretch of time. In a pipeline `bubble` is the stage's share of the bubble.
+/// The use of a stretch of time by the computation of one rank. In a pipeline `bubble` is the stage's share of the bubble.
 struct Waits {
   int rank = 0;
   Seconds busy = 0;
   Seconds wall = 0;
-  std::vector<Wait> waits{};  ///< the longest first; together what is not busy
+  std::vector<Wait> waits{};  ///< the longest first; their sum is the time that is not busy
 
   [[nodiscard]] double bubble() const { return wall > 0 ? 1 - busy / wall : 0; }
 };
 
-/// Each gap in what a rank computes from `from` to `to` goes to what the computation behind it waited for: its cause,
-/// and the cause of that where it too began in the gap, back to what was under way before.
+/// Attributes each gap in a rank's computation in [from, to) to causes: to the span that the computation after the gap
+/// waited for, to the cause of that span where it too began in the gap, and so on back to a span that began before.
 ///
 /// | cost | O(spans log spans) |
 ///
@@ -41,17 +41,17 @@ struct Waits {
 /// \endcode
 Waits waits_of(const Recording& recording, Seconds from, Seconds to);
 
-/// What went from one rank to another as messages with two ends.
+/// The use of a link: messages from one rank to another of which both ends are recorded.
 struct LinkUse {
   int from = 0;
   int to = 0;
   std::uint64_t messages = 0;
   Bytes bytes = 0;
-  Seconds median = 0;  ///< from the moment at which a message was to leave until all of it was there
+  Seconds median = 0;  ///< of the times from a message's readiness at the sender to its complete arrival
 };
 
-/// Of messages that arrived from `from` to `to`, by sender and receiver. Of a message whose other end was not recorded
-/// nothing is known.
+/// Returns the use of each link, by sender and receiver, by messages that arrived in [from, to). A message of which one end
+/// is not recorded does not count.
 std::vector<LinkUse> links_of(std::span<const Recording> recordings, Seconds from, Seconds to);
 
 }  // namespace trace

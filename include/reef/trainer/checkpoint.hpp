@@ -11,8 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace checkpoint {
 
-/// Makes the directory this job's own to write checkpoints to, until the trainer is destroyed or claims another;
-/// nothing if it is already. save() does it too: before the first step it costs less to be refused.
+/// Makes the directory this job's own to write checkpoints to, until the trainer is destroyed or claims another
+/// directory; does nothing if it is already. save() claims it too, but a refusal costs less before the first step.
 ///
 /// | who     | all ranks, between steps                                                                 |
 /// | others  | another job that claims it, or saves to it, is refused with the name of this one; one that |

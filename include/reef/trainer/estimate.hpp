@@ -16,26 +16,25 @@
 namespace reef {
 inline namespace v0 {
 
-/// What one step of training takes on one rank, known before anything is allocated or sent.
+/// The memory, computation and messages of one step of training on one rank, known before anything is allocated or
+/// sent.
 ///
-/// | weights to rest | bytes of the tensors of each kind, on the device or in host memory, as if   |
-/// |                 | no two shared memory. Slots for swapping are among the rest                |
-/// | device_bytes    | the device memory that a step takes: tensors that are never alive together |
-/// |                 | share it                                                                   |
-/// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device,    |
-/// |                 | and of a model that is swapped weights, gradients, optimizer state and     |
-/// |                 | stashes                                                                    |
-/// | heap_bytes      | memory of the device that operators take beside all that is planned: what all of    |
-/// |                 | this rank keep to their backwards, whatever the order of those, and the    |
-/// |                 | most that a call takes beside what it keeps. Of libtorch modules           |
-/// | flops           | forward, recomputation and backward of this rank's micro-batches, as the   |
-/// |                 | operators count; of a rule that takes whole matrices its products too      |
-/// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node     |
-/// |                 | that reduce in shared memory send nothing: Meter counts what they move     |
-/// |                 | apart                                                                      |
-/// | loops           | of accumulation that adapts count with one iteration                       |
-/// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H between two outer |
-/// |                 | steps                                                                      |
+/// | weights to rest | bytes of the tensors of each kind, on the device or in host memory, as if     |
+/// |                 | no two shared memory. Slots for swapping are among the rest                   |
+/// | device_bytes    | device memory of a step: tensors that are never alive together share it       |
+/// | host_bytes      | pinned memory: the step's scalars, staged messages of a discrete device, and, |
+/// |                 | if the model is swapped, weights, gradients, optimizer state and stashes      |
+/// | heap_bytes      | device memory of operators (libtorch modules) outside the plan: all that the  |
+/// |                 | operators of this rank keep for their backwards, whatever the order of these, |
+/// |                 | and the most that a call takes beside what it keeps                           |
+/// | flops           | forward, recomputation and backward of this rank's micro-batches, as the      |
+/// |                 | operators count; and the products of a rule that takes whole matrices         |
+/// | sent, messages  | bytes and messages over the wire, headers included, heartbeats excluded.      |
+/// |                 | Ranks of one node that reduce in shared memory send nothing: Meter counts     |
+/// |                 | these bytes apart                                                             |
+/// | steps           | number of steps that flops, sent and messages cover: 1, or with DiLoCo the H  |
+/// |                 | steps from one outer step to the next. A loop of adaptive accumulation counts |
+/// |                 | with one iteration                                                            |
 ///
 /// \code
 /// #include <cstdio>
@@ -47,8 +46,8 @@ inline namespace v0 {
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes comm_buffers = 0;     ///< of overlapping rounds: where gradients leave and weights arrive
-  Bytes optimizer_state = 0;  ///< the rule's, and master weights
+  Bytes comm_buffers = 0;     ///< buffers of overlapping rounds, where gradients leave and weights arrive
+  Bytes optimizer_state = 0;  ///< state of the update rule, and master weights
   Bytes activations = 0;
   Bytes workspaces = 0;
   Bytes rest = 0;  ///< batches, sums, scalars
@@ -60,7 +59,7 @@ struct StepEstimate {
   std::uint64_t messages = 0;
   std::int64_t steps = 1;
 
-  /// A line for each figure.
+  /// Returns a text with a line for each figure.
   [[nodiscard]] std::string text() const {
     return concat("weights ", format_bytes(weights), "\ngradients ", format_bytes(gradients),
                   "\ncommunication buffers ", format_bytes(comm_buffers), "\noptimizer state ",
@@ -77,7 +76,7 @@ struct StepEstimate {
 
 namespace detail {
 
-/// Adds what `rounds` of a program compute and send.
+/// Adds the operations and messages of `rounds` rounds of a program.
 inline void add_work(StepEstimate& result, const schedule::Program& program, std::int64_t rounds) {
   for (const schedule::Instruction& instruction : program.round) {
     if (instruction.lane == schedule::Lane::compute || instruction.lane == schedule::Lane::update)
@@ -89,13 +88,13 @@ inline void add_work(StepEstimate& result, const schedule::Program& program, std
   }
 }
 
-/// A program has these arenas too.
+/// Raises the arenas' sizes to those that a program's placement needs.
 inline void add_arenas(StepEstimate& result, const schedule::Placement& placement) {
   result.device_bytes = (std::max)(result.device_bytes, placement.device_bytes);
   result.host_bytes = (std::max)(result.host_bytes, placement.host_bytes);
 }
 
-/// As long as no other program shares its arenas; `work`: what add_work has added up.
+/// Returns the estimate of a training program whose arenas no other program shares; `work` has the sums of add_work.
 inline StepEstimate estimate_of(const run::PlacedProgram& training,
                                 const std::vector<optim::StateRange>& state,
                                 const StepEstimate& work) {
@@ -105,7 +104,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   const auto mark = [&](schedule::StorageId id, Bytes StepEstimate::*term) {
     if (id != schedule::no_storage) kind[id] = term;
   };
-  for (const auto* ids : {&builder.weights, &builder.tied_weights}) {
+  for (const auto* ids : {&builder.weights, &builder.tied_weights, &builder.frozen}) {
     for (const auto id : *ids) mark(id, &StepEstimate::weights);
   }
   for (const optim::StateRange& range : state) {
@@ -142,7 +141,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
   }
   Bytes kept = 0;
-  Bytes called = 0;  // by the one that is called
+  Bytes called = 0;  // the most that one call takes beside what it keeps
   for (const int s : builder.segments()) {
     const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
     for (int n = segment.first; n < segment.last; ++n) {

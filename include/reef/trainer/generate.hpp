@@ -14,7 +14,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The prompt continued by a trainer's weights as they are: token ids in, all token ids out.
+/// Returns the token ids of the prompt, followed by those that the trainer's present weights continue it with.
 ///
 /// \code
 /// // given: Trainer<optim::Ddp<optim::AdamW>>& trainer, nn::GptConfig config
@@ -24,9 +24,9 @@ inline namespace v0 {
 /// const auto tokens = generate(trainer, alone, prompt, {.tokens = 200, .seed = 1});
 /// \endcode
 ///
-/// `model` has the trainer's parameters and reads one sequence: see nn::Generator, whose costs and
-/// errors these are too. Its tensors live on the trainer's device beside the arenas; each call allocates
-/// them and copies all parameters through host memory.
+/// `model` has the trainer's parameters and reads one sequence: nn::Generator states further costs and errors. The
+/// model's tensors live on the trainer's device beside the arenas; each call allocates them and copies all parameters
+/// through host memory.
 ///
 /// | who    | any rank, alone or with others, between steps; of stages all ranks, since each has its  |
 /// |        | part of the weights. All come to the same tokens                                     |
@@ -40,7 +40,7 @@ std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
   const comm::AtWork at_work(trainer.progress(), "a sample");
   using Device = typename Trainer<Policies...>::Device;
   using T = typename Trainer<Policies...>::T;
-  // What all ranks do together comes first: a rank that then has no memory for a model fails alone.
+  // The exchange of all ranks comes first: a rank that then has no memory for a model fails alone.
   std::map<std::string, std::vector<typename Trainer<Policies...>::Sum>> spread;
   for (const graph::Parameter& parameter : model.dag().parameters) {
     if (trainer.plan().topology.stages == 1) break;

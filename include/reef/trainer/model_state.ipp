@@ -87,12 +87,12 @@ REEF_INLINE ModelState::ModelState(const run::StepPlan& plan, const run::StepBui
       changed_(std::move(changed)) {}
 
 REEF_INLINE bool ModelState::owns(std::size_t parameter) const {
-  const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[parameter]);
-  return builder_.weights[b] != run::no_storage;
+  return plan_.owner_of(static_cast<int>(parameter)) == builder_.stage();
 }
 
 REEF_INLINE bool ModelState::holds(std::size_t parameter) const {
-  return owns(parameter) || builder_.tied_weights[parameter] != run::no_storage;
+  return owns(parameter) || builder_.tied_weights[parameter] != run::no_storage ||
+         builder_.frozen[parameter] != run::no_storage;
 }
 
 REEF_INLINE Bytes ModelState::bytes_of(std::string_view name) const {
@@ -102,17 +102,20 @@ REEF_INLINE Bytes ModelState::bytes_of(std::string_view name) const {
 
 REEF_INLINE auto ModelState::locate(std::string_view name, bool in_buffer) const -> Located {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
-  const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[p]);
   if (!holds(p)) {
     throw OptionError("reef::Trainer::parameter: '", name, "' is not on rank ", builder_.rank(),
-                      ", but on those of stage ", plan_.buckets[b].stage,
+                      ", but on those of stage ", plan_.owner_of(static_cast<int>(p)),
                       ".\n  fix: ask one of them; Trainer::plan() says which.");
   }
   const std::int64_t elements = plan_.dag->parameters[p].spec.shape.size();
+  if (const run::StorageId frozen = builder_.frozen[p]; frozen != run::no_storage) {
+    return {frozen, memory_.at(frozen), elements};
+  }
   if (!owns(p)) {
     const run::StorageId own = (in_buffer ? builder_.tied_buffer : builder_.tied_weights)[p];
     return {own, memory_.at(own), elements};
   }
+  const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[p]);
   const run::StorageId whole = (in_buffer ? builder_.comm_buffer : builder_.weights)[b];
   const auto first = static_cast<Bytes>(plan_.layout.parameters[p] - plan_.buckets[b].begin);
   return {whole, memory_.at(whole) + first * size_of(facts_.element), elements};

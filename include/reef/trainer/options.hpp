@@ -9,11 +9,12 @@
 #include <reef/optim/concept.hpp>
 #include <reef/trainer/detail/hooks.hpp>
 #include <reef/trainer/settings.hpp>
+#include <reef/trainer/step_result.hpp>
 
 namespace reef {
 inline namespace v0 {
 
-/// How a Trainer trains: TrainerSettings, and what its device and its policies have of their own.
+/// The options of a Trainer: TrainerSettings, and the options of its device and its policies.
 ///
 /// | Device           | TrainerOptions::device is Device::Options                                      |
 /// | Optim            | its Rule, and optim::options_of it                                             |
@@ -33,13 +34,13 @@ struct TrainerOptions : TrainerSettings {
   using Rule = typename Optim::Rule;
 
   Rule rule{};
-  options_of<Optim> optim{};  ///< of the policy of that axis, as the next three: optim::DiLoCo
+  options_of<Optim> optim{};  ///< options of the policy of that axis, as the next three members: optim::DiLoCo
   options_of<Swap> swap{};
   options_of<Pipeline> pipeline{};
   options_of<Compress> compress{};
   typename Device::Options device{};
 
-  /// Throws OptionError, naming the first option that cannot be.
+  /// Throws OptionError that names the first impossible option.
   void validate() const {
     TrainerSettings::validate(Device::on_host);
     if constexpr (requires { rule.validate(); }) rule.validate();
@@ -50,21 +51,6 @@ struct TrainerOptions : TrainerSettings {
     if constexpr (requires { device.validate(); }) device.validate();
     static_cast<void>(comm::checked(communication, 1));
   }
-};
-
-/// What a step came to, the same on every rank but for the seconds. Where ranks step on their own
-/// (DiLoCo), loss, norm and not_finite are those of this rank, and every step counts as committed.
-struct StepResult {
-  std::int64_t step = 0;     ///< committed steps, this one included if it was committed
-  double loss = 0;           ///< weighted mean over all micro-batches of all ranks
-  double gradient_norm = 0;  ///< of the mean gradient, before clipping
-  double learning_rate = 0;
-  std::uint64_t micro_batches = 0;  ///< of all ranks
-  std::uint64_t samples = 0;        ///< of all ranks
-  std::uint64_t tokens = 0;         ///< of all ranks: elements of the first input
-  Seconds seconds = 0;              ///< on this rank
-  bool committed = true;            ///< false: skipped, because something was not finite
-  std::string not_finite;  ///< of a skipped step: the first tensor, its rank and micro-batch
 };
 
 }  // namespace v0

@@ -11,14 +11,14 @@
 #include <reef/swap/concept.hpp>
 
 /// \file
-/// What two axes must agree on. Each rule is one concept and one text: what, why, fix, see. The
-/// Trainer checks them all; `composable` asks the same without the error.
+/// The rules by which two axes must agree. Each rule is one concept and one text: what, why, fix, see. The Trainer
+/// checks all rules; `composable` asks the same without the error.
 
 namespace reef {
 inline namespace v0 {
 namespace rules {
 
-/// P5. A policy has what the concept of its axis asks for.
+/// P5. A policy has the members that the concept of its axis asks for.
 #define REEF_P5_IS_WHOLE                                                                          \
   "reef P5: a type says that it is a policy of this axis, and lacks what one has.\n"               \
   "  why: the Trainer reads each member; what is said of rules below follows from one that is missing.\n" \
@@ -60,8 +60,9 @@ concept scalars_in_time = !(Swap::updates_in_backward && Optim::needs_scalars);
 
 /// R3. Gradients that are rounded after each micro-batch meet an optimizer that keeps them so.
 ///
-/// An optimizer whose rounds overlap keeps and sends gradients apart from where they are computed; the
-/// others reduce them where the backward leaves them, in fp32. Who can says so: `rounds_gradients`.
+/// An optimizer whose rounds overlap keeps and sends gradients apart from where they are computed; all other optimizers
+/// reduce gradients where the backward leaves them, in fp32. An optimizer of the first sort declares
+/// `rounds_gradients`.
 template <class Precision, class Optim>
 concept gradients_may_round =
     std::same_as<precision::gradient_t<Precision>, sum_t<typename Precision::type>> ||
@@ -74,7 +75,7 @@ concept gradients_may_round =
   "  fix: an optimizer such as optim::Acco, or precision::Bf16, whose gradients are fp32.\n" \
   "  see: docs/rules.md#r3"
 
-/// R4. What lives in host memory meets an optimizer that works there.
+/// R4. Weights, gradients and state in host memory meet an optimizer that works there.
 ///
 /// An optimizer may reserve storages as large as the model. If those are on the device, the model
 /// has to fit there with them. An optimizer that reserves its own where StepPlan::place_of says, or
@@ -94,8 +95,8 @@ concept supports_offload = !Swap::offloads_to_host || requires {
 
 /// R5. A pipeline that updates within a step meets an optimizer that writes such updates.
 ///
-/// Others update when a step's micro-batches are done, or beside them, by what all ranks have told each other. Who can
-/// says so: `updates_within_a_step`.
+/// All other optimizers update when a step's micro-batches are done, or beside them, by what all ranks have told each
+/// other. An optimizer that writes updates within a step declares `updates_within_a_step`.
 template <class Pipeline, class Optim>
 concept updates_in_step = !(requires { requires Pipeline::updates_within_a_step; }) || requires {
   requires Optim::updates_within_a_step;
@@ -109,10 +110,11 @@ concept updates_in_step = !(requires { requires Pipeline::updates_within_a_step;
   "pipeline::OneFOneB.\n"                                                                      \
   "  see: docs/rules.md#r5"
 
-/// R6. A rule that needs whole matrices meets an optimizer that gives it such.
+/// R6. A rule that needs whole matrices meets an optimizer that gives it whole matrices.
 ///
 /// An optimizer of rounds that overlap lets new weights leave as the rule makes them, element by element, and predicts
-/// further ones. Who updates weights where they are, and takes its shards from the plan, says so: `keeps_matrices_whole`.
+/// further ones. An optimizer that updates weights where they are, and takes its shards from the plan, declares
+/// `keeps_matrices_whole`.
 template <class Optim>
 concept matrices_stay_whole = !optim::needs_whole_matrices<typename Optim::Rule> || requires {
   requires Optim::keeps_matrices_whole;
@@ -127,7 +129,8 @@ concept matrices_stay_whole = !optim::needs_whole_matrices<typename Optim::Rule>
 
 /// R7. A rule that needs whole matrices meets a device on the host.
 ///
-/// It sums squares of a matrix, and multiplies matrices, on the lane's thread, where the outcome is there at once.
+/// Such a rule sums squares of a matrix, and multiplies matrices, on the lane's thread, where the outcome is there at
+/// once.
 template <class Device, class Optim>
 concept matrices_on_host = !optim::needs_whole_matrices<typename Optim::Rule> || Device::on_host;
 
@@ -139,7 +142,7 @@ concept matrices_on_host = !optim::needs_whole_matrices<typename Optim::Rule> ||
 
 /// R8. A model is of the Trainer's device, and of the elements of its precision.
 ///
-/// A graph's operators are of one device and one element type; which of theirs are called, the policies say.
+/// The operators of a graph are of one device and one element type; the policies decide which of them are called.
 template <class Graph, class Device, class T>
 concept model_is_of = std::same_as<typename Graph::device_type, Device> && std::same_as<typename Graph::element_type, T>;
 
@@ -150,7 +153,7 @@ concept model_is_of = std::same_as<typename Graph::device_type, Device> && std::
   "device::Cuda for one of device::Cuda; or a model that is a Trainer::Model.\n"               \
   "  see: docs/rules.md#r8"
 
-/// The policies can be composed.
+/// True if the policies can be composed.
 ///
 /// \code
 /// using Optim = optim::Zero1<optim::AdamW>;

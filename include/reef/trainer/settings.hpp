@@ -32,7 +32,7 @@ inline namespace v0 {
 /// TrainerOptions::micro_batches says: what they take at once drains, so of S stages and k micro-batches they stand
 /// still for (S - 1) / (k + S - 1) of the time (GPipe, 1F1B; equal stages).
 ///
-/// Which of the job's micro-batches those extra ones are:
+/// The micro-batches of the job that a rank takes as extra ones:
 ///
 /// | own    | numbers rank, rank + P, ...: no message, and a fast rank is further on than a slow one |
 /// | shared | whichever is next of all (comm::SharedCounter): each is taken once, in order, by ranks |
@@ -41,12 +41,12 @@ struct Accumulation {
   enum class Order : std::uint8_t { own, shared };
 
   bool adapts = false;
-  int max_micro_batches = 0;  ///< of a rank in a phase; 0 is no bound
+  int max_micro_batches = 0;  ///< most micro-batches of a rank in a phase; 0 is no bound
   Order order = Order::own;
 
   static constexpr Accumulation fixed() { return {}; }
   static constexpr Accumulation adaptive(Order order = Order::own) { return {true, 0, order}; }
-  /// Throws OptionError if that is less than one.
+  /// Returns accumulation with at most `most` micro-batches in a phase. Throws OptionError if `most` is less than one.
   static constexpr Accumulation capped(int most, Order order = Order::own) {
     if (most < 1) {
       throw OptionError("reef::Accumulation: capped at ", most,
@@ -58,7 +58,8 @@ struct Accumulation {
 
 using run::Activations;
 
-/// How a Trainer trains, whatever its policies and its device: TrainerOptions has theirs, too. The defaults train a small GPT.
+/// The options of a Trainer that are the same for all policies and devices; TrainerOptions adds theirs. The defaults
+/// train a small GPT.
 ///
 /// \code
 /// TrainerSettings settings;
@@ -67,42 +68,42 @@ using run::Activations;
 /// settings.validate(true);
 /// \endcode
 struct TrainerSettings {
-  /// Micro-batches of a step of this rank's replica; with virtual_ranks V > 1 one count for each, or one for
-  /// all.
+  /// The number of micro-batches of this rank's replica in a step; with virtual_ranks V > 1 one number for each virtual
+  /// rank, or one for all.
   std::vector<int> micro_batches{1};
 
   Accumulation accumulation{};
 
-  /// Which rank holds which stage of which replica. Not given: every rank has the whole model. More than one
-  /// stage takes a pipeline policy that spans them.
+  /// The rank that holds each stage of each replica. Not given: every rank has the whole model. More than one stage
+  /// needs a pipeline policy that spans several.
   std::optional<run::Topology> topology{};
 
-  /// How many ranks this process stands for, when it is alone: V ranks with the same counts give the
-  /// same bits.
+  /// The number of ranks that this process stands for, when it is alone: V ranks with the same counts give the same
+  /// bits.
   int virtual_ranks = 1;
 
   std::uint64_t seed = 0;
 
   optim::LearningRate learning_rate{};
 
-  /// Parameters that are updated with another learning rate, decay otherwise, or have another rule (optim::PerGroup), by
-  /// their names: a parameter is in the first group that fits. Of DiLoCo for the inner rule. None: all are alike.
+  /// Groups of parameters that have a learning rate, decay or rule of their own (optim::PerGroup), by their names: a
+  /// parameter is in the first group that fits. For DiLoCo they concern the inner rule. Empty: all parameters are
+  /// alike.
   std::vector<run::ParameterGroup> groups{};
   double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;
 
-  /// Is called on each rank by step(), after each step that was committed, with how many have been, and may read the rank's
-  /// weights and state: where a policy leaves committed weights on their owners, the state alone. What it throws leaves
-  /// step(), whose update stands.
+  /// A function that step() calls on each rank after each committed step, with the number of committed steps; it may
+  /// read the rank's weights and state: where a policy leaves committed weights on their owners, the state alone. An
+  /// exception from it leaves step(), whose update stands.
   std::function<void(std::int64_t committed, const ModelState& state)> after_update{};
 
-  /// The fewest bytes of parameters that are reduced at once; 0 chooses an eighth of the model, from 256 KiB
-  /// to 16 MiB.
+  /// The fewest bytes of parameters that are reduced at once; 0 chooses an eighth of the model, from 256 KiB to 16 MiB.
   Bytes bucket_bytes = 0;
 
-  /// Where the model is cut into segments: the nodes (graph::Dag) that begin the second and further ones,
-  /// ascending. Empty: the planner of a swap policy cuts for device.memory_bytes, if that is given; else the
-  /// model is cut by bucket_bytes. Cuts that are given stay as they are, and the planner chooses the rest.
+  /// The cuts of the model into segments: the nodes (graph::Dag) that begin the second and further segments, ascending.
+  /// Empty: the planner of a swap policy cuts for device.memory_bytes, if that is given; else the model is cut by
+  /// bucket_bytes. Given cuts stay as they are, and the planner chooses the rest.
   std::vector<int> cuts{};
 
   /// The swap schedule of a model that is swapped. Not given: chosen with the cuts, or the policy's
@@ -111,21 +112,21 @@ struct TrainerSettings {
   /// would be chosen.
   std::optional<run::SwapSchedule> swapping{};
 
-  /// The figures that cuts are chosen by, and that programs() has its times from: graph::measure,
-  /// profile::load. Not given: estimates.
+  /// The figures by which cuts are chosen, and from which programs() has its times: graph::measure, profile::load. Not
+  /// given: estimates.
   std::optional<profile::Profile> profile{};
 
-  /// Emulates the device of `profile`: in training what computes takes as long as it does there, or as it must, and its lane
-  /// sleeps for the rest; what was late, as cores are shared, is made good by what follows. So ranks that share cores
-  /// overlap as if each had a device of its own. Needs device::Host.
+  /// Emulates the device of `profile`: in training an instruction of the compute lane takes as long as on that device,
+  /// or as long as it must, and the lane sleeps for the rest; later instructions make good a delay that shared cores
+  /// cause. So ranks that share cores overlap as if each had a device of its own. Needs device::Host.
   bool paced = false;
 
-  /// What there is of a segment between its forward and its backward: one choice for all segments, or one for
-  /// each; the last one keeps. Empty: the planner of a swap policy chooses for device.memory_bytes, if that is
-  /// given, segment by segment the fastest that fits; else all keep.
+  /// What is done with the activations of a segment between its forward and its backward: one choice for all segments,
+  /// or one for each; the last one keeps. Empty: the planner of a swap policy chooses for device.memory_bytes, if that
+  /// is given, segment by segment the fastest that fits; else all keep.
   std::vector<Activations> activations{};
 
-  /// Run one instruction at a time, in the program's order: the reference.
+  /// True runs one instruction at a time, in the program's order: the reference.
   bool serial = false;
 
   comm::ProgressOptions communication{};
@@ -144,10 +145,10 @@ struct TrainerSettings {
   TrainerSettings& operator=(TrainerSettings&&) noexcept;
   ~TrainerSettings();
 
-  /// micro_batches with a count for each virtual rank.
+  /// Returns micro_batches with a count for each virtual rank.
   [[nodiscard]] std::vector<int> counts() const;
 
-  /// Throws OptionError, naming the first of them that cannot be. `on_host`: of the device.
+  /// Throws OptionError that names the first impossible option. `on_host`: true if the device is the host.
   void validate(bool on_host) const;
 };
 

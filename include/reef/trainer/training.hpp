@@ -33,7 +33,8 @@ namespace checkpoint {
 struct Claim;
 }
 
-/// What of a Trainer no policy changes: where its training stands, and what it keeps. What checkpoints are of.
+/// The part of a Trainer that no policy changes: its progress, and the state that it keeps. Checkpoints are made of a
+/// Training.
 ///
 /// | who | all ranks, in the same order, on one thread at a time, between steps |
 ///
@@ -46,12 +47,12 @@ class Training {
 public:
   using StateRange = run::StateRange;
 
-  /// What a composition makes of it.
+  /// Facts about the training that the composition of policies decides.
   struct Facts {
-    std::string_view optimizer{};  ///< its name
-    std::string_view rule{};       ///< its name
-    int rules = 1;                 ///< how many update rules that is
-    bool periodic = false;         ///< ranks step on their own between outer steps
+    std::string_view optimizer{};  ///< name of the optimizer
+    std::string_view rule{};       ///< name of the update rule
+    int rules = 1;                 ///< number of update rules in `rule`
+    bool periodic = false;         ///< true if ranks step on their own between outer steps
     ModelState::Facts state{};
   };
 
@@ -69,12 +70,12 @@ public:
   [[nodiscard]] const Facts& facts() const& { return facts_; }
   [[nodiscard]] Facts facts() const&& { return facts_; }
 
-  /// The weights and the optimizer's state of this rank.
+  /// Returns the weights and the optimizer's state of this rank.
   [[nodiscard]] ModelState& model_state() & { return *model_state_; }
   void model_state() && = delete;
 
-  /// This rank has a parameter's weights: its stage uses it. It owns them where that is the first stage to do so, which
-  /// updates them.
+  /// True if this rank has a parameter's weights, since its stage uses it. `owns`: true if its stage is the first to
+  /// use the parameter, and so updates it.
   [[nodiscard]] bool holds(std::string_view name) const {
     return model_state_->holds(static_cast<std::size_t>(plan_.dag->parameter(name)));
   }
@@ -82,22 +83,23 @@ public:
     return model_state_->owns(static_cast<std::size_t>(plan_.dag->parameter(name)));
   }
 
-  /// Brings the weights of the last committed step to all ranks, where a policy leaves them on their
-  /// owners and works on weights ahead of them (AccoWp, DpuPredicted, DiLoCo). All ranks, between steps;
-  /// elsewhere, or a second time, it does nothing. step() takes it back without communicating.
+  /// Brings the weights of the last committed step to all ranks, where a policy leaves them on their owners and works
+  /// on weights ahead of them (AccoWp, DpuPredicted, DiLoCo). All ranks call it, between steps; with other policies, or
+  /// a second time, it does nothing. step() undoes it without communicating.
   virtual void gather_committed_weights() = 0;
 
-  /// The optimizer's state on this rank as it is, and some bytes of a range copied in: it is
-  /// range.elements numbers of type range.element. What is pending or ahead is there only while it is
-  /// kept; of predicted weights only while the committed ones are gathered. Throws ShapeError for
-  /// bytes beyond the range.
+  /// Returns the ranges of the optimizer's state on this rank; set_state() copies bytes into a range, which is
+  /// range.elements numbers of type range.element. A pending gradient and weights ahead have a range only while they
+  /// are kept; predicted weights only while the committed ones are gathered. Throws ShapeError for bytes beyond the
+  /// range.
   [[nodiscard]] std::vector<StateRange> state_ranges() const { return model_state_->ranges(); }
   void set_state(const StateRange& range, Bytes offset, std::span<const std::byte> bytes) {
     model_state_->write(range, offset, bytes);
   }
 
-  /// As many bytes of a parameter or a range as `room` has, from byte `offset` on: where they are until
-  /// the next step, or in `room` if the host cannot read them there. Throws ShapeError beyond its end.
+  /// Returns as many bytes of a parameter or a range as `room` has, from byte `offset` on: in the training's memory,
+  /// valid until the next step, or copied to `room` if the host cannot read that memory. Throws ShapeError for bytes
+  /// beyond its end.
   [[nodiscard]] std::span<const std::byte> parameter_bytes(std::string_view name, Bytes offset,
                                                            std::span<std::byte> room) const& {
     return model_state_->weights(name, offset, room);
@@ -109,48 +111,47 @@ public:
   }
   void state_bytes(const StateRange&, Bytes, std::span<std::byte>) const&& = delete;
 
-  /// A range's memory, if the host can read and write it; else null.
+  /// Returns a range's memory, if the host can read and write it; else null.
   [[nodiscard]] std::byte* host_memory(const StateRange& range) const& {
     return model_state_->host_memory(range);
   }
   void host_memory(const StateRange&) const&& = delete;
 
-  /// Refuses calls of other threads, with an OptionError, while the result lives; throws one, that names the call, where another
-  /// thread is in such a call. For functions that take several calls.
+  /// Refuses calls of other threads, with an OptionError, while the result lives; throws an OptionError that names the
+  /// call if another thread is in such a call. For functions that make several calls.
   [[nodiscard]] detail::OneThread::Entry one_thread(std::string_view object,
                                                     std::string_view call) {
     return {one_thread_, object, call};
   }
 
-  /// Whether the gradient that an overlapping round begins with is there, as it is after a step. If set to
-  /// false, the next step takes that gradient first: of the same micro-batches where counts are fixed, else
-  /// of new ones.
+  /// True if the gradient with which an overlapping round begins is there, as after a step. After set_pending(false)
+  /// the next step takes that gradient first: of the same micro-batches where counts are fixed, else of new ones.
   [[nodiscard]] bool pending() const { return model_state_->pending(); }
   void set_pending(bool pending) { model_state_->set_pending(pending); }
-  /// The state that there is after set_pending(pending).
+  /// Returns the ranges of state that there would be after set_pending(pending).
   [[nodiscard]] std::vector<StateRange> state_ranges(bool pending) const {
     return model_state_->ranges(pending);
   }
 
-  /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
-  /// the end of a resume. `updates`: of a weight, where they are not as many as steps.
+  /// Sets the progress to so many committed steps and micro-batches of all ranks: the end of a resume, once parameters
+  /// and state are set. `updates`: the number of updates of a weight, where it differs from the number of steps.
   void set_progress(std::int64_t committed, const comm::CounterState& micro_batches,
                     std::int64_t began = 0, std::optional<std::int64_t> updates = {});
 
-  /// Those that a compressor plans again while training.
+  /// Sets the ratios that a compressor plans again while training.
   void set_ratios(run::EdgeRatios ratios) { state_.ratios = std::move(ratios); }
 
-  /// The micro-batches of the job that no rank has taken: what a resume gives to set_progress. All ranks. Where
-  /// ranks take micro-batches in an order of their own, slow ranks leave some out that come before.
+  /// Returns the micro-batches of the job that no rank has taken, which a resume gives to set_progress. All ranks call
+  /// it. Where ranks take micro-batches in an order of their own, slow ranks leave some out that come before.
   [[nodiscard]] comm::CounterState new_micro_batches();
 
-  /// The directory that checkpoint::claim and save have made this job's own.
+  /// Returns the directory that checkpoint::claim and save have made this job's own.
   [[nodiscard]] std::shared_ptr<checkpoint::Claim>& claimed_directory() & {
     return claimed_directory_;
   }
   void claimed_directory() && = delete;
 
-  /// For accumulation that adapts: the number of micro-batches that this rank has taken since the job began.
+  /// Returns the number of micro-batches that this rank has taken since the job began, where accumulation adapts.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
 protected:
@@ -160,33 +161,36 @@ protected:
     return static_cast<std::uint64_t>(plan_.topology.replicas);
   }
   /// Throws OptionError on all ranks unless they have the same weights: every parameter that they hold, and the master
-  /// weights where each rank keeps all of them. Weights that are not here as they were committed are not compared.
+  /// weights where each rank keeps all of them. Does not compare weights on a rank that does not have them as they were
+  /// committed.
   void require_same_weights();
-  /// An OptionError for every rank, if what they have is not alike; else none.
+  /// Returns an OptionError on every rank if the facts of the ranks are not alike; else null.
   [[nodiscard]] std::exception_ptr difference(const std::string& what, const std::vector<comm::Alike>& mine,
                                               const std::string& fix);
-  /// Proves this rank's programs, `own`, in the order of Policies::programs_in, and with the others those of all. An error for
-  /// every rank, if there is one; throws what this rank alone has found.
+  /// Proves this rank's programs, `own`, in the order of Policies::programs_in, and with the other ranks the programs
+  /// of all. Returns an error on every rank, if there is one; throws an error that this rank alone has found.
   [[nodiscard]] std::exception_ptr verify_together(const detail::Policies& policies, const TrainerSettings& settings,
                                                    Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
-  /// "element 3 of 'wte.weight' is nan on rank 0": of the lowest rank that has one; empty if all weights are finite. All ranks.
+  /// Returns "element 3 of 'wte.weight' is nan on rank 0", of the lowest rank that has such a weight; empty if all
+  /// weights are finite. All ranks call it.
   [[nodiscard]] std::string first_weight_not_finite();
-  /// What a step that is not finite came to, by what each rank has found when it was repeated. All ranks, or those of a replica that
-  /// steps on its own. `weighs`: some micro-batch did.
+  /// Returns the description of a step that is not finite, from what each rank has found when it was repeated. All
+  /// ranks call it, or those of a replica that steps on its own. `weighs`: some micro-batch has a loss weight that is
+  /// not 0.
   [[nodiscard]] std::string describe_not_finite(const detail::Policies& policies, const detail::Finding& finding, bool weighs,
                                                 optim::NonFinite reaction);
-  /// On all ranks, also those that do not hold what was set: all compare weights before the next step, and a round of
-  /// several steps begins anew.
+  /// Notes that weights were set, on all ranks, also those that do not hold the parameter: all compare weights before
+  /// the next step, and a round of several steps begins anew.
   void weights_were_set(std::string_view parameter);
 
 private:
   [[nodiscard]] std::exception_ptr require_same_plan(const detail::Policies& policies, const TrainerSettings& settings,
                                                      std::span<const run::PlacedProgram* const> own);
   [[nodiscard]] std::string text_of(const ModelState::NotFinite& weight) const;
-  /// That of the lowest rank that has one, and which rank that is; else none. All ranks.
+  /// Returns the first weight that is not finite on the lowest rank that has one, and that rank. All ranks call it.
   [[nodiscard]] std::pair<ModelState::NotFinite, int> lowest_weight_not_finite();
-  /// Throws ScheduleError where a program of this rank, or of another with as much memory, does not fit. A rank that has
-  /// more or less speaks for itself.
+  /// Throws ScheduleError if a program does not fit into memory, of this rank or of another with as much memory. A rank
+  /// with more or less memory throws for itself.
   void require_memory(const detail::Policies& policies, Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
 
 protected:
@@ -196,9 +200,9 @@ protected:
   run::StepState state_;
   std::optional<ModelState> model_state_;
   std::optional<comm::SharedCounter> counter_;
-  std::uint64_t taken_ = 0;    ///< micro-batches of this rank, where it decides how many
-  bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
-  std::string weights_set_{};  ///< the parameter that was set first since then, if one was
+  std::uint64_t taken_ = 0;    ///< number of micro-batches that this rank has taken, where it decides how many
+  bool same_weights_ = false;  ///< true if weights were compared between the ranks since they were last set from outside
+  std::string weights_set_{};  ///< the first parameter that was set since the last comparison, if one was
   detail::OneThread one_thread_{};
   std::shared_ptr<checkpoint::Claim> claimed_directory_{};
 };

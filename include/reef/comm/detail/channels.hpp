@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -10,6 +8,7 @@
 
 #include <reef/comm/error.hpp>
 #include <reef/comm/meter.hpp>
+#include <reef/comm/mpi.hpp>
 
 namespace reef {
 inline namespace v0 {

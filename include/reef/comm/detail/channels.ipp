@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <reef/comm/detail/channels.hpp>
+#include <reef/comm/environment.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 
@@ -12,11 +13,13 @@ inline namespace v0 {
 namespace comm::detail {
 
 REEF_INLINE int largest_tag() {
+  constexpr int least_of_mpi = 32767;
+  if (!Environment::active()) return least_of_mpi;  // a process alone sends nothing
   int* largest = nullptr;
   int found = 0;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest,
                     &found);  // a split communicator does not have it
-  return found != 0 ? *largest : 32767;
+  return found != 0 ? *largest : least_of_mpi;
 }
 
 REEF_INLINE ChannelNumbers::Number ChannelNumbers::of(std::uint64_t channel, int largest) {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/receiver.hpp>
 #include <reef/comm/detail/station.hpp>
-#include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/core/inline.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reef/comm/detail/claims.hpp>
+#include <reef/comm/detail/wire.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -17,6 +15,7 @@
 #include <reef/comm/error.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
+#include <reef/comm/mpi.hpp>
 
 namespace reef {
 inline namespace v0 {

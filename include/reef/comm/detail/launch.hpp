@@ -1,12 +1,11 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include <reef/comm/mpi.hpp>
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 

@@ -4,6 +4,7 @@
 
 #include <reef/comm/detail/launch.hpp>
 #include <reef/comm/error.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef {

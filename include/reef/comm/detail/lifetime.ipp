@@ -1,12 +1,11 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdio>
 
 #include <reef/comm/detail/lifetime.hpp>
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/error.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef {

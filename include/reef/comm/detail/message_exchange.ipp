@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <reef/comm/detail/message_exchange.hpp>
+#include <reef/comm/detail/wire.hpp>
 #include <reef/comm/shards.hpp>
 #include <reef/core/inline.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The private half of Progress: whom it hears of, and how it fails and ends. Included by progress.ipp, by
+// A part of ProgressEngine: whom it hears of, and how it fails and ends. Included by progress.ipp, by
 // nobody else.
 
 #include <algorithm>
@@ -14,26 +14,27 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/progress_engine.hpp>
+#include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/detail/report.hpp>
-#include <reef/comm/progress.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef {
 inline namespace v0 {
-namespace comm {
+namespace comm::detail {
 
 // -- life and death ----------------------------------------------------------------------------
 
-REEF_INLINE void Progress::beat(std::int64_t now) {
+REEF_INLINE void ProgressEngine::beat(std::int64_t now) {
   if (now < next_beat_ || farewell_) return;
-  next_beat_ = now + detail::to_ns(options_.heartbeat);
+  next_beat_ = now + to_ns(options_.heartbeat);
   control_.heartbeat(activity_.load(std::memory_order_relaxed), standing());
   explain(now);
 }
 
 template <class Visit>
-REEF_INLINE void Progress::for_each_running(const Visit& visit) {
+REEF_INLINE void ProgressEngine::for_each_running(const Visit& visit) {
   for (const Turn& turn : turn_) {
     for (Task* const task : turn.queue->posted_) visit(*task);
     Task* first = nullptr;
@@ -45,17 +46,17 @@ REEF_INLINE void Progress::for_each_running(const Visit& visit) {
   }
 }
 
-REEF_INLINE std::uint64_t Progress::meeting_of(const Task& task) const {
-  const std::uint64_t use = detail::mix(task.operation_ + task.sequence_);
-  if (is_collective(task)) return detail::mix(use ^ task.circle_->channel);
+REEF_INLINE std::uint64_t ProgressEngine::meeting_of(const Task& task) const {
+  const std::uint64_t use = mix(task.operation_ + task.sequence_);
+  if (is_collective(task)) return mix(use ^ task.circle_->channel);
   const bool sends = task.kind() == Kind::send;  // what comes back under its name is another one
   const auto from = static_cast<std::uint64_t>(sends ? rank() : task.peer());
   const auto to = static_cast<std::uint64_t>(sends ? task.peer() : rank());
-  return detail::mix(use ^ (from << 32 | to));
+  return mix(use ^ (from << 32 | to));
 }
 
-REEF_INLINE std::vector<detail::Work> Progress::work() {
-  std::vector<detail::Work> all = occupations_->work();
+REEF_INLINE std::vector<Work> ProgressEngine::work() {
+  std::vector<Work> all = occupations_->work();
   const bool call_waits = occupations_->is_waiting(aside_.thread());  // for messages, as a source may
   for_each_running([&](Task& task) {
     if (task.kind() == Kind::call && counts(task) && !call_waits) {
@@ -65,8 +66,8 @@ REEF_INLINE std::vector<detail::Work> Progress::work() {
   return all;
 }
 
-REEF_INLINE detail::Standing Progress::standing() {
-  detail::Standing standing;
+REEF_INLINE Standing ProgressEngine::standing() {
+  Standing standing;
   standing.works = !work().empty() || wire_.busy_until() > 0;
   standing.waits = occupations_->waits();
   for_each_running([&](Task& task) {
@@ -76,49 +77,49 @@ REEF_INLINE detail::Standing Progress::standing() {
   return standing;
 }
 
-REEF_INLINE void Progress::explain(std::int64_t now) {
+REEF_INLINE void ProgressEngine::explain(std::int64_t now) {
   if (options_.deadline <= 0 || size() == 1) return;
   std::vector<int> waiting;
   for (int peer = 0; peer < size(); ++peer) {
-    const detail::Standing& other = control_.standings()[static_cast<std::size_t>(peer)];
+    const Standing& other = control_.standings()[static_cast<std::size_t>(peer)];
     const bool waits = std::any_of(other.awaited.begin(), other.awaited.end(),
                                    [this](const auto& one) { return one.rank == rank(); });
     if (waits && peer != rank()) waiting.push_back(peer);
   }
-  const std::int64_t longest = detail::to_ns(options_.operation_deadline);
+  const std::int64_t longest = to_ns(options_.operation_deadline);
   std::string text;
-  for (const detail::Work& one : work()) {
+  for (const Work& one : work()) {
     if (now - one.since < longest) continue;
     if (one.since != std::exchange(explained_since_, one.since)) next_explanation_ = 0;
     text = concat("is at work: ", text_of(one));
     break;
   }
-  const detail::Wire::Leaving leaving = wire_.leaving();
+  const Wire::Leaving leaving = wire_.leaving();
   if (text.empty() && leaving.until - now > longest) {
     explained_since_ = now;
     text = concat("sends ", format_bytes(leaving.bytes), " to rank ", leaving.peer,
                   ", for which the emulated link takes ",
-                  format_seconds(detail::to_seconds(leaving.until - now)), " yet");
+                  format_seconds(to_seconds(leaving.until - now)), " yet");
   }
   if (text.empty() || waiting.empty() || now < next_explanation_) return;
   next_explanation_ = now + (std::max)(longest, now - explained_since_);
   std::fprintf(
       stderr,
       "reef::comm: rank %d %s. %s %s for it: it is late, not lost, and no deadline ends it.\n",
-      rank(), text.c_str(), detail::name_ranks(waiting).c_str(),
+      rank(), text.c_str(), name_ranks(waiting).c_str(),
       waiting.size() == 1 ? "waits" : "wait");
 }
 
-REEF_INLINE std::string Progress::dump() {
+REEF_INLINE std::string ProgressEngine::dump() {
   std::string text = occupations_->text();
-  for (const detail::Work& one : work()) text += concat("    at work: ", text_of(one), "\n");
+  for (const Work& one : work()) text += concat("    at work: ", text_of(one), "\n");
   constexpr int most = 4;
   int awaiting = 0;
   for_each_running([&](Task& task) {
     std::vector<int> absent;
     task.missing(absent);
     if (absent.empty() || awaiting++ >= most) return;
-    text += concat("    waits for ", detail::name_ranks(absent), " at ",
+    text += concat("    waits for ", name_ranks(absent), " at ",
                    describe(task.kind(), task.name(), task.sequence_), " in ", task.circle_->place,
                    "\n");
   });
@@ -126,9 +127,9 @@ REEF_INLINE std::string Progress::dump() {
   return text + recorder_.text();
 }
 
-REEF_INLINE void Progress::forgive() {
+REEF_INLINE void ProgressEngine::forgive() {
   control_.forgive();
-  const std::int64_t now = detail::now_ns();
+  const std::int64_t now = now_ns();
   for (const Turn& turn : turn_) {
     for (Task* const task : turn.queue->posted_) task->moved_ = now;
     const std::scoped_lock lock(mutex_);
@@ -136,62 +137,62 @@ REEF_INLINE void Progress::forgive() {
   }
 }
 
-REEF_INLINE void Progress::hear(int peer, detail::Signal signal, const std::string& text) {
-  if (signal == detail::Signal::dump_request) {
-    control_.send(peer, detail::Signal::dump_reply, dump(), activity_);
+REEF_INLINE void ProgressEngine::hear(int peer, Signal signal, const std::string& text) {
+  if (signal == Signal::dump_request) {
+    control_.send(peer, Signal::dump_reply, dump(), activity_);
     // The one who asks is about to report; two reports would say the same.
-    quiet_until_ = detail::now_ns() + detail::to_ns(2);
-  } else if (signal == detail::Signal::dump_reply) {
+    quiet_until_ = now_ns() + to_ns(2);
+  } else if (signal == Signal::dump_reply) {
     if (dumps_.size() == static_cast<std::size_t>(size())) {
       dumps_[static_cast<std::size_t>(peer)] = text;
     }
-  } else if (signal == detail::Signal::failure && !failed_) {
+  } else if (signal == Signal::failure && !failed_) {
     const std::size_t own = text.rfind(prefix, 0) == 0 ? prefix.size() : 0;
     fail(concat(prefix, "rank ", peer, " reported: ", text.substr(own)), Why::reported);
   }
 }
 
-REEF_INLINE void Progress::watch(std::int64_t now) {
+REEF_INLINE void ProgressEngine::watch(std::int64_t now) {
   if (failed_ || options_.deadline <= 0 || now < next_watch_ || now < quiet_until_) return;
   next_watch_ =
-      now + detail::to_ns((std::min)(options_.deadline, options_.operation_deadline) / 16);
+      now + to_ns((std::min)(options_.deadline, options_.operation_deadline) / 16);
   for_each_running([&](Task& task) { watch(task, now); });
 }
 
-REEF_INLINE void Progress::watch(Task& task, std::int64_t now) {
+REEF_INLINE void ProgressEngine::watch(Task& task, std::int64_t now) {
   task.missing(missing_);
   for (const int peer : missing_) {
     const std::int64_t heard = (std::max)(control_.heard(peer), wire_.heard(peer));
     const bool silent =
-        detail::to_seconds(now - (std::max)(heard, task.begin_)) > options_.deadline;
+        to_seconds(now - (std::max)(heard, task.begin_)) > options_.deadline;
     if (silent) throw Overdue{overdue(task, {}, now)};
   }
   // Ranks that wait for each other are known to: whatever else takes time has time.
   const Seconds of_closed =
       (std::min)(options_.operation_deadline, (std::max)(options_.deadline, least_patience));
-  if (missing_.empty() || detail::to_seconds(now - task.moved_) < of_closed) return;
-  const detail::Hold hold = detail::hold_of(control_.standings(), rank(), meeting_of(task));
+  if (missing_.empty() || to_seconds(now - task.moved_) < of_closed) return;
+  const Hold hold = hold_of(control_.standings(), rank(), meeting_of(task));
   if (hold.gets_on) task.moved_ = now;
   std::int64_t active = task.moved_;
   for (const int reached : hold.reached)
     active = (std::max)(active, control_.active_since(reached));
   const Seconds patience = hold.closed ? of_closed : options_.operation_deadline;
-  if (detail::to_seconds(now - active) > patience) throw Overdue{overdue(task, hold, now)};
+  if (to_seconds(now - active) > patience) throw Overdue{overdue(task, hold, now)};
 }
 
-REEF_INLINE std::string Progress::overdue(const Task& task, const detail::Hold& hold,
+REEF_INLINE std::string ProgressEngine::overdue(const Task& task, const Hold& hold,
                                           std::int64_t now) const {
-  std::vector<detail::Absent> absent;
+  std::vector<Absent> absent;
   const auto add = [&](int peer, bool direct) {
     const std::int64_t heard = (std::max)(control_.heard(peer), wire_.heard(peer));
-    const detail::Standing& standing = control_.standings()[static_cast<std::size_t>(peer)];
-    detail::Absent one{peer,
-                       detail::to_seconds(now - heard),
-                       detail::to_seconds(now - control_.active_since(peer)),
+    const Standing& standing = control_.standings()[static_cast<std::size_t>(peer)];
+    Absent one{peer,
+                       to_seconds(now - heard),
+                       to_seconds(now - control_.active_since(peer)),
                        control_.left(peer),
                        {},
                        direct};
-    for (const detail::AwaitedRank& other : standing.awaited) {
+    for (const AwaitedRank& other : standing.awaited) {
       if (std::find(one.awaits.begin(), one.awaits.end(), other.rank) == one.awaits.end())
         one.awaits.push_back(other.rank);
     }
@@ -207,12 +208,12 @@ REEF_INLINE std::string Progress::overdue(const Task& task, const detail::Hold& 
   return concat(
       "reef::comm: rank ", rank(), " waits at ", describe(task.kind(), task.name(), task.sequence_),
       " in ", task.circle_->place, ", since ",
-      format_seconds(detail::to_seconds(now - task.begin_)), ": ", detail::name_ranks(missing_),
+      format_seconds(to_seconds(now - task.begin_)), ": ", name_ranks(missing_),
       " did not arrive.",
-      detail::list_absent(absent, options_.deadline, options_.operation_deadline, hold.closed));
+      list_absent(absent, options_.deadline, options_.operation_deadline, hold.closed));
 }
 
-REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
+REEF_INLINE void ProgressEngine::fail(std::string text, Why why) noexcept {
   if (failed_) return;
   failed_ = true;
   endings_.clear();  // whoever waits for these is told, and may destroy them
@@ -220,14 +221,14 @@ REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
   try {
     if (why == Why::mismatch || why == Why::deadline) {
       gather_dumps();
-      text += detail::list_operations(dumps_);
+      text += list_operations(dumps_);
     }
     if (why == Why::deadline && options_.abort_on_deadline) {
       std::fprintf(stderr, "\n%s\n", text.c_str());
       std::fflush(stderr);
       MPI_Abort(data_.handle(), 1);
     }
-    if (why != Why::reported) control_.broadcast(detail::Signal::failure, text, activity_);
+    if (why != Why::reported) control_.broadcast(Signal::failure, text, activity_);
   } catch (const std::exception& error) {
     text += std::string("\n  while reporting that: ") + error.what();
   }
@@ -241,7 +242,7 @@ REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
   } else {
     reason = std::make_exception_ptr(MpiError(text));
   }
-  wire_.cancel(detail::to_ns(0.1));
+  wire_.cancel(to_ns(0.1));
   {
     const std::scoped_lock lock(mutex_);
     failure_ = reason;
@@ -267,17 +268,17 @@ REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
   changed_.notify_all();
 }
 
-REEF_INLINE void Progress::gather_dumps() {
+REEF_INLINE void ProgressEngine::gather_dumps() {
   dumps_.assign(static_cast<std::size_t>(size()), {});
   dumps_[static_cast<std::size_t>(rank())] = dump();
-  control_.broadcast(detail::Signal::dump_request, {}, activity_);
-  const std::int64_t until = detail::now_ns() + detail::to_ns(1);
+  control_.broadcast(Signal::dump_request, {}, activity_);
+  const std::int64_t until = now_ns() + to_ns(1);
   const auto answered = [this] {
     return std::none_of(dumps_.begin(), dumps_.end(),
                         [](const auto& dump) { return dump.empty(); });
   };
-  while (!answered() && detail::now_ns() < until) {
-    control_.poll([this](int peer, detail::Signal signal, const std::string& text) {
+  while (!answered() && now_ns() < until) {
+    control_.poll([this](int peer, Signal signal, const std::string& text) {
       hear(peer, signal, text);
     });
     std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -286,7 +287,7 @@ REEF_INLINE void Progress::gather_dumps() {
 
 // -- the end -----------------------------------------------------------------------------------
 
-REEF_INLINE void Progress::stop(Stop how) {
+REEF_INLINE void ProgressEngine::stop(Stop how) {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = how;
@@ -294,7 +295,7 @@ REEF_INLINE void Progress::stop(Stop how) {
   naps_.wake();
 }
 
-REEF_INLINE void Progress::finish() {
+REEF_INLINE void ProgressEngine::finish() {
   bool idle = false;
   bool retired = false;
   bool told = false;
@@ -317,7 +318,7 @@ REEF_INLINE void Progress::finish() {
         Why::unwinding);
   }
   if (how == Stop::no) return;
-  const std::int64_t now = detail::now_ns();
+  const std::int64_t now = now_ns();
   if (how == Stop::unwinding && !failed_) {
     fail(prefix + "it was ended by an exception.", Why::unwinding);
     return;
@@ -326,14 +327,14 @@ REEF_INLINE void Progress::finish() {
   if (!farewell_) {
     farewell_ = true;
     parting_ = now;
-    control_.broadcast(detail::Signal::farewell, {}, activity_);
+    control_.broadcast(Signal::farewell, {}, activity_);
   }
   parted_ = !failed_ && control_.all_left();
   // After a failure nobody can be counted on; without one, a peer that went silent is dead. Who was
   // told of a failure stays a moment: the one who had it must print its reason before the launcher
   // ends the job over anybody's exit status.
   const Seconds patience = failed_ ? 0.5 : options_.deadline;
-  const bool enough = patience > 0 && detail::to_seconds(now - last_sign()) > patience;
+  const bool enough = patience > 0 && to_seconds(now - last_sign()) > patience;
   const bool stay = reported_ || (how == Stop::drain && !control_.all_left());
   if ((!stay && control_.flushed()) || enough) {
     leave_ = true;
@@ -343,7 +344,7 @@ REEF_INLINE void Progress::finish() {
   }
 }
 
-REEF_INLINE std::int64_t Progress::last_sign() const {
+REEF_INLINE std::int64_t ProgressEngine::last_sign() const {
   std::int64_t last = parting_;
   if (failed_) return last;
   for (int peer = 0; peer < size(); ++peer) {
@@ -352,16 +353,12 @@ REEF_INLINE std::int64_t Progress::last_sign() const {
   return last;
 }
 
-namespace detail {
-
-REEF_INLINE void retire(Task& task, Progress& progress) noexcept {
-  std::unique_lock lock(progress.mutex_);
-  progress.retired_ = true;
-  progress.changed_.wait(lock, [&task] { return !task.in_flight(); });
+REEF_INLINE void ProgressEngine::retire(Task& task) noexcept {
+  std::unique_lock lock(mutex_);
+  retired_ = true;
+  changed_.wait(lock, [&task] { return !task.in_flight(); });
 }
 
-}  // namespace detail
-
-}  // namespace comm
+}  // namespace comm::detail
 }  // namespace v0
 }  // namespace reef

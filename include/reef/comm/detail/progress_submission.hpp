@@ -1,6 +1,6 @@
 #pragma once
 
-// The private half of Progress: its queues, and how tasks get onto them. Included by progress.ipp, by nobody
+// A part of ProgressEngine: its queues, and how tasks get onto them. Included by progress.ipp, by nobody
 // else.
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 #include <vector>
 
 #include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/progress_engine.hpp>
 #include <reef/comm/detail/ranks.hpp>
-#include <reef/comm/progress.hpp>
 #include <reef/core/group.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef {
 inline namespace v0 {
-namespace comm {
+namespace comm::detail {
 
-REEF_INLINE Queue& Progress::queue(const std::string& name) {
+REEF_INLINE Queue& ProgressEngine::queue(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   for (const auto& queue : queues_) {
     if (queue->name_ == name) return *queue;
@@ -36,28 +36,27 @@ REEF_INLINE Queue& Progress::queue(const std::string& name) {
   return *queues_.back();
 }
 
-REEF_INLINE detail::Circle& Progress::circle(Queue& queue, const std::optional<Group>& group) {
+REEF_INLINE Circle& ProgressEngine::circle(Queue& queue, const std::optional<Group>& group) {
   const std::string_view name = group ? std::string_view(group->name) : std::string_view();
   for (const auto& circle : queue.circles_) {
     if (circle->group.name != name) continue;
     if (group && circle->group != *group) {
-      throw OptionError("reef::comm: the group '", name, "' has ",
-                        detail::name_ranks(group->members), ", and had ",
-                        detail::name_ranks(circle->group.members), " on queue '", queue.name_,
+      throw OptionError("reef::comm: the group '", name, "' has ", name_ranks(group->members),
+                        ", and had ", name_ranks(circle->group.members), " on queue '", queue.name_,
                         "' before.\n  fix: another name for other members.");
     }
     return *circle;
   }
-  Group members = group ? *group : detail::all_of(size());
+  Group members = group ? *group : all_of(size());
   const int position = members.position_of(rank());
-  queue.circles_.push_back(std::make_unique<detail::Circle>(detail::Circle{
-      std::move(members), position, detail::mix(~detail::meeting_id(queue.name_, name)),
-      detail::place_of(queue.name_, name)}));
+  queue.circles_.push_back(std::make_unique<Circle>(Circle{std::move(members), position,
+                                                           mix(~meeting_id(queue.name_, name)),
+                                                           place_of(queue.name_, name)}));
   return *queue.circles_.back();
 }
 
-REEF_INLINE bool Progress::append(Queue& queue, Task& task, std::function<bool()> ready,
-                                  std::function<void()> completed, Readiness readiness) {
+REEF_INLINE bool ProgressEngine::append(Queue& queue, Task& task, std::function<bool()> ready,
+                                        std::function<void()> completed, Readiness readiness) {
   check_submission(task);
   const bool counted = counts(task);  // once it is in flight, whoever waits for it may destroy it
   bool first = false;
@@ -72,7 +71,7 @@ REEF_INLINE bool Progress::append(Queue& queue, Task& task, std::function<bool()
     task.awake_until_ = 0;
     task.next_ = nullptr;
     first = queue.head_ == nullptr;
-    task.asked_ = first && !task.ready_ ? detail::now_ns() : 0;
+    task.asked_ = first && !task.ready_ ? now_ns() : 0;
     task.state_.store(Task::State::queued, std::memory_order_release);
     (first ? queue.head_ : queue.tail_->next_) = &task;
     queue.tail_ = &task;
@@ -82,7 +81,7 @@ REEF_INLINE bool Progress::append(Queue& queue, Task& task, std::function<bool()
   return first;
 }
 
-REEF_INLINE void Progress::check_submission(Task& task) {
+REEF_INLINE void ProgressEngine::check_submission(Task& task) {
   if (task.in_flight()) {
     throw OptionError("reef::comm: '", task.name(),
                       "' is in flight already.\n  fix: wait for it, or make a second task.");
@@ -97,22 +96,22 @@ REEF_INLINE void Progress::check_submission(Task& task) {
     return;
   }
   const auto& group = task.group();
-  if (group) detail::check_member(task.name(), *group, rank(), size());
+  if (group) check_member(task.name(), *group, rank(), size());
   names_.remember(task.operation_, task.kind(), task.name(),
                   group ? std::string_view(group->name) : std::string_view());
 }
 
-REEF_INLINE detail::ClaimDesk& Progress::claim_desk(const std::string& name) {
+REEF_INLINE ClaimDesk& ProgressEngine::claim_desk(const std::string& name) {
   const std::uint64_t operation = operation_id(Kind::claim, name);
   const std::scoped_lock lock(mutex_);
   for (const auto& desk : desks_) {
     if (desk->operation() == operation) return *desk;
   }
   names_.remember(operation, Kind::claim, name);
-  desks_.push_back(std::make_unique<detail::ClaimDesk>(size(), operation));
+  desks_.push_back(std::make_unique<ClaimDesk>(size(), operation));
   return *desks_.back();
 }
 
-}  // namespace comm
+}  // namespace comm::detail
 }  // namespace v0
 }  // namespace reef

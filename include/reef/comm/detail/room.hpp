@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <array>
 #include <optional>
 #include <string>
@@ -12,6 +10,7 @@
 #endif
 
 #include <reef/comm/detail/launch.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <reef/comm/detail/shared_memory.hpp>
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/message.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef {

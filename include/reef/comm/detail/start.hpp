@@ -1,7 +1,6 @@
 #pragma once
 
-#include <mpi.h>
-
+#include <reef/comm/mpi.hpp>
 #include <reef/core/config.hpp>
 #include <reef/core/units.hpp>
 

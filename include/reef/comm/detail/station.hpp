@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include <reef/comm/detail/wire.hpp>
+#include <reef/comm/detail/receiver.hpp>
+#include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
 
 namespace reef {
@@ -14,6 +15,7 @@ namespace comm::detail {
 
 class Aside;
 class WindowChannel;
+class Wire;
 
 /// What a running task yet awaits, as far as it can tell.
 struct Awaited {

@@ -9,6 +9,7 @@
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/detail/window.hpp>
 #include <reef/comm/detail/wire.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
 

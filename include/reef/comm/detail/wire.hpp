@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,31 +9,15 @@
 
 #include <reef/comm/detail/channels.hpp>
 #include <reef/comm/detail/clock.hpp>
+#include <reef/comm/detail/receiver.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
+#include <reef/comm/mpi.hpp>
 #include <reef/comm/network_shape.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace comm::detail {
-
-/// Is told when a message that it posted is done. Called on the progress thread; may post more.
-class Receiver {
-public:
-  virtual void delivered(std::uint64_t token) = 0;
-
-  /// Where its messages are counted beside the meter.
-  void count_in(Cost& sent) { sent_ = &sent; }
-  void count(Bytes bytes) {
-    if (sent_ != nullptr) *sent_ = *sent_ + Cost{1, bytes, 0};
-  }
-
-protected:
-  ~Receiver() = default;
-
-private:
-  Cost* sent_ = nullptr;
-};
 
 /// A message that is not the one that was expected; the progress thread turns it into an MpiError.
 struct Mismatch {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,12 +9,10 @@
 #include <vector>
 
 #include <reef/codec/threads.hpp>
-#include <reef/compress/detail/memories.hpp>
 #include <reef/core/bfloat16.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/concept.hpp>
-#include <reef/run/step_plan.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -29,24 +26,6 @@ codec::Threads threads_of(Lane& lane) {
   } else {
     return {};
   }
-}
-
-/// The gaps behind parameters among elements [first, last) of a bucket: [begin, end) of each, counted from `first`.
-inline std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(const run::StepPlan& plan, int bucket, std::int64_t first,
-                                                                     std::int64_t last) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
-  std::int64_t end = 0;  // of the parameters so far
-  const auto add_gap = [&](std::int64_t begin) {
-    const std::int64_t from = (std::max)(end, first);
-    const std::int64_t to = (std::min)(begin, last);
-    if (from < to) gaps.emplace_back(from - first, to - first);
-  };
-  for (const auto& [begin, behind] : plan.parameters_in(bucket)) {
-    add_gap(begin);
-    end = behind;
-  }
-  add_gap(last);
-  return gaps;
 }
 
 /// Numbers of a program as a codec has them: floats in memory that the host reads. Where they are others, or elsewhere, they
@@ -109,23 +88,6 @@ struct CodedNumbers {
     for (const auto& [begin, end] : padding) {
       lane.fill_zero(static_cast<std::byte*>(at) + static_cast<Bytes>(begin) * size, static_cast<Bytes>(end - begin) * size);
     }
-  }
-};
-
-/// Where the messages and numbers of an instruction lie: one, or one for each member of a collective; or several of each
-/// member, of which the next begins where the one before ends.
-struct CodedParts {
-  std::size_t of_each = 1;  ///< messages of a member
-  std::vector<std::int64_t> numbers;   ///< offsets
-  std::vector<std::int64_t> messages;  ///< offsets, as if each took the most that it may
-  std::vector<std::int64_t> state;     ///< offsets
-  std::vector<int> ranks;              ///< from whom
-
-  /// Where a message may lie, if those before end at `behind`.
-  template <class Byte>
-  [[nodiscard]] std::span<Byte> room(std::span<Byte> all, std::size_t part, std::size_t behind) const {
-    const std::size_t at = part % of_each == 0 ? static_cast<std::size_t>(messages[part]) : behind;
-    return all.subspan(at, static_cast<std::size_t>(size_of_part(messages, part)));
   }
 };
 

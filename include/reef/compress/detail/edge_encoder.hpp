@@ -32,20 +32,20 @@ public:
   void run();
 
 private:
+  /// A message between stages, or a copy beside one, whose edge is encoded.
   [[nodiscard]] bool is_encoded(const run::Instruction& transfer) const;
 
   [[nodiscard]] const graph::TensorSpec& spec_of(int edge) const {
     return plan_.dag->tensor_at(plan_.remote_edges[static_cast<std::size_t>(edge)].tensor).spec;
   }
 
-  [[nodiscard]] Bytes edge_bytes(Traffic traffic, int edge) const {
-    return plan_.wire_of(traffic).bytes(edge, spec_of(edge).shape.size());
-  }
-
   void shrink(schedule::Message& message, const run::Instruction& transfer) const;
 
+  /// Throws ScheduleError unless the slot that is sent has been encoded.
+  void require_coded(const run::Instruction& send, run::Value slot) const;
+
   /// An Encode in the place of a Download, or a Decode in that of an Upload.
-  void code(run::Instruction& copy, Traffic traffic, bool sends);
+  void code(run::Instruction& copy, bool sends);
 
   /// Of an edge one for each use, since its messages follow each other on a lane.
   run::Value room_of(const char* use, int edge);
@@ -55,6 +55,7 @@ private:
   const run::StepPlan& plan_;
   CoderWriter& coders_;
   MaskStorages masks_;
+  std::set<run::StorageId> encoded_{};  ///< slots that are sent, so far
   std::set<int> masking_{};  ///< edges forward whose gradients have their mask
   std::map<std::pair<int, std::string_view>, run::StorageId> rooms_{};
 };

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include <reef/comm/message.hpp>
 #include <reef/compress/detail/coder_writer.hpp>
 #include <reef/compress/detail/edge_encoder.hpp>
 #include <reef/compress/detail/masks.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/run/kinds.hpp>
 #include <reef/run/messages.hpp>
@@ -25,34 +24,27 @@ REEF_INLINE void EdgeEncoder::run() {
     const int masks = plan_.wire_of(Traffic::activation_gradient).mask(static_cast<int>(e));
     if (masks >= 0) masking_.insert(masks);
   }
-  std::vector<std::pair<std::size_t, Traffic>> sent;          // copies
-  std::map<run::StorageId, std::size_t> last_copy;            // by slot
-  std::map<run::StorageId, Traffic> received;                 // by slot
-  for (std::size_t i = 0; i < program_.round.size(); ++i) {
-    run::Instruction& instruction = program_.round[i];
-    if (instruction.kind == run::kinds::download) {
-      for (const run::Value value : run::CopyView(instruction).to) last_copy[value.storage] = i;
-    }
+  for (run::Instruction& instruction : program_.round) {
     if (!is_encoded(instruction)) continue;
-    if (!instruction.sends.empty()) {
-      sent.emplace_back(last_copy.at(run::SendView(instruction).payload.front().storage), instruction.traffic);
+    if (instruction.kind == run::kinds::download) {
+      code(instruction, true);
+    } else if (instruction.kind == run::kinds::upload) {
+      code(instruction, false);
+    } else if (!instruction.sends.empty()) {
+      require_coded(instruction, run::SendView(instruction).payload.front());
       shrink(instruction.sends.at(0), instruction);
     } else if (!instruction.receives.empty()) {
-      received[run::ReceiveView(instruction).payload.front().storage] = instruction.traffic;
       shrink(instruction.receives.at(0), instruction);
     }
   }
-  std::sort(sent.begin(), sent.end());
-  auto next = sent.begin();
-  for (std::size_t i = 0; i < program_.round.size(); ++i) {
-    run::Instruction& instruction = program_.round[i];
-    if (next != sent.end() && next->first == i) {
-      code(instruction, (next++)->second, true);
-    } else if (instruction.kind == run::kinds::upload) {
-      const auto slot = received.find(run::CopyView(instruction).from.front().storage);
-      if (slot != received.end()) code(instruction, slot->second, false);
-    }
-  }
+}
+
+REEF_INLINE void EdgeEncoder::require_coded(const run::Instruction& send, run::Value slot) const {
+  if (encoded_.contains(slot.storage)) return;
+  throw ScheduleError("reef::compress: ", send.text(), " is to be encoded, but no copy of ", schedule::name_of(send.traffic), " ",
+                      send.index, " has written '", program_.name(slot),
+                      "'.\n  why: a codec takes the place of the copies beside a message, and finds them by what they carry.\n"
+                      "  fix: Instruction::traffic and index of Download and Upload, as of their message.");
 }
 
 REEF_INLINE bool EdgeEncoder::is_encoded(const run::Instruction& transfer) const {
@@ -62,12 +54,13 @@ REEF_INLINE bool EdgeEncoder::is_encoded(const run::Instruction& transfer) const
 
 REEF_INLINE void EdgeEncoder::shrink(schedule::Message& message, const run::Instruction& transfer) const {
   message.raw = message.bytes - message.pieces * comm::header_bytes;
-  const comm::Cost cost = comm::message_cost(edge_bytes(transfer.traffic, transfer.index), plan_.piece_bytes);
+  const comm::Cost cost = comm::message_cost(run::edge_bytes(plan_, transfer.index), plan_.piece_bytes);
   message.bytes = cost.bytes;
   message.pieces = cost.messages;
 }
 
-REEF_INLINE void EdgeEncoder::code(run::Instruction& copy, Traffic traffic, bool sends) {
+REEF_INLINE void EdgeEncoder::code(run::Instruction& copy, bool sends) {
+  const Traffic traffic = copy.traffic;
   const run::CopyView view(copy);
   const run::Value tensor = sends ? view.from.front() : view.to.front();
   const run::Value slot = sends ? view.to.front() : view.from.front();
@@ -94,9 +87,8 @@ REEF_INLINE void EdgeEncoder::code(run::Instruction& copy, Traffic traffic, bool
   } else {
     fill(DecodeView(coder, run::Lists::added));
   }
-  program_.storages[slot.storage].bytes = edge_bytes(traffic, copy.index);
-  // What a copy reads beyond what it copies, it waits for.
-  for (std::size_t k = copy.writes.size(); k < copy.reads.size(); ++k) coder.reads.push_back(copy.reads[k]);
+  if (sends) encoded_.insert(slot.storage);
+  coder.after = run::waits_of(copy, view);
   copy = std::move(coder);
 }
 

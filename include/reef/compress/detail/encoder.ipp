@@ -118,14 +118,10 @@ REEF_INLINE std::optional<std::pair<run::Instruction, run::Instruction>> Encoder
   }
 
   instruction.kind = sums ? kinds::exchange_encoded : kinds::gather_encoded;
-  std::vector<run::Value> waits(instruction.reads.begin() + 1, instruction.reads.end());
-  encode.reads.insert(encode.reads.end(), waits.begin(), waits.end());
-  instruction.reads.resize(1);
-  {
-    const run::CollectiveView transfer(instruction);
-    transfer.given.front() = outbox;
-    transfer.taken.front() = inbox;
-  }
+  // What the collective has waited for, its encoding does, of which it is made.
+  encode.after = run::waits_of(instruction, view);
+  instruction.after.clear();
+  run::CollectiveView(instruction, outbox, inbox);
   set_messages(instruction, sums, own_bytes, by_owner);
   encode.cost.bytes = 2 * program_.storages[given.storage].bytes + program_.storages[outbox.storage].bytes;
   decode.cost.bytes = 2 * program_.storages[taken.storage].bytes + program_.storages[inbox.storage].bytes;

@@ -17,6 +17,7 @@
 #include <reef/comm/all_to_all.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/compress/detail/coded_numbers.hpp>
+#include <reef/compress/detail/coded_parts.hpp>
 #include <reef/compress/detail/device_coding.hpp>
 #include <reef/compress/detail/encoded_exchange.hpp>
 #include <reef/compress/detail/look.hpp>
@@ -57,7 +58,7 @@ public:
         ramp_(ramp),
         replans_(replans),
         plan_(context.plan()),
-        pieces_(run::fragment_pieces(context.plan(), context.rank())),
+        parts_(context.plan(), context.rank()),
         with_codec_(std::move(with_codec)) {}
 
   static void add(Handlers& handlers, const RankContext& context, Watch watch, RatioRamp ramp, bool replans,
@@ -82,47 +83,6 @@ public:
   }
 
 private:
-  static std::size_t to_index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-  /// The parts, one behind the other, of members' numbers.
-  [[nodiscard]] std::vector<std::int64_t> split(const Instruction& i, const std::vector<std::int64_t>& members) const {
-    std::vector<std::int64_t> all{0};
-    for (std::size_t member = 0; member + 1 < members.size(); ++member) {
-      const std::vector<std::int64_t> within = parts_within(pieces_, i.traffic, i.index, size_of_part(members, member));
-      for (std::size_t part = 1; part < within.size(); ++part) all.push_back(members[member] + within[part]);
-    }
-    return all;
-  }
-
-  /// Of what is encoded: the own numbers, or a part for each owner. Of what is decoded: that of each owner, or the own part of
-  /// each member.
-  [[nodiscard]] CodedParts parts_of(const Instruction& i, std::int64_t count, bool sends) const {
-    const run::WireForm& form = plan_.wire_of(i.traffic);
-    CodedParts parts;
-    if (i.kind == kinds::encode_in_place) {
-      parts.numbers = plan_.buckets[to_index(i.index)].owners;
-    } else if (!i.collective || i.kind == kinds::encode_shard) {
-      parts.numbers = {0, count};
-    } else if (i.kind == kinds::decode_fold) {
-      parts.numbers.assign(1, 0);
-      for (int member = 0; member < i.collective->group.size(); ++member) {
-        parts.numbers.push_back(parts.numbers.back() + count);
-      }
-    } else {
-      parts.numbers = i.collective->offsets;
-    }
-    if (i.traffic == Traffic::pseudo_gradient) {
-      const std::size_t members = parts.numbers.size() - 1;
-      parts.numbers = split(i, parts.numbers);
-      parts.of_each = (parts.numbers.size() - 1) / members;
-    }
-    const auto& state = sends ? form.state : form.received_state;
-    parts.messages = places_of(parts.numbers, [&](std::int64_t n) { return form.bytes(i.index, n); });
-    parts.state = places_of(parts.numbers, [&](std::int64_t n) { return state ? state(i.index, n) : 0; });
-    if (i.collective) parts.ranks = i.collective->group.members;
-    return parts;
-  }
-
   [[nodiscard]] CodedNumbers numbers_of(const Instruction& i, run::Value value,
                                         const run::PartOf<const Instruction>& copy) const {
     const schedule::Storage& storage = context_.storage(value);
@@ -132,22 +92,13 @@ private:
     if (i.traffic == Traffic::parameter) numbers.element = plan_.dag->element;
     if (!i.collective && i.kind != kinds::encode_in_place) {
       numbers.element =
-          plan_.dag->tensor_at(plan_.remote_edges[to_index(i.index)].tensor).spec.element;
+          plan_.dag->tensor_at(plan_.remote_edges[static_cast<std::size_t>(i.index)].tensor).spec.element;
     }
     numbers.count = static_cast<std::int64_t>(storage.bytes / size_of(numbers.element));
     numbers.away = plan_.discrete && storage.place == schedule::Place::device;
     if (!copy.empty()) numbers.copy = context_.template at<float>(copy.front());
-    numbers.padding = padding_in(i, numbers.count);
+    numbers.padding = parts_.padding(i, numbers.count);
     return numbers;
-  }
-
-  /// Of a bucket, or of this rank's part of one. Differences are cleared where they are folded (FragmentPiece::filled).
-  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> padding_in(const Instruction& i, std::int64_t count) const {
-    if (i.traffic != Traffic::gradient && i.traffic != Traffic::parameter) return {};
-    const bool is_part = i.kind == kinds::encode_shard || i.kind == kinds::decode_fold;
-    const std::int64_t first =
-        is_part ? plan_.buckets[to_index(i.index)].shard_begin(context_.rank()) : 0;
-    return padding_of(plan_, i.index, first, first + count);
   }
 
   /// Kept memory, or where the round has it by now, and memory behind it.
@@ -241,7 +192,7 @@ private:
   [[nodiscard]] Code encode(const Instruction& i) const {
     const EncodeView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
-    const CodedParts parts = parts_of(i, numbers.count, true);
+    const CodedParts parts = parts_.of(i, numbers.count, true);
     const std::span<std::byte> messages = context_.template span<std::byte>(view.message.front());
     const Memory memories = memory_of(view);
     const MaskOperands mask = mask_of(i, view);
@@ -289,7 +240,7 @@ private:
   [[nodiscard]] Code decode(const Instruction& i) const {
     const DecodeView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
-    const CodedParts parts = parts_of(i, numbers.count, false);
+    const CodedParts parts = parts_.of(i, numbers.count, false);
     const std::span<const std::byte> messages = context_.template span<std::byte>(view.message.front());
     const std::span<float> term =
         coding_of(i).adds ? context_.template span<float>(view.term.front()) : std::span<float>();
@@ -355,8 +306,8 @@ private:
   [[nodiscard]] Code encode_in_place(const Instruction& i) const {
     const EncodeInPlaceView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
-    const CodedParts sent = parts_of(i, numbers.count, true);
-    const CodedParts received = parts_of(i, numbers.count, false);
+    const CodedParts sent = parts_.of(i, numbers.count, true);
+    const CodedParts received = parts_.of(i, numbers.count, false);
     const std::span<std::byte> message = context_.template span<std::byte>(view.message.front());
     std::size_t memories = 0;
     const auto memory_of_side = [&](const CodedParts& parts) {
@@ -418,7 +369,7 @@ private:
   }
 
   [[nodiscard]] Communication exchange(const Instruction& i) const {
-    return exchange_of<Communication>(context_, pieces_, i);
+    return exchange_of<Communication>(context_, parts_.pieces(), i);
   }
 
   const RankContext& context_;
@@ -426,7 +377,7 @@ private:
   RatioRamp ramp_;
   bool replans_;  ///< ratios of edges, while training
   const run::StepPlan& plan_;
-  std::vector<run::FragmentPiece> pieces_;
+  PartsOfRank parts_;
   WithCodec with_codec_;
 };
 

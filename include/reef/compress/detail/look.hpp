@@ -19,6 +19,7 @@
 #include <reef/run/links.hpp>
 #include <reef/run/rank_context.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/run/transfers.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -51,8 +52,8 @@ public:
       const graph::RemoteEdge& edge = context.plan().remote_edges[static_cast<std::size_t>(i.index)];
       look->messages_.front().shape = context.plan().dag->tensor_at(edge.tensor).spec.shape;
     }
-    if (watch.measures_error && context.losses != nullptr) {
-      look->loss_ = &context.losses->emplace_back(run::CodingLoss{link_of(context, i, message), 0, 0});
+    if (watch.measures_error) {
+      look->loss_ = &context.losses.emplace_back(run::CodingLoss{link_of(context, i, message), 0, 0});
     }
     return look;
   }
@@ -103,8 +104,11 @@ private:
   static run::Link link_of(const RankContext& context, const schedule::Instruction& encode, run::Value message) {
     if (encode.collective) return run::link_of(encode, context.rank());
     for (const schedule::Instruction& send : context.builder.program.round) {
-      const bool sends = !send.sends.empty() && !send.reads.empty() && send.reads.front().storage == message.storage;
-      if (sends && !send.collective) return run::link_of(send, context.rank());
+      const bool of_edge =
+          send.traffic == encode.traffic && send.index == encode.index && !send.collective;
+      if (!of_edge || send.sends.empty()) continue;
+      if (run::SendView(send).payload.front().storage == message.storage)
+        return run::link_of(send, context.rank());
     }
     return run::link_of(encode, context.rank());
   }

@@ -4,6 +4,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/data/detail/bpe_files.hpp>
+#include <reef/data/detail/vocabulary_json.hpp>
 #include <reef/io/json.hpp>
 
 namespace reef {
@@ -89,35 +90,7 @@ REEF_INLINE bool looks_special(std::string_view token) {
 }
 
 REEF_INLINE BpeFiles read_vocabulary(const std::filesystem::path& path) {
-  const auto refuse = [&](const std::string& token, const std::string& why) {
-    refuse_tokenizer(path, concat(": token ", in_quotes(token), " "), why);
-  };
-  const io::Json json = io::read_json(path);
-  if (!json.is_object()) {
-    refuse_tokenizer(path, " is ", "no object of tokens and ids", "name GPT-2's vocab.json.");
-  }
-  BpeFiles files;
-  files.tokens.resize(json.size());
-  std::vector<bool> seen(json.size(), false);
-  for (const auto& [token, id] : json.items()) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= json.size()) {
-      refuse(token,
-             concat("has the id ", in_quotes(id.dump()), ", expected 0 to ", json.size() - 1));
-    }
-    const auto index = id.get<std::size_t>();
-    if (seen[index]) refuse(token, concat("has the id ", index, " of another token"));
-    seen[index] = true;
-    std::string& bytes = files.tokens[index];
-    if (!bytes_of_visible(token, bytes)) {
-      if (!looks_special(token)) refuse(token, "has a character that stands for no byte");
-      bytes = token;
-    }
-    if (bytes.empty()) refuse(token, "is empty");
-    if (!files.ids.emplace(bytes, static_cast<std::int32_t>(index)).second)
-      refuse(token, "is another token's bytes");
-  }
-  require_bytes(files, path);
-  return files;
+  return vocabulary_of(io::read_json(path), path);
 }
 
 REEF_INLINE void read_added_tokens(BpeFiles& files, const std::filesystem::path& path) {

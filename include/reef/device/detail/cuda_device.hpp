@@ -93,6 +93,9 @@ public:
   [[nodiscard]] const cudaDeviceProp& properties() const { return properties_; }
 
 private:
+  struct Free;
+  struct FreePinned;
+
   static cudaError_t poison(void* data, Bytes bytes) noexcept {
     const cudaError_t code = cudaMemset(data, 0xFF, static_cast<std::size_t>(bytes));
     return code != cudaSuccess ? code : cudaStreamSynchronize(nullptr);  // lanes do not wait for it

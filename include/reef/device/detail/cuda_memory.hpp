@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,67 +9,55 @@
 
 #include <reef/device/detail/cuda_device.hpp>
 #include <reef/device/detail/cuda_error.hpp>
+#include <reef/device/detail/owned.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace device {
 
+/// Gives a Buffer's memory back to the ledger, and to the device.
+struct Cuda::Free {
+  Cuda* device;
+  Bytes bytes;
+  std::string what;
+
+  void operator()(void* data) const {
+    if (device->options_.poison_freed) static_cast<void>(poison(data, bytes));
+    static_cast<void>(cudaFree(data));
+    device->ledger_.give_back(bytes, what);
+  }
+};
+
+struct Cuda::FreePinned {
+  Bytes bytes;
+
+  void operator()(void* data) const { static_cast<void>(cudaFreeHost(data)); }
+};
+
 /// Device memory that is freed when this goes: the lanes that use it are done by then. Moved from,
 /// it is empty.
-class Cuda::Buffer {
+class Cuda::Buffer : public detail::Owned<Cuda::Free> {
 public:
   Buffer() = default;
 
-  [[nodiscard]] void* data() const& { return memory_.get(); }
-  void data() const&& = delete;
-  [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
-
 private:
   friend class Cuda;
-
-  struct Release {
-    Cuda* device;
-    Bytes bytes;
-    std::string what;
-
-    void operator()(void* data) const {
-      if (device->options_.poison_freed) static_cast<void>(poison(data, bytes));
-      static_cast<void>(cudaFree(data));
-      device->ledger_.give_back(bytes, what);
-    }
-  };
-
-  Buffer(void* data, Release release) : memory_(data, std::move(release)) {}
-
-  std::unique_ptr<void, Release> memory_;
+  Buffer(void* data, Free free) : Owned(data, std::move(free)) {}
 };
 
 /// Page-locked host memory, which the device's copy engines reach. Moved from, it is empty.
-class Cuda::PinnedBuffer {
+class Cuda::PinnedBuffer : public detail::Owned<Cuda::FreePinned> {
 public:
   PinnedBuffer() = default;
 
-  [[nodiscard]] void* data() const& { return memory_.get(); }
-  void data() const&& = delete;
-  [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
-
 private:
   friend class Cuda;
-
-  struct Release {
-    Bytes bytes;
-
-    void operator()(void* data) const { static_cast<void>(cudaFreeHost(data)); }
-  };
-
-  PinnedBuffer(void* data, Bytes bytes) : memory_(data, Release{bytes}) {}
-
-  std::unique_ptr<void, Release> memory_;
+  PinnedBuffer(void* data, FreePinned free) : Owned(data, free) {}
 };
 
 inline Cuda::Buffer Cuda::allocate(Bytes bytes, std::string_view what) {
   if (bytes == 0) return {};
-  Buffer::Release release{this, bytes, std::string(what)};
+  Free free{this, bytes, std::string(what)};
   const detail::CudaDeviceScope scope(options_.ordinal);
   ledger_.take(bytes, what);
   void* data = nullptr;
@@ -81,7 +68,7 @@ inline Cuda::Buffer Cuda::allocate(Bytes bytes, std::string_view what) {
     throw ledger_.refused(bytes, what, "cudaMalloc finds no room");
   }
   detail::check_cuda(code, "cudaMalloc", options_.ordinal);
-  Buffer buffer(data, std::move(release));
+  Buffer buffer(data, std::move(free));
   if (options_.poison_freed)
     detail::check_cuda(poison(data, bytes), "cudaMemset", options_.ordinal);
   return buffer;
@@ -97,7 +84,7 @@ inline Cuda::PinnedBuffer Cuda::allocate_pinned(Bytes bytes, std::string_view wh
     throw ledger_.refused(bytes, what, "cudaMallocHost finds no room");
   }
   detail::check_cuda(code, "cudaMallocHost", options_.ordinal);
-  return {data, bytes};
+  return {data, FreePinned{bytes}};
 }
 
 }  // namespace device

@@ -78,6 +78,14 @@ struct Vector<float, Avx2> {
     store(part);
     for (std::int64_t i = 0; i < count; ++i) to[i] = part[i];
   }
+  REEF_TARGET_AVX2 static Vector load(const std::int8_t* from) {
+    const __m128i bytes = _mm_loadl_epi64(static_cast<const __m128i*>(static_cast<const void*>(from)));
+    return of(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
+  }
+  REEF_TARGET_AVX2 static Vector look_up(const std::uint8_t* from, const float* table) {
+    const __m128i bytes = _mm_loadl_epi64(static_cast<const __m128i*>(static_cast<const void*>(from)));
+    return of(_mm256_i32gather_ps(table, _mm256_cvtepu8_epi32(bytes), 4));
+  }
   REEF_TARGET_AVX2 static Vector load_halves(const std::uint8_t* from, std::int64_t count, const float* table) {
     std::int32_t bytes = 0;
     if (count >= width) {

@@ -59,6 +59,14 @@ struct Vector<float, Avx512> {
   REEF_TARGET_AVX512 void store(Bfloat16* to, std::int64_t count) const {
     _mm256_mask_storeu_epi16(to, first(count), rounded());
   }
+  REEF_TARGET_AVX512 static Vector load(const std::int8_t* from) {
+    const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(static_cast<const void*>(from)));
+    return of(_mm512_maskz_cvtepi32_ps(all, _mm512_maskz_cvtepi8_epi32(all, bytes)));
+  }
+  REEF_TARGET_AVX512 static Vector look_up(const std::uint8_t* from, const float* table) {
+    const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(static_cast<const void*>(from)));
+    return of(_mm512_mask_i32gather_ps(_mm512_set1_ps(0), all, _mm512_maskz_cvtepu8_epi32(all, bytes), table, 4));
+  }
   REEF_TARGET_AVX512 static Vector load_halves(const std::uint8_t* from, std::int64_t count, const float* table) {
     const __m128i bytes = count >= width ? _mm_loadl_epi64(static_cast<const __m128i*>(static_cast<const void*>(from)))
                                          : _mm_maskz_loadu_epi8(first((count + 1) / 2), from);

@@ -75,6 +75,16 @@ struct Vector<T, Portable> {
     for (std::int64_t i = 0; i < width && i < count; ++i) to[i] = Bfloat16(lane[i]);
   }
 
+  static Vector load(const std::int8_t* from) {
+    Vector result;
+    for (std::int64_t i = 0; i < width; ++i) result.lane[i] = static_cast<T>(from[i]);
+    return result;
+  }
+  static Vector look_up(const std::uint8_t* from, const T* table) {
+    Vector result;
+    for (std::int64_t i = 0; i < width; ++i) result.lane[i] = table[from[i]];
+    return result;
+  }
   static Vector load_halves(const std::uint8_t* from, std::int64_t count, const T* table) {
     Vector result(T(0));
     if (count >= width) {

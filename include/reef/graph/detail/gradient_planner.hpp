@@ -118,6 +118,18 @@ private:
         written_[to_index(input)] = true;
       }
     }
+    if (!node.signature.skips_gradients) give_scratch(node, plan, now);
+  }
+
+  /// Gives an operator that writes all its parameters' gradients memory for those of the frozen ones.
+  void give_scratch(const Node& node, NodePlan& plan, int now) {
+    plan.parameter_scratch.resize(node.uses.size());
+    Wishes& wishes = plan.in_weight_half == BackwardPart::none ? wishes_ : weight_wishes_;
+    for (std::size_t slot = 0; slot < node.uses.size(); ++slot) {
+      if (dag_.trains_use(node.uses[slot])) continue;
+      const Parameter& parameter = dag_.parameter_at(dag_.use_at(node.uses[slot]).parameter);
+      wishes.add(plan.parameter_scratch[slot], dag_.gradient_spec(parameter).bytes(), now, now);
+    }
   }
 
   /// How node n writes the gradient of its input i.
@@ -227,7 +239,7 @@ private:
     if (range_.active(tensor.producer) && producer.signature.backward_reads_outputs) return false;
     return std::none_of(tensor.consumers.begin(), tensor.consumers.end(), [&](int other) {
       return (other < n || runs_in_weight_half(other)) && range_.active(other) &&
-             dag_.node_at(other).signature.backward_reads_inputs;
+             range_.reads_inputs(other);
     });
   }
 

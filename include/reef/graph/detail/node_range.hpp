@@ -27,6 +27,20 @@ public:
   /// Whether backward runs the node.
   [[nodiscard]] bool active(int node) const { return flow_.nodes[to_index(node)]; }
 
+  /// Whether backward reads the values of the node's inputs.
+  [[nodiscard]] bool reads_inputs(int node) const {
+    const Signature& signature = dag_.node_at(node).signature;
+    return signature.backward_reads_inputs && !(signature.inputs_for_parameters && !dag_.trains(dag_.node_at(node)));
+  }
+
+  /// The operations of the node's backward.
+  [[nodiscard]] double backward_flops(int node) const {
+    const Signature& signature = dag_.node_at(node).signature;
+    if (!active(node)) return 0;
+    const bool all = dag_.node_at(node).uses.empty() || dag_.trains(dag_.node_at(node)) || !signature.splits_backward;
+    return all ? signature.backward_flops : (std::max)(0.0, signature.backward_flops - signature.weight_flops);
+  }
+
   /// Whether the tensor has a gradient.
   [[nodiscard]] bool flows(int tensor) const { return flow_.tensors[to_index(tensor)]; }
 

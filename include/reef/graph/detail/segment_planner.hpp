@@ -57,7 +57,7 @@ private:
       const Node& node = dag_.node_at(n);
       plan(n).active = range_.active(n);
       segment_.forward_flops += node.signature.forward_flops;
-      if (range_.active(n)) segment_.backward_flops += node.signature.backward_flops;
+      segment_.backward_flops += range_.backward_flops(n);
       for (const int input : node.inputs) {
         if (range_.inside(dag_.tensor_at(input).producer) || seen[to_index(input)]) continue;
         seen[to_index(input)] = true;
@@ -72,7 +72,7 @@ private:
         }
       }
       for (const int use : node.uses) {
-        segment_.uses.push_back(use);
+        if (dag_.trains_use(use)) segment_.uses.push_back(use);
         segment_.parameters.push_back(dag_.use_at(use).parameter);
       }
     }
@@ -96,7 +96,7 @@ private:
     for (int n = segment_.first; n < segment_.last; ++n) {
       const Node& node = dag_.node_at(n);
       if (!range_.active(n)) continue;
-      if (node.signature.backward_reads_inputs) {
+      if (range_.reads_inputs(n)) {
         for (const int input : node.inputs) kept_[to_index(input)] = true;
       }
       if (node.signature.backward_reads_outputs) {
@@ -121,9 +121,10 @@ private:
       NodePlan& of = plan(n);
       const bool wants = std::any_of(node.inputs.begin(), node.inputs.end(),
                                      [&](int input) { return range_.flows(input); });
-      if (wants || node.uses.empty()) of.in_input_half = BackwardPart::all;
-      if (!wants && !node.uses.empty()) of.in_weight_half = BackwardPart::all;
-      if (wants && !node.uses.empty()) {
+      const bool trains = dag_.trains(node);
+      if (wants || !trains) of.in_input_half = BackwardPart::all;
+      if (!wants && trains) of.in_weight_half = BackwardPart::all;
+      if (wants && trains) {
         if (node.signature.splits_backward) {
           of.in_input_half = BackwardPart::input;
           of.in_weight_half = BackwardPart::weight;
@@ -131,7 +132,7 @@ private:
           segment_.input_half_has_parameters = true;
         }
       }
-      const double flops = node.signature.backward_flops;
+      const double flops = range_.backward_flops(n);
       if (of.in_weight_half == BackwardPart::all) of.weight_share = 1;
       if (of.in_weight_half == BackwardPart::weight) {
         of.weight_share = flops > 0 ? std::clamp(node.signature.weight_flops / flops, 0.0, 1.0) : 0.5;
@@ -142,7 +143,7 @@ private:
         const auto mark = [&](const std::vector<int>& ids) {
           for (const int id : ids) read[weight ? 1 : 0][to_index(id)] = true;
         };
-        if (node.signature.backward_reads_inputs) mark(node.inputs);
+        if (range_.reads_inputs(n)) mark(node.inputs);
         if (node.signature.backward_reads_outputs) mark(node.outputs);
       }
     }

@@ -9,6 +9,7 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 #include <reef/device/map.cuh>
+#include <reef/nn/cuda/column_strands.cuh>
 #include <reef/nn/cuda/packed_rows.cuh>
 
 namespace reef {
@@ -110,26 +111,18 @@ constexpr std::int64_t layer_norm_parts(std::int64_t R) {
   return wanted < 1 ? 1 : wanted > 64 ? 64 : wanted;
 }
 
-/// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p. A block has 8 strands of
-/// rows, of 32 channels or, where rows are `packed`, 32 packs of them.
+/// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p.
 template <class T>
-REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
+REEF_HIDDEN __global__ void __launch_bounds__(column_strands * device::cuda_warp)
     layer_norm_backward_parts_kernel(sum_t<T>* partial, const T* d_out, const T* in,
                                      const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
                                      std::int64_t C, std::int64_t part_rows, std::int64_t parts,
                                      bool packed) {
   using E = sum_t<T>;
   using device::Pack;
-  __shared__ E strands[8][device::cuda_warp * Pack<T>::width + 1];
-  const int width = packed ? Pack<T>::width : 1;
-  const std::int64_t tile = device::cuda_warp * width;
-  const std::int64_t tiles = (C + tile - 1) / tile;
-  const std::int64_t part = blockIdx.x / tiles;
-  const int x = static_cast<int>(threadIdx.x) % device::cuda_warp * width;
-  const int y = static_cast<int>(threadIdx.x) / device::cuda_warp;
-  const std::int64_t c = blockIdx.x % tiles * tile + x;
-  const std::int64_t first = part * part_rows;
-  const std::int64_t last = first + part_rows < R ? first + part_rows : R;
+  __shared__ typename ColumnStrand<T>::Shared strands;
+  const ColumnStrand<T> own(R, C, part_rows, packed);
+  const std::int64_t c = own.column;
   E d_weight[Pack<T>::width] = {};
   E d_bias[Pack<T>::width] = {};
   const auto add = [&](std::int64_t row, int count) {
@@ -143,8 +136,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
       d_bias[e] += g;
     });
   };
-  if (c < C) {
-    for (std::int64_t row = first + y; row < last; row += 8) {
+  if (own.inside) {
+    for (std::int64_t row = own.first + own.y; row < own.last; row += column_strands) {
       if (packed) {
         add(row, Pack<T>::width);
       } else {
@@ -154,16 +147,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
   }
   const auto fold = [&](E(&sums)[Pack<T>::width], std::int64_t to) {
     __syncthreads();  // the former sums have been read
-    for_each_element<T>(width, [&](int e) { strands[y][x + e] = sums[e]; });
-    __syncthreads();
-    if (y != 0 || c >= C) return;
-    for_each_element<T>(width, [&](int e) {
-      for (int strand = 1; strand < 8; ++strand) sums[e] += strands[strand][x + e];
-      partial[to * C + c + e] = sums[e];
-    });
+    own.fold(strands, sums, [&](int e, E of_channel) { partial[to * C + c + e] = of_channel; });
   };
-  fold(d_weight, part);
-  fold(d_bias, parts + part);
+  fold(d_weight, own.part);
+  fold(d_bias, parts + own.part);
 }
 
 /// Folds the parts ascending; a thread a channel.
@@ -209,11 +196,9 @@ struct LayerNormKernels {
     // The parameters' gradients first: d_in may share d_out's memory.
     const std::int64_t parts = layer_norm_parts(R);
     const bool packed = packed_rows<T>(C, d_out, in);
-    const std::int64_t tile = device::cuda_warp * (packed ? device::Pack<T>::width : 1);
-    const std::int64_t tiles = (C + tile - 1) / tile;
     auto* const partial = static_cast<sum_t<T>*>(workspace);
     device::launch(lane, "layer_norm_backward (parts)", &layer_norm_backward_parts_kernel<T>,
-                   tiles * parts, 8 * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
+                   column_tiles<T>(C, packed) * parts, column_strands * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
                    (R + parts - 1) / parts, parts, packed);
     device::launch(lane, "layer_norm_backward (fold)", &layer_norm_backward_fold_kernel<sum_t<T>>,
                    (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0,

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// Token and position embedding. The gradient is split over channels, not over rows: each channel
+/// Token and position embedding, and that of tokens alone. The gradient is split over channels, not over rows: each channel
 /// of a token's row is summed by one thread, rows ascending.
 struct Embedding {
   template <real T>
@@ -57,7 +57,48 @@ struct Embedding {
     });
   }
 
+  template <real T>
+  static void token_embedding_forward(device::Host::Lane& lane, T* out, const std::int32_t* tokens,
+                                      const T* weight, std::int64_t count, std::int64_t C,
+                                      std::int64_t V) {
+    check_tokens(tokens, count, V);
+    device::for_each_block(lane, count, rows_of_block(C),
+                           [&](std::int64_t begin, std::int64_t end) {
+                             for (std::int64_t row = begin; row < end; ++row) {
+                               device::run_vectors<T>(detail::CopyVectors{}, out + row * C,
+                                                      weight + tokens[row] * C, C);
+                             }
+                           });
+  }
+
+  template <real T>
+  static void token_embedding_backward(device::Host::Lane& lane, sum_t<T>* d_weight, const T* d_out,
+                                       const std::int32_t* tokens, std::int64_t count,
+                                       std::int64_t C, std::int64_t V, bool accumulate) {
+    check_tokens(tokens, count, V);
+    if (!accumulate) lane.fill_zero(d_weight, static_cast<Bytes>(V * C) * sizeof(sum_t<T>));
+    constexpr std::int64_t channels = 64;
+    device::for_each_block(lane, C, channels, [&](std::int64_t begin, std::int64_t end) {
+      device::run_vectors<T>(ScatterTokens{}, d_weight + begin, d_out + begin, tokens, count, C,
+                             end - begin);
+    });
+  }
+
 private:
+  struct ScatterTokens {
+    template <class Vec, class T, class S>
+    void run(T* d_weight, const S* d_out, const std::int32_t* tokens, std::int64_t count,
+             std::int64_t C, std::int64_t channels) const {
+      for (std::int64_t row = 0; row < count; ++row) {
+        T* const token = d_weight + tokens[row] * C;
+        for (std::int64_t i = 0; i < channels; i += Vec::width) {
+          (Vec::load(token + i, channels - i) + Vec::load(d_out + row * C + i, channels - i))
+              .store(token + i, channels - i);
+        }
+      }
+    }
+  };
+
   struct Scatter {
     template <class Vec, class T, class S>
     void run(T* d_wte, T* d_wpe, const S* d_out, const std::int32_t* tokens, std::int64_t B,

@@ -8,6 +8,7 @@
 #include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
+#include <reef/nn/detail/linear_gradients.hpp>
 #include <reef/nn/host/gemm.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -72,8 +73,19 @@ private:
 
 }  // namespace detail
 
+/// Sums over the rows of a matrix, 64 columns at a time.
+struct Columns {
+  template <real T>
+  static void sum(device::Host::Lane& lane, sum_t<T>* out, const T* in, std::int64_t rows, std::int64_t columns,
+                  bool accumulate) {
+    device::for_each_block(lane, columns, 64, [&](std::int64_t begin, std::int64_t end) {
+      device::run_vectors<T>(detail::ColumnSums{}, out + begin, in + begin, columns, rows, end - begin, accumulate);
+    });
+  }
+};
+
 /// out = in w + bias and its gradients. The bias is added to each tile while it is in cache.
-struct Linear {
+struct Linear : nn::detail::LinearGradients<device::Host, Gemm, Columns> {
   template <real T>
   static Bytes linear_forward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
                                         Transpose tw, int threads) {
@@ -85,7 +97,7 @@ struct Linear {
   static Bytes linear_backward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
                                          Transpose tw, int threads) {
     const bool as_is = tw == Transpose::no;
-    return (std::max)(Gemm::gemm_workspace<T>(Transpose::no, other(tw), R, K, N, threads),
+    return (std::max)(Gemm::gemm_workspace<T>(Transpose::no, nn::detail::other(tw), R, K, N, threads),
                       Gemm::gemm_workspace<T>(Transpose::yes, Transpose::no, as_is ? K : N,
                                               as_is ? N : K, R, threads));
   }
@@ -101,42 +113,6 @@ struct Linear {
                          device::run_vectors<T>(detail::AddBias{}, out + r0 * N + n0, N, bias + n0,
                                                 r1 - r0, n1 - n0);
                        });
-  }
-
-  template <real T>
-  static void linear_backward_input(device::Host::Lane& lane, T* d_in, const T* d_out, const T* w,
-                                    std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
-                                    bool accumulate, void* workspace) {
-    using E = sum_t<T>;
-    Gemm::gemm(lane, Transpose::no, other(tw), R, K, N, E(1), d_out, N, w,
-               tw == Transpose::no ? N : K, accumulate ? E(1) : E(0), d_in, K, workspace);
-  }
-
-  template <real T>
-  static void linear_backward_weight(device::Host::Lane& lane, sum_t<T>* d_w, sum_t<T>* d_bias,
-                                     const T* in, const T* d_out, std::int64_t R, std::int64_t K,
-                                     std::int64_t N, Transpose tw, bool accumulate,
-                                     void* workspace) {
-    using E = sum_t<T>;
-    const E beta = accumulate ? E(1) : E(0);
-    if (tw == Transpose::no) {
-      Gemm::gemm(lane, Transpose::yes, Transpose::no, K, N, R, E(1), in, K, d_out, N, beta, d_w, N,
-                 workspace);
-    } else {
-      Gemm::gemm(lane, Transpose::yes, Transpose::no, N, K, R, E(1), d_out, N, in, K, beta, d_w, K,
-                 workspace);
-    }
-    if (d_bias == nullptr) return;
-    constexpr std::int64_t columns = 64;
-    device::for_each_block(lane, N, columns, [&](std::int64_t begin, std::int64_t end) {
-      device::run_vectors<T>(detail::ColumnSums{}, d_bias + begin, d_out + begin, N, R, end - begin,
-                             accumulate);
-    });
-  }
-
-private:
-  static constexpr Transpose other(Transpose t) {
-    return t == Transpose::no ? Transpose::yes : Transpose::no;
   }
 };
 

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include <reef/nn/host/products.hpp>
-#include <reef/nn/linear.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -15,7 +14,7 @@ REEF_INLINE void tell_that_blas_lacks(const graph::Dag& dag) {
   static std::atomic<bool> told{false};
   const bool multiplies =
       std::any_of(dag.nodes.begin(), dag.nodes.end(),
-                  [](const graph::Node& node) { return node.kind == nn::Linear::kind; });
+                  [](const graph::Node& node) { return node.kind == "Linear" || node.kind == "LoraLinear"; });
   if (!multiplies || told.exchange(true)) return;
   std::fputs(
       "reef: matrix products run as Reef's own loops, as this program was compiled without a BLAS, "

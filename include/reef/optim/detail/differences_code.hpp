@@ -64,7 +64,7 @@ struct OuterFoldKernel {
   bool by_senders = false;
   E* theta = nullptr;
   E* result = nullptr;
-  E* state[states + 1]{};
+  StateArrays<E, states> state{};
   typename RuleKernel<Outer, E>::Coefficients c{};
 
   /// Elements from `begin` on.
@@ -73,7 +73,7 @@ struct OuterFoldKernel {
     part.differences += begin;
     part.theta += begin;
     part.result += begin;
-    for (std::size_t k = 0; k < states; ++k) part.state[k] += begin;
+    part.state = state.from(begin);
     return part;
   }
 
@@ -90,12 +90,12 @@ struct OuterFoldKernel {
     }
     const V gradient = sum / (by_senders ? larger(senders, V(1)) : V(static_cast<E>(ranks)));
     V s[states + 1];
-    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
+    state.load(at, s);
     V w = at.load(theta);
     Outer::update(w, s, gradient, c);
     at.store(theta, w);
     at.store(result, w);
-    for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+    state.store(at, s);
   }
 
 private:

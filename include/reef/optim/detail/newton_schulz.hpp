@@ -12,6 +12,7 @@
 #include <reef/device/concept.hpp>
 #include <reef/device/sum_of_squares.hpp>
 #include <reef/device/transform.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 #include <reef/run/bucket.hpp>
 

@@ -32,7 +32,7 @@ struct OuterKernel {
 
   E* sum = nullptr;
   E* theta = nullptr;
-  E* state[states + 1]{};
+  StateArrays<E, states> state{};
   E ranks = 1;
   bool of_weights = true;
   typename RuleKernel<Outer, E>::Coefficients c{};
@@ -41,14 +41,14 @@ struct OuterKernel {
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
     V s[states + 1];
-    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
+    state.load(at, s);
     V w = at.load(theta);
     V gradient = at.load(sum) / V(ranks);
     if (of_weights) gradient = w - gradient;
     Outer::update(w, s, gradient, c);
     at.store(theta, w);
     at.store(sum, w);
-    for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+    state.store(at, s);
   }
 };
 
@@ -68,15 +68,8 @@ struct MergeKernel {
     using V = typename At::Vector;
     using device::fma;
     V w = at.load(arrived);
-    if (mix != 0) {
-      if constexpr (has_master) {
-        w = fma(V(mix), at.load(master) - w, w);
-      } else {
-        w = fma(V(mix), at.load(weight) - w, w);
-      }
-    }
-    if constexpr (has_master) at.store(master, w);
-    at.store(weight, w);
+    if (mix != 0) w = fma(V(mix), load_own(at, weight, master) - w, w);
+    store_own(at, weight, master, w);
   }
 };
 
@@ -94,7 +87,7 @@ struct OuterBeginKernel {
   E* master = nullptr;
   E* start = nullptr;
   E* leaving = nullptr;
-  E* state[states + 1]{};
+  StateArrays<E, states> state{};
   E ranks = 1;
   typename RuleKernel<Outer, T>::Coefficients c{};
 
@@ -102,20 +95,14 @@ struct OuterBeginKernel {
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
     V s[states + 1];
-    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
-    V gradient = at.load(start);
-    if constexpr (has_master) {
-      gradient = gradient - at.load(master);
-    } else {
-      gradient = gradient - at.load(weight);
-    }
+    state.load(at, s);
+    const V gradient = at.load(start) - load_own(at, weight, master);
     V w = at.load(leaving);
     Outer::update(w, s, gradient / V(ranks), c);
     at.store(start, w);
-    if constexpr (has_master) at.store(master, w);
-    at.store(weight, w);
+    store_own(at, weight, master, w);
     at.store(leaving, gradient);
-    for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+    state.store(at, s);
   }
 };
 

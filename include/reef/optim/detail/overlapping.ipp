@@ -51,7 +51,7 @@ REEF_INLINE std::vector<StateRange> OverlappingStep::state(const run::StepBuilde
     for (const graph::Parameter& parameter : plan.dag->parameters) {
       for (std::size_t u = 1; u < parameter.uses.size(); ++u) {
         const int use = parameter.uses[u];
-        if (!builder.runs_use(use)) continue;
+        if (!builder.runs_use(use) || parameter.frozen) continue;
         ranges.push_back({sums.uses[static_cast<std::size_t>(use)],
                           concat("pending.", fold, ".use.", use), 0, parameter.spec.shape.size(),
                           plan.gradient, Kept::pending});

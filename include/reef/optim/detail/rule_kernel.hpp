@@ -14,6 +14,56 @@ namespace reef {
 inline namespace v0 {
 namespace optim::detail {
 
+/// The states of a rule, an array for each.
+template <real E, std::size_t states>
+struct StateArrays {
+  E* of[states + 1]{};  // not std::array, whose members kernels cannot call
+
+  [[nodiscard]] E*& operator[](std::size_t k) { return of[k]; }
+  [[nodiscard]] E* operator[](std::size_t k) const { return of[k]; }
+
+  /// The first of them, for a rule that keeps so many.
+  template <std::size_t kept>
+  [[nodiscard]] StateArrays<E, kept> first() const {
+    StateArrays<E, kept> result;
+    std::copy_n(of, kept, result.of);
+    return result;
+  }
+
+  /// The same arrays from element `offset` on.
+  [[nodiscard]] StateArrays from(std::int64_t offset) const {
+    StateArrays result = *this;
+    for (std::size_t k = 0; k < states; ++k) result.of[k] += offset;
+    return result;
+  }
+
+  REEF_RULE template <class At>
+  REEF_ALWAYS_INLINE REEF_HOST_DEVICE void load(const At& at, typename At::Vector* s) const {
+    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(of[k]);
+  }
+  REEF_RULE template <class At>
+  REEF_ALWAYS_INLINE REEF_HOST_DEVICE void store(const At& at, const typename At::Vector* s) const {
+    for (std::size_t k = 0; k < states; ++k) at.store(of[k], s[k]);
+  }
+};
+
+/// Loads what an update of weights begins with: of bf16 the master weights.
+REEF_RULE template <class At, real T>
+REEF_ALWAYS_INLINE REEF_HOST_DEVICE typename At::Vector load_own(const At& at, const T* weight, const sum_t<T>* master) {
+  if constexpr (std::is_same_v<T, sum_t<T>>) {
+    return at.load(weight);
+  } else {
+    return at.load(master);
+  }
+}
+
+/// Stores updated weights: of bf16 as master weights, and rounded.
+REEF_RULE template <class At, real T>
+REEF_ALWAYS_INLINE REEF_HOST_DEVICE void store_own(const At& at, T* weight, sum_t<T>* master, const typename At::Vector& w) {
+  if constexpr (!std::is_same_v<T, sum_t<T>>) at.store(master, w);
+  at.store(weight, w);
+}
+
 /// A rule over contiguous weights, for one element or for a vector of them.
 ///
 ///     w[i], state[.][i] = Rule::update(w[i], state[.][i], scale * g[i])
@@ -30,16 +80,14 @@ struct RuleKernel {
   T* weight = nullptr;
   E* master = nullptr;
   const E* g = nullptr;
-  E* state[states + 1]{};  // not std::array, whose members kernels cannot call
+  StateArrays<E, states> state{};
   E scale = 1;
   Coefficients c{};
 
   /// The same on the arrays by another rule, which keeps the first of the states.
   template <class Own>
   [[nodiscard]] RuleKernel<Own, T> of() const {
-    RuleKernel<Own, T> kernel{.weight = weight, .master = master, .g = g, .scale = scale};
-    std::copy_n(state, Own::states, kernel.state);
-    return kernel;
+    return {.weight = weight, .master = master, .g = g, .state = state.template first<Own::states>(), .scale = scale};
   }
 
   /// The same on the elements from `offset` on.
@@ -48,7 +96,7 @@ struct RuleKernel {
     kernel.weight += offset;
     if constexpr (has_master) kernel.master += offset;
     kernel.g += offset;
-    for (std::size_t k = 0; k < states; ++k) kernel.state[k] += offset;
+    kernel.state = state.from(offset);
     return kernel;
   }
 
@@ -57,17 +105,11 @@ struct RuleKernel {
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
     V s[states + 1];
-    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
-    V w;
-    if constexpr (has_master) {
-      w = at.load(master);
-    } else {
-      w = at.load(weight);
-    }
+    state.load(at, s);
+    V w = load_own(at, weight, master);
     Rule::update(w, s, V(scale) * at.load(g), c);
-    if constexpr (has_master) at.store(master, w);
-    at.store(weight, w);
-    for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+    store_own(at, weight, master, w);
+    state.store(at, s);
   }
 };
 
@@ -92,23 +134,21 @@ struct OutgoingKernel {
   T* out = nullptr;
   E* master = nullptr;
   const E* g = nullptr;
-  E* state[states + 1]{};
+  StateArrays<E, states> state{};
   E scale = 1;
   Coefficients c{};
   Coefficients next{};  ///< of the prediction
 
   template <class Own>
   [[nodiscard]] OutgoingKernel<Own, T, Commits, prediction> of() const {
-    OutgoingKernel<Own, T, Commits, prediction> kernel{.out = out, .master = master, .g = g, .scale = scale};
-    std::copy_n(state, Own::states, kernel.state);
-    return kernel;
+    return {.out = out, .master = master, .g = g, .state = state.template first<Own::states>(), .scale = scale};
   }
   [[nodiscard]] OutgoingKernel from(std::int64_t offset) const {
     OutgoingKernel kernel = *this;
     kernel.out += offset;
     kernel.master += offset;
     kernel.g += offset;
-    for (std::size_t k = 0; k < states; ++k) kernel.state[k] += offset;
+    kernel.state = state.from(offset);
     return kernel;
   }
 
@@ -116,13 +156,13 @@ struct OutgoingKernel {
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
     V s[states + 1];
-    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
+    state.load(at, s);
     V w = at.load(master);
     const V gradient = V(scale) * at.load(g);
     Rule::update(w, s, gradient, c);
     if constexpr (Commits) {
       at.store(master, w);
-      for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+      state.store(at, s);
     }
     if constexpr (prediction == Prediction::repeated_update) Rule::update(w, s, gradient, next);
     if constexpr (prediction == Prediction::momentum) Rule::predict(w, s, next);

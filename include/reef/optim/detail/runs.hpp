@@ -88,7 +88,7 @@ void apply_rule(typename Device::Lane& lane, const std::vector<Run>& runs, const
           if constexpr (Kernel::has_master) matrix.master = part.master;
           matrix.gradient = part.g;
           matrix.scale = part.scale;
-          matrix.states = part.state;
+          matrix.states = part.state.of;
           matrix.workspace = workspace;
           rule_of(own, run).update_matrix(matrix, t, learning_rate * run.learning_rate, run.decays);
           return;

@@ -38,22 +38,17 @@ public:
   }
 
   void run() {
-    const auto each_value = [](schedule::Instruction& i, const auto& f) {
-      for (auto* const values : {&i.reads, &i.writes, &i.accumulates}) {
-        for (schedule::Value& value : *values) f(value);
-      }
-    };
     std::map<run::StorageId, std::size_t> last;
     std::vector<schedule::Instruction>& round = builder_.program.round;
     for (std::size_t i = 0; i < round.size(); ++i) {
-      each_value(round[i], [&](const schedule::Value& value) {
+      schedule::for_each_value(round[i], [&](const schedule::Value& value) {
         if (owners_.contains(value.storage)) last[value.storage] = i;
       });
     }
     std::map<run::StorageId, run::StorageId> place_of;
     for (std::size_t i = 0; i < round.size(); ++i) {
       std::set<run::StorageId> ended;
-      each_value(round[i], [&](schedule::Value& value) {
+      schedule::for_each_value(round[i], [&](schedule::Value& value) {
         const auto owner = owners_.find(value.storage);
         if (owner == owners_.end()) return;
         const auto [place, is_new] = place_of.emplace(value.storage, value.storage);

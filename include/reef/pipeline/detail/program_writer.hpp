@@ -69,7 +69,7 @@ private:
   /// The edges from a chunk to this stage, ascending.
   [[nodiscard]] std::vector<int> produced_for_here(int chunk, bool back);
 
-  /// All stages of the replica come to it: what is read of the result comes behind all forwards.
+  /// All stages of the replica come to it: what waits for the result comes behind all forwards.
   run::Value add_barrier();
 
   void write(const plan::PipelineTask& task);
@@ -81,6 +81,7 @@ private:
 
   void send(int e, int j);
 
+  /// Between a slot and what is computed. It says whose it is, as its message does: a codec takes its place by that.
   void copy(std::string_view kind, run::Lane lane, int e, int j, run::StorageId from,
             run::StorageId to);
 

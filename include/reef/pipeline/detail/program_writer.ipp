@@ -71,7 +71,7 @@ REEF_INLINE void ProgramWriter::run() {
     const auto first = std::find_if(
         builder_.program.round.begin() + static_cast<std::ptrdiff_t>(begin),
         builder_.program.round.end(), [](const auto& i) { return i.lane == run::Lane::compute; });
-    first->reads.push_back(passed);
+    first->after.push_back(passed);
   }
   if (builder_.trains() && !versions_) run::add_folds(builder_, fold_);
   versions_.reset();
@@ -87,7 +87,7 @@ REEF_INLINE void ProgramWriter::add_ring(std::vector<run::StorageId>& ring, std:
     ring.push_back(builder_.program.add_storage(
         concat("slot ", slot, " of ", plan_.remote_edges[edge].gradient ? "gradients" : "values", " of ",
                tensor.name, " ", what, " (edge ", edge, ")"),
-        tensor.spec.bytes(), run::Place::host));
+        run::edge_bytes(plan_, static_cast<int>(edge)), run::Place::host));
   }
 }
 
@@ -235,8 +235,9 @@ REEF_INLINE void ProgramWriter::send(int e, int j) {
 REEF_INLINE void ProgramWriter::copy(std::string_view kind, run::Lane lane, int e, int j, run::StorageId from,
           run::StorageId to) {
   run::Instruction& copy = builder_.program.add(kind, lane, e, first_ + j);
+  copy.traffic = run::traffic_of_edge(plan_, e);
   run::add_copied(copy, {from, 0}, {to, 0});
-  copy.cost.bytes = builder_.program.storages[to].bytes;
+  copy.cost.bytes = builder_.program.storages[tensor_of(e, j)].bytes;
   copy.cost.copies = 1;
 }
 
@@ -244,9 +245,7 @@ REEF_INLINE run::Instruction& ProgramWriter::transfer(std::string_view kind, run
   run::Instruction& transfer = builder_.program.add(kind, lane, e, first_ + j);
   transfer.completion =
       plan_.timetables.held ? schedule::Completion::held : schedule::Completion::posted;
-  transfer.traffic = plan_.remote_edges[to_index(e)].gradient
-                         ? schedule::Traffic::activation_gradient
-                         : schedule::Traffic::activation;
+  transfer.traffic = run::traffic_of_edge(plan_, e);
   return transfer;
 }
 

@@ -23,7 +23,7 @@ constexpr Clock before_all() {
 }
 
 /// Walks rounds in program order and finds, for each instruction, the least set of waits that orders
-/// every two accesses to the same bytes of which one writes.
+/// every two accesses to the same bytes of which one writes, and puts what is only waited for behind the last write.
 ///
 /// A loop counts as one: from outside, its last instruction stands for its body.
 ///

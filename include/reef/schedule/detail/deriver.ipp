@@ -97,7 +97,7 @@ REEF_INLINE void Deriver::want(const Instruction& instruction) {
   Wanted& wanted = wanted_;
   wanted.clock = before_all();
   wanted.apart.clear();
-  const auto after = [&](const std::vector<Value>& values, bool writes) {
+  const auto behind = [&](const std::vector<Value>& values, bool writes) {
     for (const Value value : values) {
       const auto [begin, end] = ranges_[value.storage];
       for (Bound at = part_of(begin); at < end; at = next_part(at)) {
@@ -116,9 +116,10 @@ REEF_INLINE void Deriver::want(const Instruction& instruction) {
       }
     }
   };
-  after(instruction.reads, false);
-  after(instruction.writes, true);
-  after(instruction.accumulates, true);
+  behind(instruction.after, false);
+  behind(instruction.reads, false);
+  behind(instruction.writes, true);
+  behind(instruction.accumulates, true);
   std::sort(wanted.apart.rbegin(), wanted.apart.rend());
   wanted.apart.erase(std::unique(wanted.apart.begin(), wanted.apart.end()), wanted.apart.end());
 }

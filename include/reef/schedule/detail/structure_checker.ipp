@@ -36,14 +36,14 @@ REEF_INLINE void StructureChecker::check_instruction(const Instruction& instruct
       "costs what no clock can show.\n"
       "  fix: finite numbers, and flops and copies of 0 or more");
   std::vector<StorageId> changed;
-  for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
-    for (const Value value : *list) {
-      require_that(value.storage < program_.storages.size(), instruction, "names storage ",
-                   value.storage, ", which does not exist.\n  fix: an id that add_storage gave");
-      require_that(value.version >= 0, instruction, "names version ", value.version, " of ",
-                   program_.name(value), ".\n  fix: 0 or more");
-      if (list != &instruction.reads) changed.push_back(value.storage);
-    }
+  for_each_value(instruction, [&](const Value value) {
+    require_that(value.storage < program_.storages.size(), instruction, "names storage ",
+                 value.storage, ", which does not exist.\n  fix: an id that add_storage gave");
+    require_that(value.version >= 0, instruction, "names version ", value.version, " of ",
+                 program_.name(value), ".\n  fix: 0 or more");
+  });
+  for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
+    for (const Value value : *list) changed.push_back(value.storage);
   }
   std::sort(changed.begin(), changed.end());
   require_that(std::adjacent_find(changed.begin(), changed.end()) == changed.end(), instruction,
@@ -59,6 +59,7 @@ REEF_INLINE void StructureChecker::check_instruction(const Instruction& instruct
       !instruction.is_posted() || (instruction.sends.size() == (sends ? 1U : 0U) &&
                                    instruction.receives.size() == (sends ? 0U : 1U) &&
                                    (sends ? instruction.writes : instruction.reads).empty() &&
+                                   (sends || instruction.after.empty()) &&
                                    instruction.accumulates.empty()),
       instruction,
       "is posted, but is no transfer of one message.\n"

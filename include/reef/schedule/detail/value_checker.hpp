@@ -18,7 +18,7 @@ namespace reef {
 inline namespace v0 {
 namespace schedule::detail {
 
-/// Every read finds the version that it names, whole and written; what persists gets ever newer.
+/// Every read, and every wait, finds the version that it names, whole and written; what persists gets ever newer.
 ///
 /// Writing a storage makes stale whatever else lies in those bytes: the parts and wholes that
 /// overlap it, and what was there before in a reused place. Behind a loop there is only what is there
@@ -76,6 +76,7 @@ private:
   void walk(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const Instruction& instruction = program_.round[i];
+      for (const Value value : instruction.after) require_value(instruction, value, "waits for");
       for (const Value value : instruction.reads) require_value(instruction, value, "reads");
       for (const Value value : instruction.accumulates)
         require_value(instruction, value, "accumulates into");

@@ -74,8 +74,15 @@ REEF_INLINE std::string heaviest_of(const run::StepPlan& plan) {
       return plan.bucket_of_parameter[static_cast<std::size_t>(id)];
     };
     std::set<int> buckets;  // come as a whole
-    for (const int id : segment.parameters) buckets.insert(bucket_of(id));
     Needs needs;
+    for (const int id : segment.parameters) {
+      const graph::Parameter& parameter = plan.dag->parameter_at(id);
+      if (parameter.frozen) {
+        needs.weights += parameter.spec.bytes();
+      } else {
+        buckets.insert(bucket_of(id));
+      }
+    }
     for (const int b : buckets) {
       const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
       const auto elements = static_cast<Bytes>(bucket.end - bucket.begin);

@@ -94,7 +94,7 @@ private:
   /// `begin`, and up to `end` what belongs to no segment: what another stage waits for leaves first.
   void forward(std::vector<Instruction>& to, Iterator begin, Iterator end);
 
-  /// What belongs to no segment may read what a forward has made.
+  /// What belongs to no segment may read what a forward has made, or wait for it.
   void pass_on(std::vector<Instruction>& to, Instruction other) const;
 
   /// What a backward or what belongs to it reads of what forwards have made.

@@ -24,7 +24,7 @@ REEF_INLINE Stasher::Stasher(run::StepBuilder& builder, SwapSlots& swap_slots)
       slots_(swap_slots),
       segments_(builder.segments()) {
   const run::StepPlan& plan = builder.plan;
-  if (plan.timetables.training.empty()) segments_.pop_back();
+  if (!plan.has_order()) segments_.pop_back();
   staying_.insert(plan.dag->loss);
   needs_.resize(plan.segments.size());
   for (const int s : segments_) {
@@ -120,7 +120,7 @@ REEF_INLINE int Stasher::reach() const {
 
 REEF_INLINE int Stasher::together() const {
   const run::StepPlan& plan = builder_.plan;
-  if (!plan.timetables.training.empty()) return plan.timetables.unit;
+  if (plan.has_order()) return plan.unit();
   if (plan.swapping.per_micro_batch && plan.topology.stages == 1) return 1;
   if (builder_.keeps_gradients()) return plan.micro_batches_of(builder_.rank());
   const auto [first, end] = plan.folds_of(builder_.rank());
@@ -162,9 +162,11 @@ REEF_INLINE void Stasher::forward(std::vector<Instruction>& to, Iterator begin, 
 }
 
 REEF_INLINE void Stasher::pass_on(std::vector<Instruction>& to, Instruction other) const {
-  for (Value& value : other.reads) {
-    const auto found = crossing_.find(value.storage);
-    if (found != crossing_.end()) value = found->second;
+  for (auto* const values : {&other.reads, &other.after}) {
+    for (Value& value : *values) {
+      const auto found = crossing_.find(value.storage);
+      if (found != crossing_.end()) value = found->second;
+    }
   }
   to.push_back(std::move(other));
 }
@@ -286,7 +288,7 @@ REEF_INLINE void Stasher::restore(std::vector<Instruction>& to, int s, Pass& pas
 }
 
 REEF_INLINE void Stasher::push(std::vector<Instruction>& to, Instruction instruction, int s, int j) const {
-  if (instruction.reads.empty()) return;
+  if (!run::copies_something(instruction)) return;
   instruction.index = s;
   instruction.micro_batch = j;
   add_copies(instruction.cost, program_, instruction.reads);

@@ -68,7 +68,7 @@ private:
 
   SwapSlots& swap_slots() { return builder_.scratch<SwapSlots>(); }
 
-  /// Works on gradients of a fold that has ended, which have left the device.
+  /// Works on gradients of a fold that has ended, or waits for them: they have left the device.
   [[nodiscard]] bool touches_sums(const Instruction& i) const;
 
   /// What lives in host memory; what lives on the device is used where it is.

@@ -24,7 +24,7 @@ REEF_INLINE Swapper::Swapper(run::StepBuilder& builder)
       program_(builder.program),
       schedule_(builder.plan.swapping),
       sorts_(!schedule_.per_micro_batch && builder.plan.topology.stages == 1 &&
-             builder.plan.timetables.training.empty()) {
+             !builder.plan.has_order()) {
   for (const auto& fold : builder.accumulators) {
     all_sums_.insert(fold.buckets.begin(), fold.buckets.end());
     all_sums_.insert(fold.uses.begin(), fold.uses.end());
@@ -50,10 +50,9 @@ REEF_INLINE void Swapper::run() {
 }
 
 REEF_INLINE bool Swapper::touches_sums(const Instruction& i) const {
-  const auto is_sum = [this](const Value& value) { return all_sums_.contains(value.storage); };
-  return std::any_of(i.reads.begin(), i.reads.end(), is_sum) ||
-         std::any_of(i.writes.begin(), i.writes.end(), is_sum) ||
-         std::any_of(i.accumulates.begin(), i.accumulates.end(), is_sum);
+  bool found = false;
+  schedule::for_each_value(i, [&](const Value& value) { found = found || all_sums_.contains(value.storage); });
+  return found;
 }
 
 REEF_INLINE std::vector<Value> Swapper::that_swap(std::vector<Value> values) const {
@@ -214,7 +213,8 @@ REEF_INLINE bool Swapper::adds_to_other_half(Instruction& i) const {
 REEF_INLINE void Swapper::evict(int s) {
   const std::vector<Value> sums = std::exchange(sums_, {});
   Instruction& evict = program_.add(kinds::evict, leaving(), s);
-  const EvictView view(evict, sums.size(), goes_on_, run::Lists::added);
+  run::set_sum_mode(evict, !goes_on_);
+  const EvictView view(evict, sums.size(), run::Lists::added);
   view.from.set(swap_slots().gradients.parts());
   view.to.set(sums);
   add_copies(evict.cost, program_, evict.reads);

@@ -68,7 +68,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
       [&context, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
         const std::vector<int> inspected = inspected_uses(context.plan(), i.index, inspected_part(i));
         const InspectView view(context.builder, i);
-        const auto uses = run::detail::Operands<Device, T, Gradient>::of_gradients(
+        const auto uses = run::detail::Operands::of_gradients(
             context, i, view.gradients);
         auto* const sums = context.memory.template at<double>(view.sums.front().storage);
         return [inspected, elements, uses, sums](Lane& lane) {

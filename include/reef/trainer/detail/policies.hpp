@@ -11,6 +11,7 @@
 #include <reef/graph/dag.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/placed_program.hpp>
+#include <reef/run/rank_context.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_plan.hpp>
@@ -55,6 +56,8 @@ struct Policies {
   run::SwapSchedule swapping{};         ///< the first of the swap policy's, if it offloads
 
   int (*variants)(const run::StepPlan& plan) = nullptr;  ///< of the training program
+  /// What the step to come runs.
+  ProgramKey (*next_program)(const run::StepPlan& plan, const run::StepState& state) = nullptr;
   run::StepBuilder (*build)(const run::StepPlan& plan, int rank, ProgramKey key) = nullptr;
   std::vector<run::StateRange> (*state)(const run::StepBuilder& builder) = nullptr;
 

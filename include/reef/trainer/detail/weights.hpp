@@ -23,74 +23,8 @@
 namespace reef {
 inline namespace v0 {
 
-/// A parameter's initial values depend on their indices alone. So they are made piece by piece,
-/// which takes little memory, and threads share each piece.
-template <class... Policies>
-void Trainer<Policies...>::initialise_weights() {
-  const graph::Dag& dag = model_.dag();
-  std::vector<Sum> values;
-  for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
-    if (!model_state_->holds(p)) continue;
-    const graph::Parameter& parameter = dag.parameters[p];
-    const DrawKey key{options_.seed, 0, 0, static_cast<std::uint32_t>(p)};
-    const std::int64_t size = parameter.spec.shape.size();
-    for (std::int64_t begin = 0; begin < size; begin += staged_elements) {
-      const std::int64_t count = (std::min)(staged_elements, size - begin);
-      const std::int64_t parts = std::clamp<std::int64_t>(count >> 16, 1, device_.threads());
-      values.resize(static_cast<std::size_t>(count));
-      {
-        std::vector<std::jthread> threads;
-        const auto make = [&](std::int64_t part) {
-          const std::int64_t first = count * part / parts;
-          graph::initialise(parameter, key, values.data() + first, begin + first,
-                            begin + count * (part + 1) / parts);
-        };
-        for (std::int64_t part = 1; part < parts; ++part) threads.emplace_back(make, part);
-        make(0);
-      }
-      model_state_->set_weights(parameter.name, begin, std::as_bytes(std::span(values)), element_of<Sum>);
-    }
-  }
-}
 
-/// The model's weights and those in builder.comm_buffer and tied_buffer change places.
-template <class... Policies>
-void Trainer<Policies...>::swap_with_comm_buffer() {
-  auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
-  const auto swap = [&](run::StorageId weights, run::StorageId buffer, std::int64_t elements) {
-    const optim::detail::SwapKernel<T> kernel{memory().template at<T>(weights),
-                                              memory().template at<T>(buffer)};
-    lane.submit([kernel, elements](typename Device::Lane& self) {
-      transform_vectors<T>(self, elements, kernel);
-    });
-  };
-  for (const std::size_t b : builder().held()) {
-    swap(builder().weights[b], builder().comm_buffer[b], plan_.buckets[b].size());
-  }
-  for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
-    if (!model_state_->holds(p) || model_state_->owns(p)) continue;
-    swap(builder().tied_weights[p], builder().tied_buffer[p],
-         plan_.dag->parameters[p].spec.shape.size());
-  }
-  lane.synchronize();
-  model_state_->buffers_were_swapped();
-}
 
-/// How ModelState reaches the memory of the training program.
-template <class... Policies>
-ModelState::Memory Trainer<Policies...>::reached_memory() {
-  ModelState::Memory reached;
-  reached.at = [this](run::StorageId storage) { return memory().template at<std::byte>(storage); };
-  reached.on_host = [this](run::StorageId storage) {
-    return !device_.discrete() || builder().program.storages[storage].place == schedule::Place::host;
-  };
-  reached.copy = [this](void* to, const void* from, Bytes bytes, device::Copy direction) {
-    auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
-    lane.submit([=](typename Device::Lane& self) { self.copy(to, from, bytes, direction); });
-    lane.synchronize();
-  };
-  return reached;
-}
 
 template <class... Policies>
 auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {

@@ -1,0 +1,160 @@
+// Reads a prompt and continues it, by a model of Hugging Face's form: generate.py starts this beside llama.cpp.
+//
+//   peers-generate_reef-bench FOLDER FORM THREADS BATCH PROMPT NEW
+//
+// Prints one JSON object: tokens/s of reading the prompt (of one sequence) and of continuing BATCH sequences, bytes that
+// a pass of decoding reads, GB/s that as many threads read from memory, and the greedy tokens of the first sequence.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/model_folder.hpp>
+#include <reef/nn/session.hpp>
+
+#include "support/measure.hpp"
+
+namespace {
+
+using namespace reef;
+using device::Host;
+using Tokens = std::vector<std::int32_t>;
+
+constexpr int rounds = 5;
+
+/// Sums floats, so that they are read and nothing else is done.
+struct Sum {
+  template <class V>
+  void run(const float* from, std::int64_t n, float* to) const {
+    std::array<V, 8> sums;
+    sums.fill(V(0.0F));
+    for (std::int64_t i = 0; i + 8 * V::width <= n; i += 8 * V::width) {
+      for (std::int64_t k = 0; k < 8; ++k) {
+        sums[static_cast<std::size_t>(k)] = sums[static_cast<std::size_t>(k)] + V::load(from + i + k * V::width);
+      }
+    }
+    float total = 0;
+    for (const V& one : sums) total += sum(one);
+    *to = total;
+  }
+};
+
+/// Returns the GB/s at which the threads of a device read memory, the best of some rounds.
+double read_rate(Host& host) {
+  constexpr std::int64_t count = std::int64_t{1} << 26;  // 256 MiB
+  auto memory = host.allocate(count * sizeof(float), "read");
+  auto* const numbers = static_cast<float*>(memory.data());
+  Host::Lane lane(host, "read");
+  double best = 0;
+  lane.submit([&](Host::Lane& own) {
+    std::fill_n(numbers, count, 0.5F);
+    const std::int64_t parts = 64;
+    std::vector<float> sums(parts);
+    for (int round = 0; round < rounds; ++round) {
+      const double seconds = reef_bench::seconds_of([&] {
+        device::for_each_in_slots(own, parts, [&](std::int64_t /*slot*/, std::int64_t part) {
+          device::run_vectors<float>(Sum{}, static_cast<const float*>(numbers) + part * (count / parts), count / parts,
+                                     &sums[static_cast<std::size_t>(part)]);
+        });
+      });
+      best = std::max(best, static_cast<double>(count) * sizeof(float) / seconds * 1e-9);
+    }
+  });
+  lane.synchronize();
+  return best;
+}
+
+graph::WeightForm form_of(const std::string& name) {
+  if (name == "fp32") return graph::WeightForm::as_given;
+  if (name == "bf16") return graph::WeightForm::bf16;
+  if (name == "int8") return graph::WeightForm::int8;
+  if (name == "blockwise8") return graph::WeightForm::blockwise8;
+  if (name == "nf4") return graph::WeightForm::nf4;
+  throw OptionError("no form of weights: ", name, ".\n  fix: fp32, bf16, int8, blockwise8 or nf4.");
+}
+
+std::int32_t likeliest(std::span<const float> logits) {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 7) {
+    std::fprintf(stderr, "peers-generate_reef-bench FOLDER FORM THREADS BATCH PROMPT NEW\n");
+    return 2;
+  }
+  const std::string folder = argv[1];
+  const int threads = std::atoi(argv[3]);
+  const std::int64_t batch = std::atoll(argv[4]);
+  const std::int64_t length = std::atoll(argv[5]);
+  const std::int64_t added = std::atoll(argv[6]);
+
+  Host host({.threads = threads});
+  const auto model = nn::model_of<Host, float>(folder, {.batch = 1, .sequence = 1}, threads);
+  nn::Session<Host, float> session(host, model,
+                                   {.positions = length + added, .sequences = batch + 1, .weights = form_of(argv[2])});
+  nn::read_weights<float>(folder, model.dag(), [&](const std::string& name, const std::vector<float>& values) {
+    session.set_parameter(name, values);
+  });
+  Tokens prompt(static_cast<std::size_t>(length));
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    prompt[i] = static_cast<std::int32_t>((i * 7919 + 17) % static_cast<std::size_t>(session.vocabulary()));
+  }
+
+  std::vector<double> prefill;
+  for (int round = 0; round < rounds; ++round) {
+    const int sequence = session.open();
+    prefill.push_back(reef_bench::seconds_of([&] { session.append({{sequence, prompt}}); }));
+    session.close(sequence);
+  }
+  std::vector<int> sequences;
+  std::vector<Tokens> last;
+  for (std::int64_t i = 0; i < batch; ++i) {
+    sequences.push_back(session.open());
+    last.push_back({likeliest(session.append({{sequences.back(), prompt}}).row(0))});
+  }
+  Tokens greedy = last[0];
+  std::vector<double> steps;
+  for (std::int64_t step = 1; step < added; ++step) {
+    std::vector<nn::Append> appends;
+    for (std::size_t i = 0; i < sequences.size(); ++i) appends.push_back({sequences[i], last[i]});
+    steps.push_back(reef_bench::seconds_of([&] {
+      const nn::Logits logits = session.append(appends);
+      for (std::size_t i = 0; i < last.size(); ++i) last[i][0] = likeliest(logits.row(static_cast<std::int64_t>(i)));
+    }));
+    greedy.push_back(last[0][0]);
+  }
+  Bytes weights = 0;
+  Bytes pages = 0;
+  for (const auto& [holder, bytes] : host.memory().holders) {
+    if (holder == "weights") weights = bytes;
+    if (holder == "pages of sequences") pages = bytes;
+  }
+  // A pass reads the weights but a table of which it takes a row, and of each sequence what it holds of the pages.
+  const double held = static_cast<double>(length + added / 2) / static_cast<double>((length + added + 63) / 64 * 64);
+  const double cache = static_cast<double>(pages) / static_cast<double>(batch + 1) * held * static_cast<double>(batch);
+  const double step = reef_bench::median(steps);
+  const io::Json answer{{"prefill_tps", static_cast<double>(length) / reef_bench::median(prefill)},
+                        {"decode_tps", static_cast<double>(batch) / step},
+                        {"weight_bytes", weights},
+                        {"cache_bytes", cache},
+                        {"read_gbps", read_rate(host)},
+                        {"greedy", greedy}};
+  std::printf("%s\n", answer.dump().c_str());
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "peers-generate_reef-bench: %s\n", error.what());
+  return EXIT_FAILURE;
+}

@@ -1,0 +1,228 @@
+// Continues texts by a model of Hugging Face, and scores texts by one.
+//
+//   build/release/examples/reef-generate --model tests/data/llama_grouped --tokens "5 17 80 33" --new 10 --temperature 0
+//
+// `reef-generate --help` lists everything.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <reef/core/error.hpp>
+#include <reef/core/random.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/version.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/json_string.hpp>
+#include <reef/nn/generate.hpp>
+
+#include "../support/standard_output.hpp"
+#include "../support/terminal_text.hpp"
+#include "model.hpp"
+#include "options.hpp"
+#include "score.hpp"
+
+namespace {
+
+using namespace reef_generate;
+using reef_examples::print;
+using Tokens = std::vector<std::int32_t>;
+
+/// The exit status for options that cannot be.
+constexpr int refused_status = 2;
+
+/// Writes the one text that is continued as it grows: whole characters, or numbers where there is no tokenizer.
+class Stream {
+public:
+  explicit Stream(const std::optional<reef_examples::Tokenizer>& tokenizer) : tokenizer_(tokenizer) {}
+
+  void add(std::int32_t token) {
+    if (!tokenizer_) {
+      print(reef::concat(first_ ? "" : " ", token), "a token");
+      first_ = false;
+      return;
+    }
+    held_ += tokenizer_->decode_more(std::span(&token, 1));
+    std::size_t whole = 0;
+    while (whole < held_.size()) {
+      const std::size_t length = reef::io::detail::utf8_length(std::string_view(held_).substr(whole));
+      // The last bytes may be the begin of a character; what cannot become one is written as it is.
+      if (length == 0 && held_.size() - whole < 4) break;
+      whole += std::max<std::size_t>(length, 1);
+    }
+    print(reef_examples::shown_on_output(held_.substr(0, whole)), "the text");
+    held_.erase(0, whole);
+  }
+  void end() { print(reef_examples::shown_on_output(held_) + "\n", "the text"); }
+
+private:
+  const std::optional<reef_examples::Tokenizer>& tokenizer_;
+  std::string held_;
+  bool first_ = true;
+};
+
+std::vector<Tokens> prompts_of(const Options& options, const std::optional<reef_examples::Tokenizer>& tokenizer) {
+  std::vector<Tokens> prompts;
+  for (const std::string& list : options.token_lists) prompts.push_back(tokens_of(list));
+  if (!options.prompts.empty() && !tokenizer) refuse_text(options, "--prompt");
+  for (const std::string& text : options.prompts) prompts.push_back(tokenizer->encode_begin(text));
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].empty()) throw reef::OptionError("prompt ", i + 1, " has no token.\n  fix: one at least.");
+  }
+  return prompts;
+}
+
+/// Computes all tokens anew for each new one: what the cached way is compared with.
+reef::nn::Continuation generate_without_cache(Session& session, const Tokens& prompt, std::size_t place,
+                                              const reef::nn::GenerateOptions& options, const reef::nn::OnToken& on_token) {
+  reef::nn::Continuation result;
+  Tokens text = prompt;
+  for (std::int64_t i = 0; i < options.tokens; ++i) {
+    const int sequence = session.open();
+    const reef::nn::Logits logits = session.append({{sequence, text}});
+    std::vector<float> values(logits.values.begin(), logits.values.end());
+    reef::nn::penalise_repetition(values, text, options.repetition_penalty);
+    const std::int32_t token =
+        reef::nn::draw_token(values, options, reef::uniform({options.seed, place, 1, 0}, text.size()));
+    result.log_probabilities.push_back(reef::nn::log_probability(logits.row(0), token));
+    session.close(sequence);
+    result.tokens.push_back(token);
+    text.push_back(token);
+    if (!on_token(place, token)) break;
+  }
+  return result;
+}
+
+/// Returns the logits behind each token of a text but the last, and behind the last if nothing was added.
+std::vector<std::vector<float>> logits_of(Session& session, const Options& options, const Tokens& prompt, const Tokens& added) {
+  Tokens text = prompt;
+  if (!added.empty()) text.insert(text.end(), added.begin(), added.end() - 1);
+  std::vector<std::vector<float>> rows;
+  const int sequence = session.open();
+  const auto keep = [&](const reef::nn::Logits& logits) {
+    for (std::int64_t i = 0; i < logits.rows(); ++i) rows.emplace_back(logits.row(i).begin(), logits.row(i).end());
+  };
+  if (!options.no_cache) {
+    keep(session.append({{sequence, text, true}}));
+  } else {
+    for (std::size_t length = 1; length <= text.size(); ++length) {
+      session.truncate(sequence, 0);
+      keep(session.append({{sequence, std::span(text).first(length)}}));
+    }
+  }
+  session.close(sequence);
+  return rows;
+}
+
+/// Cuts a text in front of the first of the stops that it has; returns whether there was one.
+bool cut_at_stop(std::string& text, const std::vector<std::string>& stops) {
+  std::size_t first = std::string::npos;
+  for (const std::string& stop : stops) {
+    if (!stop.empty()) first = std::min(first, text.find(stop));
+  }
+  if (first == std::string::npos) return false;
+  text.resize(first);
+  return true;
+}
+
+void run(const Options& options) {
+  if (!options.score.empty()) return print(score(options), "the score");
+  const auto tokenizer = tokenizer_of(options);
+  if (!options.stops.empty() && !tokenizer) refuse_text(options, "--stop");
+  const std::vector<Tokens> prompts = prompts_of(options, tokenizer);
+  std::size_t longest = 0;
+  for (const Tokens& prompt : prompts) longest = std::max(longest, prompt.size());
+  const std::int64_t new_tokens = options.new_tokens >= 0 ? options.new_tokens
+                                                          : room_for_new(options, static_cast<std::int64_t>(longest));
+  std::int64_t positions = static_cast<std::int64_t>(longest) + new_tokens;
+  if (options.context != 0) positions = options.context;
+  // One more sequence: that of the logits, or of what is computed without a cache.
+  const bool needs_other = options.logits || options.no_cache;
+  Model model(options, positions, static_cast<std::int64_t>(prompts.size()) + (needs_other ? 1 : 0));
+  Session& session = model.session();
+
+  reef::nn::GenerateOptions how{.tokens = new_tokens,
+                                .temperature = options.temperature,
+                                .top_k = options.top_k,
+                                .seed = options.seed,
+                                .top_p = options.top_p,
+                                .repetition_penalty = options.repetition_penalty};
+  if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
+  how.validate(session.vocabulary());
+  const bool streams = !options.json && prompts.size() == 1 && options.stops.empty();
+  Stream stream(tokenizer);
+  std::vector<Tokens> so_far(prompts.size());
+  const auto on_token = [&](std::size_t i, std::int32_t token) {
+    so_far[i].push_back(token);
+    if (streams) stream.add(token);
+    if (options.stops.empty()) return true;
+    std::string text = tokenizer->decode_more(so_far[i]);
+    return !cut_at_stop(text, options.stops);
+  };
+  std::vector<reef::nn::Continuation> found;
+  if (options.no_cache) {
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      found.push_back(generate_without_cache(session, prompts[i], i, how, on_token));
+    }
+  } else {
+    found = reef::nn::generate(session, std::span<const Tokens>(prompts), how, on_token);
+  }
+  if (streams) return stream.end();
+
+  reef::io::Json answers = reef::io::Json::array();
+  std::string texts;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    std::string text;
+    if (tokenizer) {
+      text = tokenizer->decode_more(found[i].tokens);
+      cut_at_stop(text, options.stops);
+    } else {
+      for (const std::int32_t token : found[i].tokens) text += reef::concat(text.empty() ? "" : " ", token);
+    }
+    texts += reef_examples::shown_on_output(text) + "\n";
+    reef::io::Json answer{{"tokens", found[i].tokens}, {"logprobs", found[i].log_probabilities}};
+    if (tokenizer) answer["text"] = text;
+    if (options.logits) answer["logits"] = logits_of(session, options, prompts[i], found[i].tokens);
+    answers.push_back(std::move(answer));
+  }
+  if (!options.json) return print(texts, "the texts");
+  const reef::io::Json whole = answers.size() == 1 ? answers[0] : reef::io::Json{{"continuations", answers}};
+  print(whole.dump(-1, ' ', false, reef::io::Json::error_handler_t::replace) + "\n", "the answer");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Continues texts by a model of Hugging Face, or scores texts by one, on this machine's cores.", "reef-generate");
+  app.set_version_flag("--version", std::string("reef-generate ") + reef::version);
+  app.footer(
+      "A continuation has the same bits for any --rows, --threads and other prompts beside it. Of several prompts --json "
+      "answers {\"continuations\": [...]}.\n"
+      "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be.");
+  try {
+    add_options(app, options);
+    app.parse(argc, argv);
+    check(options);
+  } catch (const CLI::ParseError& error) {
+    return reef_examples::end_parsing(app, error, refused_status, [](const std::string& text) { std::cerr << text; });
+  }
+  try {
+    run(options);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    std::cerr << "reef-generate: " << error.what() << '\n';
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/device/host.hpp>
+#include <reef/nn/adapter_file.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/lora.hpp>
+#include <reef/nn/model_folder.hpp>
+#include <reef/nn/session.hpp>
+
+#include "../support/tokenizer.hpp"
+#include "options.hpp"
+
+namespace reef_generate {
+
+using Session = reef::nn::Session<reef::device::Host, float>;
+
+/// Returns the number of positions that a model is made for.
+inline std::int64_t context_of(const reef::nn::ModelConfig& config) {
+  return std::visit([](const auto& own) { return own.context; }, config);
+}
+
+/// Returns how many tokens are added to a prompt where the command line does not say it. Throws OptionError for a prompt
+/// that leaves no room for one.
+inline std::int64_t room_for_new(const Options& options, std::int64_t prompt) {
+  const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
+  const std::int64_t most = options.context != 0 ? options.context : context_of(config);
+  if (prompt < most) return std::min<std::int64_t>(most - prompt, 100);
+  throw reef::OptionError("a prompt has ", prompt, " tokens, which leaves no room: a text has at most ", most,
+                          ".\n  fix: a shorter prompt", options.context != 0 ? ", or more --context." : ".");
+}
+
+/// A folder's model, its weights read.
+class Model {
+public:
+  /// `positions`: of the longest text; `sequences`: of texts side by side.
+  Model(const Options& options, std::int64_t positions, std::int64_t sequences)
+      : config_(reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json")),
+        host_({.threads = options.threads}),
+        graph_(adapted(reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads()),
+                       options.adapter)),
+        session_(host_, graph_,
+                 {.positions = positions, .sequences = sequences, .rows = options.rows, .weights = options.weight_form()}) {
+    const auto set = [&](const std::string& name, const std::vector<float>& values) {
+      session_.set_parameter(name, values);
+    };
+    const auto base = reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads());
+    reef::nn::read_weights<float>(options.model, config_, base.dag(), set);
+    if (!options.adapter.empty()) reef::nn::read_adapter<float>(options.adapter, graph_.dag(), set);
+  }
+
+  Session& session() { return session_; }
+
+private:
+  /// Returns the configuration with a batch of one row. Throws OptionError for more positions than the model has.
+  static reef::nn::ModelConfig checked(const reef::nn::ModelConfig& config, std::int64_t positions) {
+    if (positions > context_of(config)) {
+      throw reef::OptionError("a text would have ", positions, " tokens, but the model is made for ", context_of(config),
+                              ".\n  fix: a shorter prompt, or less --new.");
+    }
+    return reef::nn::with_batch(config, {.batch = 1, .sequence = 1});
+  }
+
+  /// Returns the model with the adapters of a folder, if one is named.
+  static reef::graph::Graph<reef::device::Host, float> adapted(reef::graph::Graph<reef::device::Host, float> model,
+                                                               const std::string& adapter) {
+    if (adapter.empty()) return model;
+    return reef::nn::with_lora(model, reef::nn::read_adapter_config(adapter));
+  }
+
+  reef::nn::ModelConfig config_;
+  reef::device::Host host_;
+  reef::graph::Graph<reef::device::Host, float> graph_;
+  Session session_;
+};
+
+/// Returns the tokenizer that options name, or that lies in the model's folder; nothing where there is none.
+inline std::optional<reef_examples::Tokenizer> tokenizer_of(const Options& options) {
+  const std::string name =
+      options.tokenizer.empty() ? reef_examples::tokenizer_of_folder(options.model) : options.tokenizer;
+  if (name.empty()) return std::nullopt;
+  return reef_examples::Tokenizer(name, reef_examples::TextUse::prompts);
+}
+
+/// Throws OptionError that says why a text cannot be read without a tokenizer.
+[[noreturn]] inline void refuse_text(const Options& options, const char* what) {
+  throw reef::OptionError(what, " needs a tokenizer, and ", reef::in_quotes(options.model),
+                          " has neither tokenizer.json, nor vocab.json and merges.txt, nor tokenizer.model.\n"
+                          "  fix: --tokenizer, or numbers by --tokens.");
+}
+
+}  // namespace reef_generate

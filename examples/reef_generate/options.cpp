@@ -1,0 +1,111 @@
+#include "options.hpp"
+
+#include <sstream>
+#include <utility>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+
+#include "../support/input_files.hpp"
+#include "../support/number_option.hpp"
+#include "../support/tokenizer.hpp"
+
+namespace reef_generate {
+
+using namespace reef_examples;
+
+reef::graph::WeightForm Options::weight_form() const {
+  using reef::graph::WeightForm;
+  if (weights == "bf16") return WeightForm::bf16;
+  if (weights == "int8") return WeightForm::int8;
+  if (weights == "blockwise8") return WeightForm::blockwise8;
+  return weights == "nf4" ? WeightForm::nf4 : WeightForm::as_given;
+}
+
+void add_options(CLI::App& app, Options& o) {
+  app.add_option("--model", o.model,
+                 "folder of a model of Hugging Face: config.json and safetensors, as reef-train --export writes one")
+      ->required();
+  app.add_option("--adapter", o.adapter,
+                 "folder of adapters of Hugging Face's PEFT, as reef-train --export-adapter writes one: they run beside the model");
+  app.add_option("--prompt", o.prompts, "text to continue; several times: texts side by side")->allow_extra_args(false);
+  app.add_option("--tokens", o.token_lists, "tokens to continue, in place of a text: \"5 17 80\"; several times likewise")
+      ->allow_extra_args(false);
+  app.add_option("--tokenizer", o.tokenizer,
+                 reef::concat(tokenizer_forms, "; default: that of the model's folder"));
+  app.add_option("--new", o.new_tokens, "how many tokens to add; default: 100, or as many as the model has room for")
+      ->transform(number_from<std::int64_t>(0, 1'000'000'000));
+  app.add_option("--temperature", o.temperature, "0: the likeliest token")->transform(number_from<double>(0, 1e9))
+      ->capture_default_str();
+  app.add_option("--top-k", o.top_k, "draw among so many of the likeliest; 0: all")
+      ->transform(number_from<std::int64_t>(0, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--top-p", o.top_p, "draw among the likeliest whose probabilities sum to this")
+      ->transform(number_from<double>(1e-9, 1))
+      ->capture_default_str();
+  app.add_option("--repetition-penalty", o.repetition_penalty, "divides the logits of tokens that are there; 1: none")
+      ->transform(number_from<double>(1e-3, 1e3))
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of what is drawn")->transform(number_from<std::uint64_t>(0, UINT64_MAX))
+      ->capture_default_str();
+  app.add_option("--stop", o.stops, "text at which a continuation ends; several times: at any of them")
+      ->allow_extra_args(false);
+  app.add_option("--weights", o.weights, "the form of matrices: fp32, bf16, int8, blockwise8 or nf4, of 32, 16, 8, 8.5 and 4.13 bits")
+      ->check(CLI::IsMember({"fp32", "bf16", "int8", "blockwise8", "nf4"}))
+      ->capture_default_str();
+  app.add_option("--context", o.context, "the most tokens of a text; default: those of the prompt and --new")
+      ->transform(number_from<std::int64_t>(1, 1'000'000'000));
+  app.add_option("--rows", o.rows, "the most tokens that are computed at once")
+      ->transform(number_from<std::int64_t>(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--threads", o.threads, "default: all cores")->transform(number_from<int>(1, 1024));
+  app.add_flag("--no-cache", o.no_cache, "compute all tokens anew for each: slow, to compare with");
+  app.add_flag("--json", o.json, "answer with one object: tokens, logprobs, text");
+  app.add_flag("--logits", o.logits, "with --json: the logits behind each token but the last");
+  app.add_option("--score", o.score,
+                 "file to score in place of a prompt: a text, by its perplexity; lines {\"text\": ...} of a .jsonl, by "
+                 "how often the likeliest tokens are the last word")
+      ->check(readable_file());
+  const std::vector<std::pair<const char*, std::vector<const char*>>> groups{
+      {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--score"}},
+      {"How tokens are drawn",
+       {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop"}},
+      {"How it is computed", {"--weights", "--context", "--rows", "--threads", "--no-cache"}},
+      {"What is written", {"--json", "--logits"}}};
+  for (const auto& [group, names] : groups) {
+    for (const char* const name : names) app.get_option(name)->group(group);
+  }
+}
+
+void check(const Options& o) {
+  const auto refuse = [](const char* option, const std::string& why) { throw CLI::ValidationError(option, why); };
+  const bool has_prompt = !o.prompts.empty() || !o.token_lists.empty();
+  if (!o.prompts.empty() && !o.token_lists.empty()) refuse("--tokens", "is given beside --prompt: give one of the two");
+  if (has_prompt && !o.score.empty()) refuse("--score", "is given beside a prompt: give one of the two");
+  if (!has_prompt && o.score.empty()) refuse("--prompt", "is missing: a text, --tokens, or a file to --score");
+  if (o.logits && !o.json) refuse("--logits", "are written with --json alone");
+  if (o.logits && !o.score.empty()) refuse("--logits", "are of a prompt");
+  if (o.no_cache && !o.score.empty()) refuse("--no-cache", "is of a prompt: a file is scored from what is computed once");
+  if (!o.tokenizer.empty() && split_tokenizer_name(o.tokenizer).first.empty()) {
+    refuse("--tokenizer", reef::concat(reef::in_quotes(o.tokenizer), " is none of these: ", tokenizer_forms));
+  }
+}
+
+std::vector<std::int32_t> tokens_of(const std::string& list) {
+  std::string spaced = list;
+  for (char& c : spaced) {
+    if (c == ',') c = ' ';
+  }
+  std::istringstream words(spaced);
+  std::vector<std::int32_t> tokens;
+  for (std::string word; words >> word;) {
+    const auto token = parse_number<std::int32_t>(word);
+    if (!token || *token < 0) {
+      throw reef::OptionError("--tokens: ", reef::in_quotes(word), " is no token's number.\n  fix: numbers from 0 on, such as \"5 17 80\".");
+    }
+    tokens.push_back(*token);
+  }
+  return tokens;
+}
+
+}  // namespace reef_generate

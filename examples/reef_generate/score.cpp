@@ -1,0 +1,140 @@
+#include "score.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/io/file.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/draw_token.hpp>
+
+#include "../support/progress.hpp"
+#include "model.hpp"
+
+namespace reef_generate {
+
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+/// Returns the sum of a text's negative log-probabilities, each window of `positions` tokens read by itself: its first
+/// token is not judged.
+struct TextScore {
+  double loss = 0;
+  std::int64_t judged = 0;
+};
+
+TextScore score_text(Session& session, const Tokens& tokens, std::int64_t positions) {
+  TextScore result;
+  reef_examples::Progress bar;
+  for (std::int64_t begin = 0; begin + 1 < std::ssize(tokens); begin += positions) {
+    const std::int64_t end = std::min(std::ssize(tokens), begin + positions);
+    const auto window = std::span(tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    const int sequence = session.open();
+    for (std::size_t at = 0; at + 1 < window.size();) {
+      const std::size_t count = std::min(window.size() - 1 - at, static_cast<std::size_t>(session.options().rows));
+      const reef::nn::Logits logits = session.append({{sequence, window.subspan(at, count), true}});
+      for (std::int64_t i = 0; i < logits.rows(); ++i) {
+        result.loss -= reef::nn::log_probability(logits.row(i), window[at + static_cast<std::size_t>(i) + 1]);
+        ++result.judged;
+      }
+      at += count;
+    }
+    session.close(sequence);
+    bar.show(reef::concat("scoring: ", end, " of ", std::ssize(tokens), " tokens"));
+  }
+  bar.finish();
+  return result;
+}
+
+std::string score_whole_text(const Options& options, const reef_examples::Tokenizer& tokenizer) {
+  const std::string text = reef::io::read_file(options.score, reef::Bytes{1} << 32);
+  const Tokens tokens = tokenizer.encode_begin(text);
+  if (tokens.size() < 2) throw reef::OptionError("--score: ", options.score, " has fewer than 2 tokens.\n  fix: a longer text.");
+  const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
+  const std::int64_t positions = options.context != 0 ? options.context : std::min<std::int64_t>(context_of(config), 2048);
+  Model model(options, positions, 1);
+  const TextScore found = score_text(model.session(), tokens, positions);
+  const double loss = found.loss / static_cast<double>(found.judged);
+  const double bits = found.loss / std::log(2.0) / static_cast<double>(text.size());
+  if (options.json) {
+    return reef::io::Json{{"perplexity", std::exp(loss)}, {"loss", loss}, {"tokens", found.judged}, {"bits_per_byte", bits},
+                          {"context", positions}}.dump() + "\n";
+  }
+  return reef::concat("perplexity ", std::exp(loss), "  loss ", loss, "  bits per byte ", bits, "  of ", found.judged,
+                      " tokens in windows of ", positions, "\n");
+}
+
+/// The number of right last words of lines {"text": ...}: all of the word's tokens are the likeliest.
+std::string score_last_words(const Options& options, const reef_examples::Tokenizer& tokenizer) {
+  const std::string file = reef::io::read_file(options.score, reef::Bytes{1} << 32);
+  std::vector<Tokens> texts;
+  std::vector<std::size_t> begins;
+  std::size_t longest = 1;
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < file.size();) {
+    const std::size_t end = std::min(file.find('\n', begin), file.size());
+    const std::string line = file.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string where = reef::concat(options.score, ", line ", number);
+    const auto text = reef::io::require<std::string>(reef::io::parse_json(line, where), "text", where);
+    const std::size_t space = text.find_last_of(' ');
+    if (space == std::string::npos || space == 0 || space + 1 == text.size()) {
+      throw reef::OptionError(where, ": the text has no last word.\n  fix: two words or more, and no space behind them.");
+    }
+    Tokens tokens = tokenizer.encode_begin(text.substr(0, space));
+    begins.push_back(tokens.size());
+    const Tokens word = tokenizer.encode(text.substr(space));
+    tokens.insert(tokens.end(), word.begin(), word.end());
+    longest = std::max(longest, tokens.size());
+    texts.push_back(std::move(tokens));
+  }
+  if (texts.empty()) throw reef::OptionError("--score: ", options.score, " has no line.\n  fix: lines {\"text\": ...}.");
+  Model model(options, static_cast<std::int64_t>(longest), 1);
+  Session& session = model.session();
+  std::int64_t right = 0;
+  double loss = 0;
+  reef_examples::Progress bar;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::span<const std::int32_t> tokens = texts[i];
+    const int sequence = session.open();
+    if (begins[i] > 1) session.append({{sequence, tokens.first(begins[i] - 1)}});
+    const reef::nn::Logits logits =
+        session.append({{sequence, tokens.subspan(begins[i] - 1, tokens.size() - begins[i]), true}});
+    bool all = true;
+    for (std::int64_t row = 0; row < logits.rows(); ++row) {
+      const std::int32_t wanted = tokens[begins[i] + static_cast<std::size_t>(row)];
+      const auto own = logits.row(row);
+      all = all && std::max_element(own.begin(), own.end()) - own.begin() == wanted;
+      loss -= reef::nn::log_probability(own, wanted);
+    }
+    session.close(sequence);
+    right += all ? 1 : 0;
+    bar.show(reef::concat("scoring: line ", i + 1, " of ", texts.size()));
+  }
+  bar.finish();
+  const double accuracy = static_cast<double>(right) / static_cast<double>(texts.size());
+  const double perplexity = std::exp(loss / static_cast<double>(texts.size()));
+  if (options.json) {
+    return reef::io::Json{{"accuracy", accuracy}, {"right", right}, {"lines", texts.size()}, {"perplexity", perplexity}}.dump() +
+           "\n";
+  }
+  return reef::concat("accuracy ", accuracy, "  ", right, " of ", texts.size(), " last words; perplexity of a word ",
+                      perplexity, "\n");
+}
+
+}  // namespace
+
+std::string score(const Options& options) {
+  const auto tokenizer = tokenizer_of(options);
+  if (!tokenizer) refuse_text(options, "--score");
+  return options.score.ends_with(".jsonl") ? score_last_words(options, *tokenizer) : score_whole_text(options, *tokenizer);
+}
+
+}  // namespace reef_generate

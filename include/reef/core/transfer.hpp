@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <reef/core/language.hpp>
+
+/// \file
+/// The properties of a transfer that programs, messages and plans share: what it carries, and when the next may start.
+
+namespace reef {
+inline namespace v0 {
+
+/// The moment from which the next instruction on a transfer's lane, or in its queue, may start.
+///
+/// | held   | when the transfer is complete: its messages have arrived                                      |
+/// | posted | when the transfer has started, as it does when the lane or queue is free and all that it      |
+/// |        | waits for is there. It completes when its messages have arrived; so posted transfers start in |
+/// |        | order and complete in any order. One that is not ready delays the next                        |
+///
+/// With posted receives a message leaves as soon as it is produced and the link is free, whatever the receiver is
+/// doing, as long as there is a slot for it.
+enum class Completion : std::uint8_t { held, posted };
+
+/// The content of an instruction's messages, for meters and for the choice of codecs. A message itself carries it too.
+///
+/// | activation          | a tensor between stages, on its way forward                               |
+/// | activation_gradient | the gradient of such a tensor, on its way back                            |
+/// | gradient            | gradients of parameters, on their way to the ranks that sum them, and back |
+/// | parameter           | weights                                                                   |
+/// | pseudo_gradient     | weights or their differences that an outer step averages                  |
+/// | scalars             | counts, losses and norms, in doubles                                      |
+///
+/// \code
+/// static_assert(is_between_stages(Traffic::activation) && name_of(Traffic::parameter) == "parameter");
+/// \endcode
+enum class Traffic : std::uint8_t {
+  none,
+  activation,
+  activation_gradient,
+  gradient,
+  parameter,
+  pseudo_gradient,
+  scalars
+};
+
+inline constexpr std::size_t traffic_count = 7;
+
+/// True for tensors between stages: activations and their gradients.
+constexpr bool is_between_stages(Traffic traffic) {
+  return traffic == Traffic::activation || traffic == Traffic::activation_gradient;
+}
+
+/// Returns the name, "none" to "scalars"; "unknown direction" for any other value, as a damaged message may have.
+constexpr std::string_view name_of(Traffic traffic) {
+  constexpr std::array<std::string_view, traffic_count> names{
+      "none",   "activation", "activation gradient", "gradient", "parameter", "pseudo-gradient",
+      "scalars"};
+  const auto index = static_cast<std::size_t>(traffic);
+  return index < names.size() ? names[index] : "unknown direction";
+}
+
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <algorithm>
+
+#include <reef/core/error.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
+#include <reef/data/detail/language_inputs.hpp>
+#include <reef/data/pairs.hpp>
+#include <reef/data/permutation.hpp>
+#include <reef/io/file.hpp>
+#include <reef/io/json.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace data {
+
+REEF_INLINE std::vector<TextPair> read_text_pairs(const std::filesystem::path& file) {
+  constexpr Bytes most = Bytes{1} << 32;
+  const std::string text = io::read_file(file, most);
+  std::vector<TextPair> pairs;
+  std::size_t line = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = (std::min)(text.find('\n', at), text.size());
+    const std::string_view entry = std::string_view(text).substr(at, end - at);
+    at = end + 1;
+    ++line;
+    if (entry.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string source = concat(file.string(), ", line ", line);
+    const io::Json json = io::parse_json(entry, source);
+    io::require_object(json, "", source);
+    TextPair pair{io::require<std::string>(json, "prompt", source),
+                  io::require<std::string>(json, "completion", source)};
+    if (pair.completion.empty()) {
+      throw DecodeError("reef::data: ", source,
+                        ": the completion is empty.\n  why: the loss is of completions alone.\n",
+                        "  fix: leave the line out.");
+    }
+    pairs.push_back(std::move(pair));
+  }
+  if (pairs.empty()) {
+    throw DecodeError("reef::data: ", file.string(), " has no pairs.\n",
+                      "  fix: lines such as {\"prompt\": \"2 + 2 =\", \"completion\": \" 4\"}.");
+  }
+  return pairs;
+}
+
+REEF_INLINE PairSampler::PairSampler(std::span<const TokenPair> pairs, std::int64_t context,
+                                     std::uint64_t seed)
+    : pairs_(pairs), context_(context), seed_(seed) {
+  if (pairs.empty() || context < 1) {
+    throw OptionError("reef::data::PairSampler: T = ", context, " and ", pairs.size(),
+                      " pairs make no sample.\n  fix: T >= 1 and at least 1 pair.");
+  }
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (pairs[i].prompt < pairs[i].tokens.size() &&
+        pairs[i].prompt <= static_cast<std::size_t>(context) && pairs[i].tokens.size() > 1) {
+      continue;
+    }
+    throw OptionError(
+        "reef::data::PairSampler: pair ", i, " has a prompt of ", pairs[i].prompt, " of its ",
+        pairs[i].tokens.size(), " tokens, and T is ", context,
+        ".\n  why: no target is of its completion.\n  fix: a larger T, or leave the pair out.");
+  }
+}
+
+REEF_INLINE std::int64_t PairSampler::fill(std::uint64_t first,
+                                           std::span<const AnyView> inputs) const {
+  const auto [batch, tokens, targets] =
+      detail::require_inputs(inputs, context_, "reef::data::PairSampler::fill");
+  const std::uint64_t count = pairs_.size();
+  std::int64_t counted = 0;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::uint64_t sample = first + static_cast<std::uint64_t>(b);
+    const Permutation permutation(count, {seed_, sample / count, 0, detail::sampler_op});
+    counted += write(static_cast<std::size_t>(permutation(sample % count)), tokens + b * context_,
+                     targets + b * context_);
+  }
+  return counted;
+}
+
+REEF_INLINE std::int64_t PairSampler::fill_in_order(std::uint64_t first,
+                                                    std::span<const AnyView> inputs) const {
+  const auto [batch, tokens, targets] =
+      detail::require_inputs(inputs, context_, "reef::data::PairSampler::fill_in_order");
+  std::int64_t counted = 0;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    counted += write(static_cast<std::size_t>(first) + static_cast<std::size_t>(b),
+                     tokens + b * context_, targets + b * context_);
+  }
+  return counted;
+}
+
+REEF_INLINE std::int64_t PairSampler::write(std::size_t pair, std::int32_t* tokens,
+                                            std::int32_t* targets) const {
+  const auto length = static_cast<std::size_t>(context_);
+  std::fill(tokens, tokens + length, 0);
+  std::fill(targets, targets + length, -1);
+  if (pair >= pairs_.size()) return 0;
+  const TokenPair& from = pairs_[pair];
+  const std::size_t present = (std::min)(length, from.tokens.size());
+  std::copy_n(from.tokens.begin(), present, tokens);
+  const std::size_t begin = (std::max)(from.prompt, std::size_t{1});
+  const std::size_t end = (std::min)(length + 1, from.tokens.size());
+  for (std::size_t t = begin; t < end; ++t) targets[t - 1] = from.tokens[t];
+  return static_cast<std::int64_t>(end - begin);
+}
+
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

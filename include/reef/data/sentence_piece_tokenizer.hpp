@@ -1,0 +1,203 @@
+#pragma once
+
+/// \file
+/// Includes SentencePiece's header where a program is built with it: REEF_HAS_SENTENCEPIECE, which the CMake target
+/// reef::sentencepiece defines. These functions are no part of the compiled library, so that SentencePiece is not linked by
+/// who does not ask for it.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/io/file.hpp>
+
+#ifdef REEF_HAS_SENTENCEPIECE
+#include <sentencepiece_processor.h>
+#endif
+
+namespace reef {
+inline namespace v0 {
+namespace data {
+
+#ifndef REEF_HAS_SENTENCEPIECE
+namespace detail {
+
+[[noreturn]] inline void refuse_sentence_piece() {
+  throw OptionError(
+      "reef::data::SentencePieceTokenizer: this program is built without SentencePiece.\n"
+      "  why: a tokenizer.model needs it.\n"
+      "  fix: install it (Debian and Ubuntu: apt-get install libsentencepiece-dev), configure "
+      "again, and link "
+      "reef::sentencepiece.");
+}
+
+}  // namespace detail
+#endif
+
+/// The tokenizer of a SentencePiece model, such as Llama 2's tokenizer.model: a face of that library.
+///
+/// | text   | valid UTF-8: decode(encode(x)) is x as the model normalises it; Llama 2's keeps all but   |
+/// |        | bytes that are no UTF-8, which become U+FFFD                                           |
+/// | errors | DecodeError for a file that is no model, FileError for one that cannot be read, OptionError |
+/// |        | in a program that is built without SentencePiece                                       |
+///
+/// Control tokens are not recognised in text: "</s>" is encoded as its characters. Decoded, they are empty.
+///
+/// Source: Kudo and Richardson, SentencePiece: A simple and language independent subword tokenizer and detokenizer for
+/// Neural Text Processing, EMNLP 2018 (arXiv 1808.06226).
+///
+/// \code
+/// const auto tokenizer = data::SentencePieceTokenizer::read("model/tokenizer.model");
+/// const std::vector<std::int32_t> tokens = tokenizer.encode_begin("Hello, world");
+/// const std::string text = tokenizer.decode(tokens);
+/// \endcode
+class SentencePieceTokenizer {
+public:
+  [[nodiscard]] static SentencePieceTokenizer read(const std::filesystem::path& path) {
+    return SentencePieceTokenizer(path);
+  }
+
+#ifdef REEF_HAS_SENTENCEPIECE
+  /// V, the number of tokens, which are 0 to V - 1.
+  [[nodiscard]] std::int32_t vocabulary() const { return processor_->GetPieceSize(); }
+
+  /// The token that begins a text; nothing if the model has none.
+  [[nodiscard]] std::optional<std::int32_t> begin_of_text() const {
+    return known(processor_->bos_id());
+  }
+
+  /// The token that ends a text; nothing if the model has none.
+  [[nodiscard]] std::optional<std::int32_t> end_of_text() const {
+    return known(processor_->eos_id());
+  }
+
+  /// Finds the token of a piece as the model writes it: "</s>", or "\u2581the" for " the".
+  [[nodiscard]] std::optional<std::int32_t> find(std::string_view piece) const {
+    const int id = processor_->PieceToId({piece.data(), piece.size()});
+    if (processor_->IdToPiece(id) != piece) return std::nullopt;
+    return id;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
+    std::vector<int> ids;
+    require(processor_->Encode({text.data(), text.size()}, &ids), "cannot encode a text");
+    return {ids.begin(), ids.end()};
+  }
+
+  /// Encodes the begin of a text: encode(), behind bos where the model has it.
+  [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view text) const {
+    std::vector<std::int32_t> tokens = encode(text);
+    if (begin_of_text()) tokens.insert(tokens.begin(), *begin_of_text());
+    return tokens;
+  }
+
+  /// Returns the text of the tokens. Throws DecodeError if a token is outside [0, V).
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const {
+    for (const std::int32_t token : tokens) require_token(token);
+    std::string text;
+    require(processor_->Decode(std::vector<int>(tokens.begin(), tokens.end()), &text),
+            "cannot decode tokens");
+    return text;
+  }
+
+  /// Returns the text of tokens that go on from others: bytes, a space in front of the first word included. Throws
+  /// DecodeError if a token is outside [0, V).
+  [[nodiscard]] std::string decode_more(std::span<const std::int32_t> tokens) const {
+    constexpr std::string_view space = "\xE2\x96\x81";  // how a piece writes one
+    std::string text;
+    for (const std::int32_t token : tokens) {
+      require_token(token);
+      if (processor_->IsControl(token)) continue;
+      const std::string& piece = processor_->IdToPiece(token);
+      if (processor_->IsByte(token)) {  // "<0x0A>"
+        text += static_cast<char>(std::stoi(piece.substr(1, piece.size() - 2), nullptr, 16));
+        continue;
+      }
+      for (std::size_t at = 0; at < piece.size();) {
+        const bool is_space = piece.compare(at, space.size(), space) == 0;
+        text += is_space ? ' ' : piece[at];
+        at += is_space ? space.size() : 1;
+      }
+    }
+    return text;
+  }
+
+private:
+  explicit SentencePieceTokenizer(const std::filesystem::path& path)
+      : name_(path.string()),
+        processor_(std::make_shared<sentencepiece::SentencePieceProcessor>()) {
+    const std::string model = io::read_file(path, 256_MiB);
+    require(processor_->LoadFromSerializedProto(model), "is no model of SentencePiece");
+    if (vocabulary() <= 0)
+      throw DecodeError("reef::data::SentencePieceTokenizer: '", name_,
+                        "' has no tokens.\n  fix: ", as_written);
+  }
+
+  static constexpr std::string_view as_written =
+      "the tokenizer.model as its tokenizer has written it, unchanged.";
+
+  void require_token(std::int32_t token) const {
+    if (token >= 0 && token < vocabulary()) return;
+    throw DecodeError("reef::data::SentencePieceTokenizer: token ", token,
+                      " is not in the vocabulary.\n  fix: decode with the tokenizer that the model "
+                      "was trained with; "
+                      "this one has tokens 0 to ",
+                      vocabulary() - 1, ".");
+  }
+
+  static std::optional<std::int32_t> known(int id) {
+    if (id < 0) return std::nullopt;
+    return id;
+  }
+
+  template <class Status>
+  void require(const Status& status, const char* what) const {
+    if (status.ok()) return;
+    throw DecodeError("reef::data::SentencePieceTokenizer: '", name_, "' ", what, ": ",
+                      in_quotes(status.ToString(), 200), ".\n  fix: ", as_written);
+  }
+
+  std::string name_;
+  std::shared_ptr<sentencepiece::SentencePieceProcessor>
+      processor_;  // its functions that are called are const
+#else
+  [[nodiscard]] std::int32_t vocabulary() const { detail::refuse_sentence_piece(); }
+  [[nodiscard]] std::optional<std::int32_t> begin_of_text() const {
+    detail::refuse_sentence_piece();
+  }
+  [[nodiscard]] std::optional<std::int32_t> end_of_text() const { detail::refuse_sentence_piece(); }
+  [[nodiscard]] std::optional<std::int32_t> find(std::string_view /*piece*/) const {
+    detail::refuse_sentence_piece();
+  }
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view /*text*/) const {
+    detail::refuse_sentence_piece();
+  }
+  [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view /*text*/) const {
+    detail::refuse_sentence_piece();
+  }
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> /*tokens*/) const {
+    detail::refuse_sentence_piece();
+  }
+  [[nodiscard]] std::string decode_more(std::span<const std::int32_t> /*tokens*/) const {
+    detail::refuse_sentence_piece();
+  }
+
+private:
+  explicit SentencePieceTokenizer(const std::filesystem::path& /*path*/) {
+    detail::refuse_sentence_piece();
+  }
+#endif
+};
+
+}  // namespace data
+}  // namespace v0
+}  // namespace reef

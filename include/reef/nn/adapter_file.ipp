@@ -1,0 +1,137 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <variant>
+
+#include <reef/core/error.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/nn/adapter_file.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+REEF_INLINE Lora read_adapter_config(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "adapter_config.json";
+  const io::Json json = io::read_json(path);
+  const std::string source = concat("'", path.string(), "'");
+  io::require_object(json, "", source);
+  const auto refuse = [&](std::string_view field, const std::string& is, std::string_view fix) {
+    throw DecodeError("reef::nn: ", source, ": ", field, " is ", is,
+                      ", which an adapter of with_lora() cannot have.\n  fix: ", fix, ".");
+  };
+  const auto is_set = [&](const char* field) {
+    return json.contains(field) && !json.at(field).is_null();
+  };
+  const auto require_text = [&](const char* field, std::string_view wanted) {
+    const auto is = io::require<std::string>(json, field, source);
+    if (is != wanted)
+      refuse(field, concat("'", is, "'"), concat("an adapter of ", field, " ", wanted));
+  };
+  require_text("peft_type", "LORA");
+  if (is_set("bias")) require_text("bias", "none");
+  if (is_set("task_type")) require_text("task_type", "CAUSAL_LM");
+  for (const char* const field :
+       {"use_dora", "use_rslora", "use_qalora", "lora_bias", "modules_to_save", "rank_pattern",
+        "alpha_pattern", "layers_to_transform", "layers_pattern", "layer_replication",
+        "exclude_modules", "target_parameters", "trainable_token_indices", "corda_config",
+        "eva_config", "arrow_config", "alora_invocation_tokens"}) {
+    if (!is_set(field)) continue;
+    const io::Json& value = json.at(field);
+    const bool nothing =
+        value == io::Json(false) || ((value.is_object() || value.is_array()) && value.empty());
+    if (!nothing) refuse(field, value.dump().substr(0, 60), "an adapter without it");
+  }
+  if (is_set("init_lora_weights") && json.at("init_lora_weights").is_string()) {
+    const auto law = io::require<std::string>(json, "init_lora_weights", source);
+    if (law != "gaussian")
+      refuse("init_lora_weights", concat("'", law, "'"),
+             "an adapter whose base model is as it was published");
+  }
+  Lora lora;
+  lora.rank = io::require<std::int64_t>(json, "r", source);
+  lora.alpha = io::require<double>(json, "lora_alpha", source);
+  const auto targets = io::require<std::variant<std::vector<std::string>, std::string>>(
+      json, "target_modules", source);
+  if (const auto* const names = std::get_if<std::vector<std::string>>(&targets)) {
+    lora.targets = *names;
+  } else if (const auto& one = std::get<std::string>(targets); one == "all-linear") {
+    lora.targets = {one};
+  } else {
+    refuse("target_modules", concat("the expression '", one.substr(0, 60), "'"),
+           "a list of names of modules");
+  }
+  if (lora.targets.empty()) refuse("target_modules", "empty", "a list of names of modules");
+  try {
+    lora.validate();
+  } catch (const OptionError& error) {
+    throw DecodeError("reef::nn: ", source, " is of no adapter: ", error.what());
+  }
+  return lora;
+}
+
+REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const Lora& lora,
+                                      std::string_view base, bool in_out) {
+  lora.validate();
+  const bool all = lora.targets == std::vector<std::string>{"all-linear"};
+  io::Json targets = lora.targets;
+  if (all) targets = "all-linear";
+  if (lora.targets.empty()) targets = in_out ? io::Json{"c_attn"} : io::Json{"q_proj", "v_proj"};
+  const io::Json json{{"peft_type", "LORA"},
+                      {"task_type", "CAUSAL_LM"},
+                      {"base_model_name_or_path", base},
+                      {"r", lora.rank},
+                      {"lora_alpha", lora.alpha},
+                      {"lora_dropout", 0.0},
+                      {"target_modules", targets},
+                      {"bias", "none"},
+                      {"fan_in_fan_out", in_out},
+                      {"use_rslora", false},
+                      {"use_dora", false},
+                      {"inference_mode", true}};
+  io::write_atomically(folder / "adapter_config.json", json.dump(2) + "\n");
+}
+
+namespace detail {
+
+REEF_INLINE graph::Dag adapters_of(const graph::Dag& model) {
+  graph::Dag adapters;
+  for (const graph::Parameter& parameter : model.parameters) {
+    if (is_of_lora(parameter.name)) adapters.parameters.push_back(parameter);
+  }
+  return adapters;
+}
+
+REEF_INLINE void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters) {
+  std::set<const io::StoredTensor*> known;
+  for (const graph::Parameter& parameter : adapters.parameters) {
+    const io::TensorInFile* const found = tensors.find(bare_name(parameter.name));
+    if (found == nullptr) {
+      tensors.refuse(concat("it has no tensor for the model's '", parameter.name, "'"),
+                     "the adapter_config.json that belongs to it, and the base model");
+    }
+    const Shape& wanted = parameter.spec.shape;
+    std::array<std::int64_t, Shape::max_rank> extents{};
+    tensors.require_real(*found);
+    tensors.require_shape(
+        *found, std::ranges::equal(found->tensor->shape, io::detail::extents_of(wanted, extents)),
+        parameter, wanted, "transpose it: A is (rank, in), B (out, rank)",
+        "the adapter_config.json that belongs to it, and the base model");
+    known.insert(found->tensor);
+  }
+  for (const auto& [name, found] : tensors.all()) {
+    if (known.contains(found.tensor)) continue;
+    tensors.refuse(found.file->path(),
+                   concat("the model has no adapter for its tensor '", found.tensor->name, "'"),
+                   "the adapter_config.json that belongs to it, and the base model");
+  }
+}
+
+}  // namespace detail
+
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reef/core/element.hpp>
+#include <reef/device/launch.cuh>
+#include <reef/device/map.cuh>
+#include <reef/nn/cuda/packed_rows.cuh>
+
+/// Sums over the rows of a matrix (R, C), in parts of the rows. A block sums a part of 32 columns or, where rows are `packed`,
+/// of 32 packs of them: each of its 8 warps every eighth row, a strand, and then the first one the strands ascending.
+namespace reef {
+inline namespace v0 {
+namespace nn::cuda {
+
+inline constexpr int column_strands = 8;
+
+/// The blocks that it takes for one part of the rows.
+template <class T>
+__host__ __device__ std::int64_t column_tiles(std::int64_t columns, bool packed) {
+  const std::int64_t tile = device::cuda_warp * (packed ? device::Pack<T>::width : 1);
+  return (columns + tile - 1) / tile;
+}
+
+/// What a thread sums: rows first + y, first + y + 8, ... below `last`, `width` columns from `column` on.
+template <class T>
+struct ColumnStrand {
+  using E = sum_t<T>;
+  using Shared = E[column_strands][device::cuda_warp * device::Pack<T>::width + 1];
+
+  int width;
+  int x;
+  int y;
+  std::int64_t part;
+  std::int64_t column;
+  std::int64_t first;
+  std::int64_t last;
+  bool inside;  ///< the column is one of the matrix
+
+  __device__ __forceinline__ ColumnStrand(std::int64_t rows, std::int64_t columns, std::int64_t part_rows, bool packed) {
+    width = packed ? device::Pack<T>::width : 1;
+    const std::int64_t tile = device::cuda_warp * width;
+    const std::int64_t tiles = column_tiles<T>(columns, packed);
+    part = blockIdx.x / tiles;
+    x = static_cast<int>(threadIdx.x) % device::cuda_warp * width;
+    y = static_cast<int>(threadIdx.x) / device::cuda_warp;
+    column = blockIdx.x % tiles * tile + x;
+    first = part * part_rows;
+    last = first + part_rows < rows ? first + part_rows : rows;
+    inside = column < columns;
+  }
+
+  /// Adds the other strands' sums to those of the first, and calls put(e, sum) there for each element of a pack.
+  template <class F>
+  __device__ __forceinline__ void fold(Shared& strands, E (&sums)[device::Pack<T>::width], const F& put) const {
+    for_each_element<T>(width, [&](int e) { strands[y][x + e] = sums[e]; });
+    __syncthreads();
+    if (y != 0 || !inside) return;
+    for_each_element<T>(width, [&](int e) {
+      for (int strand = 1; strand < column_strands; ++strand) sums[e] += strands[strand][x + e];
+      put(e, sums[e]);
+    });
+  }
+};
+
+}  // namespace nn::cuda
+}  // namespace v0
+}  // namespace reef

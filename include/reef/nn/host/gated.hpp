@@ -1,0 +1,164 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reef/core/element.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
+
+namespace detail {
+
+struct SiluForward {
+  template <class V, class S>
+  void run(S* out, const S* in, std::int64_t n) const {
+    using T = typename V::element_type;
+    const V one(T(1));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V x = V::load(in + i, n - i);
+      (x / (one + exp(-x))).store(out + i, n - i);
+    }
+  }
+};
+
+// silu'(x) = s + x s (1 - s), with s the logistic function.
+struct SiluBackward {
+  template <class V, class S>
+  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
+    using T = typename V::element_type;
+    const V one(T(1));
+    const V zero(T(0));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V x = V::load(in + i, n - i);
+      const V s = one / (one + exp(-x));
+      const V before = accumulate ? V::load(d_in + i, n - i) : zero;
+      fma(V::load(d_out + i, n - i), fma(x * s, one - s, s), before).store(d_in + i, n - i);
+    }
+  }
+};
+
+struct ReluForward {
+  template <class V, class S>
+  void run(S* out, const S* in, std::int64_t n) const {
+    using T = typename V::element_type;
+    const V zero(T(0));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V x = V::load(in + i, n - i);
+      select_less(x, zero, zero, x).store(out + i, n - i);  // a NaN stays one
+    }
+  }
+};
+
+struct ReluBackward {
+  template <class V, class S>
+  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
+    using T = typename V::element_type;
+    const V zero(T(0));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V d = select_less(zero, V::load(in + i, n - i), V::load(d_out + i, n - i), zero);
+      (accumulate ? V::load(d_in + i, n - i) + d : d).store(d_in + i, n - i);
+    }
+  }
+};
+
+struct SwiGluForward {
+  template <class V, class S>
+  void run(S* out, const S* gate, const S* up, std::int64_t n) const {
+    using T = typename V::element_type;
+    const V one(T(1));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V x = V::load(gate + i, n - i);
+      (x / (one + exp(-x)) * V::load(up + i, n - i)).store(out + i, n - i);
+    }
+  }
+};
+
+// Each gradient is null where nobody wants it. All of a vector is read before either is written.
+struct SwiGluBackward {
+  template <class V, class S>
+  void run(S* d_gate, S* d_up, const S* d_out, const S* gate, const S* up, std::int64_t n,
+           bool add_gate, bool add_up) const {
+    using T = typename V::element_type;
+    const V one(T(1));
+    const V zero(T(0));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V x = V::load(gate + i, n - i);
+      const V u = V::load(up + i, n - i);
+      const V g = V::load(d_out + i, n - i);
+      const V s = one / (one + exp(-x));
+      if (d_gate != nullptr) {
+        const V before = add_gate ? V::load(d_gate + i, n - i) : zero;
+        fma(g * u, fma(x * s, one - s, s), before).store(d_gate + i, n - i);
+      }
+      if (d_up != nullptr) {
+        const V before = add_up ? V::load(d_up + i, n - i) : zero;
+        fma(g, x * s, before).store(d_up + i, n - i);
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+/// SiLU, ReLU and SwiGLU: one pass over memory each.
+struct Gated {
+  template <real T>
+  static void silu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::SiluForward{}, out + begin, in + begin, end - begin);
+    });
+  }
+
+  template <real T>
+  static void silu_backward(device::Host::Lane& lane, T* d_in, const T* d_out, const T* in,
+                            std::int64_t n, bool accumulate) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::SiluBackward{}, d_in + begin, d_out + begin, in + begin,
+                             end - begin, accumulate);
+    });
+  }
+
+  template <real T>
+  static void relu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::ReluForward{}, out + begin, in + begin, end - begin);
+    });
+  }
+
+  template <real T>
+  static void relu_backward(device::Host::Lane& lane, T* d_in, const T* d_out, const T* in,
+                            std::int64_t n, bool accumulate) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::ReluBackward{}, d_in + begin, d_out + begin, in + begin,
+                             end - begin, accumulate);
+    });
+  }
+
+  template <real T>
+  static void swiglu_forward(device::Host::Lane& lane, T* out, const T* gate, const T* up,
+                             std::int64_t n) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::SwiGluForward{}, out + begin, gate + begin, up + begin,
+                             end - begin);
+    });
+  }
+
+  template <real T>
+  static void swiglu_backward(device::Host::Lane& lane, T* d_gate, T* d_up, const T* d_out,
+                              const T* gate, const T* up, std::int64_t n, bool add_gate,
+                              bool add_up) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::SwiGluBackward{}, d_gate == nullptr ? nullptr : d_gate + begin,
+                             d_up == nullptr ? nullptr : d_up + begin, d_out + begin, gate + begin,
+                             up + begin, end - begin, add_gate, add_up);
+    });
+  }
+};
+
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

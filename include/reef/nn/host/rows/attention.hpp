@@ -1,0 +1,211 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include <reef/core/element.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+#include <reef/graph/rows.hpp>
+#include <reef/nn/host/detail/scratch.hpp>
+#include <reef/nn/host/rows/norms.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
+
+namespace detail {
+
+/// A head's keys and values in one page, of 64 positions: keys (D, 64), so that a vector has one number of several
+/// positions, and behind them values (64, D).
+struct HeadPage {
+  static constexpr std::int64_t positions = graph::page_positions;
+  static std::int64_t elements(std::int64_t D) { return 2 * positions * D; }
+};
+
+/// scores[i] = q . key(i) for the positions [0, 64) of a page: a chain of fma over D ascending, then times `scale`.
+struct PageScores {
+  template <class V, class E, class S>
+  void run(E* scores, const E* q, const S* keys, std::int64_t D, E scale) const {
+    constexpr std::int64_t at_once = 4 * V::width;
+    for (std::int64_t i = 0; i < HeadPage::positions; i += at_once) {
+      V a(E(0)), b(E(0)), c(E(0)), d(E(0));
+      for (std::int64_t k = 0; k < D; ++k) {
+        const V x(q[k]);
+        const S* const row = keys + k * HeadPage::positions + i;
+        a = fma(x, V::load(row), a);
+        b = fma(x, V::load(row + V::width), b);
+        c = fma(x, V::load(row + 2 * V::width), c);
+        d = fma(x, V::load(row + 3 * V::width), d);
+      }
+      (a * V(scale)).store(scores + i);
+      (b * V(scale)).store(scores + i + V::width);
+      (c * V(scale)).store(scores + i + 2 * V::width);
+      (d * V(scale)).store(scores + i + 3 * V::width);
+    }
+  }
+};
+
+/// out (D) += sum of p[i] values(i) over [first, last) of a page, ascending.
+struct PageSum {
+  template <class V, class E, class S>
+  void run(E* out, const E* p, const S* values, std::int64_t D, std::int64_t first, std::int64_t last) const {
+    for (std::int64_t n = 0; n < D; n += 4 * V::width) {
+      const std::int64_t left = D - n;
+      const auto place = [&](std::int64_t v) { return (std::max)(std::int64_t{0}, left - v * V::width); };
+      E* const to = out + n;
+      V a = V::load(to, place(0));
+      V b = place(1) == 0 ? V(E(0)) : V::load(to + V::width, place(1));
+      V c = place(2) == 0 ? V(E(0)) : V::load(to + 2 * V::width, place(2));
+      V d = place(3) == 0 ? V(E(0)) : V::load(to + 3 * V::width, place(3));
+      if (left >= 4 * V::width) {
+        for (std::int64_t i = first; i < last; ++i) {
+          const V x(p[i]);
+          const S* const row = values + i * D + n;
+          a = fma(x, V::load(row), a);
+          b = fma(x, V::load(row + V::width), b);
+          c = fma(x, V::load(row + 2 * V::width), c);
+          d = fma(x, V::load(row + 3 * V::width), d);
+        }
+      } else {
+        for (std::int64_t i = first; i < last; ++i) {
+          const V x(p[i]);
+          const S* const row = values + i * D + n;
+          a = fma(x, V::load(row, place(0)), a);
+          if (place(1) != 0) b = fma(x, V::load(row + V::width, place(1)), b);
+          if (place(2) != 0) c = fma(x, V::load(row + 2 * V::width, place(2)), c);
+        }
+      }
+      a.store(to, place(0));
+      if (place(1) != 0) b.store(to + V::width, place(1));
+      if (place(2) != 0) c.store(to + 2 * V::width, place(2));
+      if (place(3) != 0) d.store(to + 3 * V::width, place(3));
+    }
+  }
+};
+
+/// p[i] = exp(p[i] - largest) over `count` numbers, a multiple of 64; their sum in *total.
+struct RowExponentials {
+  template <class V, class E>
+  void run(E* p, std::int64_t count, E* total) const {
+    V most(p[0]);
+    for (std::int64_t i = 0; i < count; i += V::width) most = larger(V::load(p + i), most);
+    const V shift(largest(most));
+    SixteenSums<V> sums;
+    sums.over(count, [&](const V& sum, std::int64_t i, std::int64_t /*left*/) {
+      const V value = exp(V::load(p + i) - shift);
+      value.store(p + i);
+      return sum + value;
+    });
+    *total = sums.total();
+  }
+};
+
+}  // namespace detail
+
+/// Attention of rows over the keys and values in the pages of their sequences. The rows' own are stored first; then a
+/// row and a group of heads that share keys are one task.
+struct RowsAttention {
+  template <real T>
+  static Bytes rows_attention_state(std::int64_t G, std::int64_t D) {
+    return static_cast<Bytes>(2 * G * D) * sizeof(T);
+  }
+
+  /// Of sequences of at most so many positions.
+  template <real T>
+  static Bytes rows_attention_workspace(std::int64_t D, std::int64_t positions, int threads) {
+    return static_cast<Bytes>(threads) * slot<T>(D, positions);
+  }
+
+  template <real T>
+  static void rows_attention(device::Host::Lane& lane, T* out, const T* q, const T* k, const T* v, std::int64_t ld_q,
+                             std::int64_t ld_kv, std::span<const graph::Row> rows, std::span<const graph::Pages> pages,
+                             Bytes offset, std::int64_t H, std::int64_t G, std::int64_t D, std::int64_t window,
+                             std::int64_t positions, void* workspace) {
+    const auto R = std::ssize(rows);
+    const auto page_of = [&](const graph::Row& row, std::int64_t page, std::int64_t g) {
+      std::byte* const state = pages[static_cast<std::size_t>(row.sequence)][static_cast<std::size_t>(page)] + offset;
+      return reinterpret_cast<T*>(state) + g * detail::HeadPage::elements(D);
+    };
+    device::for_each_block(lane, R, 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const graph::Row& row = rows[static_cast<std::size_t>(r)];
+        for (std::int64_t g = 0; g < G; ++g) {
+          T* const head = page_of(row, row.position / block, g);
+          store(head, k + r * ld_kv + g * D, v + r * ld_kv + g * D, D, row.position % block);
+        }
+      }
+    });
+    const std::int64_t shared_by = H / G;
+    device::for_each_in_slots(lane, R * G, [&](std::int64_t slot_of, std::int64_t task) {
+      const std::int64_t r = task / G;
+      const std::int64_t g = task % G;
+      const graph::Row& row = rows[static_cast<std::size_t>(r)];
+      detail::Scratch scratch = detail::Scratch::of(workspace, slot_of, slot<T>(D, positions));
+      for (std::int64_t i = 0; i < shared_by; ++i) {
+        const std::int64_t h = g * shared_by + i;
+        attend<T>(out + r * H * D + h * D, q + r * ld_q + h * D, D, window, row.position,
+                  [&](std::int64_t page) { return static_cast<const T*>(page_of(row, page, g)); }, scratch);
+      }
+    });
+  }
+
+private:
+  static constexpr std::int64_t block = graph::page_positions;
+
+  template <real T>
+  static Bytes slot(std::int64_t D, std::int64_t positions) {
+    using E = sum_t<T>;
+    const std::int64_t places = (positions + block - 1) / block * block;
+    return detail::Scratch::bytes<E>(places) + 2 * detail::Scratch::bytes<E>(D);
+  }
+
+  template <class T>
+  static void store(T* head, const T* key, const T* value, std::int64_t D, std::int64_t place) {
+    for (std::int64_t d = 0; d < D; ++d) head[d * block + place] = key[d];
+    std::copy_n(value, D, head + block * D + place * D);
+  }
+
+  // One head of one row; page(i) gives the head's keys and values at positions [64 i, 64 (i + 1)).
+  template <real T, class Page>
+  static void attend(T* out, const T* q, std::int64_t D, std::int64_t window, std::int64_t position, const Page& page,
+                     detail::Scratch scratch) {
+    using E = sum_t<T>;
+    const std::int64_t first = window == 0 ? 0 : (std::max)(std::int64_t{0}, position + 1 - window);
+    const std::int64_t first_page = first / block;
+    const std::int64_t last_page = position / block;
+    const std::int64_t count = (last_page + 1 - first_page) * block;
+    E* const p = scratch.take<E>(count);
+    E* const wide = scratch.take<E>(D);
+    E* const sums = scratch.take<E>(D);
+    for (std::int64_t d = 0; d < D; ++d) wide[d] = static_cast<E>(q[d]);
+    const E scale = E(1) / std::sqrt(static_cast<E>(D));
+    for (std::int64_t i = first_page; i <= last_page; ++i) {
+      device::run_vectors<E>(detail::PageScores{}, p + (i - first_page) * block, static_cast<const E*>(wide), page(i), D,
+                             scale);
+    }
+    const std::int64_t start = first_page * block;
+    std::fill(p, p + (first - start), -std::numeric_limits<E>::infinity());
+    std::fill(p + (position + 1 - start), p + count, -std::numeric_limits<E>::infinity());
+    E total(0);
+    device::run_vectors<E>(detail::RowExponentials{}, p, count, &total);
+    std::fill_n(sums, D, E(0));
+    for (std::int64_t i = first_page; i <= last_page; ++i) {
+      const std::int64_t begin = i == first_page ? first - start : 0;
+      const std::int64_t end = i == last_page ? position + 1 - last_page * block : block;
+      device::run_vectors<E>(detail::PageSum{}, sums, static_cast<const E*>(p + (i - first_page) * block),
+                             page(i) + block * D, D, begin, end);
+    }
+    for (std::int64_t d = 0; d < D; ++d) out[d] = T(sums[d] / total);
+  }
+};
+
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef

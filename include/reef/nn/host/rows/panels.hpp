@@ -1,0 +1,215 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <reef/codec/blockwise8.hpp>
+#include <reef/codec/detail/dynamic_code.hpp>
+#include <reef/codec/detail/normal_float4_values.hpp>
+#include <reef/codec/int8_rows.hpp>
+#include <reef/codec/normal_float4.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/product.hpp>
+#include <reef/core/units.hpp>
+#include <reef/graph/rows.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
+
+/// The columns of a panel of a packed matrix: panel j has columns [32 j, 32 (j + 1)), for k ascending 32 numbers.
+inline constexpr std::int64_t panel_columns = 32;
+
+/// The numbers of a column that share a scale in forms of blocks: those of k in [64 b, 64 (b + 1)).
+inline constexpr std::int64_t panel_block = 64;
+
+inline std::int64_t panels_of(std::int64_t N) { return (N + panel_columns - 1) / panel_columns; }
+inline std::int64_t blocks_of(std::int64_t K) { return (K + panel_block - 1) / panel_block; }
+
+/// A table of numbers of type E, from one of floats.
+template <class E, std::size_t n>
+std::array<E, n> table_of(const std::array<float, n>& values) {
+  std::array<E, n> result{};
+  std::copy(values.begin(), values.end(), result.begin());
+  return result;
+}
+
+/// The places of the parts of a packed (K, N) matrix in its memory, each a multiple of 64 bytes.
+///
+/// | as_given, bf16 | numbers (panel, k, 32)                                                                     |
+/// | int8           | numbers (panel, k, 32) int8; scales (panel, 32): the largest magnitude of a column / 127      |
+/// | blockwise8     | indices (panel, k, 32) of the dynamic code; largest (panel, block, 32)                     |
+/// | nf4            | codes (panel, k, 32), two a byte; indices (panel, block, 32) of their largest, nested: the  |
+/// |                | dynamic code times that of 256 blocks, n by n, plus the mean; these, float; the mean, float |
+template <class T>
+struct PanelPlaces {
+  using E = sum_t<T>;
+
+  PanelPlaces(std::int64_t k, std::int64_t n, graph::WeightForm form) {
+    const auto numbers = static_cast<Bytes>(panels_of(n) * panel_columns * k);
+    const auto blocks = static_cast<Bytes>(panels_of(n) * panel_columns * blocks_of(k));
+    switch (form) {
+      case graph::WeightForm::as_given: bytes = numbers * sizeof(T); return;
+      case graph::WeightForm::bf16: bytes = numbers * sizeof(Bfloat16); return;
+      case graph::WeightForm::int8:
+        scales = round_up(numbers, 64);
+        bytes = scales + static_cast<Bytes>(panels_of(n) * panel_columns) * sizeof(E);
+        return;
+      case graph::WeightForm::blockwise8:
+        scales = round_up(numbers, 64);
+        bytes = scales + blocks * sizeof(E);
+        return;
+      case graph::WeightForm::nf4:
+        scales = round_up(numbers / 2, 64);
+        above = round_up(scales + blocks, 64);
+        bytes = above + static_cast<Bytes>(groups(k, n) + 1) * sizeof(float);
+        return;
+    }
+  }
+  /// Returns how many groups of 256 blocks there are, each with a magnitude of its own.
+  static std::int64_t groups(std::int64_t k, std::int64_t n) { return (n * blocks_of(k) + 255) / 256; }
+
+  Bytes scales = 0;
+  Bytes above = 0;
+  Bytes bytes = 0;
+};
+
+/// Panels of numbers, of type W.
+template <class E, class W>
+struct NumberPanels {
+  NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/) : numbers(static_cast<const W*>(packed)), K(k) {}
+
+  struct Block {
+    const W* at;
+    template <class V>
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
+      return V::load(at + k * panel_columns + c);
+    }
+  };
+  REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
+    return {numbers + (panel * K + k) * panel_columns};
+  }
+
+  const W* numbers;
+  std::int64_t K;
+};
+
+/// Panels of int8, each column of one scale.
+template <class E>
+struct Int8Panels {
+  Int8Panels(const void* packed, std::int64_t k, std::int64_t N)
+      : numbers(static_cast<const std::int8_t*>(packed)),
+        scales(reinterpret_cast<const E*>(static_cast<const std::byte*>(packed) +
+                                          PanelPlaces<E>(k, N, graph::WeightForm::int8).scales)),
+        K(k) {}
+
+  struct Block {
+    const std::int8_t* at;
+    const E* scales;
+    template <class V>
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
+      return V::load(at + k * panel_columns + c) * V::load(scales + c);
+    }
+  };
+  REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
+    return {numbers + (panel * K + k) * panel_columns, scales + panel * panel_columns};
+  }
+
+  const std::int8_t* numbers;
+  const E* scales;
+  std::int64_t K;
+};
+
+/// Panels of the dynamic code of 8 bits, in blocks.
+template <class E>
+struct DynamicPanels {
+  DynamicPanels(const void* packed, std::int64_t k, std::int64_t N)
+      : indices(static_cast<const std::uint8_t*>(packed)),
+        largest(reinterpret_cast<const E*>(static_cast<const std::byte*>(packed) +
+                                           PanelPlaces<E>(k, N, graph::WeightForm::blockwise8).scales)),
+        K(k) {}
+
+  struct Block {
+    const std::uint8_t* at;
+    const E* largest;
+    const E* table;
+    template <class V>
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
+      return V::look_up(at + k * panel_columns + c, table) * V::load(largest + c);
+    }
+  };
+  REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
+    return {indices + (panel * K + k) * panel_columns,
+            largest + (panel * blocks_of(K) + k / panel_block) * panel_columns, table.data()};
+  }
+
+  const std::uint8_t* indices;
+  const E* largest;
+  std::int64_t K;
+  std::array<E, 256> table = table_of<E>(codec::detail::dynamic_code().values());
+};
+
+/// Panels of NormalFloat4 with nested scales.
+template <class E>
+struct Float4Panels {
+  Float4Panels(const void* packed, std::int64_t k, std::int64_t n)
+      : codes(static_cast<const std::uint8_t*>(packed)), K(k), N(n) {
+    const PanelPlaces<E> places(k, n, graph::WeightForm::nf4);
+    indices = codes + places.scales;
+    above = reinterpret_cast<const float*>(codes + places.above);
+    mean = above[places.groups(k, n)];
+  }
+
+  struct Block {
+    const std::uint8_t* at;
+    const E* table;
+    E largest[panel_columns];
+    template <class V>
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
+      return V::load_halves(at + (k * panel_columns + c) / 2, V::width, table) * V::load(largest + c);
+    }
+  };
+  REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
+    const std::int64_t blocks = blocks_of(K);
+    Block result;
+    result.at = codes + (panel * K + k) * panel_columns / 2;
+    result.table = table.data();
+    const std::uint8_t* const own = indices + (panel * blocks + k / panel_block) * panel_columns;
+    for (std::int64_t c = 0; c < panel_columns; ++c) {
+      const std::int64_t n = (std::min)(panel * panel_columns + c, N - 1);
+      const float own_largest = product(nested[own[c]], above[(n * blocks + k / panel_block) / 256]) + mean;
+      result.largest[c] = static_cast<E>(own_largest);
+    }
+    return result;
+  }
+
+  const std::uint8_t* codes;
+  const std::uint8_t* indices;
+  const float* above;
+  float mean;
+  std::int64_t K;
+  std::int64_t N;
+  std::array<E, 16> table = table_of<E>(codec::detail::normal_float4_values);
+  const std::array<float, 256>& nested = codec::detail::dynamic_code().values();
+};
+
+/// Calls use(panels) with the panels of a packed matrix, whose type is that of its form.
+template <class T, class Use>
+void with_panels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form, const Use& use) {
+  using E = sum_t<T>;
+  switch (form) {
+    case graph::WeightForm::as_given: return use(NumberPanels<E, T>(packed, K, N));
+    case graph::WeightForm::bf16: return use(NumberPanels<E, Bfloat16>(packed, K, N));
+    case graph::WeightForm::int8: return use(Int8Panels<E>(packed, K, N));
+    case graph::WeightForm::blockwise8: return use(DynamicPanels<E>(packed, K, N));
+    case graph::WeightForm::nf4: return use(Float4Panels<E>(packed, K, N));
+  }
+}
+
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <reef/core/bfloat16.hpp>
+#include <reef/core/element.hpp>
+#include <reef/device/cores.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/nn/llama_config.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+/// A Llama: pre-norm transformer blocks with rotary positions and gated MLPs; by its fields also a Mistral, Qwen 2 or 3.
+///
+///     x = embed(tokens);  L times: x += o(attention(q, k, v of norm(x))), x += down(silu(gate(y)) up(y)), y = norm(x)
+///     logits = norm(x) head^T;  loss = cross_entropy(logits, targets)
+///
+/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 where a position does not count   |
+/// | tensors    | "logits" (B, T, V), before targets are read; "loss", a scalar                       |
+/// | parameters | Hugging Face's names and shapes (projections are (out, in)): normal 0.02, projections |
+/// |            | into the residual stream 0.02 / sqrt(2L); head = model.embed_tokens.weight if tied   |
+/// | cuts       | between any two nodes; between layers one tensor crosses                            |
+/// | errors     | OptionError for a configuration that cannot be                                      |
+///
+/// Source: Touvron et al., LLaMA, arXiv 2302.13971; huggingface/transformers, models/{llama,mistral,qwen2,qwen3}.
+///
+/// \code
+/// const auto model = nn::llama<device::Host, float>(
+///     {.layers = 6, .heads = 6, .kv_heads = 2, .channels = 384, .hidden = 1024, .vocabulary = 256, .context = 256, .batch = 8});
+/// \endcode
+template <class Device, real T>
+graph::Graph<Device, T> llama(const LlamaConfig& config, int threads = device::available_cores());
+
+}  // namespace nn
+
+/// Declares the graphs of the host, with their kernels, with `extern`; without it, in the one unit that has them, defines them.
+#define REEF_NN_LLAMA_OF_HOST(declared)                                                                                      \
+  declared template graph::Graph<device::Host, float> nn::llama<device::Host, float>(const nn::LlamaConfig& config, int threads); \
+  declared template graph::Graph<device::Host, double> nn::llama<device::Host, double>(const nn::LlamaConfig& config, int threads); \
+  declared template graph::Graph<device::Host, Bfloat16> nn::llama<device::Host, Bfloat16>(const nn::LlamaConfig& config, int threads);
+#ifdef REEF_MODELS_IN_LIBRARY  // reef::compiled defines it
+REEF_NN_LLAMA_OF_HOST(extern)
+#endif
+
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_MODELS_IN_LIBRARY
+#include <reef/nn/detail/llama_graph.hpp>
+#endif

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <variant>
+
+#include <reef/nn/gpt2_config.hpp>
+#include <reef/nn/llama_config.hpp>
+#include <reef/nn/llama_json.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+/// The configuration of a model that nn/ can build: of gpt() or llama().
+using ModelConfig = std::variant<GptConfig, LlamaConfig>;
+
+/// The shape of a batch: B sequences of T tokens, at most the model's context; T = 0: the context.
+struct BatchShape {
+  std::int64_t batch = 1;
+  std::int64_t sequence = 0;
+};
+
+/// Reads the configuration of a model of Hugging Face, whose model_type decides the builder.
+///
+/// | reads  | gpt2, as read_gpt2_config; llama, mistral, qwen2 and qwen3, as read_llama_config    |
+/// | errors | those of these functions; DecodeError, naming file and type, for another model_type |
+///
+/// \code
+/// const nn::ModelConfig config = nn::read_model_config("model/config.json");
+/// nn::write_model_config("mine/config.json", config);
+/// \endcode
+ModelConfig read_model_config(const std::filesystem::path& path);
+
+/// Writes a config.json as write_gpt2_config or write_llama_config does.
+void write_model_config(const std::filesystem::path& path, const ModelConfig& config);
+
+/// Returns the configuration with another batch. Throws OptionError for a sequence that is longer than the context.
+ModelConfig with_batch(ModelConfig config, const BatchShape& batch);
+
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/nn/model_config.ipp>
+#endif

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <reef/core/error.hpp>
+#include <reef/device/cores.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt2_file.hpp>
+#include <reef/nn/llama.hpp>
+#include <reef/nn/llama_file.hpp>
+#include <reef/nn/model_config.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+/// Builds the graph of a model from its configuration, by gpt() or llama().
+template <class Device, real T>
+graph::Graph<Device, T> model_of(const ModelConfig& config,
+                                 int threads = device::available_cores()) {
+  if (const auto* const gpt2 = std::get_if<GptConfig>(&config))
+    return gpt<Device, T>(*gpt2, threads);
+  return llama<Device, T>(std::get<LlamaConfig>(config), threads);
+}
+
+/// Builds the graph of the model in a folder of Hugging Face, by its config.json. read_weights reads the weights.
+///
+/// | folder | config.json; safetensors, one or several with an index, for read_weights                                |
+/// | errors | as of read_model_config: an unknown architecture, or a field that changes numbers, by name; OptionError |
+/// |        | for a sequence beyond the model's context                                                               |
+///
+/// \code
+/// #include <reef/nn/generator.hpp>
+/// device::Host host;
+/// const auto model = nn::model_of<device::Host, float>("llama", {.sequence = 512}, host.threads());
+/// nn::Generator<device::Host, float> generator(host, model);
+/// nn::read_weights<float>("llama", model.dag(), [&](const auto& name, const auto& values) {
+///   generator.set_parameter(name, values);
+/// });
+/// const auto tokens = generator.generate(std::vector<std::int32_t>{1, 15043}, {.tokens = 20});
+/// \endcode
+template <class Device, real T>
+graph::Graph<Device, T> model_of(const std::filesystem::path& folder, const BatchShape& batch = {},
+                                 int threads = device::available_cores()) {
+  return model_of<Device, T>(with_batch(read_model_config(folder / "config.json"), batch), threads);
+}
+
+/// Calls set(name, values) for each parameter of a model, as Gpt2File::read or LlamaFile::read does. The configuration,
+/// of a folder the one beside the weights, decides which. Returns the file or index that was read.
+template <real T, class Set>
+std::filesystem::path read_weights(const std::filesystem::path& place, const ModelConfig& config,
+                                   const graph::Dag& model, Set&& set) {
+  if (const auto* const gpt2 = std::get_if<GptConfig>(&config)) {
+    const Gpt2File file(place);
+    file.read<T>(model, gpt2->vocabulary, std::forward<Set>(set));
+    return file.path();
+  }
+  const LlamaFile file(place);
+  file.read<T>(model, std::forward<Set>(set));
+  return file.path();
+}
+template <real T, class Set>
+std::filesystem::path read_weights(const std::filesystem::path& folder, const graph::Dag& model,
+                                   Set&& set) {
+  return read_weights<T>(folder, read_model_config(folder / "config.json"), model,
+                         std::forward<Set>(set));
+}
+
+/// Writes a model's parameters as write_gpt2 or write_llama does.
+template <real T, class Values>
+void write_weights(const std::filesystem::path& path, const ModelConfig& config,
+                   const graph::Dag& model, Values&& values) {
+  if (const auto* const gpt2 = std::get_if<GptConfig>(&config)) {
+    write_gpt2<T>(path, model, gpt2->vocabulary, std::forward<Values>(values));
+  } else {
+    write_llama<T>(path, model, std::forward<Values>(values));
+  }
+}
+
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <reef/core/element.hpp>
+#include <reef/nn/detail/activation.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+/// The rectified linear unit: numbers below 0 become 0. The gradient there, and at 0, is 0.
+///
+///     out = max(in, 0)
+///
+/// | shape  | in, out: any                                               |
+/// | memory | the input's gradient lies where the output's gradient lies |
+///
+/// Source: Nair and Hinton, Rectified linear units improve restricted Boltzmann machines, 2010.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int out = g.add("act", nn::Relu{}, {x})[0];
+/// \endcode
+struct Relu : detail::Activation<Relu> {
+  static constexpr std::string_view kind = "Relu";
+  static constexpr double forward_flops = 1;
+  static constexpr double backward_flops = 1;
+
+  template <class Device, real T>
+  static void run_forward(typename Device::Lane& lane, T* out, const T* in, std::int64_t n) {
+    Kernels<Device>::template relu_forward<T>(lane, out, in, n);
+  }
+
+  template <class Device, real T>
+  static void run_backward(typename Device::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
+                           bool accumulate) {
+    Kernels<Device>::template relu_backward<T>(lane, d_in, d_out, in, n, accumulate);
+  }
+};
+
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,244 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/device/concept.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/graph/row_model.hpp>
+#include <reef/nn/causal_attention.hpp>
+#include <reef/nn/detail/open_sequences.hpp>
+#include <reef/nn/detail/served_model.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/grouped_attention.hpp>
+#include <reef/nn/host/rows.hpp>
+#include <reef/nn/layer_norm.hpp>
+#include <reef/nn/linear.hpp>
+#include <reef/nn/lora_linear.hpp>
+#include <reef/nn/rms_norm.hpp>
+#include <reef/nn/rotary.hpp>
+#include <reef/nn/token_embedding.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+/// The operators of nn/ that have code for rows of their own.
+using RowOperators = graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
+
+/// Options of a Session.
+struct SessionOptions {
+  std::int64_t positions = 1024;  ///< the most positions of one sequence
+  std::int64_t sequences = 1;     ///< the sequences of `positions` that there is memory for, in pages of 64 positions
+  std::int64_t rows = 256;        ///< the most rows of one pass: longer prompts are read in several
+  graph::WeightForm weights = graph::WeightForm::as_given;  ///< of matrices, which are packed as they are set
+};
+
+/// Tokens to put behind a sequence. `all`: logits are wanted behind each of them, not behind the last alone.
+struct Append {
+  int sequence = 0;
+  std::span<const std::int32_t> tokens;
+  bool all = false;
+};
+
+/// The logits of a call of Session::append: `rows` rows of `vocabulary` numbers, until the next call.
+struct Logits {
+  std::span<const float> values;
+  std::int64_t vocabulary = 0;
+
+  [[nodiscard]] std::int64_t rows() const { return std::ssize(values) / vocabulary; }
+  [[nodiscard]] std::span<const float> row(std::int64_t i) const {
+    return values.subspan(static_cast<std::size_t>(i * vocabulary), static_cast<std::size_t>(vocabulary));
+  }
+};
+
+/// A language model that continues sequences and keeps what it has computed: keys and values of each position stay in
+/// pages, and a token costs one row.
+///
+/// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose      |
+/// |        | operators run by rows: graph::RowModel. nn::gpt, nn::llama                                                  |
+/// | bits   | of the logits behind a token: they depend on the tokens of its sequence up to it and on the weights alone,  |
+/// |        | not on how these came in calls, chunks or batches, on other sequences, forks or truncations, or on threads |
+/// | memory | on the device, allocated once: parameters (matrices and tables packed, once where a table is also the head), |
+/// |        | pages, one pass' activations                                                                                |
+/// | cost   | of a row: each matrix is multiplied once for all rows of a pass; attention reads the sequence's pages      |
+/// | errors | ShapeError for a graph without such tensors; OptionError for a node that does not run by rows, by name, a     |
+/// |        | sequence that is not open, a token outside the vocabulary, a sequence beyond its positions or when pages run |
+/// |        | out; MemoryError. After any of these sequences are as before the call                                      |
+///
+/// The device must outlive the Session, which one thread may use at a time.
+///
+/// \code
+/// #include <reef/nn/model_folder.hpp>
+/// // given: const graph::Graph<device::Host, float>& model, const std::vector<std::int32_t>& prompt
+/// device::Host host;
+/// nn::Session<device::Host, float> session(host, model, {.positions = 512});
+/// nn::read_weights<float>("llama", model.dag(), [&](const auto& name, const auto& values) {
+///   session.set_parameter(name, values);
+/// });
+/// const int sequence = session.open();
+/// const nn::Logits next = session.append({{sequence, prompt}});  // behind the prompt's last token
+/// \endcode
+template <device::device Device, real T>
+class Session {
+public:
+  using Graph = graph::Graph<Device, T>;
+
+  /// Allocates the memory of a model on the device. Parameters are zeros until each has been set.
+  Session(Device& device, const Graph& model, const SessionOptions& options = {});
+
+  /// With operators of one's own: those that have code for rows, beside or in place of nn's.
+  template <class... Ops>
+  Session(Device& device, const Graph& model, const SessionOptions& options, graph::RowOperators<Ops...> operators)
+      : options_(checked(options)),
+        model_(device, model, {options_.weights, options_.positions}, options_.rows, operators),
+        sequences_(options_.sequences * detail::OpenSequences::pages_of(options_.positions)),
+        pages_(device.allocate(model_.page_bytes() * static_cast<Bytes>(sequences_.pages()), "pages of sequences")) {}
+
+  [[nodiscard]] const SessionOptions& options() const& { return options_; }
+  [[nodiscard]] SessionOptions options() const&& { return options_; }
+  [[nodiscard]] std::int64_t vocabulary() const { return model_.vocabulary(); }
+
+  /// Copies a parameter in, rounded to T; a matrix is packed in the form that options say. Throws ShapeError for an
+  /// unknown name or another size. What open sequences hold stays as it was computed.
+  void set_parameter(std::string_view name, std::span<const sum_t<T>> values) { model_.set_parameter(name, values); }
+
+  /// Opens an empty sequence; returns its number.
+  int open() { return sequences_.open(); }
+
+  /// Opens a sequence that begins as another one is. Pages are shared until one of the two writes to them.
+  int fork(int sequence) { return sequences_.fork(sequence); }
+
+  /// Ends a sequence: its pages are free again.
+  void close(int sequence) { sequences_.close(sequence); }
+
+  /// Takes back all positions from `length` on.
+  void truncate(int sequence, std::int64_t length) { sequences_.truncate(sequence, length); }
+
+  /// Returns the number of tokens of a sequence.
+  [[nodiscard]] std::int64_t length(int sequence) const { return sequences_.at(sequence).length; }
+
+  /// Returns the positions of the pages that no sequence holds.
+  [[nodiscard]] std::int64_t free_positions() const {
+    return static_cast<std::int64_t>(sequences_.free_pages()) * graph::page_positions;
+  }
+
+  /// Puts tokens behind sequences; returns logits behind the last token of each, or behind all of its tokens, in the
+  /// order of `appends`. A sequence may stand once.
+  Logits append(std::span<const Append> appends) {
+    require_valid(appends);
+    std::vector<detail::OpenSequences::Growth> growths;
+    for (const Append& append : appends) growths.push_back({append.sequence, std::ssize(append.tokens)});
+    for (const auto& [from, to] : sequences_.reserve(growths)) {
+      model_.copy(address_of(to), address_of(from), model_.page_bytes());
+    }
+    result_.clear();
+    try {
+      run(appends);
+    } catch (...) {
+      sequences_.give_back(growths);
+      throw;
+    }
+    sequences_.commit(growths);
+    return {result_, vocabulary()};
+  }
+  Logits append(std::initializer_list<Append> appends) {
+    return append(std::span<const Append>(appends.begin(), appends.size()));
+  }
+
+private:
+  static SessionOptions checked(const SessionOptions& options) {
+    const auto require_that = [](bool holds, const char* member, std::int64_t value) {
+      if (holds) return;
+      throw OptionError("reef::nn::SessionOptions: ", member, " is ", value, ".\n  fix: 1 or more.");
+    };
+    require_that(options.positions >= 1, "positions", options.positions);
+    require_that(options.sequences >= 1, "sequences", options.sequences);
+    require_that(options.rows >= 1, "rows", options.rows);
+    return options;
+  }
+
+  void require_valid(std::span<const Append> appends) const {
+    for (std::size_t i = 0; i < appends.size(); ++i) {
+      const Append& append = appends[i];
+      const std::int64_t length = this->length(append.sequence) + std::ssize(append.tokens);
+      if (append.tokens.empty()) {
+        throw OptionError("reef::nn::Session: sequence ", append.sequence,
+                          " is given no token.\n  fix: at least one for each sequence of a call.");
+      }
+      if (length > options_.positions) {
+        throw OptionError("reef::nn::Session: sequence ", append.sequence, " would have ", length,
+                          " tokens, but has room for ", options_.positions,
+                          ".\n  fix: more SessionOptions::positions, or a shorter sequence.");
+      }
+      for (std::size_t k = 0; k < append.tokens.size(); ++k) {
+        if (append.tokens[k] >= 0 && append.tokens[k] < vocabulary()) continue;
+        throw OptionError("reef::nn::Session: token ", k, " for sequence ", append.sequence, " is ", append.tokens[k],
+                          ".\n  fix: tokens from 0 to ", vocabulary() - 1, ".");
+      }
+      for (std::size_t k = 0; k < i; ++k) {
+        if (appends[k].sequence != append.sequence) continue;
+        throw OptionError("reef::nn::Session: sequence ", append.sequence,
+                          " stands twice in one call.\n  fix: all of its tokens at once.");
+      }
+    }
+  }
+
+  /// Runs the rows of all appends, at most options.rows at once, sequence by sequence.
+  void run(std::span<const Append> appends) {
+    std::vector<std::vector<std::byte*>> addresses;
+    std::vector<graph::Pages> tables;
+    for (const Append& append : appends) {
+      auto& list = addresses.emplace_back();
+      for (const auto page : sequences_.at(append.sequence).pages) list.push_back(address_of(page));
+    }
+    for (const auto& list : addresses) tables.emplace_back(list);
+    std::vector<detail::RowToRun> rows;
+    const auto pass = [&] {
+      if (!rows.empty()) model_.run_rows(rows, tables, result_);
+      rows.clear();
+    };
+    for (std::size_t i = 0; i < appends.size(); ++i) {
+      const std::int64_t first = length(appends[i].sequence);
+      for (std::size_t k = 0; k < appends[i].tokens.size(); ++k) {
+        const bool last = k + 1 == appends[i].tokens.size();
+        rows.push_back({{static_cast<int>(i), first + static_cast<std::int64_t>(k)},
+                        appends[i].tokens[k],
+                        last || appends[i].all});
+        if (std::ssize(rows) == options_.rows) pass();
+      }
+    }
+    pass();
+  }
+
+  [[nodiscard]] std::byte* address_of(detail::OpenSequences::Page page) {
+    return static_cast<std::byte*>(pages_.data()) + static_cast<Bytes>(page) * model_.page_bytes();
+  }
+
+  SessionOptions options_;
+  detail::ServedModel<Device, T> model_;
+  detail::OpenSequences sequences_;
+  typename Device::Buffer pages_;
+  std::vector<float> result_;
+};
+
+// Not in the class: the kernels that it takes are then those of the library, where that has them.
+template <device::device Device, real T>
+Session<Device, T>::Session(Device& device, const Graph& model, const SessionOptions& options)
+    : Session(device, model, options, RowOperators()) {}
+
+}  // namespace nn
+
+#ifdef REEF_MODELS_IN_LIBRARY  // reef::compiled defines it
+extern template class nn::Session<device::Host, float>;
+#endif
+
+}  // namespace v0
+}  // namespace reef

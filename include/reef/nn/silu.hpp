@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <reef/core/element.hpp>
+#include <reef/nn/detail/activation.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+/// The sigmoid linear unit.
+///
+///     out = in / (1 + exp(-in))
+///
+/// | shape  | in, out: any                                               |
+/// | memory | the input's gradient lies where the output's gradient lies |
+///
+/// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int out = g.add("act", nn::Silu{}, {x})[0];
+/// \endcode
+struct Silu : detail::Activation<Silu> {
+  static constexpr std::string_view kind = "Silu";
+  static constexpr double forward_flops = 4;
+  static constexpr double backward_flops = 8;
+
+  template <class Device, real T>
+  static void run_forward(typename Device::Lane& lane, T* out, const T* in, std::int64_t n) {
+    Kernels<Device>::template silu_forward<T>(lane, out, in, n);
+  }
+
+  template <class Device, real T>
+  static void run_backward(typename Device::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
+                           bool accumulate) {
+    Kernels<Device>::template silu_backward<T>(lane, d_in, d_out, in, n, accumulate);
+  }
+};
+
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include <reef/run/wire_form.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace run {
+
+/// The part of a StepPlan that belongs to the compressor. Other axes ask wire_of: decision 050.
+///
+/// \code
+/// // given: const run::StepPlan& plan
+/// const bool as_in_memory = !plan.wire_of(schedule::Traffic::gradient).encodes();
+/// static_cast<void>(as_in_memory);
+/// \endcode
+struct PlanOfCompress {
+  std::array<WireForm, schedule::traffic_count> wire{};  ///< encoding by Traffic
+
+  [[nodiscard]] const WireForm& wire_of(schedule::Traffic traffic) const& {
+    return wire[static_cast<std::size_t>(traffic)];
+  }
+  [[nodiscard]] WireForm wire_of(schedule::Traffic traffic) const&& { return wire_of(traffic); }
+};
+
+}  // namespace run
+}  // namespace v0
+}  // namespace reef

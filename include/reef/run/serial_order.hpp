@@ -1,0 +1,26 @@
+#pragma once
+
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace run {
+
+/// Returns the waits that make every instruction follow its predecessor in the program: with them an Executor is the
+/// serial reference, whose bits `run` must give. In this order the instruction that a loop runs until comes before the
+/// loop, so the loop runs its replayed iterations, or none.
+///
+/// \code
+/// // given: const schedule::Program& program
+/// const schedule::Dependencies waits = run::serial_order(program);
+/// \endcode
+schedule::Dependencies serial_order(const schedule::Program& program);
+
+}  // namespace run
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/run/serial_order.ipp>
+#endif

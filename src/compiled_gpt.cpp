@@ -1,0 +1,12 @@
+// GPT-2's graphs on the host, with their kernels.
+
+#include <reef/nn/detail/gpt_graph.hpp>
+#include <reef/trainer/detail/in_library.hpp>  // the graph itself is elsewhere
+
+namespace reef {
+inline namespace v0 {
+
+REEF_NN_GPT_OF_HOST()
+
+}  // namespace v0
+}  // namespace reef

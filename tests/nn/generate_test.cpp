@@ -1,0 +1,203 @@
+// Continuations of several prompts, and beams: beside what follows from logits alone.
+
+#include <reef/nn/generate.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/device/host.hpp>
+#include <reef/nn/beam_search.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
+
+#include "../laws/graph_runner.hpp"
+
+namespace {
+
+using namespace reef;
+using namespace reef::test;
+using device::Host;
+using testing::HasSubstr;
+using Tokens = std::vector<std::int32_t>;
+using Session = nn::Session<Host, float>;
+
+/// A model of so few tokens that all continuations can be tried.
+class Continuing : public testing::Test {
+protected:
+  Continuing() {
+    for (const auto& [id, values] : Point<float>::make(model_.dag(), 5).parameters) {
+      session_.set_parameter(model_.dag().parameter_at(id).name, values);
+    }
+  }
+
+  static nn::GptConfig config() {
+    nn::GptConfig config;
+    config.layers = 1;
+    config.heads = 2;
+    config.channels = 8;
+    config.vocabulary = 8;
+    config.context = 80;
+    config.sequence = 1;
+    config.batch = 1;
+    return config;
+  }
+
+  /// The log-probabilities of all tokens behind a text.
+  std::vector<double> behind(const Tokens& text) {
+    const int sequence = session_.open();
+    const nn::Logits logits = session_.append({{sequence, text}});
+    std::vector<double> result;
+    for (std::int32_t token = 0; token < 8; ++token) result.push_back(nn::log_probability(logits.row(0), token));
+    session_.close(sequence);
+    return result;
+  }
+
+  Host host_{{.threads = 2}};
+  graph::Graph<Host, float> model_ = nn::gpt<Host, float>(config(), 2);
+  Session session_{host_, model_, {.positions = 80, .sequences = 9, .rows = 16}};
+};
+
+TEST_F(Continuing, is_the_argmax_of_logits_without_temperature_and_tells_each_token) {
+  const std::vector<Tokens> prompts{{1, 2, 3}, {4}, {5, 6}};
+  std::map<std::size_t, Tokens> told;
+  const auto found = nn::generate(session_, std::span<const Tokens>(prompts), {.tokens = 10, .temperature = 0},
+                                  [&](std::size_t i, std::int32_t token) {
+                                    told[i].push_back(token);
+                                    return i != 1 || told[i].size() < 4;
+                                  });
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(found[i].tokens.size(), i == 1 ? 4U : 10U);
+    EXPECT_EQ(told[i], found[i].tokens);
+    Tokens text = prompts[i];
+    for (std::size_t k = 0; k < found[i].tokens.size(); ++k) {
+      const std::vector<double> all = behind(text);
+      const auto best = std::max_element(all.begin(), all.end());
+      EXPECT_EQ(found[i].tokens[k], best - all.begin());
+      EXPECT_EQ(found[i].log_probabilities[k], *best);
+      text.push_back(found[i].tokens[k]);
+    }
+  }
+}
+
+TEST_F(Continuing, draws_by_prompt_and_position_whatever_is_beside_it) {
+  const std::vector<Tokens> prompts{{1, 2, 3}, {4}};
+  const nn::GenerateOptions options{.tokens = 12, .seed = 3};
+  const auto both = nn::generate(session_, std::span<const Tokens>(prompts), options);
+  const auto first = nn::generate(session_, std::span(prompts).first(1), options);
+  EXPECT_EQ(both[0].tokens, first[0].tokens);
+  EXPECT_EQ(both[0].log_probabilities, first[0].log_probabilities);
+  EXPECT_NE(both[0].tokens, nn::generate(session_, std::span(prompts).first(1), {.tokens = 12, .seed = 4})[0].tokens);
+}
+
+TEST_F(Continuing, ends_where_it_is_told_not_to_proceed_and_gives_its_pages_back) {
+  const std::int64_t all_free = session_.free_positions();
+  const std::vector<Tokens> prompts{{1}, {2}};
+  int asked = 0;
+  nn::GenerateOptions options{.tokens = 12};
+  options.proceed = [&] { return asked++ < 3; };
+  EXPECT_EQ(nn::generate(session_, std::span<const Tokens>(prompts), options)[1].tokens.size(), 3U);
+  const std::vector<Tokens> bad{{1}, {99}};
+  EXPECT_THROW(nn::generate(session_, std::span<const Tokens>(bad)), OptionError);
+  EXPECT_THROW(nn::generate(session_, std::span<const Tokens>(prompts), {.top_p = 0}), OptionError);
+  EXPECT_THROW(nn::generate(session_, std::span<const Tokens>(prompts), {.repetition_penalty = 0}), OptionError);
+  EXPECT_EQ(session_.free_positions(), all_free);
+}
+
+TEST(DrawToken, among_the_likeliest_whose_probabilities_sum_to_top_p) {
+  // Probabilities 0.5, 0.25, 0.125, 0.125: of equal ones the lower token first.
+  const std::vector<float> logits{std::log(0.125F), std::log(0.5F), std::log(0.125F), std::log(0.25F)};
+  const auto drawn = [&](double top_p) {
+    std::map<std::int32_t, int> counts;
+    for (int i = 0; i < 6000; ++i) ++counts[nn::draw_token(logits, {.top_k = 0, .top_p = top_p}, (i + 0.5) / 6000)];
+    return counts;
+  };
+  EXPECT_EQ(drawn(0.3), (std::map<std::int32_t, int>{{1, 6000}}));
+  EXPECT_THAT(drawn(0.7), testing::ElementsAre(testing::Pair(1, testing::AllOf(testing::Ge(3998), testing::Le(4002))),
+                                               testing::Pair(3, testing::AllOf(testing::Ge(1998), testing::Le(2002)))));
+  EXPECT_EQ(drawn(0.8).size(), 3U);
+  EXPECT_EQ(drawn(0.8).count(2), 0U);
+  EXPECT_EQ(drawn(0.95).size(), 4U);
+}
+
+TEST(PenaliseRepetition, divides_logits_of_tokens_that_are_there_once) {
+  std::vector<float> logits{2, -2, 3, -3};
+  nn::penalise_repetition(logits, Tokens{0, 1, 1, 0, 7}, 2);
+  EXPECT_EQ(logits, (std::vector<float>{1, -4, 3, -3}));
+}
+
+TEST_F(Continuing, beams_that_hold_all_find_the_best_of_all) {
+  const Tokens prompt{1, 2};
+  for (const double penalty : {0.0, 1.0}) {
+    std::vector<nn::Beam> all;
+    for (std::int32_t a = 0; a < 8; ++a) {
+      const double log_a = behind(prompt)[static_cast<std::size_t>(a)];
+      Tokens with_a = prompt;
+      with_a.push_back(a);
+      for (std::int32_t b = 0; b < 8; ++b) {
+        all.push_back({{a, b}, log_a + behind(with_a)[static_cast<std::size_t>(b)], 0});
+      }
+    }
+    std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.log_probability > y.log_probability; });
+    const auto found = nn::beam_search(session_, prompt, {.beams = 8, .tokens = 2, .length_penalty = penalty});
+    ASSERT_EQ(found.size(), 8U);
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(found[i].tokens, all[i].tokens);
+      EXPECT_NEAR(found[i].log_probability, all[i].log_probability, 1e-9);
+      EXPECT_NEAR(found[i].score, all[i].log_probability / std::pow(2.0, penalty), 1e-9);
+    }
+    EXPECT_TRUE(std::is_sorted(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.score > y.score; }));
+  }
+}
+
+TEST_F(Continuing, beams_are_a_search_that_is_written_without_pages) {
+  const std::int64_t all_free = session_.free_positions();
+  const Tokens prompt{3, 1};
+  // Followed by hand: all texts of a step, each computed anew.
+  std::vector<nn::Beam> live{{{}, 0, 0}};
+  for (int step = 0; step < 30; ++step) {
+    std::vector<nn::Beam> next;
+    for (const nn::Beam& beam : live) {
+      Tokens text = prompt;
+      text.insert(text.end(), beam.tokens.begin(), beam.tokens.end());
+      const auto log_probabilities = behind(text);
+      for (std::int32_t token = 0; token < 8; ++token) {
+        nn::Beam grown = beam;
+        grown.tokens.push_back(token);
+        grown.log_probability += log_probabilities[static_cast<std::size_t>(token)];
+        next.push_back(grown);
+      }
+    }
+    std::stable_sort(next.begin(), next.end(), [](const auto& a, const auto& b) { return a.log_probability > b.log_probability; });
+    next.resize(3);
+    live = next;
+  }
+  const auto found = nn::beam_search(session_, prompt, {.beams = 3, .tokens = 30});
+  ASSERT_EQ(found.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found[i].tokens, live[i].tokens);
+    EXPECT_NEAR(found[i].log_probability, live[i].log_probability, 1e-9);
+  }
+  EXPECT_EQ(session_.free_positions(), all_free);
+}
+
+TEST_F(Continuing, beams_end_with_the_token_that_ends) {
+  const Tokens prompt{3, 1};
+  const std::int32_t end = nn::beam_search(session_, prompt, {.beams = 2, .tokens = 1})[1].tokens[0];
+  const auto found = nn::beam_search(session_, prompt, {.beams = 2, .tokens = 20, .length_penalty = 0, .end = end});
+  for (const nn::Beam& beam : found) {
+    EXPECT_TRUE(std::find(beam.tokens.begin(), beam.tokens.end() - 1, end) == beam.tokens.end() - 1);
+  }
+  EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const auto& beam) { return beam.tokens.back() == end; }));
+  EXPECT_THROW(nn::beam_search(session_, prompt, {.beams = 0}), OptionError);
+  EXPECT_THROW(nn::beam_search(session_, prompt, {.beams = 9}), OptionError);
+  EXPECT_THROW(nn::beam_search(session_, prompt, {.tokens = 0}), OptionError);
+  EXPECT_THROW(nn::beam_search(session_, prompt, {.end = 8}), OptionError);
+}
+
+}  // namespace

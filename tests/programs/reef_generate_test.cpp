@@ -1,0 +1,257 @@
+// reef-generate as a user runs it, on small models whose logits and tokens are known.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/text.hpp>
+#include <reef/data/detail/bpe_files.hpp>
+#include <reef/io/json.hpp>
+
+#include "data/random_strings.hpp"
+#include "support/job.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace reef::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using Tokens = std::vector<std::int32_t>;
+
+Ending generate(const std::string& options) { return run_command(concat(REEF_GENERATE, " ", options)); }
+
+std::string model(const std::string& name) { return concat("--model ", REEF_TEST_DATA, "/", name, " "); }
+
+std::string in_words(const Tokens& tokens) {
+  std::string words;
+  for (const std::int32_t token : tokens) words += concat(words.empty() ? "" : " ", token);
+  return words;
+}
+
+io::Json answer_to(const std::string& options) {
+  const Ending ending = generate(options);
+  EXPECT_EQ(ending.status, 0) << ending;
+  return io::parse_json(ending.output, "answer");
+}
+
+TEST(ReefGenerate, has_the_tokens_and_logits_of_its_cases_with_a_cache_and_without) {
+  for (const char* const name : {"llama_grouped", "llama_tied", "gpt2_cache", "mistral_window", "qwen3_heads"}) {
+    SCOPED_TRACE(name);
+    const std::string file = concat(REEF_TEST_DATA, "/", name, "/expected.json");
+    const io::Json expected = io::read_json(file);
+    const auto tokens = io::require<Tokens>(expected, "tokens", file);
+    const auto greedy = io::require<Tokens>(expected, "greedy", file);
+    const auto wanted = io::require<std::vector<std::vector<double>>>(expected, "logits", file);
+    const std::string options = concat(model(name), "--tokens '", in_words(tokens), "' --new ", greedy.size(),
+                                       " --temperature 0 --json --logits ");
+    const io::Json answer = answer_to(options);
+    EXPECT_EQ(answer["tokens"].get<Tokens>(), greedy);
+    const auto logits = answer["logits"].get<std::vector<std::vector<double>>>();
+    ASSERT_EQ(logits.size(), tokens.size() + greedy.size() - 1);
+    double largest = 0, furthest = 0;
+    for (std::size_t t = 0; t < wanted.size(); ++t) {
+      ASSERT_EQ(logits[t].size(), wanted[t].size());
+      for (std::size_t v = 0; v < wanted[t].size(); ++v) {
+        largest = std::max(largest, std::abs(wanted[t][v]));
+        furthest = std::max(furthest, std::abs(logits[t][v] - wanted[t][v]));
+      }
+    }
+    EXPECT_LE(furthest, 1e-5 * largest);
+    const auto logprobs = answer["logprobs"].get<std::vector<double>>();
+    for (std::size_t i = 0; i < greedy.size(); ++i) {
+      const auto& row = logits[tokens.size() - 1 + i];
+      double sum = 0;
+      for (const double logit : row) sum += std::exp(logit);
+      EXPECT_NEAR(logprobs[i], row[static_cast<std::size_t>(greedy[i])] - std::log(sum), 1e-9 * largest);
+    }
+    // The texts of numbers are of all digits: equal ones are equal bits.
+    EXPECT_EQ(generate(options + "--no-cache").output, answer.dump() + "\n");
+    EXPECT_EQ(generate(options + "--rows 2 --threads 1").output, answer.dump() + "\n");
+  }
+}
+
+TEST(ReefGenerate, continues_several_prompts_side_by_side_as_it_does_each) {
+  const std::string options = model("llama_grouped") + "--new 9 --temperature 1 --seed 5 --json ";
+  const io::Json both = answer_to(options + "--tokens '5 17 80' --tokens 3");
+  ASSERT_EQ(both["continuations"].size(), 2U);
+  EXPECT_EQ(both["continuations"][0], answer_to(options + "--tokens 5,17,80"));
+  EXPECT_EQ(both, answer_to(options + "--tokens '5 17 80' --tokens 3 --no-cache"));
+  EXPECT_NE(both, answer_to(model("llama_grouped") + "--new 9 --temperature 1 --seed 6 --json --tokens '5 17 80' --tokens 3"));
+}
+
+TEST(ReefGenerate, takes_weights_in_fewer_bits) {
+  const std::string options = model("llama_grouped") + "--tokens '5 17 80' --new 3 --json --logits ";
+  const auto wide = answer_to(options)["logits"][2].get<std::vector<double>>();
+  for (const auto& [form, most] : {std::pair("bf16", 0x1p-5), std::pair("int8", 0x1p-4), std::pair("blockwise8", 0x1p-3), std::pair("nf4", 1.0)}) {
+    SCOPED_TRACE(form);
+    const io::Json answer = answer_to(concat(options, "--weights ", form));
+    EXPECT_EQ(answer, answer_to(concat(options, "--no-cache --weights ", form)));
+    const auto narrow = answer["logits"][2].get<std::vector<double>>();
+    double largest = 0, furthest = 0;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      largest = std::max(largest, std::abs(wide[i]));
+      furthest = std::max(furthest, std::abs(wide[i] - narrow[i]));
+    }
+    EXPECT_GT(furthest, 0);
+    EXPECT_LT(furthest, most * largest);
+  }
+}
+
+TEST(ReefGenerate, reads_and_writes_text_where_there_is_a_tokenizer) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "one two three four\n";
+  write_file(folder / "text.txt", text);
+  const std::string data = (folder / "text.txt").string();
+  const std::string made = (folder / "model").string();
+  fs::create_directory(made);
+  const Ending trained = run_command(concat(REEF_TRAIN, " --data '", data, "' --model 2x2x32 --context 32 --batch 16 --steps 150 "
+                                            "--lr 0.01 --threads 1 --export '", made, "/model.safetensors'"));
+  ASSERT_EQ(trained.status, 0) << trained;
+  const std::string options = concat("--model '", made, "' --tokenizer bytes ");
+  const std::string greedy = options + "--temperature 0 --new 15 --prompt 'one two thr' ";
+  EXPECT_EQ(generate(greedy).output, "ee four\none two\n");
+  EXPECT_EQ(generate(greedy + "--stop ' f' --stop absent").output, "ee\n");
+  const io::Json answer = answer_to(greedy + "--json");
+  EXPECT_EQ(answer["text"], "ee four\none two");
+  EXPECT_EQ(answer["tokens"].size(), 15U);
+
+  const io::Json score = answer_to(concat(options, "--score '", data, "' --json"));
+  EXPECT_EQ(score["tokens"], static_cast<std::int64_t>(text.size() - (text.size() + 31) / 32));
+  EXPECT_LT(score["perplexity"], 1.5);
+  EXPECT_GE(score["perplexity"], 1.0);
+  EXPECT_THAT(generate(concat(options, "--score '", data, "'")).output, HasSubstr("perplexity 1."));
+  write_file(folder / "words.jsonl", "{\"text\": \"one two three four\"}\n\n{\"text\": \"two three five\"}\n");
+  const io::Json words = answer_to(concat(options, "--score '", (folder / "words.jsonl").string(), "' --json"));
+  EXPECT_EQ(words["right"], 1);
+  EXPECT_EQ(words["lines"], 2);
+  EXPECT_EQ(words["accuracy"], 0.5);
+  write_file(folder / "bad.jsonl", "{\"text\": \"one two\"}\n{\"text\": \"word\"}\n");
+  const Ending bad = generate(concat(options, "--score '", (folder / "bad.jsonl").string(), "'"));
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_THAT(bad.errors, HasSubstr("line 2: the text has no last word"));
+}
+
+TEST(ReefGenerate, runs_adapters_beside_a_model_as_if_they_were_merged) {
+  const TemporaryFolder folder;
+  const std::string base = (folder / "base").string();
+  const std::string adapter = (folder / "adapter").string();
+  const std::string merged = (folder / "merged").string();
+  for (const std::string& made : {base, merged}) fs::create_directory(made);
+  io::Json config = io::read_json(concat(REEF_TEST_DATA, "/llama_grouped/config.json"));
+  config["vocab_size"] = 256;
+  write_file(folder / "config.json", config.dump());
+  write_file(folder / "text.txt", std::string(400, '7') + std::string(400, '3'));
+  const std::string train = concat(REEF_TRAIN, " --tokenizer bytes --data '", (folder / "text.txt").string(),
+                                   "' --context 16 --batch 4 --lr 0.01 --threads 1 ");
+  const Ending scratch = run_command(concat(train, "--steps 1 --init '", (folder / "config.json").string(), "' --export '",
+                                            base, "/model.safetensors'"));
+  ASSERT_EQ(scratch.status, 0) << scratch;
+  const Ending trained = run_command(concat(train, "--steps 5 --init '", base, "' --lora 4:8 --export-adapter '", adapter,
+                                            "' --export '", merged, "/model.safetensors'"));
+  ASSERT_EQ(trained.status, 0) << trained;
+  const std::string options = " --tokens '5 17 80 33' --new 6 --temperature 0 --json --logits";
+  const io::Json beside = answer_to(concat("--model '", base, "' --adapter '", adapter, "'", options));
+  const io::Json inside = answer_to(concat("--model '", merged, "'", options));
+  EXPECT_NE(beside, answer_to(concat("--model '", base, "'", options)));
+  const auto a = beside["logits"][3].get<std::vector<double>>();
+  const auto b = inside["logits"][3].get<std::vector<double>>();
+  double largest = 0, furthest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(b[i]));
+    furthest = std::max(furthest, std::abs(a[i] - b[i]));
+  }
+  EXPECT_LT(furthest, 1e-5 * largest);
+  const Ending missing = generate(concat("--model '", base, "' --adapter '", merged, "'", options));
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.errors, HasSubstr("adapter_config.json"));
+}
+
+TEST(ReefGenerate, says_where_a_tokenizer_lacks) {
+  const Ending refused = generate(model("gpt2_cache") + "--prompt hello");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors, HasSubstr("--prompt needs a tokenizer"));
+  const Ending scored = generate(concat(model("gpt2_cache"), "--score ", REEF_TEST_DATA, "/small_merges.txt"));
+  EXPECT_EQ(scored.status, 1);
+  EXPECT_THAT(scored.errors, HasSubstr("--score needs a tokenizer"));
+}
+
+/// A tokenizer.json of bytes, the first of which is the space, and of a bos, 5.
+std::string json_of_bytes() {
+  io::Json vocabulary = io::Json::object();
+  const auto characters = data::detail::byte_characters();
+  for (std::uint32_t b = 0; b < 256; ++b) {
+    std::string visible;
+    append_utf8(visible, characters[b]);
+    vocabulary[visible] = (b + 224) % 256;
+  }
+  const io::Json level{{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  const io::Json bos{{"SpecialToken", {{"id", "bos"}, {"type_id", 0}}}};
+  const io::Json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  return io::Json{{"pre_tokenizer", level},
+                  {"decoder", level},
+                  {"post_processor",
+                   {{"type", "TemplateProcessing"},
+                    {"single", io::Json::array({bos, text})},
+                    {"special_tokens", {{"bos", {{"id", "bos"}, {"ids", io::Json::array({5})}}}}}}},
+                  {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", io::Json::array()}}}}
+      .dump();
+}
+
+TEST(ReefGenerate, takes_the_tokenizer_that_lies_in_the_folder_of_the_model) {
+  const TemporaryFolder folder;
+  const std::string made = (folder / "model").string();
+  fs::copy(concat(REEF_TEST_DATA, "/llama_grouped"), made);
+  write_file(made + "/tokenizer.json", json_of_bytes());
+  const std::string options = concat("--model '", made, "' --new 10 --temperature 0 --json ");
+  const io::Json answer = answer_to(options + "--prompt 1P");
+  EXPECT_EQ(answer["tokens"], answer_to(options + "--tokens '5 17 48'")["tokens"]);
+  std::string text;
+  for (const std::int32_t token : answer["tokens"].get<Tokens>()) text += static_cast<char>(token + 32);
+  EXPECT_EQ(answer["text"], text);
+  EXPECT_EQ(generate(concat("--model '", made, "' --new 10 --temperature 0 --prompt 1P")).output, text + "\n");
+  write_file(made + "/tokenizer.json", "{\"normalizer\": {\"type\": \"Lowercase\"}}");
+  const Ending refused = generate(options + "--prompt 1P");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors, HasSubstr("normalizer is '{\"type\":\"Lowercase\"}', not NFC or null"));
+}
+
+TEST(ReefGenerate, streams_numbers_as_it_computes_them) {
+  const Ending ending = generate(model("llama_grouped") + "--tokens '5 17 80 33 90 2 61' --new 10 --temperature 0");
+  EXPECT_EQ(ending.status, 0) << ending;
+  EXPECT_EQ(ending.output, "90 66 92 51 54 18 29 32 61 90\n");
+}
+
+TEST(ReefGenerate, refuses_by_name) {
+  const auto refuses = [](const std::string& options, int status, const std::string& why) {
+    const Ending ending = generate(options);
+    EXPECT_EQ(ending.status, status) << options << '\n' << ending;
+    EXPECT_EQ(ending.output, "");
+    EXPECT_THAT(ending.errors, HasSubstr(why)) << options;
+  };
+  const std::string one = model("llama_grouped");
+  refuses("--tokens 1", 2, "--model is required");
+  refuses(one, 2, "--prompt: is missing");
+  refuses(one + "--prompt a --tokens 1", 2, "--tokens: is given beside --prompt");
+  refuses(one + "--tokens 1 --logits", 2, "--logits: are written with --json alone");
+  refuses(one + "--tokens 1 --weights fp8", 2, "--weights");
+  refuses(one + "--tokens 1 --top-p 0", 2, "--top-p");
+  refuses(one + "--tokens 1 --tokenizer words", 2, "--tokenizer: 'words' is none of these");
+  refuses(one + "--tokens '1 x'", 1, "'x' is no token's number");
+  refuses(one + "--tokens ''", 1, "prompt 1 has no token");
+  refuses(one + "--tokens '1 5000'", 1, "token 1 for sequence 0 is 5000");
+  refuses(one + "--tokens 1 --new 1000000", 1, "but the model is made for");
+  refuses(one + "--tokens '1 2 3' --context 2", 1, "a prompt has 3 tokens, which leaves no room: a text has at most 2");
+  refuses(one + "--tokens '1 2 3' --context 2 --new 4", 1, "would have 3 tokens, but has room for 2");
+  refuses("--model /nowhere --tokens 1", 1, "/nowhere/config.json");
+}
+
+}  // namespace
+}  // namespace reef::test

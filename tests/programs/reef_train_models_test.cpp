@@ -1,0 +1,193 @@
+// What reef-train does with models of Hugging Face: a config.json says what --init is, and --export writes it again.
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/safetensors.hpp>
+
+#include "reef_train_job.hpp"
+
+namespace reef::test {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class ReefTrainModels : public ReefTrainFolder {
+protected:
+  ReefTrainModels() { write("text.txt", story(400)); }
+
+  /// The config.json of a small model with a token for each byte, or so many.
+  void write_config(const std::string& type, const std::string& more = "",
+                    int vocabulary = 256) const {
+    fs::create_directories(path(type));
+    write(type + "/config.json",
+          concat(R"({"model_type": ")", type,
+                 R"(", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "head_dim": 4, "intermediate_size": 24, "max_position_embeddings": 32, "vocab_size": )",
+                 vocabulary, more, "}"));
+  }
+  [[nodiscard]] Ending train(int ranks, const std::string& options) const {
+    return run_ranks(REEF_TEST_MPIEXEC, ranks,
+                     concat(REEF_TRAIN " --data ", path("text.txt"),
+                            " --context 16 --batch 4 --lr 0.01 --prompt-bytes 8 ", options));
+  }
+  /// A folder that --export makes of another.
+  [[nodiscard]] std::string trained(const std::string& from, const std::string& to, int ranks,
+                                    const std::string& options) const {
+    fs::create_directories(path(to));
+    const Ending ending = train(ranks, concat("--init ", path(from), " --export ", path(to),
+                                              "/model.safetensors ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    return ending.errors;
+  }
+  [[nodiscard]] std::map<std::string, std::vector<std::byte>> weights(
+      const std::string& folder) const {
+    const io::SafetensorsFile file(path(folder) + "/model.safetensors");
+    std::map<std::string, std::vector<std::byte>> result;
+    for (const io::StoredTensor& tensor : file.tensors()) {
+      result[tensor.name].resize(static_cast<std::size_t>(tensor.bytes()));
+      file.read(tensor, result[tensor.name]);
+    }
+    return result;
+  }
+  [[nodiscard]] io::Json config(const std::string& folder) const {
+    return io::read_json(path(folder) + "/config.json");
+  }
+};
+
+TEST_F(ReefTrainModels, trains_each_family_from_its_config_json_and_exports_what_it_reads_again) {
+  for (const char* const type : {"llama", "mistral", "qwen2", "qwen3"}) {
+    SCOPED_TRACE(type);
+    write_config(type, R"(, "sliding_window": 5)");
+    const std::string first = std::string(type) + "1", again = std::string(type) + "2";
+    EXPECT_THAT(trained(std::string(type) + "/config.json", first, 1, "--steps 3"),
+                HasSubstr("drawn by --seed"));
+    EXPECT_THAT(trained(first, again, 1, "--steps 1 --lr 0"),
+                HasSubstr("weights: from " + path(first)));
+    EXPECT_EQ(weights(again), weights(first));
+    EXPECT_EQ(config(again), config(first));
+    EXPECT_EQ(config(first).at("model_type"), type);
+    EXPECT_TRUE(weights(first).contains("model.layers.1.self_attn.k_proj.weight"));
+    EXPECT_TRUE(weights(first).contains("lm_head.weight"));
+  }
+}
+
+TEST_F(ReefTrainModels, stages_and_swapping_train_it_to_the_bits_of_one_process) {
+  write_config("llama", R"(, "tie_word_embeddings": true)");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  (void)trained("from", "alone", 1, "--steps 3 --micro-batches 2 --recipe zero1");
+  (void)trained("from", "stages", 3, "--steps 3 --micro-batches 2 --recipe dtfm --stages 3");
+  (void)trained("from", "swapped", 1, "--steps 3 --micro-batches 2 --recipe atom");
+  EXPECT_NE(weights("alone"), weights("from"));
+  EXPECT_EQ(weights("stages"), weights("alone"));
+  EXPECT_EQ(weights("swapped"), weights("alone"));
+  EXPECT_FALSE(weights("stages").contains("lm_head.weight"));
+}
+
+TEST_F(ReefTrainModels, prompts_with_completions_are_learnt_whatever_the_ranks) {
+  write_config("llama");
+  std::string pairs;
+  for (int i = 0; i < 30; ++i) pairs += concat("{\"prompt\": \"", i % 5, "+1=\", \"completion\": \"", i % 5 + 1, "\"}\n");
+  write("pairs.jsonl", pairs);
+  const auto losses = [&](int ranks, const std::string& options) {
+    const Ending ending = run_ranks(REEF_TEST_MPIEXEC, ranks,
+                                    concat(REEF_TRAIN " --data ", path("pairs.jsonl"), " --init ", path("llama"),
+                                           "/config.json --context 16 --batch 4 --lr 0.02 --document-end 10 --prompt '3+1=' "
+                                           "--prompt-bytes 2 --metrics ", path("pairs.metrics"), " ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr("27 prompts with completions to train on, 3 held out"));
+    std::vector<double> of_steps;
+    for (const io::Json& line : lines("pairs.metrics")) {
+      if (line.contains("loss")) of_steps.push_back(line.at("loss").get<double>());
+    }
+    return of_steps;
+  };
+  const std::vector<double> alone = losses(1, "--steps 60 --micro-batches 2 --recipe zero1");
+  ASSERT_EQ(alone.size(), 60U);
+  EXPECT_LT(alone.back(), alone.front() / 2);
+  EXPECT_EQ(losses(2, "--steps 60 --micro-batches 2 --recipe dtfm --stages 2"), alone);
+}
+
+TEST_F(ReefTrainModels, frozen_weights_are_exported_as_they_came) {
+  write_config("llama");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  (void)trained("from", "part", 2, "--steps 2 --recipe zero1 --freeze '*.layers.0.*' --freeze lm_head.weight");
+  for (const auto& [name, bytes] : weights("from")) {
+    const bool frozen = name.starts_with("model.layers.0.") || name == "lm_head.weight";
+    EXPECT_EQ(weights("part").at(name) == bytes, frozen) << name;
+  }
+}
+
+TEST_F(ReefTrainModels, adapters_are_trained_by_stages_and_swapping_to_the_bits_of_one_process_and_go_on_from_their_files) {
+  write_config("llama");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  const auto adapter = [&](const std::string& to, int ranks, const std::string& options) {
+    const Ending ending = train(ranks, concat("--init ", path("from"), " --export-adapter ", path(to), " ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    return tensors(to + "/adapter_model.safetensors");
+  };
+  const std::string lora = "--steps 3 --micro-batches 2 --lora 2:4:q_proj,v_proj --recipe ";
+  const auto alone = adapter("alone", 1, lora + "zero1");
+  EXPECT_EQ(alone.size(), 8U);
+  EXPECT_EQ(adapter("stages", 2, lora + "dtfm --stages 2"), alone);
+  EXPECT_EQ(adapter("swapped", 1, lora + "atom"), alone);
+  EXPECT_EQ(adapter("again", 1, "--steps 1 --lr 0 --init-adapter " + path("alone")), alone);
+  const io::Json written = io::read_json(path("alone") + "/adapter_config.json");
+  EXPECT_EQ(written.at("peft_type"), "LORA");
+  EXPECT_EQ(written.at("r"), 2);
+  EXPECT_EQ(written.at("base_model_name_or_path"), path("from"));
+
+  (void)trained("from", "merged", 1, "--steps 1 --lr 0 --init-adapter " + path("alone"));
+  for (const auto& [name, bytes] : weights("from")) {
+    const bool adapted = name.find("q_proj") != std::string::npos || name.find("v_proj") != std::string::npos;
+    EXPECT_EQ(weights("merged").at(name) != bytes, adapted) << name;
+  }
+}
+
+TEST_F(ReefTrainModels, refuses_by_name_what_a_config_json_and_options_cannot_be_together) {
+  const auto refused = [&](const std::string& options, const std::string& why) {
+    const Ending ending = train(1, "--steps 1 " + options);
+    EXPECT_NE(ending.status, 0) << options;
+    EXPECT_THAT(ending.errors, HasSubstr(why)) << options;
+  };
+  write_config("llama");
+  const std::string init = "--init " + path("llama") + "/config.json ";
+  refused(init + "--model 1x2x16", "of this --init its config.json says what is trained");
+  refused(init + "--dropout 0.1", "of this --init its config.json says what is trained");
+  refused(init + "--context 33", "is made for 32 tokens");
+  refused("--init " + path("llama"), "model.safetensors");
+  write_config("llama", "", 97);
+  refused(init, "has 256 tokens, but " + path("llama") + "/config.json is of 97");
+  fs::create_directories(path("bloom"));
+  write_config("bloom");
+  refused("--init " + path("bloom") + "/config.json", "model_type is 'bloom'");
+  write_config("llama", R"(, "rope_scaling": {"rope_type": "yarn", "factor": 2})");
+  refused(init, "rope_scaling.rope_type is 'yarn'");
+  write_config("llama");
+  refused(init + "--lora 0", "rank is 0");
+  refused(init + "--lora 4:x", "'4:x' is not RANK");
+  refused(init + "--lora 4:8:c_fc", "the target 'c_fc'");
+  refused(init + "--freeze '*.kernel'", "no parameter to freeze fits '*.kernel'");
+  refused(init + "--freeze '*'", "parameters of the graph are frozen");
+  refused(init + "--export-adapter " + path("none"), "without them there is no adapter");
+  fs::create_directories(path("adapter"));
+  write("adapter/adapter_config.json",
+        R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"], "use_dora": true})");
+  refused(init + "--init-adapter " + path("adapter"), "use_dora is true");
+  refused(init + "--lora 4 --init-adapter " + path("adapter"), "give one of them");
+  write_config("qwen3");
+  refused(init + "--export " + path("qwen3") + "/model.safetensors",
+          "config.json is not of this model");
+}
+
+}  // namespace
+}  // namespace reef::test
