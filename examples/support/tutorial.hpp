@@ -23,10 +23,11 @@ namespace tutorial {
 
 /// Scales each row to a root mean square of 1, then each channel by a weight: y = w x / rms(x). Zhang and Sennrich, 2019.
 struct RmsNorm {
-  static constexpr std::string_view kind = "RmsNorm";
+  static constexpr std::string_view kind = "MyRmsNorm";
 
   reef::graph::Signature signature(const auto& call) const {
     call.expect_inputs(1);
+    call.expect_rows(0);
     const reef::Shape shape = call.inputs[0].shape;
     reef::graph::Signature result;
     result.outputs = {call.inputs[0]};

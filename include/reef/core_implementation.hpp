@@ -71,12 +71,12 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/device/detail/thread_pool.ipp>
 #include <reef/device/memory.ipp>
 #include <reef/graph/chain.ipp>
-#include <reef/graph/check_gradients.ipp>
 #include <reef/graph/crossing.ipp>
 #include <reef/graph/dag.ipp>
 #include <reef/graph/detail/binding_checks.ipp>
 #include <reef/graph/detail/node_views.ipp>
 #include <reef/graph/estimate.ipp>
+#include <reef/graph/gradient_check.ipp>
 #include <reef/graph/graph_json.ipp>
 #include <reef/graph/hash.ipp>
 #include <reef/graph/model_file.ipp>

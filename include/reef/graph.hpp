@@ -10,6 +10,7 @@
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/estimate.hpp>
+#include <reef/graph/gradient_check.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/graph/graph_json.hpp>
 #include <reef/graph/hash.hpp>

@@ -1,5 +1,6 @@
 #include <reef/graph/check_gradients.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -51,6 +52,42 @@ struct SquareScale {
   }
 };
 
+/// out = exp(in), whose backward reads its output, or goes wrong.
+struct FromOutput {
+  enum class Fault { none, asks_for_no_output, asks_for_no_input, never_adds, writes_what_nobody_wants, writes_behind };
+  static constexpr std::string_view kind = "FromOutput";
+
+  Fault fault = Fault::none;
+
+  graph::Signature signature(const auto& call) const {
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    result.parameters = {{"w", {call.inputs[0].shape.last()}, graph::Init::ones(), false}};
+    result.backward_reads_outputs = fault != Fault::asks_for_no_output;
+    result.backward_reads_inputs = false;
+    return result;
+  }
+  void forward(const auto& call) const {
+    const auto x = call.input(0).span(), w = call.parameter(0).span(), y = call.output(0).span();
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = w[i % w.size()] * std::exp(x[i]);
+  }
+  void backward(const auto& call) const {
+    const auto y = call.output(0).span(), w = call.parameter(0).span(), dy = call.output_gradient(0).span();
+    const auto dw = call.parameter_gradient(0).span();
+    if (!call.accumulate_parameters) std::ranges::fill(dw, 0);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const double e = fault == Fault::asks_for_no_input ? std::exp(call.input(0).span()[i]) : y[i] / w[i % w.size()];
+      dw[i % w.size()] += dy[i] * e;
+    }
+    if (fault == Fault::writes_behind) dw.data()[dw.size()] = 0;
+    const auto dx = call.input_gradient(0).span();
+    if (!call.wants(0) && fault == Fault::writes_what_nobody_wants) dw[0] = static_cast<double>(dx.size());
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      dx[i] = (call.accumulates(0) && fault != Fault::never_adds ? dx[i] : 0) + dy[i] * y[i];
+    }
+  }
+};
+
 const std::vector<graph::TensorSpec> matrix{{{3, 4}, Element::float64}};
 
 TEST(CheckGradients, passes_operators_whose_backward_is_the_derivative) {
@@ -91,6 +128,59 @@ TEST(CheckGradients, finds_what_was_not_written_or_added_to_what_was_not) {
     EXPECT_FALSE(found) << found.text();
     EXPECT_TRUE(std::isnan(found.backward)) << found.text();
     EXPECT_EQ(found.error, HUGE_VAL);
+  }
+}
+
+TEST(CheckGradients, finds_a_backward_that_reads_values_which_its_signature_does_not_ask_for) {
+  const auto right = graph::check_gradients(FromOutput{}, matrix);
+  EXPECT_TRUE(right) << right.text();
+  EXPECT_EQ(right.compared, (12 + 4) + (12 + 4) + 4) << "alone, beside another reader, where the input's is not wanted";
+  const auto found = graph::check_gradients(FromOutput{FromOutput::Fault::asks_for_no_input}, matrix);
+  EXPECT_FALSE(found);
+  EXPECT_NE(found.text().find("nan: backward left the entry unwritten"), std::string::npos) << found.text();
+  EXPECT_NE(found.text().find("backward_reads_inputs"), std::string::npos) << found.text();
+  try {
+    graph::check_gradients(FromOutput{FromOutput::Fault::asks_for_no_output}, matrix);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a backward reads its output 0"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("fix: backward_reads_outputs = true"), std::string::npos) << error.what();
+  }
+}
+
+TEST(CheckGradients, checks_where_another_node_reads_the_input_too_and_where_nobody_wants_its_gradient) {
+  const auto adds = graph::check_gradients(FromOutput{FromOutput::Fault::never_adds}, matrix);
+  EXPECT_FALSE(adds);
+  EXPECT_NE(adds.text().find(", where others read its inputs too: backward "), std::string::npos) << adds.text();
+  const auto unwanted = graph::check_gradients(FromOutput{FromOutput::Fault::writes_what_nobody_wants}, matrix);
+  EXPECT_FALSE(unwanted);
+  EXPECT_EQ(unwanted.name, "FromOutput.w");
+  EXPECT_EQ(unwanted.backward, 0) << "the gradient that nobody wants is an empty span of the graph's element";
+  EXPECT_NE(unwanted.text().find(", where nobody wants the gradient of 'input 0': backward "), std::string::npos)
+      << unwanted.text();
+}
+
+TEST(CheckGradients, finds_a_write_behind_a_gradient) {
+  try {
+    graph::check_gradients(FromOutput{FromOutput::Fault::writes_behind}, matrix);
+    FAIL() << "nothing was thrown";
+  } catch (const ShapeError& error) {
+    EXPECT_NE(std::string(error.what()).find("wrote behind the gradient of 'FromOutput.w'"), std::string::npos) << error.what();
+  }
+}
+
+/// Asks for a parameter that it has not declared.
+struct OneParameterMore : SquareScale {
+  void forward(const auto& call) const { static_cast<void>(call.parameter(1)); }
+};
+
+TEST(Operands, that_an_operator_has_not_are_refused_by_their_number) {
+  try {
+    graph::check_gradients(OneParameterMore{}, matrix);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("asks for its parameter 1, and has 1, numbered from 0"), std::string::npos)
+        << error.what();
   }
 }
 

@@ -25,6 +25,27 @@ public:
   using CausedError::CausedError;
 };
 
+namespace detail {
+
+[[noreturn]] inline void refuse_operand(const char* what, std::size_t i, std::size_t count) {
+  throw ShapeError("reef::graph: an operator asks for its ", what, " ", i, ", and has ", count,
+                   ", numbered from 0.\n  fix: another number, or one more in its signature, or input of its node.");
+}
+
+[[noreturn]] inline void refuse_unread_output(std::size_t i) {
+  throw ShapeError("reef::graph: a backward reads its output ", i, ", whose memory may hold other values by now.\n"
+                   "  fix: backward_reads_outputs = true in its signature, so that it is kept.");
+}
+
+/// Returns operand i of a call. Throws ShapeError, which names what it is, if there are not as many.
+template <class Operand>
+const Operand& operand(std::span<const Operand> operands, std::size_t i, const char* what) {
+  if (i >= operands.size()) refuse_operand(what, i, operands.size());
+  return operands[i];
+}
+
+}  // namespace detail
+
 /// The facts that an operator has when it states its signature: the specs of its inputs, not their values.
 template <class Device, real T>
 struct SignatureCall {
@@ -45,8 +66,8 @@ struct SignatureCall {
   /// Throws ShapeError unless there are `count` inputs.
   void expect_inputs(std::size_t count) const {
     if (inputs.size() == count) return;
-    throw ShapeError(place(), " takes ", count, " inputs, ", inputs.size(),
-                     " were given.\n  fix: give it ", count, ".");
+    throw ShapeError(place(), " takes ", count, count == 1 ? " input, " : " inputs, ", inputs.size(),
+                     inputs.size() == 1 ? " was" : " were", " given.\n  fix: give it ", count, ".");
   }
 
   /// Throws ShapeError unless input i `fits`; `expected` says in words what would.
@@ -104,20 +125,20 @@ struct ForwardCall {
   DrawKey key;  ///< the key of draws: its sample is that of row 0 of the micro-batch, its op the node
   bool training = false;
 
-  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return inputs[i].as<const T>(); }
+  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return detail::operand(inputs, i, "input").as<const T>(); }
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
-    return inputs[i].as<const std::int32_t>();
+    return detail::operand(inputs, i, "input").as<const std::int32_t>();
   }
-  [[nodiscard]] TensorView<T> output(std::size_t i) const { return outputs[i].as<T>(); }
+  [[nodiscard]] TensorView<T> output(std::size_t i) const { return detail::operand(outputs, i, "output").as<T>(); }
   [[nodiscard]] TensorView<sum_t<T>> output_sums(std::size_t i) const {
-    return outputs[i].as<sum_t<T>>();
+    return detail::operand(outputs, i, "output").as<sum_t<T>>();
   }
   [[nodiscard]] TensorView<const T> parameter(std::size_t i) const {
-    return parameters[i].as<const T>();
+    return detail::operand(parameters, i, "parameter").as<const T>();
   }
-  [[nodiscard]] TensorView<T> kept(std::size_t i) const { return saved[i].as<T>(); }
+  [[nodiscard]] TensorView<T> kept(std::size_t i) const { return detail::operand(saved, i, "saved tensor").as<T>(); }
   [[nodiscard]] TensorView<sum_t<T>> kept_sums(std::size_t i) const {
-    return saved[i].as<sum_t<T>>();
+    return detail::operand(saved, i, "saved tensor").as<sum_t<T>>();
   }
 };
 
@@ -128,7 +149,7 @@ struct ForwardCall {
 /// | input_gradient    | empty where not wants(i); (+)= where accumulates(i), = elsewhere           |
 /// | parameter_gradient| where wants_parameters(): (+)= where accumulate_parameters, = elsewhere; of type sum_t<T>; of a |
 /// |                   | frozen parameter its data is null if the signature skips_gradients, else nobody reads it |
-/// | input, output     | valid only if the signature says that backward reads them                  |
+/// | input, output     | valid only if the signature says that backward reads them; else output(i) throws ShapeError |
 /// | part              | `all`, unless the signature says that backward splits                      |
 template <class Device, real T>
 struct BackwardCall {
@@ -150,34 +171,41 @@ struct BackwardCall {
   BackwardPart part = BackwardPart::all;
   bool trains_parameters = true;  ///< some parameter of the node is trained
 
-  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return inputs[i].as<const T>(); }
+  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return detail::operand(inputs, i, "input").as<const T>(); }
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
-    return inputs[i].as<const std::int32_t>();
+    return detail::operand(inputs, i, "input").as<const std::int32_t>();
   }
-  [[nodiscard]] TensorView<const T> output(std::size_t i) const { return outputs[i].as<const T>(); }
+  /// Returns output i. Throws ShapeError if the signature does not say that backward reads outputs.
+  [[nodiscard]] TensorView<const T> output(std::size_t i) const {
+    const AnyView& view = detail::operand(outputs, i, "output");
+    if (!view && view.shape().size() > 0) detail::refuse_unread_output(i);
+    return view.as<const T>();
+  }
   [[nodiscard]] TensorView<const T> parameter(std::size_t i) const {
-    return parameters[i].as<const T>();
+    return detail::operand(parameters, i, "parameter").as<const T>();
   }
-  [[nodiscard]] TensorView<const T> kept(std::size_t i) const { return saved[i].as<const T>(); }
+  [[nodiscard]] TensorView<const T> kept(std::size_t i) const {
+    return detail::operand(saved, i, "saved tensor").as<const T>();
+  }
   [[nodiscard]] TensorView<const sum_t<T>> kept_sums(std::size_t i) const {
-    return saved[i].as<const sum_t<T>>();
+    return detail::operand(saved, i, "saved tensor").as<const sum_t<T>>();
   }
   [[nodiscard]] TensorView<const T> output_gradient(std::size_t i) const {
-    return output_gradients[i].as<const T>();
+    return detail::operand(output_gradients, i, "output").as<const T>();
   }
   [[nodiscard]] TensorView<const sum_t<T>> output_gradient_sums(std::size_t i) const {
-    return output_gradients[i].as<const sum_t<T>>();
+    return detail::operand(output_gradients, i, "output").as<const sum_t<T>>();
   }
   [[nodiscard]] bool wants(std::size_t i) const {
-    return part != BackwardPart::weight && writes[i] != GradientWrite::none;
+    return part != BackwardPart::weight && detail::operand(writes, i, "input") != GradientWrite::none;
   }
   [[nodiscard]] bool wants_parameters() const { return part != BackwardPart::input && trains_parameters; }
-  [[nodiscard]] bool accumulates(std::size_t i) const { return writes[i] == GradientWrite::add; }
+  [[nodiscard]] bool accumulates(std::size_t i) const { return detail::operand(writes, i, "input") == GradientWrite::add; }
   [[nodiscard]] TensorView<T> input_gradient(std::size_t i) const {
-    return input_gradients[i].as<T>();
+    return detail::operand(input_gradients, i, "input").as<T>();
   }
   [[nodiscard]] TensorView<sum_t<T>> parameter_gradient(std::size_t i) const {
-    return parameter_gradients[i].as<sum_t<T>>();
+    return detail::operand(parameter_gradients, i, "parameter").as<sum_t<T>>();
   }
 };
 

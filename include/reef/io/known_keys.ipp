@@ -64,7 +64,7 @@ REEF_INLINE void require_known_keys(const Json& object, std::span<const std::str
         "reef::io: ", source.name, ": nothing reads the key ", in_quotes(concat(at, dot, key)),
         nearest.empty() ? "" : concat("; did you mean '", at, dot, nearest, "'?"),
         nearest.empty() ? "." : "", "\n  fix: ", source.fix_or("correct or remove it."),
-        " Known are ", keys, ".");
+        keys.empty() ? " It has none." : concat(" Known are ", keys, "."));
   }
 }
 

@@ -53,13 +53,18 @@ REEF_INLINE void NodeViews::gather_gradients(const Dag& dag, int n, const Segmen
     const Location& location = segment.gradient[static_cast<std::size_t>(id)];
     return view_of(address_of(location, bindings, bindings.gradients), dag.tensor_at(id).spec);
   };
+  if (!node.signature.backward_reads_outputs) {
+    for (AnyView& output : outputs) output = view_of(nullptr, {output.shape(), output.element()});
+  }
   output_gradients.clear();
   for (const int id : node.outputs) output_gradients.push_back(gradient(id));
   input_gradients.clear();
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const int id = node.inputs[i];
     switch (plan.input_gradient[i]) {
-      case GradientWrite::none: input_gradients.emplace_back(); break;
+      case GradientWrite::none:
+        input_gradients.push_back(view_of(nullptr, {Shape{0}, dag.tensor_at(id).spec.element}));
+        break;
       case GradientWrite::scratch:
       case GradientWrite::discard:
         input_gradients.push_back(

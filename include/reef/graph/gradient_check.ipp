@@ -1,12 +1,13 @@
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
-#include <reef/graph/check_gradients.hpp>
+#include <reef/graph/gradient_check.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -26,6 +27,19 @@ REEF_INLINE void GradientCheckOptions::validate() const {
                "0 for the usual one, or from 1e-15 to 1.");
 }
 
+namespace detail {
+
+/// Returns what a NaN in a result says: memory is NaN until an operator writes it.
+inline const char* meaning_of_nan(const GradientCheck& found) {
+  if (std::isnan(found.differences)) return "; nan: forward left an element unwritten, or read outside of a view";
+  if (!std::isnan(found.backward)) return "";
+  return "; nan: backward left the entry unwritten, added to what nobody had written (accumulates, "
+         "accumulate_parameters), or read what the signature does not ask for (backward_reads_outputs, "
+         "backward_reads_inputs)";
+}
+
+}  // namespace detail
+
 REEF_INLINE std::string GradientCheck::text() const {
   std::string place;
   std::int64_t left = index;
@@ -36,9 +50,10 @@ REEF_INLINE std::string GradientCheck::text() const {
     left %= behind;
   }
   return concat("d / d '", name, "'[", place, "]",
-                added ? ", where a second micro-batch is added" : "", ": backward ", backward,
+                added ? ", where a second micro-batch is added" : "", where.empty() ? "" : ", ", where,
+                ": backward ", backward,
                 ", differences ", differences, "; error ", error, ", tolerance ", tolerance,
-                ", of ", compared, " entries");
+                ", of ", compared, " entries", detail::meaning_of_nan(*this));
 }
 
 namespace detail {
@@ -46,6 +61,11 @@ namespace detail {
 REEF_INLINE void refuse_gradient_check(const char* why, const char* fix) {
   throw OptionError("reef::graph::check_gradients: the graph has no gradient to check.\n  why: ",
                     why, ".\n  fix: ", fix);
+}
+
+REEF_INLINE void refuse_write_behind(const std::string& tensor) {
+  throw ShapeError("reef::graph::check_gradients: an operator wrote behind ", tensor,
+                   ".\n  fix: forward writes the elements of its outputs, backward those of its gradients, and no more.");
 }
 
 }  // namespace detail

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <reef/core/shape.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace graph {
+
+/// Options of check_gradients: the point at which gradients are checked, and the number of entries. Of a tensor with
+/// more entries, evenly spaced ones are taken.
+struct GradientCheckOptions {
+  double low = -1;             ///< inputs are drawn from [low, high)
+  double high = 1;             ///< the end of that range; of an operator with no value or a kink at 0: low 0.1, high 1
+  std::int32_t classes = 2;    ///< integer inputs are drawn from [0, classes)
+  std::int64_t entries = 256;  ///< the most entries checked of each tensor
+  double step = 0;             ///< the step h of the differences; 0: 0.002, of fp32 0.05
+  double tolerance = 0;        ///< the greatest error that passes; 0: 1e-6, of fp32 5e-3
+  std::uint64_t seed = 1;
+
+  /// Throws OptionError, naming the first invalid option.
+  void validate() const;
+};
+
+/// The result of check_gradients: the entry with the greatest error.
+///
+/// \code
+/// // given: const graph::GradientCheck& found
+/// if (!found.passed()) std::printf("%s\n", found.text().c_str());
+/// \endcode
+struct GradientCheck {
+  double error = 0;  ///< the entry's error, relative to the greatest entry of its tensor's gradient
+  std::string name;  ///< the name of the input or parameter; if it has several uses, their sum is compared
+  Shape shape;       ///< the shape of the input or parameter
+  std::int64_t index = 0;  ///< the index of the entry, by rows
+  bool added = false;      ///< true: in the gradient that a second micro-batch adds to; false: in the first's
+  double backward = 0;     ///< the entry's gradient by backward
+  double differences = 0;  ///< the entry's gradient by differences of forward
+  std::int64_t compared = 0;  ///< the number of entries compared
+  double tolerance = 0;
+  std::string where;       ///< how the operator stood in its graph, if not alone: "where nobody wants ..."
+
+  [[nodiscard]] bool passed() const { return error <= tolerance; }
+  explicit operator bool() const { return passed(); }
+
+  /// Returns the result as text, with what a NaN in it means:
+  /// "d / d 'swish.slope'[3]: backward 0.41, differences 0.42; error 0.02, tolerance 1e-06, of 12 entries".
+  [[nodiscard]] std::string text() const;
+};
+
+namespace detail {
+
+/// Throws OptionError, which says why a graph cannot be checked, and the fix.
+[[noreturn]] void refuse_gradient_check(const char* why, const char* fix);
+
+/// Throws ShapeError, which names the tensor that was written behind.
+[[noreturn]] void refuse_write_behind(const std::string& tensor);
+
+}  // namespace detail
+
+}  // namespace graph
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/graph/gradient_check.ipp>
+#endif
