@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -174,6 +176,34 @@ TEST(Measure, says_what_memory_and_link_give_also_of_a_small_device) {
   EXPECT_EQ(q.link_latency, 1e-4);
   EXPECT_EQ(q.slowdown, 1.5);
   EXPECT_EQ(behind.memory().used, 0U);
+}
+
+/// Has a parameter, and notes the memory in use while its backward runs.
+struct NotesMemory {
+  static constexpr std::string_view kind = "NotesMemory";
+
+  const Host* device;
+  Bytes* used;
+
+  graph::Signature signature(const auto& call) const {
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    result.parameters = {{"w", {call.inputs[0].shape.last()}, graph::Init::ones(), false}};
+    return result;
+  }
+  void forward(const auto&) const {}
+  void backward(const auto&) const { *used = device->memory().used; }
+};
+
+TEST(Measure, gradients_of_parameters_in_bf16_have_room_for_fp32) {
+  constexpr Bytes features = 1000;
+  Host device({.threads = 1});
+  Bytes used = 0;
+  graph::Graph<Host, Bfloat16> g(1);
+  g.add("node", NotesMemory{&device, &used}, {g.input("in", {{1, features}, Element::bfloat16}, true)});
+  graph::measure(device, g, {.repeats = 1});
+  EXPECT_GE(used, features * (4 * 2 + 2 + 4)) << "input, output and their gradients; w; its gradient in fp32";
+  EXPECT_LT(used, features * (4 * 2 + 2 + 4) + features) << "nothing else that could hide it";
 }
 
 TEST(Measure, an_operator_that_does_not_fit_is_refused_by_the_device) {

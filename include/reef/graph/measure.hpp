@@ -85,7 +85,7 @@ public:
       std::fill_n(static_cast<std::byte*>(on_host_.data()), largest, std::byte{1});
     }
     for (const int id : segment_.uses) {
-      bindings_.use(id) = make(dag.parameter_at(dag.use_at(id).parameter).spec);
+      bindings_.use(id) = make(dag.gradient_spec(dag.parameter_at(dag.use_at(id).parameter)));
     }
     bindings_.saved = reserve(segment_.saved_bytes);
     bindings_.workspace =
