@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 
 /// A 16-bit number, the upper half of a float: 1 sign, 8 exponent and 7 fraction bits. It is for storage,
-/// not for arithmetic: it converts to float implicitly, from float explicitly, `Bfloat16(x)`, rounding.
+/// not for arithmetic: it converts to float implicitly, from float only explicitly, since that rounds.
 ///
 /// | range    | the range of float, denormal numbers included                                |
 /// | rounding | to the nearest number, ties to even; relative error at most 2^-8, except for |

@@ -14,8 +14,8 @@ inline namespace v0 {
 
 namespace detail {
 
-/// Returns the bits of a number by a way that the compiler cannot look through: what
-/// it assumes of the number, such as that it is not NaN, does not extend to the bits.
+/// Returns the bits of a number in a way that the compiler cannot look through: its
+/// assumptions about the number, such as that it is not NaN, do not extend to the bits.
 template <class Word, class T>
 Word opaque_bits(T value) {
   static_assert(sizeof(Word) == sizeof(T));
