@@ -19,15 +19,15 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Options of check_gradients: the point at which gradients are checked, and the number of entries. Of a tensor with
-/// more entries, evenly spaced ones are taken.
+/// Options of check_gradients: the range of the random inputs, and the number of entries that are checked. In a tensor
+/// with more entries than that, evenly spaced entries are checked.
 struct GradientCheckOptions {
   double low = -1;             ///< inputs are drawn from [low, high)
-  double high = 1;             ///< the end of that range; of an operator with no value or a kink at 0: low 0.1, high 1
+  double high = 1;             ///< the end of the range; for an operator undefined or with a kink at 0: low 0.1, high 1
   std::int32_t classes = 2;    ///< integer inputs are drawn from [0, classes)
-  std::int64_t entries = 256;  ///< the most entries checked of each tensor
-  double step = 0;             ///< the step h of the differences; 0: 0.002, of fp32 0.05
-  double tolerance = 0;        ///< the greatest error that passes; 0: 1e-6, of fp32 5e-3
+  std::int64_t entries = 256;  ///< the largest number of entries that are checked in each tensor
+  double step = 0;             ///< the step h of the finite differences; 0 selects 0.002 for fp64, 0.05 for fp32
+  double tolerance = 0;        ///< the greatest error that passes; 0 selects 1e-6 for fp64, 5e-3 for fp32
   std::uint64_t seed = 1;
 
   /// Throws OptionError, naming the first invalid option.
@@ -37,12 +37,12 @@ struct GradientCheckOptions {
 /// The result of check_gradients: the entry with the greatest error.
 struct GradientCheck {
   double error = 0;  ///< the entry's error, relative to the greatest entry of its tensor's gradient
-  std::string name;  ///< the name of the input or parameter; if it has several uses, their sum is compared
+  std::string name;  ///< the name of the input or parameter; the gradient of a tied parameter is the sum over its uses
   Shape shape;       ///< the shape of the input or parameter
-  std::int64_t index = 0;  ///< the index of the entry, by rows
-  bool added = false;      ///< true: in the gradient that a second micro-batch adds to; false: in the first's
-  double backward = 0;     ///< the entry's gradient by backward
-  double differences = 0;  ///< the entry's gradient by differences of forward
+  std::int64_t index = 0;  ///< the index of the entry, in row-major order
+  bool added = false;      ///< whether the gradient is the one after a second micro-batch was added, not the first one's
+  double backward = 0;     ///< the entry's gradient as backward computes it
+  double differences = 0;  ///< the entry's gradient as differences of forward approximate it
   std::int64_t compared = 0;  ///< the number of entries compared
   double tolerance = 0;
 
@@ -56,10 +56,10 @@ struct GradientCheck {
 
 namespace detail {
 
-/// Throws OptionError, which says why a graph cannot be checked, and the fix.
+/// Throws OptionError with the reason why a graph cannot be checked, and the fix.
 [[noreturn]] void refuse_gradient_check(const char* why, const char* fix);
 
-/// A graph as one segment with memory of its own, which is NaN where no operator has written.
+/// A check in progress: the graph as one segment, in memory that holds NaN wherever no operator has written.
 template <device::device Device, std::floating_point T>
 class GradientChecker {
 public:
@@ -104,16 +104,16 @@ public:
 private:
   static constexpr bool in_fp64 = sizeof(T) == sizeof(double);
 
-  /// A variable of the check: an input or a parameter.
+  /// An input or a parameter whose gradient is checked.
   struct Variable {
     std::string name;
     Shape shape;
     T* values = nullptr;                ///< the values, on the device
-    std::vector<const T*> gradients{};  ///< the gradients: one of an input, one for each use of a parameter
-    bool accumulates = false;           ///< a second micro-batch adds to the gradients
+    std::vector<const T*> gradients{};  ///< pointers to gradients: one for an input, one for each use of a parameter
+    bool accumulates = false;           ///< whether a second micro-batch adds to the gradients
     std::vector<T> at{};
     std::vector<double> first{}, second{},
-        differences{};  ///< second: the gradient after one more backward that adds
+        differences{};  ///< first: the gradient after one backward; second: after another that adds to it
     std::vector<std::int64_t> entries{};
   };
   struct Result {
@@ -216,8 +216,8 @@ private:
     }
   }
 
-  /// Returns the function that is differentiated, the sum of the results weighted by the seeds, and the same sum of
-  /// absolute values.
+  /// Returns the value of the function that is differentiated, the sum of the results weighted by the seeds, and the sum
+  /// of the absolute values of its terms.
   std::pair<double, double> evaluate() {
     submit([&](Lane& lane) { graph_.forward(all_, bindings_, lane, {}, Forward::keeps); });
     double sum = 0;
@@ -281,8 +281,8 @@ private:
     return result;
   }
 
-  /// Compares both gradients of a variable, relative to the tensor's greatest entry, but to no less than the error that
-  /// rounding of the results leaves in other entries.
+  /// Compares both gradients of a variable. Errors are relative to the tensor's greatest entry, or to a floor if that is
+  /// smaller: the rounding error of the results, which are a sum over all variables.
   void compare(const Variable& variable) {
     double scale = 1e-5 * magnitude_;
     for (const Variable& other : variables_) {
@@ -311,7 +311,7 @@ private:
                differences, result_.compared, result_.tolerance};
   }
 
-  /// Allocates memory that is filled with NaN.
+  /// Allocates device memory and fills it with NaN.
   void* allocate(Bytes bytes) {
     if (bytes == 0) return nullptr;
     memory_.push_back(device_.allocate(bytes, "check of gradients"));
@@ -348,13 +348,13 @@ private:
 ///
 ///     error = |backward - differences| / greatest |differences| of the tensor
 ///
-/// | tolerance | fp64: 1e-6; a right backward has an error near 1e-9. fp32: 5e-3, since differences of fp32 have 2 to 3 digits:  |
-/// |           | check a graph of double where the operators are templates. bf16 has none: it does not compile                   |
-/// | finds     | also elements not written, which are NaN, and gradients of parameters that a second micro-batch does not add to |
-/// | kinks     | an entry within 2 h of a kink (ReLU at 0) has an error: take another seed, or a smaller step                    |
-/// | dropout   | draws the same in every run                                                                                     |
-/// | cost      | 4 forwards for each entry                                                                                       |
-/// | errors    | OptionError for invalid options, or a graph without gradients; the errors that operators throw                  |
+/// | tolerance | fp64: 1e-6 (a correct backward has an error near 1e-9). fp32: 5e-3, since differences have 2 to 3 digits: |
+/// |           | if the operators are templates, check a graph of double instead. A graph of bf16 does not compile         |
+/// | finds     | also elements that no operator wrote (NaN), and parameter gradients that miss a second micro-batch        |
+/// | kinks     | an entry within 2 h of a kink (ReLU at 0) shows an error: set another seed, or a smaller step             |
+/// | dropout   | all forwards use the same random draws                                                                    |
+/// | cost      | 4 forwards for each entry                                                                                 |
+/// | errors    | OptionError for invalid options, or a graph without gradients; the errors that operators throw            |
 ///
 /// \code
 /// #include <cstdio>
@@ -369,7 +369,7 @@ GradientCheck check_gradients(Device& device, const Graph<Device, T>& graph,
   return detail::GradientChecker<Device, T>(device, graph, options).run();
 }
 
-/// Checks the gradients of a single operator, on the host in fp64, for inputs of these specs: fp64 or int32.
+/// Checks the gradients of a single operator, on the host in fp64, with inputs of the given specs (fp64 or int32).
 template <operator_for<device::Host, double> Op>
 GradientCheck check_gradients(const Op& op, const std::vector<TensorSpec>& inputs,
                               const GradientCheckOptions& options = {}) {
