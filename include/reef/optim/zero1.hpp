@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Data parallelism with sharded optimizer state: a rank updates its shard of the weights and gives it
+/// Data parallelism with sharded optimizer state: a rank updates its shard of the weights and sends it
 /// to the others.
 ///
 ///     shard r of w(t+1) = rule(shard r of w(t), shard r of the reduced gradient);  all-gather w(t+1)
