@@ -46,7 +46,7 @@ namespace codec {
 template <codec C>
 struct Dct {
   C inner{};
-  std::int64_t block = 64;  ///< B, the numbers of a block
+  std::int64_t block = 64;  ///< B, the count of numbers in a block
 
   static constexpr std::string_view name = detail::joined_name<detail::dct_name, C>;
   static constexpr bool exact = C::exact;

@@ -28,7 +28,7 @@ namespace codec {
 /// \endcode
 ///
 /// | wire       | 32 bits a number                                       |
-/// | not finite | as it is, NaN with its bits                            |
+/// | not finite | sent as it is, NaN with its bits                       |
 /// | cost       | a copy, and the checksum                               |
 struct Dense {
   static constexpr std::string_view name = "dense";

@@ -132,7 +132,7 @@ struct Ef21 {
 
   static constexpr std::string_view name = detail::joined_name<detail::ef21_name, C>;
   static constexpr bool exact = C::exact;
-  static constexpr bool lossless = false;  ///< state + (values - state) rounds
+  static constexpr bool lossless = false;  ///< false: state + (values - state) rounds
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return inner.encoded_bytes(n); }

@@ -13,7 +13,7 @@
 /// \file
 /// The head of a codec's message, and the checks that a message passes before any of it is decoded.
 ///
-///     0   "RfC1"                    4 bytes, and the version with them
+///     0   "RfC1"                    4 bytes, which include the version
 ///     4   codec                     CodecId
 ///     8   parameter                 the codec's members as one number: a block, a flag
 ///     16  elements                  the count of numbers that the message decodes to

@@ -30,7 +30,7 @@ enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks, all
 /// The form in which indices are written, and their size in bytes.
 struct IndexCoding {
   IndexForm form = IndexForm::all;
-  std::uint8_t parameter = 0;  ///< the low bits of a gap, in the form rice
+  std::uint8_t parameter = 0;  ///< the number of low bits of a gap that are written as they are, in the form rice
   Bytes bytes = 0;
 };
 
