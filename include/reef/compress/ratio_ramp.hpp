@@ -32,7 +32,7 @@ struct RatioRamp {
   std::int64_t steps = 0;  ///< length of the ramp in committed steps; 0: no ramp
   double from = 1;
 
-  /// Returns the ratio after `committed` steps: exact on every machine, so that both ends of a message have the same.
+  /// Returns the ratio after `committed` steps for a codec of ratio `own`; exact on every machine, as both ends need.
   [[nodiscard]] double ratio(std::int64_t committed, double own) const {
     std::int64_t stages = 0;
     for (double reached = from; reached < own; reached *= 4) ++stages;

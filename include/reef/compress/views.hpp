@@ -8,7 +8,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of instructions, one for each kind that a compressor writes.
+/// Views of instructions, which name their operands: one for each kind that a compressor writes.
 ///
 /// \code
 /// // given: const schedule::Program& program
