@@ -62,8 +62,8 @@ namespace optim {
 /// |         | eager 28 + 8 / P                                                                   |
 /// |         | With a codec: theta, the outer rule's states and the codec's memory whole, 16 +       |
 /// |         | 4 + 4 for SparseLoCo; and while a piece is summed, P differences of it             |
-/// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time;     |
-/// |         | with a codec its message of n numbers to each other rank: (P-1) times at most that; |
+/// | wire    | per rank and H steps, for n weights, 2 (P-1)/P n numbers of sum_t<T>, n / F at a   |
+/// |         | time; with a codec at most its message of n numbers to each of P-1 other ranks;     |
 /// |         | nothing else: losses and norms are each rank's own, and so are clipping and the    |
 /// |         | finite check                                                                       |
 /// | learns  | eager rounds apply late differences, which the outer momentum repeats: they want   |
@@ -156,7 +156,7 @@ struct DiLoCo {
     }
   };
 
-  /// Throws OptionError where one process stands for several ranks.
+  /// Sets plan.outer_schedule. Throws OptionError if one process stands for several ranks (virtual_ranks above 1).
   static void plan(run::StepPlan& plan, const Options& options) {
     if (plan.virtual_ranks > 1) {
       throw OptionError("reef::optim::DiLoCo: virtual_ranks is ", plan.virtual_ranks,

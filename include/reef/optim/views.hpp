@@ -10,7 +10,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of instructions, one for each kind that optimizers write and whose operands are of several sorts.
+/// Views of instructions, which name their operands; for each kind that optimizers write with several sorts of these.
 ///
 /// \code
 /// // given: schedule::Program& program, run::StorageId mine
