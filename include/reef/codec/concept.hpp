@@ -21,7 +21,7 @@ namespace codec {
 ///     encode(values, message)   message has encoded_bytes(n) bytes; returns how many of them are used, from its beginning
 ///     decode(message, values)   writes all values, or throws DecodeError and writes none
 ///
-/// | facts  | `name`; `exact`: lengths do not depend on data; `lossless`: decode returns the encoded bits;              |
+/// | facts  | `name`; `exact`: lengths do not depend on data; `lossless`: decode returns the numbers bit for bit;       |
 /// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
 /// | laws   | encode depends on values and members alone, not on the machine or its threads; a message that is cut off, |
 /// |        | damaged or of another codec is refused                                                                    |

@@ -26,7 +26,7 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | 8 + 32 / block bits per number                                                              |
-/// | error  | 2.6 % of the norm, for normal numbers; 2^-4 of each number above 2^-14 of its row's largest  |
+/// | error  | 2.6 % of the norm, if normally distributed; 2^-4 of numbers above 2^-14 of the row's largest |
 /// | ties   | to even                                                                                     |
 /// | not finite | a row with NaN or infinity decodes to NaN                                               |
 /// | errors | OptionError for a block below 1                                                             |

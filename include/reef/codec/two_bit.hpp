@@ -27,7 +27,7 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | 2 bits a number, and 16 bytes a block                                                          |
-/// | error  | 40 % of the norm, for normal numbers; 11 % for the largest 64 in 4096 of them, 7 % with sigmas = 4    |
+/// | error  | of normally distributed numbers 40 % of the norm; of the largest 64 in 4096 11 %, or 7 % with sigmas 4 |
 /// | ties   | a number on the border of two bins belongs to the upper bin                                    |
 /// | not finite | the block decodes to NaN                                                                   |
 /// | errors | OptionError for a block below 0, or sigmas outside 0.001 to 1000                               |
