@@ -40,7 +40,7 @@ enum class Priority { normal, high };
 ///
 ///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
 ///     f, g submitted to one lane: g starts after f     wait(e, n) starts after completion n of e
-///     copy: the lane copies the bytes that `from` has when the lane reaches the copy, before it continues
+///     copy: when the lane reaches the copy, it copies the bytes at `from` to `to`, before it continues
 ///     threads: the most host threads that a kernel of any lane uses
 ///     on_host: lanes are threads of the host, and an event that one records is complete when record returns
 ///
