@@ -29,7 +29,7 @@ Word opaque_bits(T value) {
 
 }  // namespace detail
 
-/// True if the value is neither NaN nor infinite.
+/// Returns true if the value is neither NaN nor infinite.
 ///
 /// \code
 /// // given: double loss
@@ -46,7 +46,7 @@ Word opaque_bits(T value) {
   return (value.bits() & 0x7F80U) != 0x7F80U;
 }
 
-/// True if least <= value <= most; false for a value that is not finite.
+/// Returns true if least <= value <= most; false for a value that is not finite.
 [[nodiscard]] inline bool within(double value, double least, double most) {
   return is_finite(value) && least <= value && value <= most;
 }
