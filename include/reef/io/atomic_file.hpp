@@ -20,7 +20,7 @@ namespace detail {
 [[noreturn]] void throw_file_error(std::string_view verb, const std::filesystem::path& path,
                                    int code, std::string_view fix);
 
-/// An owner of a file descriptor, which it closes at its end.
+/// An owner of a file descriptor, which its destructor closes.
 class Descriptor {
 public:
   Descriptor() = default;

@@ -36,7 +36,7 @@ std::string free_shard_name(const std::filesystem::path& folder, const std::stri
 
 namespace detail {
 
-/// True if AtomicFile may give this name to a temporary file of a shard or manifest: NAME.tmp.PROCESS.NUMBER.
+/// Returns true if AtomicFile gives this name to temporary files of shards or manifests: NAME.tmp.PROCESS.NUMBER.
 bool is_temporary(std::string_view name);
 
 /// Removes the files of a folder for whose names `ours` returns true; returns the number of removed files.
@@ -64,7 +64,7 @@ std::size_t remove_files(const std::filesystem::path& folder, const Ours& ours) 
 /// \endcode
 std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::uint64_t step);
 
-/// Returns the steps of all complete checkpoints of a directory, ascending; none if it does not exist.
+/// Returns the steps of all complete checkpoints of a directory, ascending; empty if the directory does not exist.
 std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory);
 
 /// Removes temporary files, left by jobs that were killed, from the checkpoint folders of a directory,

@@ -12,7 +12,7 @@ namespace io {
 
 namespace detail {
 
-/// Computes CRC-32C without special instructions: by single bytes up to an aligned address, then by eight bytes.
+/// Computes CRC-32C without special instructions: byte by byte up to an aligned address, then 8 bytes at a time.
 std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data, std::size_t size);
 
 }  // namespace detail

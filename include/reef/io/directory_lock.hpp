@@ -77,7 +77,7 @@ private:
 
   [[noreturn]] void refuse_foreign(const std::string& what);
 
-  /// Returns true if another job holds the lock: `taken` tells of flock, `holder`, the file's content, of the rest.
+  /// Returns true if another job holds the lock. `taken`: flock succeeded; `holder`: the content of the file.
   [[nodiscard]] bool is_held_by(const Json& holder, bool taken) const;
 
   void release();
