@@ -55,7 +55,7 @@ namespace schedule {
 Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
                     const World& world, int rounds = 2, const TripCounts& replay = {});
 
-/// Places the programs by place(), and runs them in virtual time as the function above does.
+/// Places the programs by place(), and runs them in virtual time: see the overload with placements.
 Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
                     const TripCounts& replay = {});
 

@@ -104,7 +104,7 @@ struct Skeleton {
     friend constexpr bool operator==(const Node&, const Node&) = default;
   };
 
-  /// A wait for an earlier node: twice its index, plus one if the node must be complete and not just started.
+  /// A wait for an earlier node. `point` is twice its index, plus 1 if the node must be complete, not just started.
   struct Wait {
     std::uint32_t point = 0;
 
