@@ -34,7 +34,7 @@ public:
   AtWork(Progress& progress, std::string what, Seconds expected = 0);
 
   /// Begins work that either all ranks do or none: if ranks then wait for each
-  /// other, their report states `reason`, and the ranks that do the work alone.
+  /// other, their report states `reason`, and names the ranks that do the work.
   AtWork(Progress& progress, std::string what, std::string reason);
 
   AtWork(const AtWork&) = delete;

@@ -82,7 +82,7 @@ void check_length(const std::string& name, std::size_t have, std::int64_t need,
 /// | who      | all ranks submit it, in the same order in the queue of that name, with equal offsets    |
 /// | group    | only its members, in the same order among the collectives of that group in the queue    |
 /// |          | of that name; P is then its size, r a position, and the group the same on all           |
-/// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]) or empty      |
+/// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]), even 0       |
 /// | order    | the owner folds the chunks in rank order: the same bits on every run and transport      |
 /// | rounding | every addition rounds to Sum; for Sum = T = bf16, P - 1 times. With Sum = float, bf16   |
 /// |          | chunks are sent, and summed in fp32                                                     |

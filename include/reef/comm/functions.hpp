@@ -74,7 +74,7 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
   run(progress, task);
 }
-/// Sums inputs in a wider type, bf16 in fp32, and stores this rank's shard of the sum in `output`; else as above.
+/// Sums inputs in a wider type, bf16 in fp32; `output` receives this rank's shard of the sum. See ReduceScatterTask.
 template <real T, real Sum>
   requires(!std::same_as<T, Sum> && std::same_as<Sum, sum_t<T>>)
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,

@@ -20,7 +20,7 @@ namespace comm {
 /// The direction of a message in a training step. `none`: the message belongs to no pipeline.
 using Direction = Traffic;
 
-/// The place of a transfer in a training job. Its messages carry it, so that no other message is accepted for them.
+/// The place of a transfer in a training job, carried by its messages; the receiver accepts no message of another.
 ///
 /// | plan        | the number of the running program, equal on all ranks; 0: no program               |
 /// | step        | the number of steps that were committed before; 0 in an evaluation                 |
@@ -48,8 +48,8 @@ struct Origin {
 /// | version   | the version of this format; another one is refused, whatever its other fields are |
 /// | codec     | the number of the payload's encoding, on which both ends agree (Task::set_codec); |
 /// |           | 0: the payload is not encoded                                                     |
-/// | sequence  | the number of this use of the operation (point to point), or of the queue, in a   |
-/// |           | group of the queue by it (collectives): so no message is accepted twice           |
+/// | sequence  | the number of this use of the operation (point to point), or of the queue by all  |
+/// |           | ranks or by a group (collectives): so no message is accepted twice                |
 /// | operation | operation_id(kind, name), or (kind, name, group)                                  |
 /// | bytes     | the size of the payload that follows                                              |
 /// | piece     | the index of this piece of the operation's data                                   |
