@@ -79,7 +79,7 @@ Intervals busy(std::span<const Span> spans, Activity activity, Seconds from, Sec
 /// \endcode
 Overlap analyze(std::span<const Span> spans, Seconds from, Seconds to);
 
-/// The members of Overlap whose sums over windows are those of the windows together.
+/// The members of Overlap that can be summed over windows.
 inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
     &Overlap::compute, &Overlap::communication, &Overlap::copy, &Overlap::union_,
     &Overlap::exposed, &Overlap::exposed_copy,  &Overlap::wall};

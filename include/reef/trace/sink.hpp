@@ -65,7 +65,7 @@ public:
   [[nodiscard]] std::string lane() const&& { return lane_; }
   [[nodiscard]] bool enabled() const;
 
-  /// Returns an interned name; call it once for a name that is written often, on the writer's thread.
+  /// Interns a name and returns it. Call it once for a name that is written often, on the writer's thread.
   Name intern(std::string_view text) {
     const std::size_t hash = std::hash<std::string_view>{}(text);
     std::size_t slot = hash & (known_.size() - 1);
