@@ -21,7 +21,7 @@ namespace graph {
 std::uint64_t hash_of(const Dag& dag);
 
 /// Returns the hash of the values of all parameters with Init::given, or std::nullopt if there are none.
-/// Ranks compare this hash, a checkpoint does not. Cost: a pass over these values.
+/// Ranks compare this hash; a checkpoint does not store it. Cost: a pass over these values.
 std::optional<std::uint64_t> hash_of_given(const Dag& dag);
 
 }  // namespace graph

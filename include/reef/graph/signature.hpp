@@ -82,7 +82,7 @@ struct Share {
 /// | backward_reads_*       | whether backward reads the values of the inputs, of the outputs                       |
 /// | forward_shares         | the output may be stored in the input's memory: forward then runs in place            |
 /// | gradient_shares        | the input's gradient may be stored in the output gradient's memory: backward in place |
-/// | gradient_passes        | the input's gradient equals the output's: one memory may serve both, with readers     |
+/// | gradient_passes        | the input's gradient equals the output's and may share its memory, also with others   |
 /// | gradient_over_input    | the gradient of this input may be stored in the memory of the input's value           |
 /// | overwrites_gradients   | backward cannot add to an input's gradient; the graph adds for it                     |
 /// | writes_all_gradients   | backward writes an input's gradient even if nobody needs it                           |
