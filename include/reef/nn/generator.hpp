@@ -36,9 +36,9 @@ namespace nn {
 /// | memory | a Session's, or parameters, logits and an inference's workspace on the device, allocated once   |
 /// | cost   | with a Session a token costs one row, as long as the text has at most T tokens; otherwise a     |
 /// |        | token costs T positions                                                                         |
+/// | bits   | the same for the same parameters, prompt, options and T                                         |
 /// | window | of a sequence of more than T tokens, only the last T are read                                   |
 /// | errors | ShapeError for a graph without these tensors; OptionError for an empty prompt, a token          |
-/// | errors | ShapeError for a graph without such tensors; OptionError for an empty prompt, a token           |
 /// |        | outside the vocabulary or invalid options; NonFiniteError for logits that are not               |
 /// |        | finite; MemoryError. After any of these errors the Generator can be used again                  |
 ///

@@ -31,7 +31,7 @@ struct GptConfig {
   std::int64_t heads = 12;             ///< the number of heads, H, which divides C
   std::int64_t channels = 768;         ///< the number of channels, C
   std::int64_t vocabulary = 50257;     ///< the number of tokens, V
-  std::int64_t context = 1024;         ///< the number of positions that have a vector
+  std::int64_t context = 1024;         ///< the number of positions, each with a vector in wpe
   std::int64_t batch = 1;              ///< the number of sequences in a batch, B
   std::int64_t sequence = 0;           ///< the length of sequences, T, at most the context; 0: the context
   std::int64_t padded_vocabulary = 0;  ///< the rows of wte, rounded up for faster kernels; 0: V
