@@ -95,7 +95,7 @@ PipelineSlots pipeline_slots(const std::vector<schedule::Program>& programs,
                              const schedule::TransferSlots& message_slots);
 
 /// The times and activations of an order in the asynchronous model: a message is sent as soon as its tensor has been
-/// produced and its link is free, to a free slot. A run whose messages are posted in order of production has these.
+/// produced and its link is free, and has a slot to arrive in. A run that posts messages in that order has these times.
 struct PipelineEstimate {
   Seconds makespan = 0;
   double bubble = 0;  ///< the idle share of all ranks: 1 - sum of the times of all tasks / (ranks * makespan)
