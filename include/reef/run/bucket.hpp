@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The elements of a norm block: consecutive elements of a parameter whose squares are summed together; a parameter's
+/// The number of elements of a norm block: consecutive elements of a parameter whose squares are summed together. The
 /// last block may be short. A shard has whole blocks, so the sums depend neither on the number of ranks nor on cuts.
 inline constexpr std::int64_t norm_block = 4096;
 

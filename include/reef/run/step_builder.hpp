@@ -150,7 +150,7 @@ struct StepBuilder {
   [[nodiscard]] std::vector<int> segments() const&& { return segments_; }
   [[nodiscard]] const std::vector<std::size_t>& held() const& { return held_; }
   [[nodiscard]] std::vector<std::size_t> held() const&& { return held_; }
-  /// Returns true if this rank computes losses. Only such ranks count their micro-batches.
+  /// Returns true if this rank computes losses. Other ranks do not count their micro-batches.
   [[nodiscard]] bool reports_loss() const { return stage_ == plan.loss_stage(); }
 
   /// Returns true if the operator that has this use of a parameter is on this stage.

@@ -103,7 +103,7 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   /// Returns the stage whose segments compute the loss.
   [[nodiscard]] int loss_stage() const;
 
-  /// Returns the place of a bucket's weights, gradients and optimizer state; place_of_segment() that of a segment's.
+  /// Returns the place of a bucket's weights, gradients and optimizer state; place_of_segment() that for a segment.
   [[nodiscard]] schedule::Place place_of(std::size_t bucket) const {
     return place_of_segment(static_cast<std::size_t>(buckets[bucket].segment));
   }

@@ -103,9 +103,9 @@ inline graph::BackwardPart backward_part(std::string_view kind) {
 /// A view of `Backward(segment, j)`, or of its halves `BackwardInput` and `BackwardWeight`. Set its SumMode first.
 ///
 ///     reads          weights_of(segment), boundary tensors that it reads, saved, output gradients
-///     writes         input gradients of which it is the first, workspace
-///     accumulates    input gradients that it adds to
-///     behind either  gradients_of(segment), as the mode says
+///     writes         input gradients that it is the first to write, workspace
+///     accumulates    input gradients to which it adds
+///     then           gradients_of(segment), written or accumulated into by its SumMode
 ///
 /// | BackwardInput  | writes `pending`, last; has `gradients` only if an operator with parameters cannot be split   |
 /// | BackwardWeight | reads `pending`, then the output gradients that it needs; has no input gradients; accumulates |
