@@ -12,7 +12,7 @@
 
 /// \file
 /// The rules by which policies of two axes (optimizer, swap, pipeline, compressor, ...) must fit each other. Each rule
-/// is a concept and an error text: what, why, fix, see. The Trainer checks all rules; `composable` does without error.
+/// is a concept and an error text: what, why, fix, see. The Trainer checks all rules; `composable` does so without errors.
 
 namespace reef {
 inline namespace v0 {

@@ -50,7 +50,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// A concept that is satisfied if the policies can be composed to a Trainer, whose own checks are errors.
+/// A concept that is satisfied if the policies can be composed to a Trainer; a Trainer of other policies is an error.
 template <class... Policies>
 concept composable =
     (policy<Policies> && ...) && one_policy_per_axis<Policies...> &&
