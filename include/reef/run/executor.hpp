@@ -98,7 +98,7 @@ private:
 
   void submit_all();
   void submit(std::size_t i);
-  /// Blocks until the round's messages are on their way, or have arrived.
+  /// Blocks until all sends and receives of the round are complete on this rank.
   void wait_for_queues();
 
   void walk(Lane& lane, std::size_t index);

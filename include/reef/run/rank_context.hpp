@@ -80,7 +80,7 @@ public:
   const StepBuilder& builder;  ///< the builder's program is the one before staging: storages keep their ids
   const Memory memory;
   const Source source;
-  const NextMicroBatch own_order;  ///< empty: the plan numbers micro-batches
+  const NextMicroBatch own_order;  ///< returns the next micro-batch's number; empty: the plan numbers micro-batches
   const StepState& state;
   std::uint32_t round = 0;  ///< the number of rounds of the program that have begun
   mutable std::deque<CodingLoss> losses{};  ///< the losses of codecs, added by the code that measures them
@@ -148,9 +148,9 @@ template <device::device Device, real T, real Gradient = sum_t<T>>
 class RankContext final : public AnyRankContext {
 public:
   using device_type = Device;
-  using element_type = T;          ///< type of weights
-  using sum_type = sum_t<T>;       ///< type of numbers computed from weights, of losses and optimizer state
-  using gradient_type = Gradient;  ///< type of the weights' gradients where they are kept and sent
+  using element_type = T;          ///< the type of weights
+  using sum_type = sum_t<T>;       ///< the type of numbers computed from weights, of losses and optimizer state
+  using gradient_type = Gradient;  ///< the type in which gradients of weights are stored and sent
 
   RankContext(const PlacedProgram& its_program, const Arenas& arenas, const graph::Graph<Device, T>& its_graph,
               Source its_source, NextMicroBatch its_order, const StepState& its_state)

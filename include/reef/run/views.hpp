@@ -160,7 +160,7 @@ private:
 /// to the fold's. Set its SumMode first.
 ///
 ///     reads                 the gradients that the Backward wrote, in the order of gradients_of(segment)
-///     writes, accumulates   gradients_of(segment), as the mode says
+///     writes, accumulates   gradients_of(segment), by its SumMode
 template <class Instr>
 struct AddGradientsView {
   PartOf<Instr> from, gradients;
@@ -191,7 +191,7 @@ struct FoldUsesView {
 /// A view of `FoldRank(bucket)`, which adds a virtual rank's gradient to those of the ranks before. Set its SumMode first.
 ///
 ///     reads                 the rank's gradient
-///     writes, accumulates   the sum, as the mode says
+///     writes, accumulates   the sum, by its SumMode
 template <class Instr>
 struct FoldRankView {
   PartOf<Instr> gradient, sum;

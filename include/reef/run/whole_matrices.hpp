@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The parameters that an update rule treats as whole matrices. Empty for a rule of single elements.
+/// The parameters that an update rule treats as whole matrices. Empty for an element-wise rule.
 ///
 /// \code
 /// #include <cstdio>
