@@ -9,8 +9,8 @@
 #include <reef/core/hash.hpp>
 
 /// \file
-/// Reads and sets the ratio and the seed of a codec whose type is not known. Those of a codec of codecs (ErrorFeedback,
-/// Chain) are those of the part that has them.
+/// Functions that read and set the ratio and the seed of a codec of any type. For a codec that contains other codecs
+/// (ErrorFeedback, Chain), they act on the contained codec that has a ratio or a seed.
 
 namespace reef {
 inline namespace v0 {
@@ -33,11 +33,11 @@ constexpr bool finds_ratio() {
 
 }  // namespace detail
 
-/// A codec with a ratio: of `ratio` numbers it sends one.
+/// A codec with a ratio, its own or that of a codec inside it: it sends one in `ratio` numbers.
 template <class C>
 concept has_ratio = any_codec<C> && detail::finds_ratio<C>();
 
-/// True if this codec has a ratio. Of a Chosen that is known only when the program runs.
+/// Returns true if the codec has a ratio: has_ratio<C>, except for a Chosen, whose codec is known only at run time.
 template <any_codec C>
 [[nodiscard]] bool takes_ratio(const C& format) {
   if constexpr (requires { format.takes_ratio(); }) {
@@ -82,8 +82,8 @@ template <has_ratio C>
   }
 }
 
-/// Returns the codec for message `number`: a codec that draws (RandomK) draws anew for each message, any other is
-/// returned as it is. Sender and receiver give the same number.
+/// Returns the codec to use for message `number`: a codec that selects at random (RandomK) selects anew for each message,
+/// any other is returned unchanged. Sender and receiver must pass the same number.
 template <any_codec C>
 [[nodiscard]] C for_message(C format, std::uint64_t number) {
   if constexpr (requires { { format.for_message(number) } -> std::same_as<C>; }) {
@@ -99,7 +99,7 @@ template <any_codec C>
   return format;
 }
 
-/// The number of entries that the codec sends of n: fewer than n only of a codec that selects.
+/// Returns the number of entries that the codec sends of n; only a codec that selects entries sends fewer than n.
 template <any_codec C>
 [[nodiscard]] std::int64_t kept_of(const C& format, std::int64_t n) {
   if constexpr (requires { { format.kept(n) } -> std::same_as<std::int64_t>; }) {
@@ -113,8 +113,8 @@ template <any_codec C>
   }
 }
 
-/// True if the codec is `exact` (concept.hpp). is_exact, is_lossless, is_chosen (whether there is a codec) and text_of also
-/// answer for a Chosen, of which that is known only at run time.
+/// Returns true if the length of messages does not depend on the data (`exact`, concept.hpp). is_exact, is_lossless,
+/// is_chosen (false for an empty Chosen) and text_of (the codec's name) also accept a Chosen, known only at run time.
 template <any_codec C>
 [[nodiscard]] bool is_exact(const C& format) {
   if constexpr (requires { format.is_exact(); }) {

@@ -26,7 +26,7 @@ namespace codec {
 /// \endcode
 ///
 /// | wire       | 16 bits a number                                                         |
-/// | error      | at most 2^-9 of each number, but of denormal ones; 0.17 % of the norm     |
+/// | error      | at most 2^-9 of each number that is not denormal; 0.17 % of the norm      |
 /// | ties       | to even                                                                  |
 /// | again      | decoded numbers encode to the same bytes                                 |
 /// | not finite | stays so; a number beyond the largest by half a step becomes infinite    |

@@ -29,8 +29,8 @@ namespace codec {
 /// format.decode(message, decoded);
 /// \endcode
 ///
-/// | wire   | 8 bits and 32 / block a number; the code is not sent                                       |
-/// | error  | 1.3 % of the norm, of normal numbers and blocks of 4096                                     |
+/// | wire   | 8 + 32 / block bits per number; the table of the code is not sent                          |
+/// | error  | 1.3 % of the norm, for normally distributed numbers in blocks of 4096                       |
 /// | ties   | to the lower index; a block of zeros has index 0, and decodes to -0                          |
 /// | not finite | a block with NaN decodes to NaN; one with infinity to numbers that are not finite        |
 ///
@@ -45,7 +45,7 @@ struct Blockwise8 {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// The number of blocks of n numbers. Throws OptionError for a block below 1.
+  /// Returns the number of blocks that n numbers fill. Throws OptionError for a block below 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   /// Returns the head of a message of n numbers.
@@ -55,8 +55,8 @@ struct Blockwise8 {
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// The number of scales in a payload of n numbers: the largest magnitude of each block. With code_bytes, quantize and
-  /// dequantize it serves messages that arrange scales and codes in another way.
+  /// Returns the number of scales in a payload of n numbers: one per block, its largest magnitude. With code_bytes,
+  /// quantize and dequantize, callers build messages that arrange scales and codes in another way.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>(n); }
   void quantize(std::span<const float> values, std::span<float> largest, std::span<std::uint8_t> indices,

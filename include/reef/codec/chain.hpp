@@ -22,7 +22,7 @@ namespace codec {
 
 /// Sends the numbers that codec A selects, encoded by codec B: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK, Uniform8>>.
 ///
-///     payload   message of B, of the numbers that A selects | A's selection
+///     payload   message of B with the numbers that A selects | A's selection
 ///
 /// \code
 /// #include <reef/codec/chunk_top_k.hpp>
@@ -33,11 +33,11 @@ namespace codec {
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | wire   | A's indices and B's numbers, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes              |
-/// |        | 0.149 bits a number, 215 times less than fp32                                                                 |
-/// | blocks | a block of B counts only numbers that A keeps                                                                  |
-/// | not finite | as B treats it: TopK and ChunkTopK select such a number; RandomK then sends NaN alone                       |
-/// | errors | those of A and of B                                                                                            |
+/// | wire   | A's indices and B's numbers, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes            |
+/// |        | 0.149 bits a number, 215 times less than fp32                                                                |
+/// | blocks | a block of B consists of selected numbers only                                                               |
+/// | not finite | TopK and ChunkTopK select NaN and infinity, B encodes them; with RandomK, all sent numbers are NaN       |
+/// | errors | those of A and of B                                                                                          |
 ///
 /// Source: SparseLoCo, arXiv 2508.15706; CocktailSGD, ICML 2023 (random, top-k, then fewer bits).
 template <selecting_codec A, codec B>
@@ -59,8 +59,8 @@ struct Chain {
     return write(values, message, threads, [](const auto&...) {});
   }
 
-  /// Encodes `values` and subtracts from them the numbers that the message decodes to (concept.hpp): only the numbers that
-  /// are sent are touched.
+  /// Encodes `values` and subtracts from them the numbers that the message decodes to (concept.hpp). Only the values that
+  /// are sent change.
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const {
     return write(values, message, threads, [&](const std::vector<std::uint32_t>& indices, std::span<const std::byte> of_numbers) {
       const float scale = detail::scale_of(selection, static_cast<std::int64_t>(values.size()));

@@ -20,17 +20,17 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A codec that is chosen when a program runs: by its name, one of the table, or by its type, any other. An empty Chosen
-/// has no codec: numbers are sent as they are.
+/// A codec of any type, chosen at run time: of(text) creates a codec of the table below, the constructor holds any other.
+/// An empty Chosen (the text "none") holds no codec: its users send numbers as they are.
 ///
 ///     [FEEDBACK+] CODEC [+ CODEC]
 ///
 /// | FEEDBACK | ef, ef:DECAY (ErrorFeedback); ef21 (Ef21)                                                             |
-/// | selects  | top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK; a second codec encodes the selected numbers        |
-/// | codes    | dense, bf16, fp8:BLOCK, blockwise8:BLOCK, uniform8, nf4:BLOCK, two-bit, sign:BLOCK                      |
+/// | selects  | top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK; a second CODEC encodes the selected numbers        |
+/// | encodes  | dense, bf16, fp8:BLOCK, blockwise8:BLOCK, uniform8, nf4:BLOCK, two-bit, sign:BLOCK                      |
 /// | no codec | none                                                                                                    |
 /// | cost     | a call through a pointer for each message, and the codec's own cost                                      |
-/// | errors   | OptionError for a text that is none of these, or a number that the codec does not take                   |
+/// | errors   | OptionError for a text that is none of these, or a number that the codec does not accept                 |
 ///
 /// \code
 /// const codec::Chosen format = codec::Chosen::of("ef:0.95+chunk-top-k:64/4096+two-bit");
@@ -38,7 +38,7 @@ namespace codec {
 /// \endcode
 class Chosen {
 public:
-  // Stands for the facts of a codec that are not known before one is chosen.
+  // The constants that a codec needs: the codec is not known yet, so they promise nothing.
   static constexpr std::string_view name = "chosen";
   static constexpr bool exact = false;
   static constexpr bool lossless = false;
@@ -47,8 +47,8 @@ public:
 
   Chosen() = default;
   template <class C>
-    requires(!std::is_same_v<C, Chosen> && any_codec<C> &&  // in this order: the other would ask of Chosen itself
-             !requires(const C& format) { format.period; })  // who remembers samples (Delta) is a channel's type
+    requires(!std::is_same_v<C, Chosen> && any_codec<C> &&  // first, so that any_codec<Chosen> is not evaluated here
+             !requires(const C& format) { format.period; })  // not for Delta: only a channel keeps its memories
   explicit Chosen(C format, std::string text = std::string(C::name))
       : held_(std::make_shared<const Model<C>>(std::move(format), std::move(text))) {}
 
@@ -72,7 +72,7 @@ public:
     held().decode(message, state, next, values, threads);
   }
 
-  /// True if the codec has a ratio (adjust.hpp); get_ratio and with_ratio throw OptionError where it has none.
+  /// Returns true if the codec has a ratio (adjust.hpp); if it has none, get_ratio and with_ratio throw OptionError.
   [[nodiscard]] bool takes_ratio() const { return held().takes_ratio(); }
   [[nodiscard]] double get_ratio() const { return held().get_ratio(); }
   [[nodiscard]] Chosen with_ratio(double ratio) const { return Chosen(held().with_ratio(ratio)); }

@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends the numbers of largest magnitude of each chunk, `keep` of `chunk`; the others decode to 0. So each part of a tensor
-/// has its share, and a chunk is selected from within a cache.
+/// Sends the `keep` numbers of largest magnitude of each chunk of `chunk` numbers; the others decode to 0. So each part of a
+/// tensor sends its share, and a chunk stays in a cache while its numbers are selected.
 ///
 ///     payload   values, fp32, by index | form of the indices, 1 byte | its parameter, 1 | indices
 ///
@@ -28,15 +28,15 @@ namespace codec {
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | kept   | a last chunk that is shorter keeps its share, rounded up, so that it keeps one                          |
-/// | wire   | 4 bytes each, and the indices: of 64 in 4096 some 7.5 bits each, the entropy's bound being 7.36, as    |
-/// |        | gaps that begin anew at each chunk; where a chunk keeps one or two, 12 bits each take less             |
-/// | ties   | to the lower index; NaN is larger than any number, so that it is seen                                   |
+/// | kept   | a shorter last chunk keeps the same share, rounded up, so at least one number                           |
+/// | wire   | 4 bytes per number kept, and its index, as the gap to the index before it in its chunk: for 64 in 4096 |
+/// |        | about 7.5 bits (the entropy is 7.36); where a chunk keeps one or two, 12 bits per index are fewer      |
+/// | ties   | to the lower index; NaN counts as larger than any number, so that it is sent                            |
 /// | again  | decoded numbers encode to the same bytes                                                                |
-/// | cost   | two passes, and the selection of each chunk                                                             |
+/// | cost   | two passes over the numbers, and a selection within each chunk                                          |
 /// | errors | OptionError unless 1 <= keep <= chunk                                                                   |
 ///
-/// Source: DeMo, arXiv 2411.19870; SparseLoCo, arXiv 2508.15706. Deviation: indices as gaps where theirs have 12 bits each.
+/// Source: DeMo, arXiv 2411.19870; SparseLoCo, arXiv 2508.15706. Deviation: indices are sent as gaps; theirs take 12 bits.
 struct ChunkTopK {
   std::int64_t chunk = 4096;
   std::int64_t keep = 64;
@@ -52,11 +52,11 @@ struct ChunkTopK {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the numbers that are kept are touched.
+  /// Adds the decoded message to `values` (concept.hpp): only the values at the indices sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 
-  /// The parameter in a message's head (selecting.hpp): both ends select by the same rule.
+  /// Returns the parameter for a message's head (selecting.hpp), equal on both ends: `chunk` and `keep` in one number.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const;
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;

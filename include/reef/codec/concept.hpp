@@ -14,22 +14,22 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Turns numbers into the bytes that go over the wire, and back. A codec is a plain value: its members are the parameters
-/// of the format, and both ends have equal ones.
+/// A codec: it turns numbers into the bytes that are sent, and back. It is a plain value whose members are the parameters of
+/// the format; sender and receiver hold equal codecs.
 ///
-///     encoded_bytes(n)          the most that n numbers take; exactly that where `exact`
-///     encode(values, message)   message has encoded_bytes(n) bytes; returns how many are used, from its beginning
+///     encoded_bytes(n)          the largest size of a message of n numbers; where `exact`, the size of each
+///     encode(values, message)   message has encoded_bytes(n) bytes; returns how many of them are used, from its beginning
 ///     decode(message, values)   writes all values, or throws DecodeError and writes none
 ///
-/// | facts  | `name`; `exact`: lengths do not depend on data; `lossless`: decode gives what was encoded, bit for bit;   |
+/// | facts  | `name`; `exact`: lengths do not depend on data; `lossless`: decode returns the numbers bit for bit;       |
 /// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
-/// | laws   | a pure function of values and members, whatever the machine and its threads; a message that is cut,       |
-/// |        | damaged or of something else is refused                                                                   |
-/// | size   | encoded_bytes(n) is at most most_message_bytes(n), whatever the members are, and so are state(n) and what a |
-/// |        | decoder sets aside: that follows from n, never from what a message says. It never grows with the ratio of a |
-/// |        | codec that has one (adjust.hpp), so that room for the least ratio is room for all                          |
-/// | may have | `accumulate(message, values)`: adds what the message decodes to, all or nothing;                        |
-/// |        | `encode_residual(values, message)`: as encode; values become what the message leaves out of them          |
+/// | laws   | encode depends on values and members alone, not on the machine or its threads; a message that is cut off, |
+/// |        | damaged or of another codec is refused                                                                    |
+/// | size   | encoded_bytes(n) is at most most_message_bytes(n) for all members, and so are state(n) and what a decoder   |
+/// |        | allocates, which follows from n, never from a message's content. encoded_bytes(n) never grows with the      |
+/// |        | ratio of a codec that has one (adjust.hpp), so that room for the least ratio is room for every ratio       |
+/// | may have | `accumulate(message, values)`: adds the decoded numbers to values, all or none;                         |
+/// |        | `encode_residual(values, message)`: encodes, then subtracts the decoded numbers from values               |
 /// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dct, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8       |
 ///
 /// \code
@@ -53,16 +53,16 @@ concept codec = std::copyable<C> &&
                   { format.decode(received, decoded) } -> std::same_as<void>;
                 };
 
-/// A codec whose messages depend on those before: the sender remembers state(n) numbers, the receiver received_state(n).
-/// Both are 0 at first, and later what the codec wrote, bit for bit: nobody adds to them, scales them or rounds them. So a
-/// number may stand for something else, as a count of messages does. The memory belongs to who calls: a step that is skipped leaves
-/// it as it was, or where that cannot be makes it 0 on both ends; a training that goes on in another form (other ranks, another
-/// codec) begins with 0 again. Besides, a codec is tried on numbers of its caller's before it is used, each time from 0.
+/// A codec whose messages depend on earlier ones: the sender keeps a memory of state(n) numbers, the receiver one of
+/// received_state(n). Both are 0 at first, and later exactly the bits that the codec wrote: callers do not add to them,
+/// scale or round them, so an entry may encode something else, e.g. a count of messages. The caller owns the memory: a
+/// skipped step leaves it unchanged, or, if it cannot, sets it to 0 on both ends; a training resumed in another form (other
+/// ranks, another codec) starts from 0. A caller may also try the codec on other numbers before its use, each time from 0.
 ///
-///     encode(values, state, next, message)    next: the state after it; may be the memory of `state` or of `values`
-///     decode(message, state, next, values)    next, values: all are written, or DecodeError is thrown and none is
+///     encode(values, state, next, message)    next: the state after this message; may alias `state` or `values`
+///     decode(message, state, next, values)    writes all of next and values, or throws DecodeError and writes none
 ///
-/// | laws   | a pure function of values, state and members; the rest as codec                                           |
+/// | laws   | a function of values, state and members alone; otherwise as for codec                                     |
 /// | models | ErrorFeedback, Ef21, Delta, PowerSgd                                                                      |
 template <class C>
 concept codec_with_memory =
@@ -83,7 +83,7 @@ concept codec_with_memory =
 template <class C>
 concept any_codec = codec<C> || codec_with_memory<C>;
 
-/// A codec whose messages decode by themselves: at most the sender has a memory.
+/// A codec whose messages decode without earlier ones: the receiver has no memory.
 template <class C>
 concept decodes_alone = any_codec<C> && requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
   { format.decode(message, values) } -> std::same_as<void>;
@@ -96,7 +96,7 @@ concept accumulating_codec =
       { format.accumulate(message, values) } -> std::same_as<void>;
     };
 
-/// The number of entries in the sender's memory, for messages of n numbers.
+/// Returns the number of entries in the sender's memory for messages of n numbers; 0 for a codec without memory.
 template <any_codec C>
 [[nodiscard]] std::int64_t state_of(const C& format, std::int64_t n) {
   if constexpr (codec_with_memory<C>) {
@@ -106,7 +106,7 @@ template <any_codec C>
   }
 }
 
-/// The number of entries in the receiver's memory, for messages of n numbers.
+/// Returns the number of entries in the receiver's memory for messages of n numbers; 0 for a codec without memory.
 template <any_codec C>
 [[nodiscard]] std::int64_t received_state_of(const C& format, std::int64_t n) {
   if constexpr (codec_with_memory<C>) {
@@ -125,8 +125,8 @@ void check_memory(const C& format, std::span<const float> values, std::span<cons
                     " of memory before, and ", next.size(), " after.\n  fix: ", wanted, " each, as state(n) says.");
 }
 
-/// Encodes with a codec with or without memory: `state` and `next` have state_of(format, n) numbers. A codec that takes
-/// threads shares its work among them.
+/// Encodes `values` with a codec with or without memory: `state` and `next` have state_of(format, n) numbers. A codec whose
+/// encode() accepts `threads` shares its work among them.
 template <any_codec C>
 Bytes encode(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next,
              std::span<std::byte> message, const Threads& threads = {}) {
@@ -141,8 +141,8 @@ Bytes encode(const C& format, std::span<const float> values, std::span<const flo
   }
 }
 
-/// Decodes with a codec with or without memory: `state` and `next` have received_state_of(format, n) numbers. A codec that
-/// takes threads shares its work among them.
+/// Decodes `message` with a codec with or without memory: `state` and `next` have received_state_of(format, n) numbers. A
+/// codec whose decode() accepts `threads` shares its work among them.
 template <any_codec C>
 void decode(const C& format, std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
             std::span<float> values, const Threads& threads = {}) {
@@ -157,8 +157,8 @@ void decode(const C& format, std::span<const std::byte> message, std::span<const
   }
 }
 
-/// Adds the decoded message to `values`. Throws DecodeError, and `values` are unchanged. `scratch` has as many numbers as
-/// `values`, or none where the codec is an accumulating_codec.
+/// Adds the decoded message to `values`. If it throws DecodeError, `values` are unchanged. `scratch` must have at least
+/// values.size() numbers; it may be empty for an accumulating_codec.
 template <any_codec C>
 void accumulate(const C& format, std::span<const std::byte> message, std::span<const float> state,
                 std::span<float> next, std::span<float> values, std::span<float> scratch) {
@@ -175,7 +175,7 @@ void accumulate(const C& format, std::span<const std::byte> message, std::span<c
   }
 }
 
-/// Adds the decoded message to `values`, of a codec whose receiver has no memory.
+/// Adds the decoded message to `values`, for a codec whose receiver has no memory; otherwise as the function above.
 template <any_codec C>
 void accumulate(const C& format, std::span<const std::byte> message, std::span<float> values,
                 std::span<float> scratch) {

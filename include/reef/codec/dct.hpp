@@ -34,11 +34,11 @@ namespace codec {
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | blocks | from the first number on; the last may be shorter, with a transform of its own length            |
+/// | blocks | counted from the first number; the last may be shorter, with a transform of its own length       |
 /// | wire   | a message of the inner codec                                                                     |
-/// | bits   | sums of products in fp32 in the order of numbers: equal on one machine and build, as PowerSgd's  |
+/// | bits   | sums in fp32, in ascending order of the numbers: the same on one machine and build, as PowerSgd  |
 /// | not finite | one number that is not finite makes all of its block so                                      |
-/// | cost   | B multiplications a number on each end, and n numbers of scratch at the sender                   |
+/// | cost   | B multiplications per number on each end, and n numbers of scratch at the sender                 |
 /// | errors | OptionError for a block below 1 or above 4096; those of the inner codec                          |
 ///
 /// Source: DeMo, arXiv 2411.19870, algorithm 1, with codec::ErrorFeedback around it: optim::SignSgd says how. Deviation:
@@ -46,12 +46,12 @@ namespace codec {
 template <codec C>
 struct Dct {
   C inner{};
-  std::int64_t block = 64;  ///< B, the numbers of a block
+  std::int64_t block = 64;  ///< B, the count of numbers in a block
 
   static constexpr std::string_view name = detail::joined_name<detail::dct_name, C>;
   static constexpr bool exact = C::exact;
   static constexpr bool lossless = false;
-  static constexpr bool linear = false;  ///< because of rounding alone
+  static constexpr bool linear = false;  ///< false only because of rounding
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const {
     if (block < 1 || block > 4096) {
@@ -74,8 +74,8 @@ struct Dct {
   }
 
 private:
-  /// The factors by which numbers enter the coefficients of a block. Of a small block all are in a table, of size^2
-  /// entries; of a large one each is computed from a table of 4 * size cosines.
+  /// The factors of a block's transform, one for each pair of number and coefficient. For a block of up to 512 numbers
+  /// they are in a table of size^2 entries; for a larger one each is computed from a table of 4 * size cosines.
   class Factors {
   public:
     Factors(std::size_t size, bool back) : size_(size), back_(back), cosines_(4 * size) {
@@ -91,7 +91,7 @@ private:
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    /// Adds number i times its factor in coefficient k to to[k], for all k; with the transposed factors for the inverse.
+    /// Adds number i, times its factor in coefficient k, to to[k] for all k; the inverse transposes the factors.
     void add(std::size_t i, float number, std::span<float> to) const {
       if (table_.empty()) {
         for (std::size_t k = 0; k < size_; ++k) to[k] += product(factor(i, k), number);
@@ -110,9 +110,9 @@ private:
 
     std::size_t size_;
     bool back_;
-    double first_ = std::sqrt(1.0 / static_cast<double>(size_));  ///< s[0]
+    double first_ = std::sqrt(1.0 / static_cast<double>(size_));  ///< s[0], the scale of coefficient 0
     double other_ = std::sqrt(2.0 / static_cast<double>(size_));
-    std::vector<double> cosines_;  ///< cos(pi m / (2 B)), by m
+    std::vector<double> cosines_;  ///< entry m: cos(pi m / (2 size_))
     std::vector<float> table_{};
   };
 

@@ -18,13 +18,13 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends the change of a tensor between stages since the same samples were sent last: Ef21 with a memory for each
+/// Sends the change of a tensor since the same samples were last sent between two stages: Ef21 with a memory for each
 /// micro-batch of an epoch.
 ///
-///     first time   message = values, as they are          next = values
+///     first time   message = values, unchanged            next = values
 ///     later        message = inner(values - state)        next = state + decoded; the value received
 ///
-/// Both ends have the same bits in `next`. A change that one message leaves out is part of the next change of these samples.
+/// `next` has the same bits on both ends. A change that one message leaves out is part of the next change of these samples.
 ///
 /// \code
 /// // given: std::span<const float> values, std::span<float> received
@@ -38,23 +38,23 @@ namespace codec {
 /// }
 /// \endcode
 ///
-/// | period | steps after which a source gives the same micro-batches again, in the same order. compress::Channels keeps  |
-/// |        | a memory for each of the micro-batches of so many steps, for each edge, on both ends                         |
-/// | state  | sender and receiver: n numbers each, and one that says whether there was a message                           |
+/// | period | the number of steps after which the source repeats its micro-batches in the same order. compress::Channels  |
+/// |        | keeps a memory for each micro-batch of a period, for each edge, on both ends                                 |
+/// | state  | sender and receiver: n numbers each, and one that tells whether there was a message                          |
 /// | wire   | the first time 32 bits a number, later a message of the inner codec: encoded_bytes is the larger of both     |
-/// | without memory | `state` and `next` empty: numbers go as they are, as in a step that commits nothing                  |
+/// | without memory | with `state` and `next` empty, numbers are sent unchanged, as in a step that commits nothing         |
 /// | cost   | three passes, and n numbers of scratch at the sender                                                         |
 /// | errors | OptionError, before anything is written, for a period below 1, or memory or room of another size             |
 ///
-/// Source: Wang et al., AQ-SGD, arXiv 2206.01299, algorithm 1. Deviation: a memory is of a micro-batch, so that
-/// micro-batches must be the same in each epoch; theirs is of a sample.
+/// Source: Wang et al., AQ-SGD, arXiv 2206.01299, algorithm 1. Deviation: one memory per micro-batch, so that the
+/// micro-batches must be the same in each epoch; the paper keeps one per sample.
 template <codec C>
 struct Delta {
   C inner{};
   std::int64_t period = 1;  ///< steps after which the source repeats its micro-batches
 
   static constexpr std::string_view name = detail::joined_name<detail::delta_name, C>;
-  static constexpr bool exact = false;     ///< the first message is longer
+  static constexpr bool exact = false;     ///< false: the first message is longer
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
@@ -107,8 +107,8 @@ private:
 
 static_assert(codec_with_memory<Delta<TopK>> && !decodes_alone<Delta<TopK>>);
 
-/// The codec's period: the number of steps after which the same samples come again. There is a memory for each micro-batch
-/// of a period. 0: one memory serves all messages.
+/// Returns the codec's period: the number of steps after which the same samples come again; the codec has a memory for each
+/// micro-batch of a period. Returns 0 for a codec without a period: its one memory, if any, serves all messages.
 template <any_codec C>
 [[nodiscard]] std::int64_t period_of(const C& format) {
   if constexpr (requires { format.period; }) {

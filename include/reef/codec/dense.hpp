@@ -28,7 +28,7 @@ namespace codec {
 /// \endcode
 ///
 /// | wire       | 32 bits a number                                       |
-/// | not finite | as it is, NaN with its bits                            |
+/// | not finite | sent as it is, NaN with its bits                       |
 /// | cost       | a copy, and the checksum                               |
 struct Dense {
   static constexpr std::string_view name = "dense";
@@ -40,8 +40,8 @@ struct Dense {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Encodes `values` and leaves zeros in them, since a message leaves nothing out; accumulate() adds a message as it reads
-  /// it (concept.hpp).
+  /// Encodes `values` and sets them to 0, since the message contains all of them. accumulate() adds the numbers of a
+  /// message to `values` while it reads them (concept.hpp).
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
 };

@@ -26,7 +26,7 @@ void check_room(const C& format, std::size_t n, std::span<std::byte> message) { 
                                   format.encoded_bytes(count) - message_head_bytes));
 }
 
-/// Decodes a message of a codec that decodes alone, whether or not it takes threads.
+/// Decodes a message of a codec whose receiver has no memory, with `threads` if the codec accepts them.
 template <decodes_alone C>
 void decode_alone(const C& format, std::span<const std::byte> message, std::span<float> values, const Threads& threads) {
   if constexpr (requires { format.decode(message, values, threads); }) {
@@ -38,11 +38,11 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 
 }  // namespace detail
 
-/// Adds what a codec leaves out of one message to the next: nothing is lost, it comes later.
+/// Adds the error of each message to the values of the next: what a codec leaves out is not lost, but sent later.
 ///
 ///     x = values + decay * state      the numbers to be sent
 ///     message = inner(x)
-///     next = x - decoded              0 where numbers are sent as they are
+///     next = x - decoded              0 for numbers that are sent exactly
 ///
 /// \code
 /// // given: codec::Blockwise8 inner, std::span<const float> values
@@ -53,18 +53,18 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 /// message.resize(format.encode(values, memory, memory, message));
 /// \endcode
 ///
-/// | state    | sender: n numbers, in the units of the values, and those of the codec; receiver: none       |
+/// | state    | sender: n numbers, in the units of the values, and those of the inner codec; receiver: none |
 /// | laws     | decay = 1: decoded + next = values + state, bit for bit where numbers are sent as they are,  |
 /// |          | else within an ulp                                                                          |
 /// | cost     | two passes, and n numbers of scratch where the codec has no encode_residual                |
-/// | errors   | OptionError, before anything is written, for memory or room of another size                 |
-/// | not finite | stays in the memory where it is not sent as it is: a caller who sees it skips the step    |
+/// | errors   | OptionError, before anything is written, for memory or a message of the wrong size          |
+/// | not finite | stays in the memory unless it is sent exactly: a caller who sees it skips the step        |
 ///
 /// Source: Seide et al., Interspeech 2014; Karimireddy et al., arXiv 1901.09847. Decay: SparseLoCo, arXiv 2508.15706.
 template <decodes_alone C>
 struct ErrorFeedback {
   C inner{};
-  float decay = 1;  ///< the factor of the memory from message to message
+  float decay = 1;  ///< the factor by which the memory is scaled before it is added to the values
 
   static constexpr std::string_view name = detail::joined_name<detail::error_feedback_name, C>;
   static constexpr bool exact = C::exact;
@@ -108,7 +108,7 @@ struct ErrorFeedback {
   }
 };
 
-/// Keeps an estimate of the values on both ends, and sends its change.
+/// Keeps equal estimates of the values on both ends, and sends the change from the estimate.
 ///
 ///     message = inner(values - state)
 ///     next = state + decoded          on both ends, bit for bit; the value received
@@ -123,16 +123,16 @@ struct ErrorFeedback {
 ///
 /// | state  | sender and receiver: n numbers each                                                          |
 /// | cost   | three passes, and n numbers of scratch at the sender                                         |
-/// | errors | OptionError, before anything is written, for memory or room of another size                  |
+/// | errors | OptionError, before anything is written, for memory or a message of the wrong size           |
 ///
-/// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1. With a memory for each sample it is Delta.
+/// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1. Delta is Ef21 with a memory for each micro-batch.
 template <codec C>
 struct Ef21 {
   C inner{};
 
   static constexpr std::string_view name = detail::joined_name<detail::ef21_name, C>;
   static constexpr bool exact = C::exact;
-  static constexpr bool lossless = false;  ///< state + (values - state) rounds
+  static constexpr bool lossless = false;  ///< false: state + (values - state) rounds
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return inner.encoded_bytes(n); }

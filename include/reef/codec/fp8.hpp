@@ -25,8 +25,8 @@ namespace codec {
 /// format.encode(matrix, message);
 /// \endcode
 ///
-/// | wire   | 8 bits and 32 / block a number                                                              |
-/// | error  | 2.6 % of the norm, of normal numbers; 2^-4 of each, of those above 2^-14 of the largest      |
+/// | wire   | 8 + 32 / block bits per number                                                              |
+/// | error  | 2.6 % of the norm, if normally distributed; 2^-4 of numbers above 2^-14 of the row's largest |
 /// | ties   | to even                                                                                     |
 /// | not finite | a row with NaN or infinity decodes to NaN                                               |
 /// | errors | OptionError for a block below 1                                                             |
@@ -41,13 +41,13 @@ struct Fp8 {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// The number of rows of n numbers. Throws OptionError for a block below 1.
+  /// Returns the number of rows that n numbers fill. Throws OptionError for a block below 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// The number of scales in a payload of n numbers: the largest magnitude of each row.
+  /// Returns the number of scales in a payload of n numbers: one per row, its largest magnitude.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>(n); }
   void quantize(std::span<const float> values, std::span<float> largest, std::span<std::uint8_t> codes) const;

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A matrix in int8: each row of `columns` numbers over its largest magnitude, times 127, rounded half to even.
+/// A matrix in int8: each row of `columns` numbers is divided by its largest magnitude, times 127, rounded half to even.
 ///
 /// \code
 /// // given: std::span<const float> matrix
@@ -20,8 +20,8 @@ namespace codec {
 /// const float first = static_cast<float>(rows.values[0]) * rows.largest[0] / 127;
 /// \endcode
 ///
-/// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339, section 3. There, columns with a magnitude of `outlier` or more
-/// are kept in 16 bits: outlier_columns() finds them.
+/// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339, section 3. The paper keeps columns with a magnitude of
+/// `outlier` or more in 16 bits: outlier_columns() finds them.
 struct Int8Rows {
   std::vector<float> largest{};      ///< the largest magnitude of each row
   std::vector<std::int8_t> values{};

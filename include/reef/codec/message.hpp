@@ -13,7 +13,7 @@
 /// \file
 /// The head of a codec's message, and the checks that a message passes before any of it is decoded.
 ///
-///     0   "RfC1"                    4 bytes, and the version with them
+///     0   "RfC1"                    4 bytes, which include the version
 ///     4   codec                     CodecId
 ///     8   parameter                 the codec's members as one number: a block, a flag
 ///     16  elements                  the count of numbers that the message decodes to
@@ -26,7 +26,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The number of a codec in messages: one that was given to a codec is never given to another.
+/// The number that identifies a codec in messages; it is never given to another codec.
 enum class CodecId : std::uint32_t {
   blockwise8 = 1,
   uniform8 = 2,
@@ -45,17 +45,17 @@ enum class CodecId : std::uint32_t {
 
 inline constexpr Bytes message_head_bytes = 32;
 
-/// The bound on the numbers of one message.
+/// The largest number of elements in one message.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 31;
 
-/// The bound on the bytes of a message of n numbers in any codec, whatever its members are: 20 for each number, and four
+/// Returns the largest size in bytes of a message of n numbers, in any codec with any members: 20 for each number, and four
 /// heads, for messages within messages. A codec that asks for more is refused before memory is allocated.
 inline constexpr Bytes most_message_bytes(std::int64_t n) { return 4 * message_head_bytes + 20 * static_cast<Bytes>(n); }
 
-/// Returns `said`, the bytes that codec `name` asks for n numbers. Throws OptionError if it is above most_message_bytes(n).
+/// Returns `said`, the bytes that codec `name` needs for n numbers. Throws OptionError if it is above most_message_bytes(n).
 Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said);
 
-/// The facts of a message that both ends know.
+/// The fields of a message's head that sender and receiver know beforehand.
 struct MessageHead {
   CodecId codec{};
   std::string_view name{};  ///< the codec's name, for errors
@@ -63,15 +63,15 @@ struct MessageHead {
   std::int64_t elements = 0;
 };
 
-/// Returns the message at the beginning of `room`, as long as its head says, else all of `room`: for messages whose length
-/// depends on data. Reads nothing else of the message.
+/// Returns the message at the beginning of `room`, of the length that its head states, or all of `room` if that is shorter:
+/// for messages whose length depends on data. Reads nothing but the head.
 std::span<const std::byte> message_in(std::span<const std::byte> room);
 
-/// Returns the part of `message` behind its head, for a payload of `payload` bytes. Throws OptionError for a message without
-/// room for it, or more numbers than most_elements.
+/// Returns the part of `message` behind its head, for a payload of `payload` bytes. Throws OptionError if `message` has no
+/// room for it, or head.elements is above most_elements.
 std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
 
-/// Writes the head before a payload that is complete. Returns the bytes of head and payload.
+/// Writes the head before a complete payload of `payload` bytes. Returns the bytes of head and payload.
 Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload, const Threads& threads = {});
 
 /// Returns the payload of a message that was sealed with this head. Throws DecodeError, naming the difference, unless every
@@ -85,8 +85,8 @@ Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes 
 std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
                                         Bytes least_payload, Bytes most_payload, const Threads& threads = {});
 
-/// Returns the length of the message at the beginning of `bytes`, by its head, of which nothing else is trusted. Throws
-/// DecodeError if there are fewer bytes. `name`: the codec of the message around it, for errors.
+/// Returns the length in bytes of the message at the beginning of `bytes`, as its head states it; nothing else is checked.
+/// Throws DecodeError if `bytes` is shorter. `name`: the codec of the enclosing message, for errors.
 Bytes message_bytes(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace codec

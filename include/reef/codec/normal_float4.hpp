@@ -20,7 +20,7 @@ namespace codec {
 /// Sends each number as the nearest of 16 quantiles of a normal distribution, times the largest magnitude of its block.
 ///
 ///     payload            largest magnitudes, fp32, one for each block | codes, two a byte, the first in the high half
-///     payload, nested    mean of the largest, fp32 | each less that mean, as Blockwise8 of blocks of 256 | codes
+///     payload, nested    mean of the largest, fp32 | each minus that mean, as Blockwise8 in blocks of 256 | codes
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -30,9 +30,9 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | 4.5 bits a number, nested 4.127                                             |
-/// | error  | 9.2 % of the norm, of normal numbers                                        |
+/// | error  | 9.2 % of the norm, for normally distributed numbers                         |
 /// | ties   | to the lower code                                                           |
-/// | not finite | a block with NaN decodes to NaN; nested, all do                          |
+/// | not finite | a block with NaN decodes to NaN; nested, all blocks do                   |
 ///
 /// Source: Dettmers et al., QLoRA, arXiv 2305.14314, section 3; the values are those of bitsandbytes.
 struct NormalFloat4 {
@@ -49,11 +49,11 @@ struct NormalFloat4 {
     std::vector<float> largest{};
     float offset = 0;                     ///< nested: the mean of the largest magnitudes
     std::vector<float> largest_above{};   ///< nested: the largest magnitude of (magnitude - offset), by block of 256
-    std::vector<std::uint8_t> indices{};  ///< nested
+    std::vector<std::uint8_t> indices{};  ///< nested: codes of (magnitude - offset)
   };
 
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return (n + block - 1) / block; }
-  /// The bytes of a message of n numbers. Throws OptionError for a block that is not even, or below 2.
+  /// Returns the bytes of a message of n numbers. Throws OptionError for a block that is not even, or below 2.
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;

@@ -33,18 +33,18 @@ namespace codec {
 /// format.encode(matrix, memory, memory, message);
 /// \endcode
 ///
-/// | wire   | 32 rank (rows + columns) bits; what is less dense than that goes another way. At most 16 bytes a number, |
+/// | wire   | 32 rank (rows + columns) bits, fewer than dense only if that is below 32 n. At most 16 bytes per number, |
 /// |        | whatever the members are                                                                               |
-/// | shape  | n = rows * columns; a last row that is shorter is filled with zeros, and of fewer numbers than there are |
-/// |        | columns the one row has as many as they are. rank: at most rows, or columns                            |
-/// | state  | sender: columns * rank numbers; a column of them that is all 0, as at first, is drawn by the seed      |
-/// | cost   | 4 n rank operations, and as many of the decoder's half                                                 |
+/// | shape  | n = rows * columns; a shorter last row is filled with zeros; if n < columns, one row of n columns is     |
+/// |        | used. The rank is at most the number of rows and at most that of columns                               |
+/// | state  | sender: columns * rank numbers, Q; a column of Q that is all 0, as at first, is drawn by the seed      |
+/// | cost   | 4 n rank operations to encode, 2 n rank to decode                                                      |
 /// | not finite | NaN and infinity decode to NaN                                                                     |
 /// | deterministic | on one machine; products may round differently on another                                       |
 /// | errors | OptionError for columns or a rank below 1                                                              |
 ///
-/// Source: Vogels et al., PowerSGD, arXiv 1905.13727, algorithm 1. Deviation: P and Q are of one sender; there, those of all
-/// are averaged within the step.
+/// Source: Vogels et al., PowerSGD, arXiv 1905.13727, algorithm 1. Deviation: P and Q are of one sender's matrix; the paper
+/// averages those of all senders within the step.
 struct PowerSgd {
   std::int64_t columns = 1;
   std::int64_t rank = 4;
@@ -57,9 +57,9 @@ struct PowerSgd {
   static constexpr bool linear = false;
 
   [[nodiscard]] std::int64_t rows(std::int64_t n) const { return (n + columns - 1) / columns; }
-  /// The number of columns that n numbers fill.
+  /// Returns the number of columns of the matrix: `columns`, or n if that is less.
   [[nodiscard]] std::int64_t width(std::int64_t n) const { return columns < n ? columns : n; }
-  /// The rank for n numbers: at most the rows and at most the columns. Throws OptionError for columns or a rank below 1.
+  /// Returns the rank for n numbers: at most the rows and the columns. Throws OptionError for columns or a rank below 1.
   [[nodiscard]] std::int64_t rank_of(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return rank_of(n) * width(n); }

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends one number in `ratio`, drawn alike by both ends, so that no index is sent. The others decode to 0.
+/// Sends one in `ratio` numbers, selected by a draw that both ends repeat, so that no index is sent. The others decode to 0.
 ///
 ///     payload   values, fp32, by index
 ///
@@ -28,13 +28,13 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | k = n / ratio, rounded up: 4 bytes each                                                          |
-/// | drawn  | every set of k has the same probability; of (seed, draw, n, k) alone, so a draw is for one step   |
-/// | unbiased | a number that was sent decodes to n / k times itself: the mean over draws is the numbers. Not     |
-/// |        | below ErrorFeedback, which would take away more than there is                                     |
+/// | drawn  | every set of k is equally likely; it depends on (seed, draw, n, k): use a new draw for each step  |
+/// | unbiased | a sent number decodes to n / k times itself: the mean over draws is the number itself. Not for    |
+/// |        | use inside ErrorFeedback, which would then subtract more than the number                          |
 /// | linear | messages of one draw may be added                                                                |
 /// | again  | decoded numbers encode to the same bytes, unless `unbiased`                                      |
-/// | not finite | is seen whatever is drawn: all that is sent is NaN then                                      |
-/// | cost   | k draws, a pass over n bits and one over the values; which are sent does not depend on these     |
+/// | not finite | if any number is not finite, whether selected or not, all numbers sent are NaN               |
+/// | cost   | k draws, a pass over n bits and one over the values; the selection does not depend on the values |
 /// | errors | OptionError for a ratio below 1; a message of another draw is refused                            |
 ///
 /// Source: Stich et al., Sparsified SGD with memory, arXiv 1809.07599. Draws: Floyd, CACM 30(9), 1987; Philox.
@@ -49,21 +49,21 @@ struct RandomK {
   static constexpr bool exact = true;
   static constexpr bool lossless = false;
   static constexpr bool linear = true;
-  static constexpr bool sends_any = true;  ///< selects without regard to values: where one is not finite, all that are sent are NaN
+  static constexpr bool sends_any = true;  ///< selects whatever the values are; if any is not finite, all sent are NaN
 
-  /// k, the number of entries sent of n: at least 1 if n is.
+  /// Returns k, the number of entries sent of n: at least 1 if n is at least 1.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;
-  /// The factor of a number that was sent, in decoding.
+  /// Returns the factor by which decode() multiplies each number that was sent: n / k if `unbiased`, else 1.
   [[nodiscard]] float scale(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the k numbers are touched.
+  /// Adds the decoded message to `values` (concept.hpp): only the k values that were sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 
-  /// The parameter in a message's head (selecting.hpp): both ends select by the same rule.
+  /// Returns the parameter for a message's head (selecting.hpp), equal on both ends: a hash of k and the members.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const;
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t /*n*/) const { return 0; }

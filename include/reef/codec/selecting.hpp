@@ -14,17 +14,17 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A codec that sends some of n numbers, with their indices apart: the numbers themselves may go in another format (Chain).
+/// A codec that sends some of n numbers, and their indices apart, so that another codec may encode the numbers (Chain).
 ///
 ///     kept(n)                             the count of numbers that are sent
 ///     select(values)                      the indices of the numbers that are sent, ascending
 ///     write_selection(indices, n, to)     to has selection_bytes(n) bytes; returns how many are used
-///     read_selection(from, n, indices)    all kept(n), ascending, below n; false where `from` says anything else
-///     id, parameter(n)                    the codec and parameter in a message's head: both ends select by the same rule
+///     read_selection(from, n, indices)    reads kept(n) indices, ascending, below n; false if `from` holds anything else
+///     id, parameter(n)                    the codec and parameter in a message's head, by which both ends select alike
 ///
-/// | laws   | read_selection gives what write_selection was given; of any other bytes it believes nothing;             |
-/// |        | selection_bytes never grows as fewer are kept                                                         |
-/// | may have | scale(n): the factor of a number that was sent, in decoding                                           |
+/// | laws   | read_selection reads what write_selection wrote, and returns false for any other bytes;                  |
+/// |        | selection_bytes does not grow when fewer numbers are kept                                             |
+/// | may have | scale(n): the factor by which decode() multiplies each number that was sent                           |
 /// | models | ChunkTopK, RandomK, TopK                                                                                 |
 ///
 /// \code

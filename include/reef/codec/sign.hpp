@@ -26,9 +26,9 @@ namespace codec {
 /// format.encode(values, memory, memory, message);
 /// \endcode
 ///
-/// | wire   | 1 bit and 32 / block a number                                                |
-/// | error  | 60 % of the norm, of normal numbers                                          |
-/// | zero   | has the sign of its bit: 0 decodes to the mean, -0 to what is below it       |
+/// | wire   | 1 + 32 / block bits per number                                               |
+/// | error  | 60 % of the norm, for normally distributed numbers                           |
+/// | zero   | is sent by its sign bit: 0 decodes to the mean magnitude, -0 to minus that   |
 /// | not finite | a block with NaN decodes to NaN; one with infinity to infinity           |
 /// | errors | OptionError for a block below 1                                              |
 ///
@@ -42,13 +42,13 @@ struct Sign {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// The number of blocks of n numbers. Throws OptionError for a block below 1.
+  /// Returns the number of blocks that n numbers fill. Throws OptionError for a block below 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// The number of scales in a payload of n numbers: a mean magnitude for each block.
+  /// Returns the number of scales in a payload of n numbers: one per block, its mean magnitude.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>((n + 7) / 8); }
   void quantize(std::span<const float> values, std::span<float> magnitudes, std::span<std::uint8_t> packed) const;

@@ -12,10 +12,10 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The threads that share a codec's work: the caller's alone, or all of a lane's pool.
+/// The threads that execute a codec's work: the calling thread alone, or all threads of a lane's pool.
 ///
-/// | lane   | a type with `parallel(parts, function)`, as device::Host::Lane; called on its thread. It outlives this  |
-/// | order  | parts depend on the numbers alone, so that bytes are the same for any threads                         |
+/// | lane   | a type with `parallel(parts, function)`, as device::Host::Lane; used on its thread; outlives Threads    |
+/// | order  | a codec splits its work by n alone, so that messages have the same bytes for any number of threads    |
 ///
 /// \code
 /// #include <reef/codec/blockwise8.hpp>
@@ -28,7 +28,7 @@ namespace codec {
 /// \endcode
 class Threads {
 public:
-  /// The calling thread alone.
+  /// Runs a codec's work on the calling thread alone.
   Threads() = default;
 
   template <class Lane>

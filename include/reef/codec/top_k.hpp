@@ -17,20 +17,20 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The form in which ascending indices are sent: the shortest for the indices at hand.
+/// The form in which ascending indices are sent; least_coding() chooses the shortest.
 ///
 /// | all     | no indices: every number is sent                                                                |
 /// | bitmap  | a bit for each number                                                                            |
-/// | blocked | in blocks of 65536 numbers: how many there are, 32 bits; then of each its low 16 bits             |
-/// | rice    | gaps: the low `parameter` bits, and the rest as so many ones and a zero                           |
-/// | in_chunks | of chunks that keep as many each: the place in it, in as few bits as that takes. ChunkTopK alone |
-/// | all_but | the indices that are not sent, 32 bits each: no more than the numbers themselves would take       |
+/// | blocked | for each block of 65536 numbers: the count of its indices, 32 bits; then the low 16 bits of each  |
+/// | rice    | gaps between indices: the low `parameter` bits, then the rest in unary, as ones and a zero        |
+/// | in_chunks | for ChunkTopK alone: the place of each index in its chunk, in the fewest bits for a chunk        |
+/// | all_but | the indices that are not sent, 32 bits each: no more bytes than their numbers would take          |
 enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks, all_but };
 
-/// The form of indices, and their size in it.
+/// The form in which indices are written, and their size in bytes.
 struct IndexCoding {
   IndexForm form = IndexForm::all;
-  std::uint8_t parameter = 0;  ///< the low bits of a gap, in the form rice
+  std::uint8_t parameter = 0;  ///< the number of low bits of a gap that are written as they are, in the form rice
   Bytes bytes = 0;
 };
 
@@ -41,22 +41,22 @@ IndexCoding coding_in(std::span<const std::uint32_t> indices, std::int64_t n, In
 /// Returns the shortest coding of ascending indices of n numbers. O(indices).
 IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n);
 
-/// Writes the indices in this coding, coding.bytes long.
+/// Writes the indices in the given coding to `to`, which has coding.bytes bytes.
 void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                    std::span<std::byte> to);
 
-/// Reads indices.size() indices; false unless they ascend below n, and take all of `from`, with zeros behind the last bit.
+/// Reads indices.size() indices. Returns false unless they ascend below n and fill `from`, with zeros behind the last bit.
 bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCoding& coding,
                   std::span<std::uint32_t> indices);
 
-/// Writes the form and its parameter, a byte each, then the indices in it. Returns the bytes of all.
+/// Writes the coding's form and parameter, a byte each, then the indices in that form. Returns the bytes written.
 Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                   std::span<std::byte> to);
-/// Reads the two bytes that write_coded begins with: the coding of the indices from there to the end, not yet checked.
+/// Reads the two bytes that write_coded writes first. Returns the coding of the indices in the rest of `from`, unchecked.
 IndexCoding coding_said(std::span<const std::byte> from);
 
-/// Returns the indices of the k numbers of largest magnitude, ascending; of equal magnitudes the lower index. A NaN is
-/// larger than any number.
+/// Returns the indices of the k numbers of largest magnitude, ascending; of equal magnitudes, those of lower index. A NaN
+/// counts as larger than any number.
 std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k, const Threads& threads = {});
 
 /// Sends the numbers of largest magnitude, one in `ratio`; the others decode to 0.
@@ -70,12 +70,12 @@ std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::i
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | wire    | k = n / ratio, rounded up: 4 bytes each, and the indices: at one in 100 some 8.1 bits each, the       |
-/// |         | entropy's bound being 8.08                                                                          |
-/// | at most | encoded_bytes(n), which never grows with the ratio: at 1 all numbers, and 34 bytes                   |
-/// | ties    | to the lower index; NaN is larger than any number, so that it is seen                               |
+/// | wire    | 4 bytes for each of k = n / ratio numbers, rounded up, and its index: about 8.1 bits at a ratio of    |
+/// |         | 100 (the entropy is 8.08)                                                                           |
+/// | at most | encoded_bytes(n), which never grows with the ratio: at a ratio of 1, all numbers and 34 bytes        |
+/// | ties    | to the lower index; NaN counts as larger than any number, so that it is sent                        |
 /// | again   | decoded numbers encode to the same bytes                                                            |
-/// | cost    | one pass, and some more than k numbers of it, where a sample tells what to keep; else three         |
+/// | cost    | one pass, and one over the few more than k numbers above a sampled threshold; three if that fails   |
 /// | errors  | OptionError for a ratio below 1                                                                     |
 ///
 /// Source: Aji and Heafield, arXiv 1704.05021; FusionLLM, arXiv 2410.12707, section 5. Gaps: Rice 1979.
@@ -88,17 +88,17 @@ struct TopK {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// k, the number of entries kept of n: at least 1 if n is.
+  /// Returns k, the number of entries sent of n: at least 1 if n is at least 1.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the k numbers are touched.
+  /// Adds the decoded message to `values` (concept.hpp): only the k values that were sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const;
 
-  /// The parameter in a message's head, k (selecting.hpp): both ends select by the same rule.
+  /// Returns the parameter for a message's head (selecting.hpp), equal on both ends: k.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const { return static_cast<std::uint64_t>(kept(n)); }
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values, const Threads& threads = {}) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;

@@ -14,10 +14,10 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as one of four equal bins over six standard deviations around the mean, the outer two open; it decodes
-/// to the mean of its bin's numbers. Made for numbers that a top-k keeps: two clusters, on either side of 0.
+/// Sends each number as one of four bins of equal width over six standard deviations around the mean, the outer two open; it
+/// decodes to the mean of its bin's numbers. Meant for numbers that a top-k selects: two clusters, on either side of 0.
 ///
-///     payload   for each block the means of its four bins, fp32, 0 of one that is empty | codes, four a byte, the first lowest
+///     payload   for each block the means of its four bins, fp32, 0 for an empty bin | codes, four a byte, the first lowest
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -27,16 +27,16 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | 2 bits a number, and 16 bytes a block                                                          |
-/// | error  | 40 % of the norm, of normal numbers; of the largest 64 in 4096 of them 11 %, over four deviations 7 % |
-/// | ties   | a number between two bins is of the upper                                                      |
+/// | error  | of normally distributed numbers 40 % of the norm; of the largest 64 in 4096 11 %, or 7 % with sigmas 4 |
+/// | ties   | a number on the border of two bins belongs to the upper bin                                    |
 /// | not finite | the block decodes to NaN                                                                   |
-/// | errors | OptionError for a block below 0, or bins that span nothing                                     |
+/// | errors | OptionError for a block below 0, or sigmas outside 0.001 to 1000                               |
 ///
 /// Source: SparseLoCo, arXiv 2508.15706, and Covenant, arXiv 2603.08163, after hivemind's uniform quantisation. Deviation:
-/// theirs rounds, so that its bins begin half a bin lower, and of two heaps one has three bins.
+/// theirs rounds, so that its bins begin half a bin lower, and three of them cover one of two clusters.
 struct TwoBit {
-  std::int64_t block = 0;  ///< numbers that share their means; 0: all
-  float sigmas = 6;        ///< standard deviations that the bins span; the sender's alone, since means are sent
+  std::int64_t block = 0;  ///< the count of numbers that share four means; 0: all numbers do
+  float sigmas = 6;        ///< standard deviations that the four bins span; used by the sender alone, since means are sent
 
   static constexpr CodecId id = CodecId::two_bit;
   static constexpr std::string_view name = "two_bit";
@@ -44,13 +44,13 @@ struct TwoBit {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// The number of blocks of n numbers. Throws OptionError for a block below 0, or bins that span nothing.
+  /// Returns the number of blocks that n numbers fill. Throws OptionError for a block below 0 or impossible sigmas.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// The number of scales in a payload of n numbers: four means for each block.
+  /// Returns the number of scales in a payload of n numbers: the four means of each block.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return 4 * blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>((n + 3) / 4); }
   void quantize(std::span<const float> values, std::span<float> means, std::span<std::uint8_t> packed) const;

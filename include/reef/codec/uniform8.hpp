@@ -27,11 +27,11 @@ namespace codec {
 /// format.encode(values, message);
 /// \endcode
 ///
-/// | wire   | 8 bits a number, and 8 bytes                                                                    |
+/// | wire   | 8 bits per number, and 8 bytes per message                                                      |
 /// | rounds | half to even; a number beyond three deviations has the last index of its side                   |
-/// | sums   | of mean and deviation in fp64, of 65536 numbers at a time: sixteen interleaved ones, halves onto halves;  |
-/// |        | squares are of the numbers less those 65536's mean, and then moved                               |
-/// | not finite | all decodes to NaN                                                                           |
+/// | sums   | of mean and deviation: in fp64, over parts of 65536 numbers, as sixteen interleaved sums added pairwise;  |
+/// |        | squares are taken around the mean of their part, then corrected to the mean of all               |
+/// | not finite | if one number is NaN or infinite, all decode to NaN                                          |
 ///
 /// Source: hivemind, UNIFORM_8BIT. Deviation: an index stands for mean + (index - 128) step; hivemind sends the mean of
 /// each index's numbers (bucket_means), 1 KiB a message.
@@ -52,7 +52,7 @@ struct Uniform8 {
 
   [[nodiscard]] Scale quantize(std::span<const float> values, std::span<std::uint8_t> indices,
                                const Threads& threads = {}) const;
-  /// Returns the mean of the numbers of each index, 0 where there are none.
+  /// Returns the mean of the numbers of each index; 0 for an index without numbers.
   [[nodiscard]] static std::array<float, 256> bucket_means(std::span<const float> values,
                                                            std::span<const std::uint8_t> indices);
 };

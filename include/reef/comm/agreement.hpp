@@ -12,48 +12,48 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// A fact that all ranks must have alike: its name, and its value on this rank.
+/// A fact that must be equal on all ranks: its name, and its value on this rank.
 struct Alike {
   std::string name;
   std::string value;
-  std::string shown{};  ///< text that messages show of the value, if not all of it
+  std::string shown{};  ///< the text that messages show instead of the value; empty: the value itself
 
   friend bool operator==(const Alike&, const Alike&) = default;
 };
 
-/// The meaning of a name of which a rank has no entry.
+/// The treatment of a name for which a rank has no entry.
 ///
-/// | differs | the rank differs from those that have an entry              |
-/// | ignored | the rank has no part in it: only ranks with an entry count   |
+/// | differs | the rank differs from the ranks with an entry              |
+/// | ignored | the rank is ignored: only ranks with an entry are compared |
 enum class Missing : std::uint8_t { differs, ignored };
 
 namespace detail {
 
-/// Returns each text after its length: "5:hello".
+/// Returns the facts as one text, in which each string is preceded by its length: "5:hello".
 std::string encode_alike(const std::vector<Alike>& all);
 
-/// Returns as many facts as the text has: a fact that is cut off ends it.
+/// Returns the complete facts of an encoded text; from the first incomplete one on, the rest is dropped.
 std::vector<Alike> decode_alike(std::string_view text);
 
 std::uint64_t hash_of(const std::vector<Alike>& all);
 
-/// Returns "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each name in which
-/// they differ; empty where they do not. `all`: the facts by rank.
+/// Returns "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each
+/// name in which they differ; empty if they differ in none. `all` is the list of each rank's facts.
 std::string describe_difference(const std::vector<std::vector<Alike>>& all,
                                 Missing absent = Missing::differs);
 
 }  // namespace detail
 
-/// Returns the difference between the ranks: each name, its values, and the ranks that have them; empty where nothing
-/// differs. All ranks call it, with the same `what`, and all get the same text. Blocks.
+/// Returns a text with the differences between the ranks: each name, its values, and the ranks with each value;
+/// empty if nothing differs. All ranks call it, with the same `what`, and all get the same text. Blocks.
 ///
-/// | wire | a number of each rank; only where those differ, or absent ones are ignored, all that they have, to |
-/// |      | rank 0                                                                                             |
+/// | wire | one number (a hash) from each rank; if these differ, or missing entries are ignored, also all facts, |
+/// |      | to rank 0                                                                                            |
 std::string difference(Progress& progress, const std::string& what, const std::vector<Alike>& mine,
                        Missing absent = Missing::differs);
 
-/// Throws OptionError on every rank, with the difference, unless all facts are alike. All ranks call it, with the same
-/// `what`; `who` begins the error. Blocks.
+/// Throws OptionError on every rank, with the difference, unless all facts are equal on
+/// all ranks. All ranks call it, with the same `what`; `who` begins the error. Blocks.
 ///
 /// \code
 /// // given: comm::Progress& progress, std::uint32_t checksum

@@ -21,32 +21,32 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Whether a rank has a part of its input for each other rank, or one part that all get.
+/// The division of a rank's input: `each`, a part for each rank; `one`, one part that all ranks receive.
 enum class Parts : std::uint8_t { each, one };
 
-/// Sends each rank, or each member of a group, its own part of this rank's input, and receives the parts that they have
-/// for this rank. Parts may have any lengths; nothing is summed.
+/// A task that sends each rank, or each member of a group, its own part of this rank's input, and receives
+/// the parts of their inputs that are for this rank. Parts may have any lengths; nothing is summed.
 ///
 ///     output[output_offsets[p], output_offsets[p+1]) on r
 ///         = input[input_offsets[r], input_offsets[r+1]) on p
 ///
-/// | who      | all ranks, in the same order among the collectives of a queue of the same name          |
-/// | group    | its members alone, as ReduceScatterTask; P is then its size, p and r are positions       |
-/// | shape    | input: (input_offsets[P]) bytes, output: (output_offsets[P]); parts may be empty. What p  |
-/// |          | has for r is as long as what r awaits of p; the own part is copied                       |
-/// | complete | when all parts are in the output, and those of the input have left                       |
-/// | length   | exact, or `at_most`: offsets then bound the parts, of which each rank sends what it has by then      |
-/// |          | (set_length, set_used)                                                                  |
-/// | to all   | with Parts::one all of the input, 0 to input_offsets[1], goes to each: an all-gather of any  |
-/// |          | lengths                                                                                 |
-/// | life     | input unchanged, both alive, until complete; they must not overlap                       |
-/// | wire     | cost(): input without the own part, straight to its owners, by messages also where ranks  |
-/// |          | share memory; one at least for each other rank, so that lengths are always compared      |
-/// | memory   | a header of 64 bytes for each piece that is sent or received, grown once                 |
-/// | errors   | OptionError, at once: bad offsets, a bad group; when it is submitted: this rank is no     |
-/// |          | member; out of wait(), as the Progress object is unusable then: own parts of two lengths. |
-/// |          | MpiError on members: lengths, order or members differ; by the deadline, where another is  |
-/// |          | at a collective that goes through shared memory                                          |
+/// | who      | all ranks submit it, in the same order among the collectives of the queue of the same name      |
+/// | group    | only its members, as with ReduceScatterTask; P is then its size, p and r are positions          |
+/// | shape    | input: (input_offsets[P]) bytes, output: (output_offsets[P]); parts may be empty. The part that |
+/// |          | p sends to r is as long as r expects; a rank's part for itself is copied                        |
+/// | complete | when the output holds all parts, and all parts of the input have been sent                      |
+/// | length   | exact, or `at_most`: the offsets are then upper bounds, and each rank sends as many bytes of    |
+/// |          | a part as set_used states (set_length, set_used)                                                |
+/// | to all   | with Parts::one the whole input, [0, input_offsets[1]), is sent to every rank: an all-gather    |
+/// |          | of parts of any lengths                                                                         |
+/// | life     | both memories must exist, and the input be unchanged, until complete; no overlap                |
+/// | wire     | cost(): the input without the part for this rank, directly to the receivers, by messages even   |
+/// |          | in shared memory; at least one to each other rank, so that lengths are always compared          |
+/// | memory   | a header of 64 bytes for each piece that is sent or received, allocated once                    |
+/// | errors   | OptionError: from the constructor for bad offsets or a bad group; from submit() if this rank is |
+/// |          | not a member; from wait(), with the Progress object unusable, if the lengths of a rank's part   |
+/// |          | for itself differ. MpiError on members: lengths, order or members differ; at the deadline, if   |
+/// |          | another member is in a collective through shared memory                                         |
 ///
 /// \code
 /// // given: comm::Progress& progress
@@ -67,16 +67,16 @@ public:
   /// Sets other memory of the same lengths for the next submission; not while in flight.
   void bind(std::span<const std::byte> input, std::span<std::byte> output);
 
-  /// Sets whether all ranks know the lengths of the parts of the next submissions; not while in flight. All ranks set
-  /// the same.
+  /// Sets whether parts have exactly the lengths of the offsets in the next
+  /// submissions, or at most these; the same on all ranks. Not while in flight.
   void set_length(Length length) { length_ = length; }
-  /// Sets how many bytes of the part for a rank, or for the member of a group at that position, are sent from the next
-  /// submission on: fewer than the part has, where the length is `at_most`. Not once the task has started, but the
-  /// function that makes it ready may still set it. Throws OptionError for more bytes than the part has.
+  /// Sets how many bytes of the part for a rank, or for the member of a group at that position, are sent
+  /// from the next submission on: fewer than the part has, if the length is `at_most`. Call it before the
+  /// task starts; its `ready` function may still do so. Throws OptionError for more bytes than the part has.
   void set_used(int position, Bytes bytes);
 
-  /// Returns the most that rank `rank` of `ranks` sends, with a part for each; in a group `rank` is the position, and
-  /// `ranks` the size.
+  /// Returns the upper bound of what rank `rank` of `ranks` sends with
+  /// Parts::each; in a group `rank` is the position, and `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> input_offsets,
                    Bytes piece = default_piece_bytes);
 
@@ -132,7 +132,7 @@ private:
   std::span<std::byte> output_;
   std::vector<int> members_;
   std::vector<Bytes> used_;     // bytes sent to each position
-  std::vector<Peer> peers_;  // by position; this rank's own has nothing to do
+  std::vector<Peer> peers_;  // by position; the entry of this rank is unused
   std::vector<Header> headers_;
   std::uint64_t pending_ = 0;  // messages not yet delivered
   bool moved_ = false;

@@ -12,13 +12,13 @@ namespace comm {
 
 class Progress;
 
-/// Notes that the calling thread computes, while this object lives: ranks that wait for this one then wait on, however
-/// long it takes, and are told what it is at. The lanes of a Trainer do so themselves.
+/// A note that the calling thread computes, for the life of this object: ranks that wait for this one then continue
+/// to wait, however long it takes, and are told what it does. The lanes of a Trainer note their work themselves.
 ///
-/// | who    | one rank alone; any thread that may compute for longer than the operation deadline |
-/// | waits  | where the thread waits for a task meanwhile, it is not at work                      |
-/// | life   | ends on the thread that began it; may outlive the Progress object                   |
-/// | cost   | a lock when it begins, and when it ends                                             |
+/// | who   | one rank alone; any thread that may compute for longer than the operation deadline |
+/// | waits | while the thread waits for a task, it does not count as being at work              |
+/// | life  | ends on the thread that constructed it; may outlive the Progress object            |
+/// | cost  | a lock when it begins, and when it ends                                            |
 ///
 /// \code
 /// // given: comm::Progress& progress
@@ -30,11 +30,11 @@ class Progress;
 /// \endcode
 class AtWork {
 public:
-  /// Begins the work. `expected`: how long it should take, if that is known.
+  /// Begins the work. `expected` is the time that it should take; 0 if that is not known.
   AtWork(Progress& progress, std::string what, Seconds expected = 0);
 
-  /// Begins work that all ranks do or none: if ranks then wait for each other, their report gives `reason`, and the
-  /// ranks on which alone it holds.
+  /// Begins work that either all ranks do or none: if ranks then wait for each
+  /// other, their report states `reason`, and names the ranks that do the work.
   AtWork(Progress& progress, std::string what, std::string reason);
 
   AtWork(const AtWork&) = delete;

@@ -13,14 +13,14 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Calls a function in its queue's order, on the thread of the Progress object for calls: for work on host memory that
-/// must happen between two messages.
+/// A task that calls a function at its turn in the queue, on the thread of the Progress
+/// object for calls: for work on host memory that must happen between two messages.
 ///
-/// | wire     | nothing                                                                      |
-/// | complete | when the function has returned                                               |
-/// | cost     | two hand-overs between threads; meanwhile all other queues go on, so the     |
-/// |          | function may take its time. Calls run one after another                      |
-/// | errors   | an exception of the function makes the Progress object unusable              |
+/// | wire     | no messages                                                                 |
+/// | complete | when the function has returned                                              |
+/// | cost     | two hand-overs between threads. All other queues continue meanwhile, so the |
+/// |          | function may run for long. Calls run one after another                      |
+/// | errors   | an exception of the function makes the Progress object unusable             |
 ///
 /// \code
 /// // given: comm::Progress& progress, double& loss

@@ -10,16 +10,16 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Returns the name of this machine's steady clock, which all of its processes share; "" where it has none.
+/// Returns a name of this machine's steady clock, equal in all of its processes; "" if the clock has none.
 std::string name_of_clock();
 
 /// Returns the steady clock of rank 0 minus that of this rank: the time by which trace::shift moves its recording.
 ///
-///     offset = t - (begin + end) / 2     t: rank 0's time, asked for at begin, there at end
+///     offset = t - (begin + end) / 2     t: rank 0's time, requested at begin, received at end
 ///
-/// | who    | all ranks, one after the other asks rank 0; blocks                              |
-/// | same   | exactly 0 where the clock is that of rank 0                                     |
-/// | error  | at most (end - begin) / 2, the least of 16 exchanges                            |
+/// | who   | all ranks call it, and request rank 0's time one after the other; blocks |
+/// | same  | exactly 0 where the clock is that of rank 0                              |
+/// | error | at most (end - begin) / 2, the least of 16 exchanges                     |
 ///
 /// \code
 /// #include <reef/trace/encoding.hpp>

@@ -25,13 +25,13 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// An element type that is moved and not summed: a number, a character.
+/// An element type that collectives can move without summing it: a number, a character.
 template <class T>
 concept movable_element = real<T> || std::integral<T>;
 
 namespace detail {
 
-/// The common base of the three collectives: the plan, and the transport that carries it.
+/// The common base class of the three collectives: holds the plan, and the transport that executes it.
 class ExchangeTask : public Task {
 protected:
   ExchangeTask(Kind kind, std::string name, ExchangePlan plan, std::optional<Group> group);
@@ -69,28 +69,28 @@ const std::byte* readable(std::span<const T> data) {
   return reinterpret_cast<const std::byte*>(data.data());
 }
 
-/// Throws OptionError unless a buffer has the length that its shards state.
+/// Throws OptionError unless the length `have` of the buffer `what` is `need`, that of its shards.
 void check_length(const std::string& name, std::size_t have, std::int64_t need,
                   std::string_view what);
 
 }  // namespace detail
 
-/// Sums arrays of all ranks, or of a group; each rank gets its own shard of the sum.
+/// A task that sums the arrays of all ranks, or of a group; each rank receives its own shard of the sum.
 ///
 ///     output = (...((x_0 + x_1) + x_2) + ... + x_{P-1})  on [offsets[r], offsets[r+1])
 ///
-/// | who      | all ranks, in the same order in a queue of the same name, with the same offsets      |
-/// | group    | its members alone, in the same order among the collectives of that name of a group   |
-/// |          | in that queue; P is then its size, r a position, and the group the same on all       |
-/// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]), may be empty |
-/// | order    | the owner folds the chunks in rank order: the same bits on every run and transport   |
-/// | rounding | every addition to Sum; of Sum = T = bf16 P - 1 times. With Sum = float, chunks of bf16  |
-/// |          | travel and are summed in fp32                                                        |
-/// | in place | output may be the own shard inside input, if Sum is T; otherwise they must not overlap |
-/// | life     | input unchanged and both alive until complete                                         |
-/// | errors   | OptionError, at once: wrong lengths or offsets, a bad group; when it is submitted: this |
-/// |          | rank is no member. MpiError on members: their offsets, order or members differ        |
-/// | wire     | cost(): every rank sends each owner its chunk: n - own shard elements, as a ring does |
+/// | who      | all ranks submit it, in the same order in the queue of that name, with equal offsets    |
+/// | group    | only its members, in the same order among the collectives of that group in the queue    |
+/// |          | of that name; P is then its size, r a position, and the group the same on all           |
+/// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]), even 0       |
+/// | order    | the owner folds the chunks in rank order: the same bits on every run and transport      |
+/// | rounding | every addition rounds to Sum; for Sum = T = bf16, P - 1 times. With Sum = float, bf16   |
+/// |          | chunks are sent, and summed in fp32                                                     |
+/// | in place | output may be the own shard inside input, if Sum is T; else they must not overlap       |
+/// | life     | both memories must exist, and the input be unchanged, until complete                    |
+/// | errors   | OptionError: at once for wrong lengths or offsets or a bad group; from submit() if this |
+/// |          | rank is not a member. MpiError on members: their offsets, order or members differ       |
+/// | wire     | cost(): every rank sends each owner its chunk: n less own shard elements, as in a ring  |
 ///
 /// \code
 /// // given: comm::Progress& progress, std::span<const float> gradient, std::span<float> shard
@@ -126,14 +126,14 @@ public:
     output_ = output;
   }
 
-  /// Calls `call(begin, end)` for each piece of the own shard as it becomes final, while it is in
-  /// the cache. `begin` and `end` index output. On the progress thread: everything waits for it, so
-  /// it does little (an elementwise update) and never waits. Not while in flight.
+  /// Sets a function call(begin, end) to be called for each piece of the own shard whose sum is final,
+  /// while it is in the cache; `begin` and `end` index output. It runs on the progress thread: everything
+  /// waits for it, so it must do little (an elementwise update) and never wait. Not while in flight.
   void on_folded(std::function<void(std::int64_t, std::int64_t)> call) {
     plan_.on_folded = std::move(call);
   }
 
-  /// Returns what rank `rank` of `ranks` sends; in a group `rank` is the position, and `ranks` the size.
+  /// Returns the cost for rank `rank` of `ranks`; in a group `rank` is the position, `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece);
@@ -151,13 +151,13 @@ private:
   std::span<Sum> output_;
 };
 
-/// Gives every rank, or every member of a group, the shards of all of them.
+/// A task that gives every rank, or every member of a group, the shards of all of them.
 ///
-/// | who      | as of ReduceScatterTask, with a group too                                           |
-/// | shape    | input: own shard; output: (n) = (offsets[P])                                         |
-/// | in place | input may be the own shard inside output; otherwise they must not overlap           |
-/// | life     | both alive, input unchanged, until complete                                          |
-/// | wire     | cost(): every rank sends its shard to the P - 1 others                               |
+/// | who      | as for ReduceScatterTask, also with a group                               |
+/// | shape    | input: own shard; output: (n) = (offsets[P])                              |
+/// | in place | input may be the own shard inside output; otherwise they must not overlap |
+/// | life     | both memories must exist, and the input be unchanged, until complete      |
+/// | wire     | cost(): every rank sends its shard to the P - 1 others                    |
 template <movable_element T>
 class AllGatherTask final : public detail::ExchangeTask {
 public:
@@ -179,7 +179,7 @@ public:
     output_ = output;
   }
 
-  /// Returns what rank `rank` of `ranks` sends; in a group `rank` is the position, and `ranks` the size.
+  /// Returns the cost for rank `rank` of `ranks`; in a group `rank` is the position, `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::gather_cost(ranks, rank, offsets, element, transport, piece);
@@ -197,12 +197,12 @@ private:
   std::span<T> output_;
 };
 
-/// Replaces the array of every rank, or member of a group, by the sum over all of them: the bits of a
-/// ReduceScatterTask and an AllGatherTask over the same offsets, with both under way at once.
+/// A task that replaces the array of every rank, or member of a group, by the sum over all of them: with
+/// the bits of a ReduceScatterTask and then an AllGatherTask over the same offsets, but both run at once.
 ///
-/// | who   | as of ReduceScatterTask, with a group too                                         |
-/// | shape | data: (n) = (offsets[P]), in place                                                 |
-/// | wire  | cost(): that of a ReduceScatterTask and that of an AllGatherTask                   |
+/// | who   | as for ReduceScatterTask, also with a group                      |
+/// | shape | data: (n) = (offsets[P]), in place                               |
+/// | wire  | cost(): that of a ReduceScatterTask and that of an AllGatherTask |
 ///
 /// \code
 /// // given: comm::Progress& progress, std::span<float> gradient
@@ -226,7 +226,7 @@ public:
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(data.size()));
     bind(data);
   }
-  /// Sums `data` in even shards over `ranks` ranks.
+  /// Constructs a task that sums `data` in even shards over `ranks` ranks.
   AllReduceTask(std::string name, std::span<T> data, int ranks)
       : AllReduceTask(std::move(name), data,
                       even_offsets(static_cast<std::int64_t>(data.size()), ranks)) {}
@@ -238,7 +238,7 @@ public:
     data_ = data;
   }
 
-  /// Returns what rank `rank` of `ranks` sends; in a group `rank` is the position, and `ranks` the size.
+  /// Returns the cost for rank `rank` of `ranks`; in a group `rank` is the position, `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece) +

@@ -11,12 +11,12 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// A private duplicate of a group of ranks: its messages never meet those of another communicator.
+/// A private duplicate of an MPI communicator: its messages never match receives of another communicator.
 ///
-/// | who    | every rank of the parent calls the constructor, split and shared_node: collective, block |
-/// | errors | calls on it return codes (MPI_ERRORS_RETURN) and throw MpiError; DeadlineError names    |
-/// |        | who does not come within the Environment's deadline                                     |
-/// | MPI    | an MPI_Comm is a parent, and handle() one, where <reef/comm/mpi.hpp> is included          |
+/// | who    | every rank of the parent calls the constructor, split and shared_node: collective, block     |
+/// | errors | MPI calls on it return error codes (MPI_ERRORS_RETURN), thrown as MpiError; DeadlineError    |
+/// |        | names the ranks that do not arrive within the Environment's deadline                         |
+/// | MPI    | with <reef/comm/mpi.hpp> included, an MPI_Comm can be a parent, and handle() converts to one |
 ///
 /// \code
 /// const comm::Communicator world;
@@ -30,8 +30,8 @@ public:
   Communicator();
   /// Duplicates `parent`.
   explicit Communicator(MpiHandle parent, std::string name = "world");
-  /// Returns the communicator of this process alone, which takes no MPI: nothing needs to have started it. Its handle is
-  /// MPI_COMM_NULL.
+  /// Returns a communicator of this process alone, which uses no MPI,
+  /// so that MPI need not be started. Its handle is MPI_COMM_NULL.
   [[nodiscard]] static Communicator alone(std::string name = "alone");
 
   Communicator(const Communicator&) = delete;
@@ -40,8 +40,8 @@ public:
   Communicator& operator=(Communicator&& other) noexcept;
   ~Communicator();
 
-  /// Gives the communicator up without freeing it: messages that nobody received would meet the next communicator to
-  /// which MPI gives the same number.
+  /// Releases the communicator without freeing it: else MPI could give its number to another
+  /// communicator, which would receive the messages that nobody received from this one.
   void abandon();
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -49,13 +49,13 @@ public:
   [[nodiscard]] const std::string& name() const& { return name_; }
   [[nodiscard]] std::string name() const&& { return name_; }
   [[nodiscard]] MpiHandle handle() const { return handle_; }
-  /// Returns whether alone() made it, or a communicator that alone() made.
+  /// Returns true if alone() created this communicator, or the one from which it was split.
   [[nodiscard]] bool is_alone() const { return alone_; }
 
-  /// Returns the communicator of the ranks that give the same `color`, ordered by `key`, then by rank here.
+  /// Returns the communicator of the ranks that pass the same `color`, ordered by `key`, then by rank in this one.
   [[nodiscard]] Communicator split(int color, int key, std::string name) const;
 
-  /// Returns the communicator of the ranks that share memory with this one, in the order of their ranks here.
+  /// Returns the communicator of the ranks that share memory with this rank, in the order of their ranks in this one.
   [[nodiscard]] Communicator shared_node() const;
 
 private:

@@ -9,23 +9,23 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Starts MPI for the lifetime of the object, with SIGPIPE ignored.
+/// An owner of MPI, which it starts for its own lifetime. From its construction on SIGPIPE is ignored.
 ///
-/// | who      | every rank, once, from main, before any Communicator                               |
-/// | threads  | asks for MPI_THREAD_MULTIPLE; MPI_THREAD_SERIALIZED is enough, since the Progress  |
-/// |          | thread makes all calls while it lives                                              |
-/// | nested   | a second Environment, or one after the program's own MPI_Init_thread, changes      |
-/// |          | nothing and finalizes nothing                                                      |
-/// | deadline | how long start-up, this and every Communicator and Progress, waits for ranks that do  |
-/// |          | not come; 0: for ever                                                              |
-/// | launch   | a process that is alone in MPI_COMM_WORLD though a launcher started it with others  |
-/// |          | is refused, unless REEF_SINGLE_RANK=1 says that it is meant                        |
-/// | room     | where /dev/shm has too little for MPI's own shared memory, MPI is asked to leave it |
-/// | end      | destroyed before a Progress object, such as a Trainer's, it says so on standard error, |
-/// |          | and MPI ends with the last of these; what is made after it is an MpiError           |
-/// | unwinding| destroyed by an exception it does not finalize (that would wait for ranks that no  |
-/// |          | longer come): the process ends without, and the launcher then ends the job         |
-/// | errors   | MpiError if the library grants fewer threads than SERIALIZED, or for the launch     |
+/// | who       | every rank, once, from main, before any Communicator                                          |
+/// | threads   | requests MPI_THREAD_MULTIPLE; MPI_THREAD_SERIALIZED is enough, since the Progress             |
+/// |           | thread makes all calls while it exists                                                        |
+/// | nested    | a second Environment, or one after the program's own MPI_Init_thread, changes                 |
+/// |           | nothing and finalizes nothing                                                                 |
+/// | deadline  | how long the start of this, and of every Communicator and Progress, waits for ranks that      |
+/// |           | do not arrive; 0: without limit                                                               |
+/// | launch    | a process that is alone in MPI_COMM_WORLD though a launcher started it with others            |
+/// |           | is refused, unless REEF_SINGLE_RANK=1 states that this is intended                            |
+/// | room      | where /dev/shm is too small for MPI's own shared memory, MPI is told not to use it            |
+/// | end       | if it is destroyed before a Progress object, such as a Trainer's, it reports that on standard |
+/// |           | error, and MPI ends with the last such object; constructing one afterwards throws MpiError    |
+/// | unwinding | if an exception destroys it, it does not finalize MPI (that would wait for ranks that no      |
+/// |           | longer arrive): the process ends without that, and the launcher then ends the job             |
+/// | errors    | MpiError if MPI grants less than MPI_THREAD_SERIALIZED, or refuses the launch (above)         |
 class Environment {
 public:
   static constexpr Seconds default_deadline = 600;
@@ -39,7 +39,7 @@ public:
 
   ~Environment();
 
-  /// True between MPI_Init and MPI_Finalize, whoever called them.
+  /// Returns true between MPI_Init and MPI_Finalize, whoever called them.
   static bool active();
 
 private:
@@ -51,7 +51,7 @@ private:
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// Says on standard error why this program cannot go on, and returns what main is to return then:
+/// Prints on standard error why this program cannot continue, and returns the value that main should return:
 ///
 /// \code
 /// int main(int argc, char** argv) try {
@@ -63,14 +63,14 @@ private:
 /// }
 /// \endcode
 ///
-/// An error that all ranks have is printed once, also before MPI is started, an error of one rank by that rank: rank 0
-/// prints at once, other ranks after two seconds, and a rank that was told of the error by another one (PeerError) after four. By then a
-/// launcher has ended a job of which a rank has failed (Open MPI takes a second). No rank waits for another. Call it
-/// in the handler.
+/// An error that occurs on all ranks is printed once, also before MPI is started; an error of one rank is
+/// printed by that rank: rank 0 prints at once, other ranks after two seconds, and a rank that was told
+/// of the error by another one (PeerError) after four. By then the launcher has ended a job with a failed
+/// rank (Open MPI takes a second). No rank waits for another. Call it in the exception handler of main.
 int report_failure(std::string_view program, const std::exception& error);
 
-/// Says on standard error why this program cannot go on, with a text that is complete, its last newline too; returns
-/// what main is to return then.
+/// Prints on standard error `text`, which must be complete with its last newline and
+/// states why this program cannot continue; returns the value that main should return.
 int report_failure(std::string_view text);
 
 }  // namespace comm

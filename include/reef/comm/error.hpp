@@ -6,8 +6,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The error of an MPI call that failed, or of ranks that do not do the same thing. The Progress object that reports it
-/// is unusable afterwards, and the contents of unfinished tasks' buffers are unspecified.
+/// The error of a failed MPI call, or of ranks whose operations do not match. The Progress object that
+/// reports it is unusable afterwards, and the contents of unfinished tasks' buffers are unspecified.
 class MpiError : public Error {
 public:
   using Error::Error;
@@ -31,8 +31,8 @@ public:
   using MpiError::MpiError;
 };
 
-/// An error that another rank has reported: the text names the rank, and quotes it. That rank itself says more. The
-/// Progress object that passes it on is unusable afterwards.
+/// An error that another rank has reported: the text names that rank, and quotes its error. That
+/// rank itself reports more. The Progress object that passes the error on is unusable afterwards.
 class PeerError : public MpiError {
 public:
   using MpiError::MpiError;

@@ -29,8 +29,8 @@ namespace comm {
 
 namespace detail {
 
-/// Returns the ranks that take part: the group, or all ranks as one without a name. Throws OptionError if this rank
-/// does not take part, or the root does not.
+/// Returns the ranks that take part: the group, or all ranks as a group without
+/// a name. Throws OptionError if this rank or the root is not among them.
 Group members_of(const Progress& progress, std::string_view name, int root,
                  const std::optional<Group>& group);
 
@@ -65,8 +65,8 @@ void all_reduce(Progress& progress, std::string name, std::span<T> data,
   run(progress, task);
 }
 
-/// Reduces `input` over all ranks, and leaves this rank's shard of the sum in `output`. All ranks call it, with the
-/// same name and offsets. Blocks. See ReduceScatterTask.
+/// Sums `input` over all ranks, and stores this rank's shard of the sum in `output`.
+/// All ranks call it, with the same name and offsets. Blocks. See ReduceScatterTask.
 template <real T>
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
                     std::span<T> output, std::vector<std::int64_t> offsets,
@@ -74,7 +74,7 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
   run(progress, task);
 }
-/// Reduces inputs narrower than their sum, bf16 summed in fp32, and leaves this rank's shard of the sum in `output`.
+/// Sums inputs in a wider type, bf16 in fp32; `output` receives this rank's shard of the sum. See ReduceScatterTask.
 template <real T, real Sum>
   requires(!std::same_as<T, Sum> && std::same_as<Sum, sum_t<T>>)
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
@@ -85,8 +85,8 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   run(progress, task);
 }
 
-/// Gathers the shards of all ranks in `output`. All ranks call it, with the same name and offsets. Blocks. See
-/// AllGatherTask.
+/// Gathers the shards of all ranks in `output` of every rank. All ranks
+/// call it, with the same name and offsets. Blocks. See AllGatherTask.
 template <movable_element T>
 void all_gather(Progress& progress, std::string name, std::span<const T> input, std::span<T> output,
                 std::vector<std::int64_t> offsets, std::optional<Group> group = {}) {
@@ -94,9 +94,9 @@ void all_gather(Progress& progress, std::string name, std::span<const T> input, 
   run(progress, task);
 }
 
-/// Gives every rank its part of the other ranks' inputs: bytes [input_offsets[p], input_offsets[p+1]) of `input` go to
-/// rank p, which has them at its output_offsets[r] of `output`, r being this rank. All ranks call it, with the same
-/// name and lengths that agree. Blocks. See AllToAllTask.
+/// Sends every rank its part of this rank's input: bytes [input_offsets[p], input_offsets[p+1])
+/// of `input` go to rank p, which stores them at output_offsets[r] of its `output`, r being this
+/// rank. All ranks call it, with the same name and matching lengths. Blocks. See AllToAllTask.
 inline void all_to_all(Progress& progress, std::string name, std::span<const std::byte> input,
                        std::vector<std::int64_t> input_offsets, std::span<std::byte> output,
                        std::vector<std::int64_t> output_offsets, std::optional<Group> group = {}) {
@@ -105,12 +105,12 @@ inline void all_to_all(Progress& progress, std::string name, std::span<const std
   run(progress, task);
 }
 
-/// Waits until every rank has called it, with the same name. Blocks.
+/// Blocks until every rank has called barrier with the same name.
 void barrier(Progress& progress, std::string name, std::optional<Group> group = {});
 
-/// Gives every rank the `data` of rank `root`. All ranks call it, with the same name, root and size.
-/// Blocks. An all-gather in which the root owns everything: P - 1 times the array leaves it.
-/// The root is a rank also in a group. Throws OptionError if it does not take part.
+/// Copies the `data` of rank `root` to all ranks. All ranks call it, with the same name, root and
+/// size. Blocks. It is an all-gather in which the root owns all elements: the root sends P - 1 times
+/// the array. With a group, `root` is still a rank. Throws OptionError if the root does not take part.
 template <movable_element T>
 void broadcast(Progress& progress, std::string name, int root, std::span<T> data,
                std::optional<Group> group = {}) {
@@ -136,10 +136,10 @@ void receive(Progress& progress, std::string name, int peer, std::span<T> data) 
   run(progress, task);
 }
 
-/// Gathers the shards of all ranks in `output` of rank `root`; other ranks' output may be empty. `input` may be its own
-/// place in `output`. All ranks call it, with the same name, root and offsets. Blocks until `input` may be changed, on
-/// the root until all shards are there. The root is a rank also in a group. Throws OptionError for an impossible root
-/// or offsets.
+/// Gathers the shards of all ranks in `output` of rank `root`; on other ranks `output` may be empty.
+/// The root's `input` may be its shard inside `output`. All ranks call it, with the same name, root
+/// and offsets. Blocks until `input` may be changed, on the root until all shards have arrived. With
+/// a group, `root` is still a rank. Throws OptionError for an invalid root or offsets.
 template <movable_element T>
 void gather(Progress& progress, const std::string& name, int root, std::span<const T> input,
             std::span<T> output, std::span<const std::int64_t> offsets,

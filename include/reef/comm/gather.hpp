@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Returns the numbers of all ranks, in the order of ranks. All ranks call it, with the same name; with a group, its
-/// members alone do, and get the numbers of its members in their order. Blocks.
+/// Returns the numbers of all ranks, in the order of ranks. All ranks call it, with the same
+/// name; with a group, only its members do, and get the members' numbers in their order. Blocks.
 ///
 /// \code
 /// // given: comm::Progress& progress, Seconds step
@@ -34,8 +34,8 @@ std::vector<T> gather_numbers(Progress& progress, std::string name, T mine,
   return all;
 }
 
-/// Returns the elementwise maximum of all ranks' lists. Where the lists differ in length, each rank gets its own back.
-/// All ranks call it, with the same name. Blocks.
+/// Returns the elementwise maximum of all ranks' lists. If the lists differ in length,
+/// each rank gets its own list back. All ranks call it, with the same name. Blocks.
 template <movable_element T>
 std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std::vector<T> mine) {
   const auto sizes = gather_numbers(progress, name + " (how many)", mine.size());
@@ -52,14 +52,14 @@ std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std
   return mine;
 }
 
-/// Returns on rank 0 a text of every rank, of at most 1 GiB, by rank; nothing elsewhere. All ranks call it, with the
-/// same name. Blocks. Rank 0 holds the texts twice for a moment. Throws MpiError for a longer text, on all ranks that
-/// are told of it, before there is room for it.
+/// Returns on rank 0 the texts of all ranks, of at most 1 GiB each, by rank; on other ranks an empty
+/// list. All ranks call it, with the same name. Blocks. Rank 0 temporarily holds the texts twice.
+/// Throws MpiError for a longer text, on all ranks that learn of it, before memory for it is allocated.
 std::vector<std::string> gather_texts(Progress& progress, const std::string& name,
                                       const std::string& mine);
 
-/// Returns the text of rank 0 on all ranks, of at most the length that gather_texts takes. All ranks call it, with the
-/// same name. Blocks.
+/// Returns the text of rank 0, of at most 1 GiB, on all ranks. All ranks call it,
+/// with the same name. Blocks. Throws MpiError for a longer text, as gather_texts.
 std::string broadcast_text(Progress& progress, const std::string& name, std::string text);
 
 }  // namespace comm

@@ -10,13 +10,13 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The messages that are sent over each link that is probed.
+/// The size and number of the messages that are sent over each probed link.
 struct ProbeOptions {
-  Bytes bytes = Bytes{256} << 10;  ///< size of the large message, beside one of a byte
+  Bytes bytes = Bytes{256} << 10;  ///< size of the large messages; the small ones have one byte
   int repeats = 3;                 ///< number of messages of each size; the least time counts
 };
 
-/// The time of messages over a link: latency + bytes / rate.
+/// The measured figures of a link: a message of n bytes takes latency + n / bytes_per_second.
 struct ProbedLink {
   Seconds latency = 0;         ///< half the round trip of the smallest message
   double bytes_per_second = 0;  ///< 0: a large message took no longer than a small one
@@ -24,16 +24,16 @@ struct ProbedLink {
 
 /// Measures links as they are now, from sender to receiver: a message is sent, and answered by a byte.
 ///
-///     latency = t(1) / 2      rate = (bytes - 1) / (t(bytes) - t(1))      t: there and back, the least of the repeats
+///     latency = t(1) / 2    rate = (bytes - 1) / (t(bytes) - t(1))    t: round trip, the least of the repeats
 ///
-/// | who    | all ranks, with the same links and options; all get the same result. Blocks                      |
-/// | order  | a rank takes its own one after the other, in the order given: links of other ranks are measured |
-/// |        | meanwhile                                                                                        |
-/// | clocks | of one rank alone                                                                                |
-/// | noise  | a first message may wait for a receiver that comes late: of one repeat that counts as latency, and may  |
-/// |        | hide the rate                                                                                     |
-/// | cost   | `repeats` messages of each of the two sizes, and their answers, for each link                     |
-/// | errors | OptionError for a link of a rank that is not there or with itself, and for options that cannot be |
+/// | who    | all ranks, with the same links and options; all get the same result. Blocks                        |
+/// | order  | a rank measures its own links one after the other, in the given order, while other ranks           |
+/// |        | measure theirs                                                                                     |
+/// | clocks | each link is measured by the clock of one rank                                                     |
+/// | noise  | a first message may wait for a receiver that is late: with one repeat, that counts as latency, and |
+/// |        | may hide the rate                                                                                  |
+/// | cost   | `repeats` messages of each of the two sizes, and their answers, for each link                      |
+/// | errors | OptionError for a link of a rank that does not exist or to itself, and for invalid options         |
 ///
 /// \code
 /// // given: comm::Progress& progress

@@ -17,17 +17,17 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The direction of a message in a training step. `none`: it belongs to no pipeline.
+/// The direction of a message in a training step. `none`: the message belongs to no pipeline.
 using Direction = Traffic;
 
-/// The place of a transfer in a job: its messages carry it, and no other message is taken for one of them.
+/// The place of a transfer in a training job, carried by its messages; the receiver accepts no message of another.
 ///
-/// | plan        | a number that all ranks have for the program that runs; 0: there is none      |
-/// | step        | steps that were committed before; 0 in an evaluation                         |
-/// | round       | rounds that this program has begun: evaluations and steps that were skipped   |
-/// |             | count as well                                                                |
-/// | edge        | of the pipeline; of what is tied, the use or the parameter                    |
-/// | micro_batch | of the sender, counted from 0; `nothing`: it is of none                       |
+/// | plan        | the number of the running program, equal on all ranks; 0: no program               |
+/// | step        | the number of steps that were committed before; 0 in an evaluation                 |
+/// | round       | the number of rounds that this program has begun, including evaluations and        |
+/// |             | skipped steps                                                                      |
+/// | edge        | the index of the pipeline's edge; for tied parameters, of the use or the parameter |
+/// | micro_batch | the sender's micro-batch, counted from 0; `nothing`: the transfer belongs to none  |
 struct Origin {
   static constexpr std::uint32_t nothing = 0xffffffff;
 
@@ -41,23 +41,23 @@ struct Origin {
   friend constexpr bool operator==(const Origin&, const Origin&) = default;
 };
 
-/// The header in front of every payload, in the same MPI message. The receiver knows which header it awaits: it
-/// believes a message of which every field is as expected, and nothing before that (examine).
+/// The header in front of every payload, in the same MPI message. The receiver knows the
+/// header that it expects: it accepts a message only if every field is as expected (examine).
 ///
-/// | magic     | "RF"; anything else is no message of Reef                                 |
-/// | version   | of this format; another one is refused, whatever else it says             |
-/// | codec     | what the payload is encoded by, a number that both ends agree on            |
-/// |           | (Task::set_codec); 0: nothing, it is as in memory                           |
-/// | sequence  | which use of the operation (point to point), or of the queue, there of the  |
-/// |           | group (collectives): so no message counts twice                             |
-/// | operation | operation_id(kind, name), or (kind, name, group)                            |
-/// | bytes     | of the payload that follows                                                |
-/// | piece     | which piece of the operation                                               |
-/// | arrival   | on a shaped link: when it arrives, ns of the machine's steady clock; else 0 |
-/// | origin    | of a transfer between stages: where in the job it belongs                   |
-/// | checksum  | CRC-32C of the payload, if the operation is point to point and              |
-/// |           | ProgressOptions::checksums; else 0                                          |
-/// | seal      | CRC-32C of the 60 bytes before                                             |
+/// | magic     | "RF"; a message with another value is not one of Reef                             |
+/// | version   | the version of this format; another one is refused, whatever its other fields are |
+/// | codec     | the number of the payload's encoding, on which both ends agree (Task::set_codec); |
+/// |           | 0: the payload is not encoded                                                     |
+/// | sequence  | the number of this use of the operation (point to point), or of the queue by all  |
+/// |           | ranks or by a group (collectives): so no message is accepted twice                |
+/// | operation | operation_id(kind, name), or (kind, name, group)                                  |
+/// | bytes     | the size of the payload that follows                                              |
+/// | piece     | the index of this piece of the operation's data                                   |
+/// | arrival   | on a shaped link: the arrival time in ns of the machine's steady clock; else 0    |
+/// | origin    | for a transfer between stages: its place in the job                               |
+/// | checksum  | CRC-32C of the payload, if the operation is point to point and                    |
+/// |           | ProgressOptions::checksums; else 0                                                |
+/// | seal      | CRC-32C of the 60 bytes before it                                                 |
 struct Header {
   static constexpr std::uint16_t magic_number = 0x5246;
   static constexpr std::uint8_t current_version = 3;
@@ -95,12 +95,12 @@ static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 
 inline constexpr Bytes header_bytes = sizeof(Header);
 
-/// The most bytes of a piece: payloads are cut into pieces, each a message of its own.
+/// The default of the most bytes of a piece: payloads are cut into pieces, each sent as a message of its own.
 inline constexpr Bytes default_piece_bytes = Bytes{1} << 20;
 
 namespace detail {
 
-/// Mixes the bits of a hash before it is cut down to few bits.
+/// Mixes the bits of a hash before it is truncated to few bits.
 constexpr std::uint64_t mix(std::uint64_t value) {
   value ^= value >> 33;
   value *= 0xff51afd7ed558ccdULL;
@@ -111,12 +111,12 @@ constexpr std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace detail
 
-/// Returns the name that both ends of an operation have for it: a send and its receive are one.
+/// Returns the name of a kind that is equal at both ends of an operation: "transfer" for a send and its receive.
 constexpr std::string_view role_of(Kind kind) {
   return kind == Kind::send || kind == Kind::receive ? "transfer" : name_of(kind);
 }
 
-/// Returns the same number on every rank for the same operation. A send and its receive are one operation.
+/// Returns the number of an operation, equal on every rank. A send and its receive are one operation.
 constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
   return Hash().add(role_of(kind)).add(name).value();
 }
@@ -124,18 +124,18 @@ constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
 /// Returns the number of a collective of a group: its lower half depends on the group's name and members.
 std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group);
 
-/// Returns "all-reduce 'loss' number 3": the name of an operation in every text.
+/// Returns the name of an operation for texts and errors, such as "all-reduce 'loss' number 3".
 std::string describe(Kind kind, std::string_view name, std::uint64_t sequence);
 
-/// The reason why a message is not believed.
+/// The reason for which a received message is rejected.
 ///
-/// | foreign    | it does not begin like a message of Reef                                      |
-/// | version    | it is in another version of the format                                       |
-/// | truncated  | it ends within its header, or before its payload does                         |
-/// | longer     | than its header says, or than the receiver's memory                           |
-/// | header     | the header is not as it was sent: its seal does not match                     |
-/// | unexpected | it is as it was sent, but not the one that is next                            |
-/// | payload    | it is the one that is next, but the payload's checksum does not match         |
+/// | foreign    | it does not begin like a message of Reef                              |
+/// | version    | it is in another version of the format                                |
+/// | truncated  | it ends within its header, or before its payload does                 |
+/// | longer     | it is longer than its header says, or than the receiver's memory      |
+/// | header     | the header is damaged: its seal does not match                        |
+/// | unexpected | it is undamaged, but not the message that is expected next            |
+/// | payload    | it is the expected message, but the payload's checksum does not match |
 enum class Fault : std::uint8_t {
   none,
   foreign,
@@ -150,14 +150,14 @@ enum class Fault : std::uint8_t {
 /// Returns the seal of a header whose other fields are set.
 std::uint32_t seal_of(const Header& header);
 
-/// A header that came in, with its fault. If there is a fault, `header` has the fields that can be trusted: of another
-/// version the version alone, and nothing if the message is foreign, truncated or damaged.
+/// A received header, and its fault. If there is a fault, `header` has only the fields that can be trusted:
+/// for a message of another version the version, for a foreign, truncated or damaged message none.
 struct Decoded {
   Header header{};
   Fault fault = Fault::none;
 };
 
-/// Reads the header of a message from its first bytes, 64 or fewer, and believes none of it.
+/// Reads the header of a message from its first bytes, 64 or fewer, and checks it: none of the bytes is trusted.
 ///
 /// \code
 /// // given: std::span<const std::byte> bytes
@@ -166,22 +166,22 @@ struct Decoded {
 /// \endcode
 Decoded decode_header(std::span<const std::byte> bytes);
 
-/// Whether the sender sends as many bytes as the receiver has room for.
+/// The relation of the bytes that the sender sends to those that the receiver has room for.
 ///
-/// | exact   | as many: both ends know the length before                                                |
-/// | at_most | as many as the sender has by then, in as many messages as the whole would be: the last may be |
-/// |         | empty. For encoded messages, whose length depends on data                              |
+/// | exact   | equal: both ends know the length in advance                                                    |
+/// | at_most | at most: the sender sends the bytes that it has at the start, in as many messages as the whole |
+/// |         | would need, the last of them perhaps empty. For encoded messages, whose length depends on data |
 enum class Length : std::uint8_t { exact, at_most };
 
-/// Returns the fault of a message whose header must be `expected`, but for its arrival, checksum and seal; `payload` is
-/// the bytes behind `head`.
+/// Returns the fault of a message whose header must be equal to `expected`, except
+/// for its arrival, checksum and seal; `payload` is the bytes that follow `head`.
 ///
 /// | checks | magic, version, seal, length, then each field, then the payload's checksum, if `checksummed` |
-/// | length | where `at_most`, expected.bytes is a bound                                                   |
+/// | length | if `at_most`, expected.bytes is an upper bound                                               |
 Fault examine(const Header& expected, std::span<const std::byte> head,
               std::span<const std::byte> payload, bool checksummed, Length length = Length::exact);
 
-/// True if messages of an operation have a checksum of their payload: those between two ranks.
+/// Returns true if messages of operations of this kind, between two ranks, have a checksum of their payload.
 constexpr bool has_checksum(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
 
 /// Returns the cost of a payload of `bytes` as messages of at most `piece` bytes. An empty payload sends nothing.

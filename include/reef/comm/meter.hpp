@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The kind of an operation. `call` is a function of this rank alone; `claim` asks for a number of a SharedCounter, or
-/// answers; `control` is heartbeats, farewells and failure reports.
+/// The kind of an operation. `call` is a function call on this rank alone; `claim` is a request for a
+/// number of a SharedCounter, or the answer; `control` is heartbeats, farewells and failure reports.
 enum class Kind : std::uint8_t {
   send,
   receive,
@@ -41,9 +41,9 @@ enum class Transport : std::uint8_t { messages, window };
 
 /// The bytes and messages that one rank sends in one operation.
 ///
-/// | messages, bytes | MPI messages and their bytes, headers included: what an MPI profiler counts     |
-/// | window_bytes    | bytes that this rank gives to others in shared memory, each counted once; they  |
-/// |                 | are no messages, and a rank that reads pays for its own reading                 |
+/// | messages, bytes | MPI messages and their bytes, headers included, as an MPI profiler counts them    |
+/// | window_bytes    | bytes that this rank provides to others in shared memory, each counted once; they |
+/// |                 | are not messages, and the reads of other ranks are not counted                    |
 struct Cost {
   std::uint64_t messages = 0;
   Bytes bytes = 0;

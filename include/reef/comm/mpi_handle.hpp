@@ -12,7 +12,7 @@ namespace comm {
 
 namespace detail {
 
-/// True if T is MPI_Comm: comm/mpi.hpp, which includes <mpi.h>, specialises it.
+/// True if T is MPI_Comm: comm/mpi.hpp, which includes <mpi.h>, specialises this template.
 template <class T>
 inline constexpr bool is_mpi_comm = false;
 

@@ -7,9 +7,9 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Returns how many threads this rank should use, so that no two ranks of its node take turns on a core.
+/// Returns the number of threads for this rank with which no two ranks of its node share a core.
 ///
-///     max(1, floor(cores / ranks of the node whose cores meet these, itself among them))
+///     max(1, floor(cores / ranks of the node whose cores intersect these, this rank included))
 ///
 /// | bound apart | each rank uses all cores of its own (mpiexec --bind-to core, --map-by ...:PE=n) |
 /// | not bound   | the ranks of the node share its cores evenly                                   |

@@ -19,29 +19,29 @@ using reef::Completion;
 
 namespace detail {
 
-/// The common base of sends and receives: a payload in pieces, straight from and into its memory.
+/// The common base class of sends and receives: they move a payload in pieces, directly from or to the caller's memory.
 class TransferTask : public Task, private Receiver {
 public:
-  /// Returns what the sender of `bytes` sends; a receiver sends nothing.
+  /// Returns the cost of sending `bytes` bytes, for the sender; a receiver sends nothing.
   static constexpr Cost cost(Bytes bytes, Bytes piece = default_piece_bytes) {
     return message_cost(bytes, piece);
   }
 
   [[nodiscard]] Completion completion() const { return completion_; }
-  /// Sets how the next submissions complete; not while in flight. Each end chooses for itself: a posted send may meet a
-  /// held receive.
+  /// Sets the completion of the next submissions; not while in flight.
+  /// Each end chooses for itself: a posted send may match a held receive.
   void set_completion(Completion completion) { completion_ = completion; }
 
   /// Sets whether both ends know the length of the next submissions; not while in flight. Both ends set the same.
   void set_length(Length length) { length_ = length; }
-  /// Sets the bytes of its memory that the next submission sends: fewer, where the length is `at_most`. Not once the
-  /// task has started, but the function that makes it ready may still set it. Throws OptionError for more.
+  /// Sets the number of bytes that the next submission sends: fewer than its memory has, if the length is `at_most`.
+  /// Call it before the task starts; its `ready` function may still do so. Throws OptionError for more bytes.
   void set_used(Bytes bytes);
-  /// Returns the bytes that were received, or sent, in the last submission. Once it is complete.
+  /// Returns the number of bytes that were received, or sent, in the last submission, which must be complete.
   [[nodiscard]] Bytes used() const { return used_; }
 
-  /// Sets the place of the next submission in the job; each of its messages carries it, and the receiver takes no
-  /// other. Not once the task has started, but the function that makes it ready may still set it.
+  /// Sets the place of the next submission in the job: its messages carry it, and the receiver
+  /// accepts no others. Call it before the task starts; its `ready` function may still do so.
   void set_origin(const Origin& origin) { origin_ = origin; }
 
 protected:
@@ -78,15 +78,15 @@ private:
 
 }  // namespace detail
 
-/// Sends the bytes of `data` to rank `peer`, which receives them in a ReceiveTask of the same name.
+/// A task that sends the bytes of `data` to rank `peer`, which receives them by a ReceiveTask of the same name.
 ///
-/// | who      | this rank and `peer`; the n-th send of a name meets its n-th receive, counted as they |
-/// |          | start: posted ones of one name too, by different tasks, are on one queue             |
-/// | queue    | held till complete, or posted: see Completion                                        |
-/// | complete | when `data` may be changed again (on a shaped link: when it has left this rank)      |
-/// | wire     | cost(bytes): one message per piece, each with its header; 0 bytes send nothing       |
-/// | errors   | MpiError on both ranks if a message is not the one that is next, of another size or   |
-/// |          | origin too, or is not as it was sent: its payload has a checksum                     |
+/// | who      | this rank and `peer`; the n-th send of a name matches its n-th receive, counted as they |
+/// |          | start: so all tasks of one name, posted ones too, must be on one queue                  |
+/// | queue    | held until complete, or posted: see Completion                                          |
+/// | complete | when `data` may be changed again (on a shaped link: when it has left this rank)         |
+/// | wire     | cost(bytes): one message for each piece, with a header; 0 bytes send nothing            |
+/// | errors   | MpiError on both ranks if a message is not the expected one, if its size or origin is   |
+/// |          | another, or if the checksum of its payload shows damage                                 |
 ///
 /// \code
 /// // given: comm::Progress& progress, std::span<const float> activations
@@ -102,7 +102,7 @@ public:
         : TransferTask(Kind::send, std::move(name), peer, bytes_of(data), data.size_bytes()) {}
     ~SendTask() override { retire(); }
 
-    /// Sends other memory from the next submission on.
+    /// Sets other memory, which is sent from the next submission on.
     template <class T>
     void bind(std::span<T> data) {
       rebind(bytes_of(data), data.size_bytes());
@@ -116,7 +116,7 @@ public:
     }
 };
 
-/// Receives exactly data.size() elements from rank `peer`, which sends them in a SendTask of the same name.
+/// A task that receives exactly data.size() elements from rank `peer`, which sends them by a SendTask of the same name.
 ///
 /// | complete | when `data` holds the elements; before that, and after an error, its contents are unspecified |
 class ReceiveTask final : public detail::TransferTask {
@@ -128,7 +128,7 @@ public:
                        reinterpret_cast<std::byte*>(data.data()), data.size_bytes()) {}
     ~ReceiveTask() override { retire(); }
 
-    /// Receives into other memory from the next submission on.
+    /// Sets other memory, which receives from the next submission on.
     template <class T>
     void bind(std::span<T> data) {
       rebind(reinterpret_cast<std::byte*>(data.data()), data.size_bytes());

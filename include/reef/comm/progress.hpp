@@ -22,25 +22,25 @@ class Occupations;
 class ProgressEngine;
 }  // namespace detail
 
-/// Runs the tasks of all queues on the one thread of a process that makes MPI calls. While that thread sleeps, a thread
-/// that is in run() may take its place; never do two of them call MPI at once.
+/// The owner of the progress thread, the only one of a process that calls MPI, which runs the tasks of all
+/// queues. While that thread sleeps, a thread in run() may take its place; two threads never call MPI at once.
 ///
-/// | who      | all ranks construct and destroy it: collective, both block. One per process            |
-/// | calls    | while it lives nobody else calls MPI, unless MPI grants MPI_THREAD_MULTIPLE; errors     |
-/// |          | on MPI_COMM_WORLD and MPI_COMM_SELF are returned meanwhile, not fatal                   |
-/// | polling  | The thread tests messages again at once while something moves. Else it naps between two |
-/// |          | tests: for 1/32 of the wait so far, from 50 us to 8 ms, and for at least 4 ms where     |
-/// |          | every task waits for a call of wake(). Without a task it sleeps until it has to send    |
-/// |          | the next sign of life. On shaped links, on a core that others use, messages that arrive |
-/// |          | within 100 us are seen together                                                         |
-/// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a rank   |
-/// |          | that computes, or whose messages are on emulated links, is late, not dead, and says so   |
-/// |          | on standard error. Ranks that wait for each other are lost. See ProgressOptions           |
-/// | errors   | MpiError, DeadlineError, or what a callback threw, out of wait() and the next submit(); |
-/// |          | the object is unusable then, the other ranks are told, and unfinished tasks' buffers    |
-/// |          | may be written to until the process ends                                                |
-/// | end      | the destructor completes what was submitted, then waits until all ranks are there; when |
-/// |          | an exception destroys it, it tells the others instead, whose tasks fail                  |
+/// | who      | all ranks construct and destroy it: collective, both block. One for each process            |
+/// | calls    | while it exists no other code may call MPI, unless MPI grants MPI_THREAD_MULTIPLE;          |
+/// |          | errors on MPI_COMM_WORLD and MPI_COMM_SELF are returned meanwhile, not fatal                |
+/// | polling  | The thread tests messages again at once while something moves. Else it naps between two     |
+/// |          | tests: for 1/32 of the wait so far, from 50 us to 8 ms, and for at least 4 ms if            |
+/// |          | every task waits for a call of wake(). Without a task it sleeps until it has to send        |
+/// |          | the next sign of life. On shaped links, on a core that others use, messages that arrive     |
+/// |          | within 100 us of each other are processed together                                          |
+/// | deadline | counts from the last message or sign of life of a peer for which some task waits: a rank    |
+/// |          | that computes, or whose messages are on emulated links, counts as late, not as dead, as     |
+/// |          | is reported on standard error. Ranks that wait for each other fail. See ProgressOptions     |
+/// | errors   | MpiError, DeadlineError, or the exception of a callback, from wait() and the next submit(); |
+/// |          | the object is unusable then, the other ranks are told, and unfinished tasks' buffers        |
+/// |          | may be written to until the process ends                                                    |
+/// | end      | the destructor completes all submitted tasks, then waits for the destructors of all ranks;  |
+/// |          | if an exception destroys the object, it tells the other ranks instead, whose tasks fail     |
 ///
 /// \code
 /// // given: std::span<float> gradient
@@ -55,7 +55,7 @@ class Progress {
 public:
   explicit Progress(const Communicator& communicator, ProgressOptions options = {});
 
-  /// Constructs it for all ranks of the job.
+  /// Constructs the object for all ranks of the job.
   explicit Progress(ProgressOptions options);
 
   Progress(const Progress&) = delete;
@@ -68,59 +68,59 @@ public:
 
   /// Returns the transport of collectives.
   [[nodiscard]] Transport transport() const;
-  /// True if large collectives in shared memory read the other ranks' arrays where they are, on all ranks:
-  /// ProgressOptions::read_peers where the system allows it.
+  /// Returns true if large collectives in shared memory read the other ranks' arrays
+  /// directly, on all ranks: ProgressOptions::read_peers is set, and the system allows it.
   [[nodiscard]] bool reads_peers() const;
   [[nodiscard]] Bytes piece_bytes() const;
 
-  /// Returns the queue of that name, made when first asked for; it lives as long as this object. Any thread.
+  /// Returns the queue of that name, which the first call creates; it exists as long as this object. Any thread.
   Queue& queue(const std::string& name);
 
   /// Appends `task` to the queue. Returns at once; any thread.
   ///
-  /// The task starts once `ready` returns true; the progress thread asks it, or a thread that is in run().
-  /// With Readiness::told, whoever makes it true then calls wake(). The progress thread naps for longer
-  /// meanwhile, up to 8 ms: without that call the task may start so late.
+  /// The task starts once `ready` returns true; the progress thread calls it, or a thread that is in
+  /// run(). With Readiness::told, the thread that makes it true must then call wake(). Meanwhile the
+  /// progress thread naps for up to 8 ms: without the call of wake() the task may start that late.
   ///
-  /// `completed` is called by the same threads when the task is done, before wait() returns. Both callbacks are
-  /// short, never block, and may submit other tasks, but not run() them or wait for them.
+  /// `completed` is called by the same threads when the task is done, before wait() returns. Both callbacks
+  /// must be short, never block, and may submit other tasks, but not run() them or wait for them.
   ///
-  /// Throws OptionError if the task is in flight, or sends to a rank that is not there; of a collective, if its
-  /// group lacks this rank, or had other members before on this queue.
+  /// Throws OptionError if the task is in flight, or sends to a rank that does not exist; for
+  /// a collective, if its group lacks this rank, or had other members before on this queue.
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
               std::function<void()> completed = {}, Readiness readiness = Readiness::polled);
 
-  /// Appends `task` to the queue and blocks until it is complete; throws the error of the Progress object, if there is
-  /// one. Any thread, but not from a callback, which is an OptionError.
+  /// Appends `task` to the queue and blocks until it is complete; throws the error of the Progress
+  /// object, if there is one. Any thread may call it, but a callback must not (OptionError).
   ///
   /// While the progress thread sleeps, this thread takes its place, for a millisecond and for as long as something
   /// moves: a task that is done by then costs no hand-over between threads.
   void run(Queue& queue, Task& task);
 
-  /// Blocks until the task's last submission is complete; throws the error of the Progress object, if there is one. Any
-  /// thread, but not from a callback, which is an OptionError. It sleeps, and on shaped links yields for the last 100
-  /// us, so that it goes on when the task is done and not when it has been woken.
+  /// Blocks until the task's last submission is complete; throws the error of the Progress object, if there is one.
+  /// Any thread may call it, but a callback must not (OptionError). The thread sleeps, but on shaped links yields
+  /// in a loop for the last 100 us, so that it continues when the task is done, without the delay of a wake-up.
   void wait(const Task& task);
 
   /// Blocks until no task is in flight; throws the error of the Progress object, if there is one.
   void wait_all();
 
-  /// Fails with an exception of this rank that no task throws, such as a lane's: the other ranks are told its text;
-  /// wait() and submit() of this rank throw it. Returns at once, and changes nothing after another failure; any thread.
+  /// Makes this object fail with an exception of this rank that no task threw, such as a lane's: other ranks get its
+  /// text; wait() and submit() of this rank throw it. Returns at once; no effect after another failure; any thread.
   void give_up(std::exception_ptr reason);
 
   /// Throws the error of the Progress object, if there is one. Any thread.
   void throw_failure();
 
-  /// Notes that this rank does something: a compute lane calls it per instruction, so that peers who wait for long can
-  /// tell a slow rank from a stuck one. One relaxed increment; any thread.
+  /// Notes that this rank is active: a compute lane calls it for each instruction, so that peers that
+  /// wait for long can distinguish a slow rank from a stuck one. One relaxed increment; any thread.
   void tick();
 
-  /// Ends a nap in which the first task of a queue waits until it is ready: a lane calls it when the event that a
-  /// `ready` waits for has come. Any thread.
+  /// Ends a nap of the progress thread, so that it calls `ready` functions at once: a lane
+  /// calls it when the event for which such a function waits has occurred. Any thread.
   void wake();
 
-  /// Returns the record of what the threads of this rank are at; outlives this object with its holders.
+  /// Returns the record of the work of this rank's threads (AtWork), which may outlive this object.
   [[nodiscard]] const std::shared_ptr<detail::Occupations>& occupations() const;
 
   /// Returns the bytes and messages that this rank sent so far. Any thread.

@@ -14,13 +14,13 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// A list of tasks in order: one starts when the one before it is complete, or, if that is posted (Completion), has
-/// started. Made by Progress::queue.
+/// A list of tasks in order: a task starts when the task before it is complete,
+/// or, if that is posted (Completion), has started. Progress::queue creates it.
 ///
-/// Queues run side by side. Collectives meet by the queue's name: all ranks submit the same
-/// collectives in the same order to the queue of that name. Collectives of a Group meet by the names of queue
-/// and group: its members submit the same ones in the same order, whatever other groups submit. Point-to-point
-/// tasks meet by their own name, whatever the queue.
+/// Queues run concurrently. Collectives are matched by the queue's name: all ranks submit the same
+/// collectives in the same order to the queue of that name. Collectives of a Group are matched by
+/// the names of queue and group: its members submit the same ones in the same order, whatever
+/// other groups submit. Point-to-point tasks are matched by their own name, whatever the queue.
 ///
 /// A queue runs one collective at a time. So ranks that are in several groups submit the collectives of these in
 /// an order without a cycle of waits, such as the order of one list of all collectives.

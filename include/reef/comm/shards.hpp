@@ -26,7 +26,7 @@ namespace detail {
 /// Throws OptionError unless the offsets start at 0, never fall, and end at n.
 void check_offsets(std::string_view task, std::span<const std::int64_t> offsets, std::int64_t n);
 
-/// Throws OptionError unless there are shards for all ranks that take part.
+/// Throws OptionError unless there are as many shards as ranks that take part.
 void check_ranks(std::string_view task, std::int64_t shards, int ranks);
 
 /// Returns the number of elements of a piece: as many as fit, at least one.
@@ -42,11 +42,11 @@ constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
   return {messages, count * element + messages * header_bytes, 0};
 }
 
-/// Returns what a rank sends when it gives each owner its shard; in a group `rank` is the position.
+/// Returns the cost of a rank that sends each owner its shard; in a group `rank` is the position.
 Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                  Transport transport, Bytes piece);
 
-/// Returns what a rank sends when it gives all others its shard; in a group `rank` is the position.
+/// Returns the cost of a rank that sends its shard to all others; in a group `rank` is the position.
 Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                  Transport transport, Bytes piece);
 

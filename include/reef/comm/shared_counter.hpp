@@ -14,19 +14,19 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The state of a SharedCounter: all that a checkpoint must keep. The used numbers are those below `next` but for
-/// `unused`.
+/// The state of a SharedCounter, as a checkpoint must store it. The
+/// used numbers are those below `next` except those in `unused`.
 struct CounterState {
-  std::uint64_t next = 0;               ///< no rank was given this number, or one above
+  std::uint64_t next = 0;               ///< the lowest number that was not given to any rank yet
   std::vector<std::uint64_t> unused{};  ///< numbers given to a rank that has not used them yet; ascending
 
-  /// True if a counter can be in this state: in another one it would give a number twice.
+  /// Returns true if the state is valid: from an invalid one a counter would give a number twice.
   [[nodiscard]] bool possible() const;
 
   friend bool operator==(const CounterState&, const CounterState&) = default;
 };
 
-/// Gives out numbers that all ranks share: 0, 1, 2, ..., each to one of them, as they ask.
+/// A counter that all ranks share: it gives each of the numbers 0, 1, 2, ... to one rank, as ranks ask for them.
 ///
 /// \code
 /// // given: comm::Progress& progress
@@ -34,24 +34,24 @@ struct CounterState {
 /// const std::uint64_t number = counter.next();  // which micro-batch this rank takes next
 /// \endcode
 ///
-/// So ranks of unequal speed take unequal parts of one sequence, in order but for numbers under way. Each rank asks for
-/// its next number when it is given one, so that the answer travels while the rank computes.
+/// So ranks of unequal speed process unequal parts of one sequence, in order except for numbers in transit.
+/// Each rank requests its next number when it receives one, so that the answer travels while the rank computes.
 ///
-/// | who      | all ranks construct it, and call state and reset, between uses: collective, both    |
-/// |          | block. next is this rank's alone: any thread but the progress thread, one at a time |
-/// | next     | no message on rank 0; elsewhere it waits for what is left of the answer's journey,  |
-/// |          | of all of it the first time. A rank that stops asking holds up nobody               |
-/// | held     | one number at most is with each other rank, unused: `state` lists them, so that a   |
-/// |          | resume leaves none out                                                              |
-/// | wire     | a claim: cost_of_claim from the rank to rank 0, and cost_of_answer back; over       |
-/// |          | shaped links like all messages. state and reset: two all-gathers each               |
-/// | answers  | rank 0's progress thread gives them, whatever its other threads do, until its       |
-/// |          | Progress object ends; for that it looks for claims also while it has no task        |
-/// | errors   | the error that ended the Progress object, as of Progress::wait; OptionError on all ranks for |
-/// |          | a state that no counter was in, or not the same everywhere: unchanged then          |
-/// | end      | waits for the answer to the claim in flight, a round trip at most                   |
+/// | who     | all ranks construct it, and call state and reset, between uses: collective, both               |
+/// |         | block. A rank calls next by itself: any thread but the progress thread, one at a time          |
+/// | next    | needs no message on rank 0; on others it waits for the rest of the round trip, the first       |
+/// |         | time for all of it. A rank that stops asking delays no other                                   |
+/// | held    | every rank but 0 holds at most one unused number: `state` lists these, so that a               |
+/// |         | resumed job leaves none out                                                                    |
+/// | wire    | a claim: cost_of_claim from the rank to rank 0, and cost_of_answer back; over                  |
+/// |         | shaped links like all messages. state and reset: two all-gathers each                          |
+/// | answers | rank 0's progress thread sends them, whatever its other threads do, until its                  |
+/// |         | Progress object ends; for that it tests for claims even while it has no task                   |
+/// | errors  | the error that ended the Progress object, as from Progress::wait; OptionError on all ranks for |
+/// |         | a state that is invalid, or not the same on all: the counter is unchanged then                 |
+/// | end     | waits for the answer to the claim in flight, at most a round trip                              |
 ///
-/// Two counters at a time have names of their own; a counter that takes a name again begins anew.
+/// Counters that exist at the same time must have different names; a later counter of the same name starts anew.
 class SharedCounter {
 public:
   static constexpr Cost cost_of_claim{1, header_bytes, 0};
@@ -64,14 +64,14 @@ public:
   SharedCounter& operator=(const SharedCounter&) = delete;
   ~SharedCounter();
 
-  /// Returns the number that this rank shall use now.
+  /// Returns the next number for this rank to use.
   std::uint64_t next();
 
   /// Returns the state of all ranks together, on all ranks. Changes nothing.
   CounterState state();
 
-  /// Continues from the state `from`, the same on all ranks, and forgets the former one: the unused numbers of `from`
-  /// are given first, to the ranks in turn, whatever number of ranks it is of.
+  /// Continues from the state `from`, the same on all ranks, and forgets the former one: the unused numbers of
+  /// `from` are given first, to the ranks in turn; the number of ranks may differ from when the state was stored.
   void reset(const CounterState& from);
 
 private:
@@ -83,7 +83,7 @@ private:
   /// Waits for the answer to the claim in flight, if there is one.
   void settle();
 
-  /// Throws OptionError on all ranks unless all give the same state, and it is possible.
+  /// Throws OptionError on all ranks unless all pass the same state, and it is valid.
   void check_state(const CounterState& state);
 
   [[nodiscard]] std::vector<std::int64_t> even() const {

@@ -18,11 +18,11 @@ namespace comm {
 
 namespace detail {
 
-/// The state of the signal handler. All that it touches is lock-free.
+/// The state of the signal handler, all of it lock-free.
 struct REEF_OF_THE_PROCESS Signalled {
   static inline constexpr std::array<int, 4> numbers{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   static inline std::atomic<int> first{0};
-  /// The times at which the first signal came from anybody, and from the process that started this one; 0: none has.
+  /// The times of the first signal from any process, and of the first from the process that started this one; 0: none.
   static inline std::atomic<std::int64_t> from_anybody{0};
   static inline std::atomic<std::int64_t> from_launcher{0};
   static inline std::atomic<bool> taken{false};
@@ -42,7 +42,7 @@ struct REEF_OF_THE_PROCESS Signalled {
 
 }  // namespace detail
 
-/// Takes the signals that ask a job to end, so that its ranks can finish their step and save.
+/// A handler of the signals that ask a job to end, so that its ranks can finish their step and save.
 ///
 /// \code
 /// // given: comm::Progress& progress, int steps
@@ -53,17 +53,17 @@ struct REEF_OF_THE_PROCESS Signalled {
 /// }
 /// \endcode
 ///
-/// | signals  | SIGINT, SIGTERM and SIGUSR1, also where they were ignored before, and SIGHUP unless   |
-/// |          | it was: under nohup the job outlives its terminal. The first is remembered; another   |
-/// |          | one, half a second later or more, ends the process as if nobody took it. What the     |
-/// |          | parent process sends is counted apart: a launcher passes on later, once, what a batch |
-/// |          | system has sent to its ranks too                                                      |
-/// | handler  | remembers signal and time, or ends the process: any thread, any moment. System calls  |
-/// |          | go on, but for sleeps, polls and the like, which return early (EINTR)                 |
-/// | launcher | mpiexec passes SIGUSR1 on. Of SIGTERM and SIGINT Open MPI's tells its ranks after     |
-/// |          | odls_base_sigkill_timeout seconds (1), and kills them after as many again             |
-/// | who      | any process, one at a time; its end gives the signals back                            |
-/// | errors   | OptionError where there is one already                                                |
+/// | signals  | SIGINT, SIGTERM and SIGUSR1, also if they were ignored before, and SIGHUP unless it     |
+/// |          | was ignored: under nohup the job outlives its terminal. The first is remembered;        |
+/// |          | another one, half a second later or more, ends the process as by default. Signals of    |
+/// |          | the parent process are counted apart: a launcher passes on later, once, what a batch    |
+/// |          | system has sent to its ranks too                                                        |
+/// | handler  | stores signal and time, or ends the process: on any thread, at any moment. System calls |
+/// |          | continue, except sleeps, polls and the like, which return early (EINTR)                 |
+/// | launcher | mpiexec passes SIGUSR1 on. Open MPI's passes SIGTERM and SIGINT on after                |
+/// |          | odls_base_sigkill_timeout seconds (1), and kills its ranks after the same time again    |
+/// | who      | any process, one object at a time; its destructor restores the former handlers          |
+/// | errors   | OptionError if the process already has one                                              |
 class StopRequest {
 public:
   StopRequest();
@@ -75,8 +75,8 @@ public:
   [[nodiscard]] int signal() const { return detail::Signalled::first.load(); }
   [[nodiscard]] bool asked() const { return signal() != 0; }
 
-  /// True if a signal has come to any rank: the same answer on all. All ranks call it; blocks for an all-reduce of one
-  /// number. Where something is reduced in each step anyway, asked() can go with it.
+  /// Returns true, on all ranks, if any rank has received a signal. All ranks call it; blocks for an
+  /// all-reduce of one number. A program that reduces values in each step anyway can include asked() instead.
   [[nodiscard]] bool agree(Progress& progress) const;
 
 private:

@@ -27,15 +27,15 @@ class ProgressEngine;
 void retire(Task& task, ProgressEngine& progress) noexcept;  // defined in progress.ipp
 }  // namespace detail
 
-/// When a task that waits to be ready is asked again: after every nap, or when Progress::wake() is called by the thread
-/// that made it ready.
+/// The time at which the `ready` function of a waiting task is called again: after every
+/// nap (polled), or when the thread that made the task ready calls Progress::wake() (told).
 enum class Readiness : std::uint8_t { polled, told };
 
 /// An operation of the progress thread, prepared once and submitted any number of times.
 ///
-/// | owner  | the caller; the task and its buffers stay where they are while it is in flight        |
-/// | name   | the same on all ranks that take part; it is in every message, trace and error          |
-/// | reuse  | submit again once complete: no allocation after the first time with the same sizes     |
+/// | owner  | the caller, who must not move or free the task and its buffers while it is in flight    |
+/// | name   | the same on all ranks that take part; it is in every message, trace and error           |
+/// | reuse  | submit again once complete: no allocation after the first time with the same sizes      |
 /// | states | idle -> queued -> running -> complete (or failed: the Progress object is unusable then) |
 ///
 /// \code
@@ -54,43 +54,43 @@ public:
   [[nodiscard]] const std::string& name() const& { return name_; }
   [[nodiscard]] std::string name() const&& { return name_; }
   [[nodiscard]] Kind kind() const { return kind_; }
-  /// Returns the group that takes part in a collective; nothing: all ranks.
+  /// Returns the group that takes part in a collective; nothing if all ranks do.
   [[nodiscard]] const std::optional<Group>& group() const& { return group_; }
   [[nodiscard]] std::optional<Group> group() const&& { return group_; }
 
-  /// True if the task is queued or running: neither the task nor its buffers may be touched.
+  /// Returns true if the task is queued or running: neither the task nor its buffers may be touched.
   [[nodiscard]] bool in_flight() const;
 
-  /// True if the last submission is complete.
+  /// Returns true if the last submission is complete.
   [[nodiscard]] bool complete() const {
     return state_.load(std::memory_order_acquire) == State::complete;
   }
 
-  /// Sets the number of the codec that encodes the bytes of the next submissions. Every message carries it: where
-  /// another rank's number differs, the operation fails on both. 0, the default: bytes are as in memory. Not while in
-  /// flight.
+  /// Sets the number of the codec that encodes the bytes of the next submissions.
+  /// Every message carries it: if the number of another rank differs, the operation
+  /// fails on both. 0, the default, means not encoded. Not while in flight.
   void set_codec(std::uint8_t codec) { codec_ = codec; }
   [[nodiscard]] std::uint8_t codec() const { return codec_; }
 
-  /// Returns what this rank has sent for this task in all submissions, as a meter counts it. Not while in flight.
+  /// Returns the cost of what this rank has sent for this task in all submissions, as in Meter. Not while in flight.
   [[nodiscard]] Cost sent() const { return sent_; }
 
   /// Sets the number of the next submission in the trace: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
-  /// Sets a function that, while it returns true, says that the next submission is no sign that its rank gets on, as it
-  /// is repeated until something else has come. Asked on any thread. Not while in flight.
+  /// Sets a function that returns true while the next submission is no sign of progress of its rank,
+  /// as it is repeated until something else has arrived. Called on any thread. Not while in flight.
   void fill_wait(std::function<bool()> fills) { fills_ = std::move(fills); }
-  /// Sets what this submission waited for, for the trace. Called on the progress thread, by `ready`.
+  /// Sets the id of the span for which this submission waited, for the trace. Called on the progress thread, by `ready`.
   void trace_cause(std::uint32_t cause) { links_.cause = cause; }
 
 protected:
   Task(Kind kind, std::string name) : Task(kind, std::move(name), {}) {}
-  /// Makes a task, of a group if one is given; throws what Group::check throws.
+  /// Constructs a task, of a group if one is given; throws as Group::validate does.
   Task(Kind kind, std::string name, std::optional<Group> group);
   virtual ~Task() = default;
 
-  /// Ends a task that is destroyed. Every final class calls it first in its destructor: a task that is destroyed in
-  /// flight takes the whole Progress object down with it, instead of leaving MPI to write into freed memory.
+  /// Ends a task that is destroyed. Every final class calls it first in its destructor: if the task is
+  /// in flight, it makes the whole Progress object fail, instead of letting MPI write into freed memory.
   void retire() noexcept {
     if (in_flight() && progress_ != nullptr) detail::retire(*this, *progress_);
   }
@@ -108,8 +108,8 @@ private:
   virtual void start(const detail::Station& station) = 0;
   virtual bool advance() = 0;  // true if something moved
   [[nodiscard]] virtual bool done() const = 0;
-  /// Returns which message the task awaits, where it can tell: threads that wait for the task are called a moment
-  /// before the last one.
+  /// Returns the message that the task awaits, if that is known: threads
+  /// that wait for the task are woken shortly before its last message.
   [[nodiscard]] virtual detail::Awaited awaited() const { return {}; }
   virtual void missing(std::vector<int>& ranks) const = 0;  // fills in the ranks that have not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
@@ -137,7 +137,7 @@ private:
   std::int64_t begin_ = 0;
   std::int64_t moved_ = 0;
   std::uint64_t record_ = 0;
-  mutable int waiters_ = 0;       // threads in wait(); waiters_ and awake_until_ are under Progress's mutex
+  mutable int waiters_ = 0;       // the number of threads in wait(); Progress's mutex guards this and awake_until_
   std::int64_t awake_until_ = 0;  // until then waiters stay awake, since the task is about to be done
 };
 

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// An edge, a bucket or a piece of a fragment whose messages have a ratio, for which a Choice is asked.
+/// An edge, a gradient bucket or a piece of a fragment whose messages a codec encodes: the argument of a Choice.
 ///
 /// \code
 /// #include <optional>
@@ -24,10 +24,10 @@ namespace compress {
 /// \endcode
 struct Carried {
   schedule::Traffic traffic{};
-  int index = 0;  ///< number of the remote edge, the bucket, or the piece among those of its stage
+  int index = 0;  ///< number of the remote edge, the bucket, or the piece among the pieces of its stage
   std::int64_t numbers = 0;
-  std::vector<std::string_view> names{};  ///< name of the tensor, or of the parameters
-  int from_segment = 0;  ///< the segment that sends; for a bucket, its own
+  std::vector<std::string_view> names{};  ///< name of the edge's tensor, or of the parameters in the bucket or piece
+  int from_segment = 0;  ///< the segment that sends; for a bucket or a piece, the segment of its parameters
   int to_segment = 0;
   int from_stage = 0;
   int to_stage = 0;
@@ -58,8 +58,8 @@ inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traf
   return all;
 }
 
-/// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps: one for each fragment of which a
-/// bucket has a part.
+/// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps: one for each part of a fragment that
+/// lies in one bucket.
 inline std::vector<Carried> pieces_carried_by(const run::StepPlan& plan, int rank) {
   const std::vector<run::FragmentPiece> pieces = run::fragment_pieces(plan, rank);
   std::vector<Carried> all;

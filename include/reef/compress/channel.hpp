@@ -4,7 +4,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Channels: a codec for one sort of traffic each, of which compress::Channels is made.
+/// Channels: types that name the codec of one sort of traffic each, the arguments of compress::Channels.
 ///
 /// \code
 /// #include <reef/codec/blockwise8.hpp>
@@ -30,22 +30,22 @@ struct ActivationGradient {
   static constexpr schedule::Traffic traffic = schedule::Traffic::activation_gradient;
 };
 
-/// The codec of gradients of parameters: on the way to their owners, and of their sums on the way back where an
-/// optimizer brings those to all ranks.
+/// The codec of parameters' gradients on the way to the ranks that own them, and of their sums on the way back
+/// if an optimizer sends these to all ranks.
 template <codec::any_codec C>
 struct Gradient {
   using Codec = C;
   static constexpr schedule::Traffic traffic = schedule::Traffic::gradient;
 };
 
-/// The codec of weights on the way from their owners.
+/// The codec of weights on the way from the ranks that own them to the others.
 template <codec::any_codec C>
 struct Parameter {
   using Codec = C;
   static constexpr schedule::Traffic traffic = schedule::Traffic::parameter;
 };
 
-/// The codec of pseudo-gradients, the differences of ranks that step on their own: for optim::DiLoCo.
+/// The codec of pseudo-gradients, the weight differences of ranks that step on their own: for optim::DiLoCo.
 template <codec::any_codec C>
 struct PseudoGradient {
   using Codec = C;

@@ -20,12 +20,12 @@ inline constexpr double most_ratio = 1e12;  // largest ratio of a codec
 
 }  // namespace detail
 
-/// A function that chooses ratios: of what is carried (Carried), and of the number of committed steps. It is assigned
-/// as a function of both, or of what is carried alone, whose ratios then hold for good.
+/// A function that chooses compression ratios. It is assigned from a function of a Carried and the number of committed
+/// steps, called for every step, or from a function of a Carried alone, whose ratios hold for the whole training.
 ///
-///     (carried, step) -> a ratio from `least` on: in that step; at 1 all numbers are sent, still by the codec
-///                        nothing: the ratio of `replan` or the codec, under `ramp`. `network` alone counts for nothing then
-///     (carried)       -> 1: no encoding at all; more: the ratio, under `ramp`; nothing: the ratio without a choice
+///     (carried, step) -> a ratio >= `least`: that ratio in this step; at 1 the codec sends all numbers
+///                        nullopt: the ratio of `replan` or the codec, with `ramp`; a `network` alone is then ignored
+///     (carried)       -> 1: no encoding at all; above 1: that ratio, with `ramp`; nullopt: the ratio without a choice
 ///
 /// Assigning another function sets `least` to 1 again.
 ///
@@ -37,16 +37,16 @@ inline constexpr double most_ratio = 1e12;  // largest ratio of a codec
 /// choose.least = 4;
 /// \endcode
 ///
-/// | asked  | by step: before each step, on the thread that calls it, of each edge, bucket and piece of a fragment whose codec  |
-/// |        | has a ratio; for good: once, of each edge and bucket                                                   |
-/// | same   | every rank chooses the same for the same: nothing else is asked, so a resumed training has the same ratios. A  |
-/// |        | rank that does not is found by its first message: a DecodeError that names it                          |
-/// | room   | by step: programs have room for what `least` takes, plans and simulations say as much; what travels is shorter |
-/// | held out | Trainer::evaluate encodes by the ratios of the step before it; before a job's first step, new or resumed, by those that |
-/// |        | all have else                                                                                        |
-/// | skipped | a step that does not count is asked for again, by the same number                                     |
-/// | errors | OptionError, from a step, before anything of it has run, for a ratio below `least` or above 1e12; when a     |
-/// |        | Trainer is made for a `least` below 1, or where no codec has a ratio                                   |
+/// | called | by step: before each step, on the thread that calls it, for each edge, bucket and piece of a fragment whose  |
+/// |        | codec has a ratio; for good: once, for each edge and bucket                                            |
+/// | same   | every rank must choose the same ratio for equal arguments, and depend on nothing else, so that a resumed     |
+/// |        | training has the same ratios. A rank that differs causes a DecodeError at its first message            |
+/// | room   | by step: programs, plans and simulations count the bytes that `least` needs; messages sent are shorter       |
+/// | held out | Trainer::evaluate uses the ratios of the step before it; before a job's first step, new or resumed, the    |
+/// |        | ratios without a choice                                                                              |
+/// | skipped | after a step that does not count, the function is called again with the same number of steps          |
+/// | errors | OptionError from a step, before any of it has run, for a ratio below `least` or above 1e12; from a           |
+/// |        | Trainer's constructor for a `least` below 1, or if no codec has a ratio                                |
 class Choice {
 public:
   using Ratio = std::optional<double>;
@@ -59,14 +59,14 @@ public:
     requires(!std::is_invocable_v<const F&, const Carried&, std::int64_t> && std::is_invocable_r_v<Ratio, const F&, const Carried&>)
   Choice(F function) : for_good_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
 
-  double least = 1;  ///< lower bound of the ratios of steps
+  double least = 1;  ///< the lower bound of the ratios that are chosen by step
 
   [[nodiscard]] bool is_by_step() const { return static_cast<bool>(by_step_); }
 
-  /// Returns the ratio chosen for good; nothing if ratios are chosen by step, or not at all.
+  /// Returns the ratio chosen for good; nullopt if ratios are chosen by step, or not at all.
   [[nodiscard]] Ratio for_good(const Carried& carried) const { return for_good_ ? for_good_(carried) : Ratio(); }
 
-  /// Returns the ratio chosen for a step. Throws OptionError for an impossible ratio.
+  /// Returns the ratio chosen for a step. Throws OptionError for a ratio below `least` or above 1e12.
   [[nodiscard]] Ratio at(const Carried& carried, std::int64_t step) const;
 
   void validate() const;

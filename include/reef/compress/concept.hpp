@@ -11,9 +11,9 @@ namespace compress {
 
 /// A policy that decides in which form values go over the wire.
 ///
-///     add(builder)   rewrites the transfers that are there
+///     add(builder)   rewrites the transfers in the builder's program
 ///
-/// | facts  | `lossless`: what arrives is what was sent, bit for bit; `payload`: its form |
+/// | facts  | `lossless`: values arrive bit for bit; `payload`: the form of the gradients |
 /// | laws   | a lossless compressor changes no bit of a step                              |
 /// | models | Dense, Channels, Everywhere, AdaTopK                                        |
 ///

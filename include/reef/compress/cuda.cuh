@@ -17,13 +17,13 @@
 #include <reef/device/cuda.hpp>
 
 /// \file
-/// Codecs on a GPU: the messages of the host's, byte by byte, of numbers that stay in the device's memory.
+/// Codecs on a GPU: they write the same messages as the host's codecs, byte by byte, from numbers in device memory.
 ///
-/// | codecs  | Bf16, Blockwise8; a Trainer on device::Cuda brings the numbers of others to the host              |
-/// | message | in page-locked memory: kernels read and write its payload there, so that what is encoded alone     |
-/// |         | crosses the link; its head and checksum are the host's                                            |
-/// | numbers | float, or Bfloat16 that is widened, and rounded back                                              |
-/// | NaN     | is decoded to NaN; its bits are the device's                                                      |
+/// | codecs  | Bf16, Blockwise8; for other codecs, a Trainer on device::Cuda copies the numbers to the host      |
+/// | message | in page-locked memory: kernels read and write its payload there, so that only encoded bytes cross  |
+/// |         | the link; the host writes and checks the head and its checksum                                    |
+/// | numbers | float, or Bfloat16, which is widened to float and rounded back                                    |
+/// | NaN     | decodes to NaN, with bits that the device chooses                                                 |
 ///
 /// A function on a lane of device::Cuda calls encode(lane, format, values, n, message) and decode(lane, format, message, decoded, n);
 /// tests/compress/cuda_codecs_test.cu does.
@@ -35,7 +35,7 @@ namespace compress::cuda {
 template <class C>
 concept cuda_codec = std::same_as<C, codec::Bf16> || std::same_as<C, codec::Blockwise8>;
 
-/// As format.encode; blocks the lane's thread until the message is there. Throws as that, and CudaError.
+/// Encodes n numbers in device memory as format.encode; blocks until `message` is complete. Throws as that, or CudaError.
 template <cuda_codec C, class T>
 Bytes encode(device::Cuda::Lane& lane, const C& format, const T* values, std::int64_t n, std::span<std::byte> message) {
   const Bytes bytes = format.encoded_bytes(n) - codec::message_head_bytes;
@@ -44,7 +44,7 @@ Bytes encode(device::Cuda::Lane& lane, const C& format, const T* values, std::in
   return codec::seal_message(message, format.head(n), bytes);
 }
 
-/// As format.decode, enqueued once the message has been believed: it stays where it is until the lane has been there.
+/// Checks the message, then enqueues its decoding to device memory. `message` must live until the lane has decoded it.
 template <cuda_codec C, class T>
 void decode(device::Cuda::Lane& lane, const C& format, std::span<const std::byte> message, T* values, std::int64_t n) {
   const Bytes bytes = format.encoded_bytes(n) - codec::message_head_bytes;

@@ -23,7 +23,7 @@ namespace compress::kinds {
 inline constexpr std::string_view encode = "Encode";
 inline constexpr std::string_view decode = "Decode";
 
-// Kinds in the place of a reduce-scatter: a message for each owner, which folds those of all in the order of ranks.
+// Kinds in the place of a reduce-scatter: a message for each owner, who folds those of all ranks in rank order.
 inline constexpr std::string_view encode_parts = "EncodeParts";
 inline constexpr std::string_view exchange_encoded = "ExchangeEncoded";
 inline constexpr std::string_view decode_fold = "DecodeFold";
@@ -33,10 +33,10 @@ inline constexpr std::string_view encode_shard = "EncodeShard";
 inline constexpr std::string_view gather_encoded = "GatherEncoded";
 inline constexpr std::string_view decode_shards = "DecodeShards";
 
-// The kind in the place of both in a process that stands for several ranks.
+// The kind in the place of both collectives in a process that stands for several ranks.
 inline constexpr std::string_view encode_in_place = "EncodeInPlace";
 
-// The kind that keeps the codecs' memory of messages once a step counts; that of differences, once they are sent.
+// The kind that commits the codecs' memory once a step counts; for pseudo-gradients, once they are sent.
 inline constexpr std::string_view keep_memory = "KeepMemory";
 
 }  // namespace compress::kinds

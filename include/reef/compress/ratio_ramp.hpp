@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// A ramp of the ratio of codecs that have one, at the beginning of a training: fourfold at a time from `from` to the
-/// codec's own ratio, over so many committed steps. Weights change fastest then, and numbers left out of one message
+/// A ramp of codecs' ratios at the beginning of a training: the ratio grows fourfold at a time, from `from` to the
+/// codec's own ratio, over `steps` committed steps. Weights change fastest then, and numbers left out of one message
 /// are out of date in the next.
 ///
 /// \code
@@ -22,9 +22,9 @@ namespace compress {
 /// const double last = ramp.ratio(400, 100);  // 100
 /// \endcode
 ///
-/// | of     | tensors between stages, gradients and weights; not of what whole outer steps send, nor of what Options::choose |
-/// |        | says of a step                                                                                       |
-/// | cost   | programs have room for the longest messages on the way, and say so: what travels is as many, often short    |
+/// | where  | tensors between stages, gradients and weights; not pseudo-gradients, nor a ratio that Options::choose        |
+/// |        | returns for a step                                                                                   |
+/// | cost   | programs have room for the longest messages of the ramp, and count their bytes; those sent may be shorter   |
 /// | errors | OptionError, when a Trainer is made, for `from` below 1 or steps below 0                                     |
 ///
 /// Source: Lin et al., Deep Gradient Compression, arXiv 1712.01887, section 3.3.
@@ -32,7 +32,7 @@ struct RatioRamp {
   std::int64_t steps = 0;  ///< length of the ramp in committed steps; 0: no ramp
   double from = 1;
 
-  /// Returns the ratio after `committed` steps: exact on every machine, so that both ends of a message have the same.
+  /// Returns the ratio after `committed` steps for a codec of ratio `own`; exact on every machine, as both ends need.
   [[nodiscard]] double ratio(std::int64_t committed, double own) const {
     std::int64_t stages = 0;
     for (double reached = from; reached < own; reached *= 4) ++stages;
@@ -42,7 +42,7 @@ struct RatioRamp {
     return (std::min)(reached, own);
   }
 
-  /// Returns a codec with its ratio at that step; a codec without a ratio as it is.
+  /// Returns the codec with its ratio after `committed` steps; a codec without a ratio is returned unchanged.
   template <codec::any_codec C>
   [[nodiscard]] C at(std::int64_t committed, C format) const {
     if constexpr (codec::has_ratio<C>) {
@@ -53,7 +53,7 @@ struct RatioRamp {
     return format;
   }
 
-  /// Returns the most bytes that messages of n numbers take on the ramp: fewer numbers may take more bytes, with their
+  /// Returns the most bytes that a message of n numbers takes on the ramp: fewer numbers may take more bytes, with their
   /// indices.
   template <codec::any_codec C>
   [[nodiscard]] Bytes most_bytes(const C& format, std::int64_t n) const {

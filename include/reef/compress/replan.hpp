@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// When the ratios of edges are planned again while a Trainer trains, from the links as they are then.
+/// Options for planning the ratios of edges again while a Trainer trains, from the links as measured at that time.
 ///
 /// \code
 /// #include <cstdio>
@@ -26,23 +26,23 @@ namespace compress {
 /// const compress::Replan again{.replay = log};
 /// \endcode
 ///
-/// | measured | comm::probe_links of the links between stages, after so many committed steps: a few messages each    |
-/// | agreed   | every rank has the same times, and plans the same ratios of them                                      |
-/// | stay     | where no ratio would change by more than `tolerance` of it                                            |
-/// | first    | of Options::network; measured where there is none                                                     |
-/// | bits     | follow from clocks, so from `told` alone: `replay` gives them again, on any network                    |
-/// | room     | for ratios from 1: programs, plans and simulations say the bytes of that, what travels is as many     |
-/// | resume   | a checkpoint has the ratios in force; a log stands above it. Before its first entry codecs have their own |
-/// | held out | an evaluation has the ratios of the step before it                                                     |
-/// | choose   | Options::choose, by step, stands above what is planned                                                 |
-/// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio  |
+/// | measured | each `every` committed steps, the links between stages: a few messages each (comm::probe_links)      |
+/// | agreed   | every rank receives the same times, and plans the same ratios from them                               |
+/// | stay     | ratios stay if none would change by more than `tolerance` times itself                                |
+/// | first    | the first ratios follow Options::network; without it, links are measured                              |
+/// | bits     | depend on measured times, hence on the calls of `told`: `replay` of these repeats them on any network  |
+/// | room     | for messages at a ratio of 1, whose bytes programs, plans and simulations count; those sent are less  |
+/// | resume   | a checkpoint keeps the ratios in force; a log overrides them. Before its first entry codecs use their own |
+/// | held out | an evaluation uses the ratios of the step before it                                                    |
+/// | choose   | ratios that Options::choose returns by step override planned ratios                                    |
+/// | errors   | OptionError from a Trainer's constructor: impossible values; no codec between stages that has a ratio   |
 struct Replan {
   std::int64_t every = 0;  ///< committed steps between plans; 0: never
   double tolerance = 0.2;
   comm::ProbeOptions probe{};
-  /// A function that is called on every rank with each plan that changes ratios, before the first step that has them.
+  /// A function that is called on every rank with each plan that changes ratios, before the first step that uses them.
   std::function<void(const run::EdgeRatios&)> told{};
-  /// A log of the calls of `told`, by step: with a log nothing is measured.
+  /// The calls of `told` in an earlier run, by step, whose ratios are used again: with such a log nothing is measured.
   std::vector<run::EdgeRatios> replay{};
 
   [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty(); }

@@ -8,7 +8,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of instructions, one for each kind that a compressor writes.
+/// Views of instructions, which name their operands: one for each kind that a compressor writes.
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -23,15 +23,15 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// Which operands an instruction of a codec has: its Instruction::mode.
+/// The flags of an instruction that encodes or decodes, which decide its operands: its Instruction::mode.
 struct Coding {
-  bool copies = false;     ///< numbers are brought to host memory, as floats, and taken back
+  bool copies = false;     ///< the numbers are copied to host memory as floats, and copied back
   bool remembers = false;  ///< the codec has memory
-  bool begins = false;     ///< it is the round's first to use that memory: it reads what was kept
-  bool adds = false;       ///< numbers are summed: there is room for what one message decodes to
-  bool masks = false;      ///< it writes which numbers arrive as zero
-  bool masked = false;     ///< it leaves out the numbers that a mask names
-  bool judged = false;     ///< it does nothing where the step does not count
+  bool begins = false;     ///< the instruction is the round's first to use that memory: it reads the kept memory
+  bool adds = false;       ///< decoded numbers are summed: a buffer holds the numbers of one message
+  bool masks = false;      ///< the instruction writes a mask of the numbers that arrive as zero
+  bool masked = false;     ///< the instruction leaves out the numbers that a mask marks
+  bool judged = false;     ///< the instruction does nothing if the step does not count
 
   [[nodiscard]] std::uint8_t mode() const {
     return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) |
@@ -45,12 +45,12 @@ inline Coding coding_of(const schedule::Instruction& i) {
           (i.mode & 16) != 0, (i.mode & 32) != 0, (i.mode & 64) != 0};
 }
 
-/// `Encode(edge, j)`, `EncodeParts(b)`, `EncodeShard(b)`.
+/// The operands of `Encode(edge, j)`, `EncodeParts(b)` and `EncodeShard(b)`: micro-batch j, bucket b.
 ///
-///     reads    numbers, kept memory if it begins; a mask if it is masked
-///     writes   message, or messages side by side; copy; a mask if it masks; with either what goes by the message: what it
-///              decodes to, or what is left of the numbers
-///     next     memory after it: written if it begins, else accumulated into
+///     reads    numbers; kept memory if `begins`; a mask if `masked`
+///     writes   message, or messages side by side; copy; a mask if `masks`; with a mask, term: the numbers that the message
+///              decodes to, or the numbers that the mask leaves
+///     next     memory after the message: written if `begins`, else accumulated into
 template <class Instr>
 struct EncodeView {
   run::PartOf<Instr> numbers, message, copy, kept, next, mask, term;
@@ -70,11 +70,11 @@ struct EncodeView {
   }
 };
 
-/// `Decode(edge, j)`, `DecodeShards(b)`, `DecodeFold(b)`.
+/// The operands of `Decode(edge, j)`, `DecodeShards(b)` and `DecodeFold(b)`: micro-batch j, bucket b.
 ///
-///     reads    message, or messages side by side; kept memory if it begins; a mask if it is masked; a verdict if it is judged
-///     writes   numbers; copy; a mask if it masks; if it adds, or is masked, what one message decodes to
-///     next     as EncodeView
+///     reads    message, or messages side by side; kept memory if `begins`; a mask if `masked`; a verdict if `judged`
+///     writes   numbers; copy; a mask if `masks`; if `adds` or `masked`, term: the numbers that one message decodes to
+///     next     memory after the message: written if `begins`, else accumulated into
 template <class Instr>
 struct DecodeView {
   run::PartOf<Instr> message, numbers, copy, term, kept, next, mask, verdict;
@@ -95,16 +95,16 @@ struct DecodeView {
   }
 };
 
-/// `EncodeInPlace(b)`: replaces numbers by those that their messages decode to, owner by owner.
+/// The operands of `EncodeInPlace(b)`, which replaces numbers by those that their messages decode to, owner by owner.
 ///
 ///     accumulates  numbers
-///     reads        a verdict if it is judged; kept memory of senders, and of receivers
-///     writes       message; copy; memory behind it, of both
+///     reads        a verdict if `judged`; kept memory of senders and of receivers
+///     writes       message; copy; memory after the message, of senders and of receivers
 template <class Instr>
 struct EncodeInPlaceView {
   run::PartOf<Instr> numbers, message, copy, kept, next, verdict;
 
-  /// Finds as many memories as the instruction reads; with `memories` it makes room for so many.
+  /// Finds the operands of an instruction, with as many memories as it reads; the second constructor lays out `memories`.
   explicit EncodeInPlaceView(Instr& encode)
       : EncodeInPlaceView(encode, encode.reads.size() - (coding_of(encode).judged ? 1 : 0),
                           run::Lists::found) {}
@@ -119,17 +119,17 @@ struct EncodeInPlaceView {
   }
 };
 
-/// The condition under which a KeepMemory keeps the codec's memory: its Instruction::mode.
+/// The condition under which a KeepMemory instruction keeps the codec's memory: its Instruction::mode.
 ///
-/// | by_verdict | what is behind a step that counts; behind another it stays as it was                       |
-/// | always     | what was sent counts on all ranks, whatever becomes of a rank's own step                   |
-/// | or_nothing | by verdict, but 0 behind a step that does not count: of rounds that overlap, in which what is remembered |
-/// |            | has seen micro-batches of the next step too, of whatever numbers                           |
+/// | by_verdict | keeps the memory after a step that counts; after another step the kept memory stays        |
+/// | always     | keeps the memory after every step: what was sent counts on all ranks, even if a rank skips |
+/// | or_nothing | by verdict, but sets the memory to 0 after a step that does not count: for rounds that overlap, whose    |
+/// |            | memory has already seen micro-batches of the next step                                     |
 enum class Keeps : std::uint8_t { by_verdict, always, or_nothing };
 
-/// `KeepMemory`. The code that writes one has set its mode.
+/// The operands of `KeepMemory`; its mode (Keeps) must be set before.
 ///
-///     reads        verdict unless it keeps always, memory behind the step
+///     reads        verdict unless Keeps::always; memory after the step
 ///     accumulates  kept memory
 template <class Instr>
 struct KeepMemoryView {

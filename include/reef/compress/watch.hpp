@@ -14,20 +14,20 @@ namespace compress {
 
 /// The numbers of one message, before it is encoded and as receivers decode it.
 struct Coded {
-  std::string name{};  ///< "activation 3, micro-batch 2", "gradient 1, for rank 2", "pseudo-gradient 0, part 1"
-  Shape shape{};       ///< shape of the tensor between stages; else the number of numbers
+  std::string name{};  ///< such as "activation 3, micro-batch 2", "gradient 1, for rank 2", "pseudo-gradient 0, part 1"
+  Shape shape{};       ///< shape of a tensor between stages; else one dimension, the count of numbers
   std::span<const float> before{};
   std::span<const float> after{};
 };
 
-/// What is measured and recorded of messages that are encoded: an option of Channels. It changes no bit of a training,
+/// An option of Channels: measures or records the messages that codecs encode. It changes no bit of a training,
 /// and no byte of a message.
 ///
 /// | measures_error | Trainer::links() has the relative error of each link                                          |
-/// | record, step   | of the step that comes after so many committed ones, each message that this rank encodes; by the |
-/// |                | threads of several lanes at once. What it throws ends the step                                 |
-/// | cost           | a decode of all that is measured or recorded, and memory for it                                 |
-/// | codecs         | of one whose receiver remembers the sender remembers the same, as Ef21's: of others, nothing    |
+/// | record, step   | in the step after `step` committed ones, `record` is called with each message that this rank     |
+/// |                | encodes, on the threads of several lanes at once. An exception of `record` ends the step       |
+/// | cost           | decoding all messages that are measured or recorded, and memory for that                        |
+/// | codecs         | a codec whose receiver has memory is watched only if the sender has the same memory, as in Ef21 |
 ///
 /// \code
 /// #include <cstdio>

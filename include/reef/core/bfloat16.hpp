@@ -8,12 +8,12 @@
 namespace reef {
 inline namespace v0 {
 
-/// The upper half of a float: 1 sign, 8 exponent and 7 fraction bits. To store, not to compute in: it converts
-/// to float implicitly, and from float explicitly, `Bfloat16(x)`, since that rounds.
+/// A 16-bit number, the upper half of a float: 1 sign, 8 exponent and 7 fraction bits. It is for storage,
+/// not for arithmetic: it converts to float implicitly, from float only explicitly, since that rounds.
 ///
-/// | range    | that of float, denormal numbers included                                |
-/// | rounding | of a float to nearest, ties to even; relative error at most 2^-8, but of |
-/// |          | denormal numbers; NaN stays NaN. A double becomes a float first          |
+/// | range    | the range of float, denormal numbers included                                |
+/// | rounding | to the nearest number, ties to even; relative error at most 2^-8, except for |
+/// |          | denormal numbers; NaN stays NaN. A double is first rounded to float          |
 ///
 /// \code
 /// const Bfloat16 stored(0.1F);    // rounds to 0.10009765625

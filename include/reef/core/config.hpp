@@ -12,23 +12,23 @@
 #define REEF_HOST_DEVICE
 #endif
 
-/// Marks a function that must be inlined, so that it takes the instruction set of its caller.
+/// Marks a function that must be inlined, so that it is compiled for the instruction set of its caller.
 #if defined(__GNUC__)
 #define REEF_ALWAYS_INLINE [[gnu::always_inline]] inline
 #else
 #define REEF_ALWAYS_INLINE inline
 #endif
 
-/// Marks a variable, or the class of a variable, of which a process has one, even where several of its libraries
-/// contain Reef and hide their symbols (-fvisibility=hidden).
+/// Marks a variable, or the class of a variable, that exists once in a process, even where
+/// several of its libraries contain Reef and hide their symbols (-fvisibility=hidden).
 #if defined(__GNUC__)
 #define REEF_OF_THE_PROCESS __attribute__((visibility("default")))
 #else
 #define REEF_OF_THE_PROCESS
 #endif
 
-/// Marks kernels, and functions that return pointers to kernels: they stay inside the shared object that
-/// compiled them, since two libraries that embed these headers must not share one.
+/// Marks kernels, and functions that return pointers to kernels: they stay inside the shared object
+/// that compiled them, since two libraries that include these headers must not share a kernel.
 #if defined(__GNUC__)
 #define REEF_HIDDEN __attribute__((visibility("hidden")))
 #else

@@ -66,20 +66,20 @@ struct ElementOf<Bfloat16> {
 
 }  // namespace detail
 
-/// The Element of the C++ type T.
+/// The enumerator of Element that stands for the C++ type T.
 template <class T>
 inline constexpr Element element_of = detail::ElementOf<T>::value;
 
-/// True for the element types of parameters, activations and their gradients.
+/// Returns true for the element types of parameters, activations and their gradients.
 constexpr bool is_real(Element element) {
   return element == Element::float32 || element == Element::float64 || element == Element::bfloat16;
 }
 
-/// A type that Reef trains in: parameters, activations and their gradients have it.
+/// A floating-point type that Reef trains in: the element type of parameters, activations and their gradients.
 template <class T>
 concept real = requires { detail::ElementOf<T>::value; } && is_real(element_of<T>);
 
-/// The element type in which numbers of this element type are computed and summed: fp32 for bf16, else the same.
+/// Returns the type in which elements of type `element` are computed and summed: fp32 for bf16, else itself.
 constexpr Element sum_of(Element element) {
   return element == Element::bfloat16 ? Element::float32 : element;
 }
@@ -97,8 +97,8 @@ struct SumOf<Bfloat16> {
 
 }  // namespace detail
 
-/// The type of gradients of parameters, of statistics and losses, of master weights and optimizer
-/// state where weights are of type T: sum_of, as a type.
+/// The type of the parameters' gradients, of statistics, losses, master weights and optimizer
+/// state where weights are of type T: float for Bfloat16, else T, as sum_of returns it.
 template <real T>
 using sum_t = typename detail::SumOf<T>::type;
 

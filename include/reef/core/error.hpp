@@ -13,16 +13,16 @@ inline namespace v0 {
 
 namespace detail {
 
-/// Returns the text without zero bytes, such as a quoted file may have: one would end what() before the fix.
+/// Returns the text without its zero bytes, which a quoted file may contain: what() would end at the first one.
 std::string without_zeros(std::string text);
 
 }  // namespace detail
 
-/// The base class of all errors that Reef throws. The text says what happened, why, and the fix; it is
-/// given in pieces: throw OptionError("n is ", n, ", at least 1.").
+/// The base class of all errors that Reef throws. The text says what happened, why, and how to fix it; the
+/// constructor concatenates it from pieces: throw OptionError("n is ", n, ", at least 1.").
 ///
-/// Folders derive their own: `MpiError` in comm/, `CudaError` in device/. An error's comment states in
-/// which state it leaves the object that threw it: unchanged, unspecified or unusable.
+/// Folders of the library derive their own classes: `MpiError` in comm/, `CudaError` in device/. The comment
+/// of an error class says in which state the object that threw it is left: unchanged, unspecified or unusable.
 ///
 /// \code
 /// // given: int batch
@@ -36,14 +36,14 @@ public:
       : std::runtime_error(detail::without_zeros(concat(pieces...))) {}
 };
 
-/// An exception of any type from other code, an operator or a function of the user's: the text says where it came from, and
-/// its own text.
+/// An error that wraps an exception of any type from other code, such as an operator or
+/// a function of the user: the text names that code and quotes the exception's text.
 class CausedError : public Error {
 public:
   template <class... Pieces>
   explicit CausedError(std::exception_ptr cause, const Pieces&... pieces) : Error(pieces...), cause_(std::move(cause)) {}
 
-  /// The original exception, for callers who act by its type: `std::rethrow_exception(error.cause())`.
+  /// Returns the original exception, for callers who act by its type: `std::rethrow_exception(error.cause())`.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return cause_; }
 
 private:
@@ -74,22 +74,22 @@ public:
   using Error::Error;
 };
 
-/// A request for memory that cannot be met: who asked for how much, and what holds the rest. Nothing was
-/// allocated.
+/// A request for memory that cannot be met: the text names who asked,
+/// how much, and what occupies the rest. Nothing was allocated.
 class MemoryError : public Error {
 public:
   using Error::Error;
 };
 
-/// A set of programs that would deadlock, use a value that does not exist, or exceed a memory.
-/// Thrown before anything starts.
+/// A set of programs, one for each rank (schedule::Program), that would deadlock, use a value
+/// that does not exist, or exceed the capacity of a memory. Thrown before anything starts.
 class ScheduleError : public Error {
 public:
   using Error::Error;
 };
 
-/// A loss, gradient or logit that is NaN or infinite: the first tensor, the rank and the step. The
-/// weights are those of the last committed step; if those are not finite themselves, the text says so.
+/// A loss, gradient or logit that is NaN or infinite: the text names the first such tensor, the rank and the
+/// step. The weights are those of the last committed step; if those are not finite themselves, the text says so.
 class NonFiniteError : public Error {
 public:
   using Error::Error;

@@ -14,8 +14,8 @@ inline namespace v0 {
 
 namespace detail {
 
-/// Returns the bits of a number, hiding from the compiler where they come from: its assumptions about the
-/// number do not reach them.
+/// Returns the bits of a number in a way that the compiler cannot look through: its
+/// assumptions about the number, such as that it is not NaN, do not extend to the bits.
 template <class Word, class T>
 Word opaque_bits(T value) {
   static_assert(sizeof(Word) == sizeof(T));
@@ -29,7 +29,7 @@ Word opaque_bits(T value) {
 
 }  // namespace detail
 
-/// True if the value is neither NaN nor infinite.
+/// Returns true if the value is neither NaN nor infinite.
 ///
 /// \code
 /// // given: double loss
@@ -46,7 +46,7 @@ Word opaque_bits(T value) {
   return (value.bits() & 0x7F80U) != 0x7F80U;
 }
 
-/// True if least <= value <= most; false for a value that is not finite.
+/// Returns true if least <= value <= most; false for a value that is not finite.
 [[nodiscard]] inline bool within(double value, double least, double most) {
   return is_finite(value) && least <= value && value <= most;
 }

@@ -10,8 +10,8 @@ inline namespace v0 {
 
 /// A named subset of the ranks, such as the holders of a stage, or the ranks of a pipeline.
 ///
-/// Groups of one name are a family: on different ranks they may have different members; two that differ
-/// have no member in common.
+/// Groups with the same name form a family: different ranks may use the name for
+/// different sets of members, but two different sets have no member in common.
 ///
 /// \code
 /// const Group stage{"stage 1", {1, 3, 5}};
@@ -20,10 +20,10 @@ inline namespace v0 {
 /// \endcode
 struct Group {
   std::string name;
-  std::vector<int> members;  ///< ascending ranks; the place of one among them is its position
+  std::vector<int> members;  ///< the ranks, ascending; a rank's index in this list is its position
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
-  /// The position of `rank`; -1 if it is no member. Logarithmic in size().
+  /// Returns the position of `rank`, or -1 if it is not a member. Takes time logarithmic in size().
   [[nodiscard]] int position_of(int rank) const;
   [[nodiscard]] bool has(int rank) const { return position_of(rank) >= 0; }
 

@@ -10,7 +10,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// FNV-1a over plain numbers and texts, 64 bits: the same on every machine.
+/// A 64-bit FNV-1a hash of numbers and texts; its value is the same on every machine.
 ///
 /// \code
 /// // given: const std::vector<int>& cuts

@@ -1,17 +1,17 @@
 #pragma once
 
 /// \file
-/// How Reef is used: from its headers alone; with the compiled library, reef::compiled; or with reef/implementation.hpp in one
-/// file of the program, and REEF_COMPILED for all of them.
+/// The three ways to use Reef: from its headers alone; with the compiled library, reef::compiled; or with
+/// reef/implementation.hpp in one file of the program, and REEF_COMPILED defined for all files.
 ///
-/// A header X.hpp whose functions no template argument changes declares them; their bodies are in X.ipp
-/// beside it. Without REEF_COMPILED, the default, X.hpp includes X.ipp at its end. With it (the CMake targets
-/// reef::compiled_core and reef::compiled define it) bodies come from the library, and are not compiled again.
+/// A header X.hpp declares the functions that do not depend on template arguments; their bodies are in X.ipp beside
+/// it. Without REEF_COMPILED, the default, X.hpp includes X.ipp at its end. With REEF_COMPILED (the CMake targets
+/// reef::compiled_core and reef::compiled define it) the bodies come from the library, and are not compiled again.
 
 #include <reef/core/language.hpp>
 
-/// Stands before each function of a .ipp; and before the declaration of a virtual one, so that without the library
-/// no class has a virtual function that looks as if it were elsewhere: then each program would have all of them.
+/// Marks each function of a .ipp file, and each declaration of a virtual function: if that were not inline, compilers
+/// would expect the class's virtual functions in another file, and every program would contain all of them.
 #ifdef REEF_COMPILED
 #define REEF_INLINE
 #else

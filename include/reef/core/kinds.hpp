@@ -5,8 +5,8 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The kinds of instructions that several folders know by name: those that write and run them, predict them, or draw
-/// them. Any other kind is a constant of the folder that writes it: run/kinds.hpp, swap/kinds.hpp, ...
+/// The kinds of instructions that several folders refer to by name: the folders that write, run, predict or draw
+/// instructions. Any other kind is a constant of the folder that writes it: run/kinds.hpp, swap/kinds.hpp, ...
 ///
 /// \code
 /// // given: std::string_view kind

@@ -14,9 +14,9 @@ inline namespace v0 {
 template <class T>
 concept arithmetic_number = std::integral<T> || std::floating_point<T>;
 
-/// Parses a decimal number, the whole of `text`: digits, of which the first may be 0, and for a
-/// floating-point type a point and an exponent. Returns nothing where there is any other character,
-/// where the number does not fit its type, and for infinities and NaN.
+/// Parses the whole of `text` as a decimal number: digits, of which the first may be 0, and
+/// for floating-point types a point and an exponent. Returns nothing where `text` has any
+/// other character, where the number does not fit its type, and for infinities and NaN.
 ///
 /// \code
 /// const std::optional<int> threads = parse_number<int>("8");      // 8

@@ -17,7 +17,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The policy_tag of P; void for a type that is no policy.
+/// A trait whose member `type` is P::policy_tag, or void if P is not a policy.
 template <class P>
 struct PolicyTagOf {
   using type = void;
@@ -30,17 +30,17 @@ struct PolicyTagOf<P> {
 template <class P>
 using policy_tag_of = typename PolicyTagOf<P>::type;
 
-/// A tag of one of the axes (policy_tag.hpp).
+/// The tag type of one of the axes on which a Trainer has a policy (policy_tag.hpp).
 template <class Tag>
 concept policy_axis = std::is_same_v<Tag, SwapTag> || std::is_same_v<Tag, PipelineTag> ||
                       std::is_same_v<Tag, CompressTag> || std::is_same_v<Tag, OptimTag> ||
                       std::is_same_v<Tag, DeviceTag> || std::is_same_v<Tag, PrecisionTag>;
 
-/// A type that fills an axis, which its policy_tag names.
+/// A policy: a type that fills one axis of a Trainer, the one that its member type policy_tag names.
 template <class P>
 concept policy = policy_axis<policy_tag_of<P>>;
 
-/// The options of a policy that has none.
+/// An empty struct, the options type of a policy without options.
 struct NoOptions {};
 
 namespace detail {
@@ -57,7 +57,7 @@ struct OptionsOf<P> {
 
 }  // namespace detail
 
-/// P::Options, or NoOptions: the type of a policy's member of TrainerOptions.
+/// The type of policy P's options in TrainerOptions: P::Options if P has options, else NoOptions.
 template <class P>
 using options_of = typename detail::OptionsOf<P>::type;
 
@@ -102,7 +102,7 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
   "  fix: keep one of the two, or wrap one in the other where the axis has wrappers.\n"          \
   "  see: docs/rules.md#p2"
 
-/// A list of policies in any order, each axis at most once; an axis that is left out has its neutral policy.
+/// A list of policies in any order, at most one for each axis; an axis without one gets its neutral policy.
 ///
 /// \code
 /// struct Streamed {
@@ -116,11 +116,11 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
 /// using Pipeline = Pack::get<PipelineTag, Whole>;              // Whole: no policy fills the axis
 /// \endcode
 ///
-/// | errors | a type that is no policy, or two of one axis: one sentence at compile time |
-/// | cost   | type level only; nothing at run time                                       |
+/// | errors | a type that is not a policy, or two policies for one axis: one sentence at compile time |
+/// | cost   | compile time only; nothing at run time                                                  |
 template <class... Policies>
 struct PolicyPack {
-  /// The policy that fills the axis Tag, or Neutral.
+  /// The policy that fills the axis Tag, or Neutral if none of the list does.
   template <policy_axis Tag, class Neutral>
   using get = detail::find_policy<Tag, Neutral, Policies...>;
 

@@ -5,8 +5,8 @@
 namespace reef {
 inline namespace v0 {
 
-/// The axes that a Trainer is composed of. A policy opts in with `using policy_tag = SwapTag;`, so
-/// that nothing fills a role by accident.
+/// The tags of the axes on which a Trainer has a policy each. A policy declares its
+/// axis, as in `using policy_tag = SwapTag;`, so that no type fills an axis by accident.
 ///
 /// \code
 /// struct Mine {
@@ -21,11 +21,11 @@ struct OptimTag {};
 struct DeviceTag {};
 struct PrecisionTag {};
 
-/// The forms in which gradients are sent, by compressors, and accepted, by optimizers.
+/// The forms of gradients, or of weight `differences`, that compressors send and optimizers accept.
 ///
-/// | dense   | all gradients, unencoded: buffers add element by element                                |
-/// | sparse  | some gradients, different ones on each rank, for the reduction to combine                |
-/// | encoded | a codec's message for each owner, who decodes and folds them in the order of ranks         |
+/// | dense   | all gradients, unencoded; the ranks' buffers are added element by element         |
+/// | sparse  | a part of the gradients, different on each rank; the reduction combines the parts |
+/// | encoded | a codec's message to each shard's owner, who decodes and adds them in rank order  |
 enum class Payload : unsigned { none = 0, dense = 1, sparse = 2, encoded = 4, differences = 8 };
 
 constexpr Payload operator|(Payload a, Payload b) {

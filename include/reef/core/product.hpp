@@ -16,7 +16,7 @@ inline namespace v0 {
 /// const double keep = 1 - product(0.1, 0.01);
 /// \endcode
 ///
-/// | cost | the multiplication; a loop of products is not vectorised: device/simd.hpp has vectors |
+/// | cost | one multiplication; compilers do not vectorise a loop of calls: use the vectors of device/simd.hpp |
 template <std::floating_point T>
 REEF_ALWAYS_INLINE REEF_HOST_DEVICE T product(T a, T b) {
 #if defined(__CUDA_ARCH__)

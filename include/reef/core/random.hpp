@@ -10,12 +10,12 @@
 namespace reef {
 inline namespace v0 {
 
-/// The key of a random sequence, on which alone its numbers depend: not on the rank, the thread or the order.
+/// The key of a random sequence. Its numbers depend on this key alone, not on rank, thread or order of draws.
 ///
-/// | seed   | the seed of the run                                                    |
-/// | sample | the global index of the training sample, 0 for draws that belong to none |
-/// | draw   | the number of the draw of this operator: forward 0, and so on          |
-/// | op     | the index of the operator in its graph, or of the parameter            |
+/// | seed   | the seed of the run                                                           |
+/// | sample | the global index of the training sample, 0 for draws that belong to no sample |
+/// | draw   | the index of the draw among those of the operator, from 0                     |
+/// | op     | the index of the operator in its graph, or of the parameter                   |
 ///
 /// \code
 /// const DrawKey key{.seed = 1, .sample = 42, .op = 3};
@@ -45,7 +45,7 @@ REEF_HOST_DEVICE constexpr Wide multiply_wide(std::uint32_t a, std::uint32_t b) 
 
 }  // namespace detail
 
-/// Four 32-bit words from a 128-bit counter and a 64-bit key: Philox4x32-10.
+/// The four random 32-bit words that Philox4x32-10 computes from a 128-bit counter and a 64-bit key.
 ///
 /// | cost   | 20 wide multiplications; no state                                      |
 /// | order  | the same words on every device                                         |
@@ -68,10 +68,10 @@ struct Philox {
   }
 };
 
-/// The sequence of 32-bit words of one key, by blocks of four: word i is in block i / 4.
+/// The sequence of random 32-bit words of one key, in blocks of four: word i is in block i / 4.
 ///
-/// The seed is the Philox key; sample, draw and op are first drawn into the counter's upper half, so
-/// that two keys share no counter unless 64 bits collide. Made once, each block costs one Philox.
+/// A first Philox, keyed by the seed, mixes sample, draw and op into the key and the counter's upper half,
+/// so that two keys share no counter unless 64 bits collide. After construction each block costs one Philox.
 class RandomStream {
 public:
   REEF_HOST_DEVICE constexpr explicit RandomStream(const DrawKey& key)
@@ -102,12 +102,12 @@ private:
   std::uint32_t c2_, c3_, k0_, k1_;
 };
 
-/// The four words that hold elements 4 * block to 4 * block + 3 of the key's sequence.
+/// Returns the four words that are elements 4 * block to 4 * block + 3 of the key's sequence.
 REEF_HOST_DEVICE constexpr Philox random_block(const DrawKey& key, std::uint64_t block) {
   return RandomStream(key).block(block);
 }
 
-/// Element `index` of the key's sequence of uniform 32-bit words.
+/// Returns element `index` of the key's sequence of uniform 32-bit words.
 REEF_HOST_DEVICE constexpr std::uint32_t random_bits(const DrawKey& key, std::uint64_t index) {
   return RandomStream(key).bits(index);
 }
@@ -117,7 +117,7 @@ REEF_HOST_DEVICE constexpr float uniform_from(std::uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24F;
 }
 
-/// Element `index` of the key's sequence of uniform numbers in [0, 1), multiples of 2^-24.
+/// Returns element `index` of the key's sequence of uniform numbers in [0, 1), multiples of 2^-24.
 REEF_HOST_DEVICE constexpr float uniform(const DrawKey& key, std::uint64_t index) {
   return uniform_from(random_bits(key, index));
 }
@@ -181,7 +181,7 @@ REEF_HOST_DEVICE inline double normal_from(std::uint32_t bits) {
   return detail::normal_quantile((static_cast<double>(bits) + 0.5) * 0x1p-32);
 }
 
-/// Element `index` of the key's sequence of standard normal numbers.
+/// Returns element `index` of the key's sequence of standard normal numbers.
 REEF_HOST_DEVICE inline double normal(const DrawKey& key, std::uint64_t index) {
   return normal_from(random_bits(key, index));
 }

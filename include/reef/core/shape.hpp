@@ -11,8 +11,8 @@
 namespace reef {
 inline namespace v0 {
 
-/// The extents of a row-major tensor, slowest first: (B, T, C). At most four; no extents is a
-/// scalar of one element. A zero extent is an empty tensor.
+/// The extents of a row-major tensor, the slowest-varying axis first: (B, T, C). There are at most four;
+/// without extents the shape is that of a scalar, of one element. A tensor with an extent of 0 is empty.
 ///
 /// \code
 /// const Shape x{8, 64, 128};                // (B, T, C)
@@ -22,13 +22,13 @@ inline namespace v0 {
 class Shape {
 public:
   static constexpr std::size_t max_rank = 4;
-  /// The bound on a tensor's elements: more than any memory holds, few enough that their bytes fit in 64 bits.
+  /// The most elements of a tensor: more than any memory holds, few enough that their bytes fit in 64 bits.
   static constexpr std::int64_t max_size = std::int64_t{1} << 58;
 
   constexpr Shape() = default;
 
-  /// Throws ShapeError when there are more than four extents, one is negative, or the product of those
-  /// that are not 0 is above max_size.
+  /// Throws ShapeError when there are more than four extents, one is
+  /// negative, or the product of the nonzero extents is above max_size.
   constexpr Shape(std::initializer_list<std::int64_t> extents) {
     if (extents.size() > max_rank) throw ShapeError("reef::Shape: more than 4 extents.");
     for (const std::int64_t extent : extents) extents_[rank_++] = extent;
@@ -38,17 +38,17 @@ public:
   [[nodiscard]] constexpr std::size_t rank() const { return rank_; }
   [[nodiscard]] constexpr std::int64_t operator[](std::size_t axis) const { return extents_[axis]; }
 
-  /// The extent of the fastest axis; 1 for a scalar.
+  /// Returns the extent of the last axis, the fastest-varying one; 1 for a scalar.
   [[nodiscard]] constexpr std::int64_t last() const { return rank_ == 0 ? 1 : extents_[rank_ - 1]; }
 
-  /// The product of all extents.
+  /// Returns the product of all extents: the number of elements.
   [[nodiscard]] constexpr std::int64_t size() const {
     std::int64_t product = 1;
     for (std::size_t axis = 0; axis < rank_; ++axis) product *= extents_[axis];
     return product;
   }
 
-  /// The product of all extents but the last: the number of rows.
+  /// Returns the product of all extents but the last: the number of rows.
   [[nodiscard]] constexpr std::int64_t rows() const {
     std::int64_t product = 1;
     for (std::size_t axis = 0; axis + 1 < rank_; ++axis) product *= extents_[axis];
@@ -66,7 +66,7 @@ public:
 
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 
-  /// The shape as text: "(8, 64, 128)".
+  /// Returns the shape as text: "(8, 64, 128)".
   [[nodiscard]] std::string text() const;
 
 private:

@@ -12,11 +12,11 @@
 namespace reef {
 inline namespace v0 {
 
-/// A contiguous row-major tensor that the view does not own.
+/// A view of a contiguous row-major tensor, which it does not own.
 ///
-/// | shape  | any of at most four extents                                             |
-/// | memory | host or device: the lane that uses a view knows which, the view does not |
-/// | cost   | two words and the shape; copies of a view name the same elements        |
+/// | shape  | any shape of at most four extents                                         |
+/// | memory | host or device: a view does not record which; the lane that uses it knows |
+/// | cost   | a pointer and a Shape; copies of a view refer to the same elements        |
 template <class T>
 class TensorView {
 public:
@@ -42,7 +42,7 @@ private:
   Shape shape_;
 };
 
-/// A tensor that is accessed as another element type than it has; `data` is its address. Nothing was changed.
+/// An access to a tensor as another element type than its own; `data` is its address. Nothing was changed.
 class ElementError : public ShapeError {
 public:
   template <class... Pieces>
@@ -55,7 +55,7 @@ private:
   const void* data_;
 };
 
-/// A TensorView whose element type is known only at run time, as a graph passes tensors to operators.
+/// A view of a tensor whose element type is known only at run time, in which form a graph passes tensors.
 ///
 /// \code
 /// // given: std::vector<float>& weights

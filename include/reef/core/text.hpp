@@ -13,7 +13,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// A piece of a text: characters, which must outlive it, or a number.
+/// A piece of a text: a number, or characters, which must outlive the TextPiece.
 ///
 /// Numbers are spelled as by std::to_chars: a floating-point number in the fewest digits that read
 /// back as the same value.
@@ -54,8 +54,8 @@ std::string join(std::initializer_list<TextPiece> pieces);
 
 }  // namespace detail
 
-/// Quotes bytes of a file or a message for a text: control characters of ASCII and bytes that UTF-8 never has
-/// become `\xHH`, and of more than `most` bytes the first `most` are shown, and "...".
+/// Returns bytes of a file or a message in quotes, for an error's text: control characters and bytes
+/// that do not occur in UTF-8 become `\xHH`; after the first `most` bytes "..." stands for the rest.
 [[nodiscard]] std::string in_quotes(std::string_view bytes, std::size_t most = 60);
 
 /// Concatenates pieces: concat("rank ", 3, " of ", ranks). It is one small call, whatever the pieces, and

@@ -8,7 +8,7 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The properties of a transfer that programs, messages and plans share: what it carries, and when the next may start.
+/// The properties of a transfer that programs, messages and plans share: its content, and when the next one may start.
 
 namespace reef {
 inline namespace v0 {
@@ -16,15 +16,15 @@ inline namespace v0 {
 /// The moment from which the next instruction on a transfer's lane, or in its queue, may start.
 ///
 /// | held   | when the transfer is complete: its messages have arrived                                      |
-/// | posted | when the transfer has started, as it does when the lane or queue is free and all that it      |
-/// |        | waits for is there. It completes when its messages have arrived; so posted transfers start in |
-/// |        | order and complete in any order. One that is not ready delays the next                        |
+/// | posted | when the transfer has started, which it does once the lane or queue is free and all that it   |
+/// |        | waits for is ready. It completes when its messages have arrived; so posted transfers start in |
+/// |        | order and complete in any order. A transfer that is not ready delays the next one             |
 ///
-/// With posted receives a message leaves as soon as it is produced and the link is free, whatever the receiver is
-/// doing, as long as there is a slot for it.
+/// With posted receives a message leaves as soon as it is produced and the link is free,
+/// whatever the receiver is doing, as long as the receiver has a free slot for the message.
 enum class Completion : std::uint8_t { held, posted };
 
-/// The content of an instruction's messages, for meters and for the choice of codecs. A message itself carries it too.
+/// The kind of content of messages, by which meters count and codecs are chosen. Each message carries its kind.
 ///
 /// | activation          | a tensor between stages, on its way forward                               |
 /// | activation_gradient | the gradient of such a tensor, on its way back                            |
@@ -48,12 +48,12 @@ enum class Traffic : std::uint8_t {
 
 inline constexpr std::size_t traffic_count = 7;
 
-/// True for tensors between stages: activations and their gradients.
+/// Returns true for tensors that are sent between stages: activations and their gradients.
 constexpr bool is_between_stages(Traffic traffic) {
   return traffic == Traffic::activation || traffic == Traffic::activation_gradient;
 }
 
-/// Returns the name, "none" to "scalars"; "unknown direction" for any other value, as a damaged message may have.
+/// Returns the name of a kind of traffic; "unknown direction" for any other value, as in a damaged message.
 constexpr std::string_view name_of(Traffic traffic) {
   constexpr std::array<std::string_view, traffic_count> names{
       "none",   "activation", "activation gradient", "gradient", "parameter", "pseudo-gradient",

@@ -21,17 +21,17 @@ using Seconds = double;
 
 inline namespace literals {
 
-/// 64_KiB is 65 536 bytes.
+/// Returns the number of bytes of `count` KiB: 64_KiB is 65 536 bytes.
 constexpr Bytes operator""_KiB(unsigned long long count) { return count << 10; }
 constexpr Bytes operator""_MiB(unsigned long long count) { return count << 20; }
 constexpr Bytes operator""_GiB(unsigned long long count) { return count << 30; }
 
 }  // namespace literals
 
-/// The least multiple of `unit` that is at least `value`; `unit` is at least 1.
+/// Returns the least multiple of `unit` that is at least `value`; `unit` is at least 1.
 constexpr Bytes round_up(Bytes value, Bytes unit) { return (value + unit - 1) / unit * unit; }
 
-/// The number of parts of `unit` that hold `value`, rounded up; `unit` is at least 1.
+/// Returns value / unit, rounded up to an integer; `unit` is at least 1.
 constexpr std::uint64_t divide_up(std::uint64_t value, std::uint64_t unit) {
   return value / unit + (value % unit != 0 ? 1 : 0);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// The version of the library. The inline namespace carries the version that breaks binary
-/// interfaces, so that two versions can live in one program.
+/// The version of the library. The inline namespace v0 is named for the version of
+/// the binary interface, so that two versions of Reef can be linked into one program.
 
 // Defined before any include, since they name the compiled library that is linked (inline.hpp).
 #define REEF_VERSION_MAJOR 0
@@ -15,7 +15,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The version as text, equal to the CMake package's.
+/// The version as text, equal to the version of the CMake package.
 ///
 /// \code
 /// #include <cstdio>

@@ -16,15 +16,15 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// GPT-2's byte-level pair encoding: text is cut into pieces by GPT-2's pattern, and in each piece
-/// the neighbours of lowest rank merge until none do.
+/// GPT-2's tokenizer, a byte-level byte-pair encoding: text is cut into pieces by GPT-2's pattern, and in
+/// each piece the neighbours of lowest rank are merged until no neighbours have a rank.
 ///
 /// | text   | any bytes, UTF-8 or not (gpt2_pattern.hpp); decode(encode(x)) = x                |
-/// | order  | the lowest rank merges first, of equal ones the leftmost                         |
-/// | cost   | O(n log n) for a piece of n bytes; a piece that the text had before is looked up |
-/// | memory | about 15 MB for GPT-2's 50257 tokens; threads may share one                      |
+/// | order  | neighbours of the lowest rank are merged first, among equal ones the leftmost    |
+/// | cost   | O(n log n) for a piece of n bytes; a repeated piece is looked up                 |
+/// | memory | about 15 MB for GPT-2's 50257 tokens; threads may share a tokenizer              |
 /// | errors | DecodeError with file and line for malformed files, and for a vocabulary and     |
-/// |        | merges of two tokenizers; FileError where a file cannot be read                  |
+/// |        | merges that belong to different tokenizers; FileError if a file cannot be read   |
 ///
 /// Special tokens are not recognised in text: "<|endoftext|>" is encoded as its characters.
 ///
@@ -41,31 +41,31 @@ class BpeTokenizer {
 public:
   static constexpr std::string_view end_of_text_name = "<|endoftext|>";
 
-  /// Reads GPT-2's vocab.json and merges.txt, which OpenAI calls encoder.json and vocab.bpe, and, if there is
-  /// one beside them, Hugging Face's added_tokens.json.
+  /// Reads GPT-2's vocab.json and merges.txt, which OpenAI calls encoder.json and vocab.bpe, and, if one is
+  /// given as `added`, Hugging Face's added_tokens.json.
   [[nodiscard]] static BpeTokenizer read_gpt2(const std::filesystem::path& vocabulary,
                                               const std::filesystem::path& merges,
                                               const std::filesystem::path& added = {});
 
-  /// Reads a tiktoken file of ranks: a token's id is its rank, and "<|endoftext|>" follows the last.
+  /// Reads a tiktoken file of ranks: a token's id is its rank, and "<|endoftext|>" has the id after the last.
   ///
   /// A piece that equals a token is encoded as that token, whether or not merges lead to it.
   [[nodiscard]] static BpeTokenizer read_tiktoken(const std::filesystem::path& ranks);
 
-  /// V, the number of tokens, which are 0 to V - 1.
+  /// Returns V, the number of tokens, whose ids are 0 to V - 1.
   [[nodiscard]] std::int32_t vocabulary() const { return vocabulary_.size(); }
 
-  /// The token of "<|endoftext|>", which separates documents; nothing if the files have none.
+  /// Returns the token of "<|endoftext|>", which separates documents, or std::nullopt if the files have none.
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const { return end_of_text_; }
 
-  /// Finds the token of these bytes, special tokens included; nothing if there is none. Compares all tokens.
+  /// Returns the token that has these bytes, special tokens included, or std::nullopt. Compares all tokens.
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view bytes) const {
     return vocabulary_.find(bytes);
   }
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
 
-  /// Returns the bytes of the tokens. Throws DecodeError if a token is outside [0, V).
+  /// Returns the bytes of the tokens, joined. Throws DecodeError if a token is outside [0, V).
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const;
 
 private:

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Encodes each byte of a text as one token: V = 256, nothing to learn, any text.
+/// A tokenizer that encodes each byte of a text as one token: V = 256, no files, any text.
 ///
 /// \code
 /// const std::vector<std::int32_t> tokens = data::ByteTokenizer::encode("Hello");  // 72, 101, ...

@@ -13,12 +13,12 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// The class of a character in GPT-2's pattern: `\p{L}`, `\p{N}`, `\s`, or none of them. Unicode 16.
+/// The class of a character in GPT-2's pattern: `\p{L}`, `\p{N}`, `\s`, or none of these. Unicode 16.
 enum class CharClass : std::uint8_t { other, letter, number, space };
 
 namespace detail {
 
-/// starts[i] = 4 * first code point + class of run i, in rising order.
+/// Returns starts, in ascending order: starts[i] = 4 * first code point + class of run i.
 consteval auto make_unicode_starts() {
   std::array<std::uint32_t, std::size(unicode_runs) + 1> starts{};
   std::uint32_t at = 0;
@@ -49,8 +49,8 @@ struct Character {
   std::uint8_t bytes;
 };
 
-/// Returns the character that begins at `at`. A byte that begins no valid UTF-8 (Unicode 16, table 3-7) is
-/// a character of its own, of class `other`.
+/// Returns the character that begins at `at`. A byte that begins no valid UTF-8 (Unicode 16, table 3-7)
+/// is a character of its own, of class `other`.
 constexpr Character character_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<std::uint8_t>(text[at + i]) : std::uint8_t{0};
@@ -70,7 +70,7 @@ constexpr Character character_at(std::string_view text, std::size_t at) {
   return {find_class(code_point), bytes};
 }
 
-/// Returns the end of the run of characters of one class that begins at `at`.
+/// Returns the end of the run of characters of class `kind` that begins at `at`.
 constexpr std::size_t end_of_run(std::string_view text, std::size_t at, CharClass kind) {
   while (at < text.size()) {
     const Character next = character_at(text, at);
@@ -82,12 +82,12 @@ constexpr std::size_t end_of_run(std::string_view text, std::size_t at, CharClas
 
 }  // namespace detail
 
-/// Returns the end, by GPT-2's pattern, of the piece of `text` that begins at byte `at`, below its size:
+/// Returns the end of the piece of `text` that begins at byte `at`, below the size, by GPT-2's pattern:
 ///
 ///     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 ///
-/// | cost  | one look at each character of the piece; spaces at most twice                     |
-/// | bytes | any: a byte that is no UTF-8 is one character of CharClass::other                 |
+/// | cost  | each character of the piece is read once; spaces at most twice                    |
+/// | bytes | any: a byte that is not valid UTF-8 is one character of CharClass::other          |
 ///
 /// Source: Radford et al., Language Models are Unsupervised Multitask Learners, 2019, encoder.py.
 ///

@@ -10,9 +10,9 @@ inline namespace v0 {
 namespace data {
 
 /// A permutation of 0 .. size - 1 that is computed, not stored: a Feistel network over the next
-/// power of four, walked along its cycle until it is back inside.
+/// power of four, applied again until the result is below size.
 ///
-/// | cost   | rounds * Philox * fewer than 4 walks on average; no memory |
+/// | cost   | rounds * Philox * fewer than 4 uses on average; no memory  |
 /// | order  | a function of (size, key): the same on every machine       |
 /// | size   | 1 to 2^62                                                  |
 ///
@@ -25,7 +25,7 @@ namespace data {
 /// \endcode
 class Permutation {
 public:
-  /// Makes the permutation of a key. `key.draw` is ignored: it counts the rounds.
+  /// Constructs the permutation of a key. `key.draw` is ignored: it counts the rounds.
   constexpr Permutation(std::uint64_t size, DrawKey key) : size_(size), key_(key) {
     const int bits = size <= 1 ? 0 : static_cast<int>(std::bit_width(size - 1));
     half_ = (bits + 1) / 2;

@@ -11,18 +11,18 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Maps each training sample to a window of the tokens, as a function of its global index alone.
+/// A sampler that maps each training sample to a window of the tokens, by its global index alone.
 ///
 ///     epoch e = sample / W,  window w = permutation_e(sample mod W),  start = shift_e + w T
 ///
 /// Each epoch visits each of its W windows of T tokens once, in an order of its own. shift_e, below
-/// T, moves the windows' borders from epoch to epoch; it is 0 in the first.
+/// T, moves the windows' borders from epoch to epoch; it is 0 in the first epoch.
 ///
-/// | state  | none: with the same seed, T and tokens a sample is the same whenever it is asked   |
-/// |        | for. The cursor of a run is the count of samples so far; checkpoints keep it       |
-/// | shape  | tokens, targets: (B, T) int32; targets are the tokens one further               |
-/// | memory | none but the view of the tokens, which must outlive the sampler: bytes of a text |
-/// |        | or shards of 2 or 4 bytes a token, in one piece or in many                      |
+/// | state  | none: with the same seed, T and tokens, an index always gives the same sample.     |
+/// |        | The cursor of a run is the count of samples so far; checkpoints store it           |
+/// | shape  | tokens, targets: (B, T) int32; targets[b, t] is the token after tokens[b, t]    |
+/// | memory | only a view of the tokens, which must outlive the sampler: bytes of a text, or   |
+/// |        | shards of 2 or 4 bytes for each token, in one piece or in several               |
 /// | errors | OptionError if the tokens do not fill one window; ShapeError for inputs of      |
 /// |        | another T                                                                       |
 ///
@@ -38,12 +38,12 @@ class Sampler {
 public:
   Sampler(TokenView tokens, std::int64_t context, std::uint64_t seed);
 
-  /// W, the number of windows of an epoch.
+  /// Returns W, the number of windows of an epoch.
   [[nodiscard]] std::int64_t windows() const { return windows_; }
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
-  /// The index of the first token of a sample's window.
+  /// Returns the index of the first token of a sample's window.
   [[nodiscard]] std::int64_t start_of(std::uint64_t sample) const;
 
   /// Writes samples [first, first + B) to the two inputs of a language model: tokens and targets.
@@ -57,7 +57,7 @@ private:
   bool shifts_ = false;
 };
 
-/// The windows of held-out tokens in their order, each token a target once but for the first.
+/// The windows of held-out tokens, in order; each token but the first is a target exactly once.
 ///
 /// The last window may be short: its targets beyond the end are -1, which the loss ignores.
 class Validation {
@@ -69,8 +69,8 @@ public:
   }
   [[nodiscard]] std::int64_t context() const { return context_; }
 
-  /// Writes windows [first, first + B) to the two inputs of a language model, and returns how many
-  /// targets count: the weight of this batch's mean loss. Windows beyond the last are all padding.
+  /// Writes windows [first, first + B) to the two inputs of a language model; returns the number of
+  /// targets that are not -1: the weight of the mean loss. Windows beyond the last are padding.
   std::int64_t fill(std::int64_t first, std::span<const AnyView> inputs) const;
 
 private:

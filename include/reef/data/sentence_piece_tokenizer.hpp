@@ -1,9 +1,9 @@
 #pragma once
 
 /// \file
-/// Includes SentencePiece's header where a program is built with it: REEF_HAS_SENTENCEPIECE, which the CMake target
-/// reef::sentencepiece defines. These functions are no part of the compiled library, so that SentencePiece is not linked by
-/// who does not ask for it.
+/// Includes SentencePiece's header if a program is built with it: REEF_HAS_SENTENCEPIECE, which the CMake target
+/// reef::sentencepiece defines. These functions are not in the compiled library, so that only programs that ask for
+/// SentencePiece are linked with it.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,14 +43,14 @@ namespace detail {
 }  // namespace detail
 #endif
 
-/// The tokenizer of a SentencePiece model, such as Llama 2's tokenizer.model: a face of that library.
+/// The tokenizer of a SentencePiece model, such as Llama 2's tokenizer.model, by that library.
 ///
-/// | text   | valid UTF-8: decode(encode(x)) is x as the model normalises it; Llama 2's keeps all but   |
-/// |        | bytes that are no UTF-8, which become U+FFFD                                           |
-/// | errors | DecodeError for a file that is no model, FileError for one that cannot be read, OptionError |
-/// |        | in a program that is built without SentencePiece                                       |
+/// | text   | valid UTF-8: decode(encode(x)) is x as the model normalises it; Llama 2's changes only    |
+/// |        | bytes that are not UTF-8, which become U+FFFD                                          |
+/// | errors | DecodeError for a file that is no model, FileError if it cannot be read, OptionError in a   |
+/// |        | program that is built without SentencePiece                                            |
 ///
-/// Control tokens are not recognised in text: "</s>" is encoded as its characters. Decoded, they are empty.
+/// Control tokens are not recognised in text: "</s>" is encoded as its characters. They are decoded as empty text.
 ///
 /// Source: Kudo and Richardson, SentencePiece: A simple and language independent subword tokenizer and detokenizer for
 /// Neural Text Processing, EMNLP 2018 (arXiv 1808.06226).
@@ -67,20 +67,20 @@ public:
   }
 
 #ifdef REEF_HAS_SENTENCEPIECE
-  /// V, the number of tokens, which are 0 to V - 1.
+  /// Returns V, the number of tokens, whose ids are 0 to V - 1.
   [[nodiscard]] std::int32_t vocabulary() const { return processor_->GetPieceSize(); }
 
-  /// The token that begins a text; nothing if the model has none.
+  /// Returns the token that begins a text, or std::nullopt if the model has none.
   [[nodiscard]] std::optional<std::int32_t> begin_of_text() const {
     return known(processor_->bos_id());
   }
 
-  /// The token that ends a text; nothing if the model has none.
+  /// Returns the token that ends a text, or std::nullopt if the model has none.
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const {
     return known(processor_->eos_id());
   }
 
-  /// Finds the token of a piece as the model writes it: "</s>", or "\u2581the" for " the".
+  /// Returns the token of a piece in the model's spelling, "</s>" or "\u2581the" for " the", or std::nullopt.
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view piece) const {
     const int id = processor_->PieceToId({piece.data(), piece.size()});
     if (processor_->IdToPiece(id) != piece) return std::nullopt;
@@ -93,7 +93,7 @@ public:
     return {ids.begin(), ids.end()};
   }
 
-  /// Encodes the begin of a text: encode(), behind bos where the model has it.
+  /// Encodes the beginning of a text: encode(text), preceded by the token that begins a text if the model has one.
   [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view text) const {
     std::vector<std::int32_t> tokens = encode(text);
     if (begin_of_text()) tokens.insert(tokens.begin(), *begin_of_text());
@@ -109,7 +109,7 @@ public:
     return text;
   }
 
-  /// Returns the text of tokens that go on from others: bytes, a space in front of the first word included. Throws
+  /// Returns the text of tokens that continue earlier tokens: bytes, including a space in front of the first word. Throws
   /// DecodeError if a token is outside [0, V).
   [[nodiscard]] std::string decode_more(std::span<const std::int32_t> tokens) const {
     constexpr std::string_view space = "\xE2\x96\x81";  // how a piece writes one

@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Cuts text into its matches of a regular expression and what lies between them.
+/// A pattern that cuts text into the matches of a regular expression and the text between them.
 class SplitPattern {
 public:
   SplitPattern() = default;
@@ -21,12 +21,12 @@ public:
   SplitPattern& operator=(const SplitPattern&) = delete;
   virtual ~SplitPattern() = default;
 
-  /// Appends where the pieces of a text end, rising, the last at its end; none for an empty text. The text is valid
-  /// UTF-8. Throws DecodeError where looking for a match takes too many steps.
+  /// Appends the ends of the pieces of a text in ascending order, the last at its end; none for an empty text, which must
+  /// be valid UTF-8. Throws DecodeError if the search for a match takes too many steps.
   virtual void cut(std::string_view text, std::vector<std::size_t>& ends) const = 0;
 };
 
-/// Functions of libraries that tokenizers ask for, which Reef itself does not stand on.
+/// Functions of other libraries that tokenizers need; Reef itself does not depend on these libraries.
 ///
 /// \code
 /// data::TextFunctions functions = data::text_functions();  // those that this program is built with
@@ -35,19 +35,19 @@ public:
 /// pattern->cut("two words", ends);
 /// \endcode
 struct TextFunctions {
-  /// Makes a pattern, in the form that pcre2_form returns. Throws DecodeError for one that is none, OptionError where
-  /// no library is there.
+  /// Returns a pattern from an expression of pcre2_form. Throws DecodeError for an invalid one, OptionError if the
+  /// program is built without the library.
   std::shared_ptr<const SplitPattern> (*pattern)(const std::string& expression);
-  /// Returns valid UTF-8 in Unicode's normal form C. Throws OptionError where no library is there.
+  /// Returns valid UTF-8 in Unicode's normal form C. Throws OptionError if the program is built without the library.
   std::string (*nfc)(std::string_view text);
 };
 
-/// Returns a pattern of a tokenizer.json in a form that PCRE2 reads as Oniguruma, which Hugging Face matches by, reads
-/// the pattern itself: `\s` is Unicode's White_Space.
+/// Returns a pattern of a tokenizer.json in a form that PCRE2 interprets as Oniguruma, with which Hugging Face matches,
+/// interprets the pattern itself: `\s` is Unicode's White_Space.
 ///
 /// | taken   | literals, classes, alternatives, quantifiers, `(?:`, `(?i:`, `(?=`, `(?!`, `(?<=`, `(?<!`, `(?>`, \p, \P, |
 /// |         | \s, \S (outside of classes), \d, \D, \r, \n, \t, \f, \x                                               |
-/// | refused | all else, by DecodeError: it may mean something else to each of the two                               |
+/// | refused | all else, by DecodeError: the two libraries may interpret it in different ways                        |
 ///
 /// \code
 /// const std::string pattern = data::pcre2_form("\\s+(?!\\S)|\\s+");

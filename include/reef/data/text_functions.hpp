@@ -1,9 +1,9 @@
 #pragma once
 
 /// \file
-/// What tokenizers need of PCRE2 and utf8proc, where a program is built with them: REEF_HAS_PCRE2 and REEF_HAS_UTF8PROC, which
-/// the CMake targets reef::pcre2 and reef::utf8proc define. These functions are no part of the compiled library, so that
-/// neither library is linked by who does not ask for it.
+/// The functions of PCRE2 and utf8proc that tokenizers need, if a program is built with them, that is, with REEF_HAS_PCRE2 and
+/// REEF_HAS_UTF8PROC, which the CMake targets reef::pcre2 and reef::utf8proc define. They are not in the compiled library,
+/// so that only programs that ask for these libraries are linked with them.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,10 +35,10 @@ namespace data {
 
 #ifdef REEF_HAS_PCRE2
 
-/// A pattern that PCRE2 matches, with limits on steps and memory; threads may share one.
+/// A pattern that PCRE2 matches, with limits on steps and memory; threads may share a pattern.
 class Pcre2Pattern final : public SplitPattern {
 public:
-  /// `expression`: as pcre2_form returns one.
+  /// Compiles `expression`, which pcre2_form has returned.
   explicit Pcre2Pattern(const std::string& expression)
       : expression_(expression), code_(nullptr, &pcre2_code_free_8) {
     int error = 0;
@@ -119,7 +119,7 @@ private:
 
 #endif
 
-/// Makes a Pcre2Pattern. Throws OptionError in a program that is built without PCRE2.
+/// Returns a Pcre2Pattern. Throws OptionError in a program that is built without PCRE2.
 inline std::shared_ptr<const SplitPattern> make_pattern(
     [[maybe_unused]] const std::string& expression) {
 #ifdef REEF_HAS_PCRE2
@@ -156,7 +156,7 @@ inline std::string make_nfc([[maybe_unused]] std::string_view text) {
 #endif
 }
 
-/// Returns the functions of the libraries that this program is built with.
+/// Returns the functions of the libraries with which this program is built.
 ///
 /// \code
 /// const std::string text = data::text_functions().nfc("e\xCC\x81");  // e and an accent: one character

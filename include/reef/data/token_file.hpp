@@ -23,13 +23,13 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 /// | llm.c, GPT-2   | 256 int32 {20240520, 1, n}, then n uint16                              |
 /// | llm.c, Llama 3 | 256 int32 {20240801, 7, n}, then n uint32                              |
 /// | NumPy          | .npy of one axis and of uint8, uint16, uint32 or int32                 |
-/// | no header      | uint16 as of nanoGPT, or uint32 where every second half is nearly 0;   |
-/// |                | not one that begins as an llm.c file of any kind                       |
-/// | cost           | opening reads the first page, without a header 15 more                 |
+/// | no header      | uint16 as in nanoGPT, or uint32 if every second half is nearly 0;      |
+/// |                | not a file that begins as any kind of llm.c file                       |
+/// | cost           | opening reads the first page, without a header 15 pages more           |
 /// | errors         | FileError if it cannot be mapped; DecodeError with path, what was found |
-/// |                | and what was expected for another version, a count that is not the     |
-/// |                | file's size, an odd size, no tokens, text, or what its first bytes or   |
-/// |                | values show to be something else                                        |
+/// |                | and what was expected for another version, a count that contradicts    |
+/// |                | the file's size, an odd size, no tokens, text, or first bytes or        |
+/// |                | values that show it to be something else                                |
 ///
 /// Source: llm.c, dev/data/data_common.py; nanoGPT, data/openwebtext/prepare.py; NumPy, NEP 1.
 ///
@@ -49,14 +49,14 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
   [[nodiscard]] std::filesystem::path path() const&& { return file_.path(); }
   [[nodiscard]] std::size_t size() const { return (file_.bytes().size() - offset_) / width_; }
-  /// Describes a change of the file since it was opened; empty if there is none (MappedFile::change).
+  /// Returns a description of a change of the file since it was opened; empty without one (MappedFile::change).
   [[nodiscard]] std::string change() const { return file_.change(); }
-  /// The bytes of a token.
+  /// Returns the number of bytes of each token.
   [[nodiscard]] std::size_t width() const { return width_; }
-  /// The origin of the width: "llm.c's header", "NumPy's header" or "its values".
+  /// Returns the origin of the width: "llm.c's header", "NumPy's header" or "its values".
   [[nodiscard]] std::string_view width_from() const { return width_from_; }
 
-  /// The file's tokens, valid as long as this object or the one that it was moved to lives.
+  /// Returns the file's tokens, valid as long as this object, or the one that it was moved to, exists.
   [[nodiscard]] TokenView tokens() const&;
   void tokens() const&& = delete;
 
@@ -67,20 +67,20 @@ private:
   [[nodiscard]] std::int32_t header(std::size_t index) const;
   void require_header(std::int32_t version) const;
   void read_npy_header();
-  /// Finds the width, 2 or 4 bytes, of a file without a header. Throws DecodeError if its values are no tokens.
+  /// Determines the width, 2 or 4 bytes, of a file without a header. Throws DecodeError if no width fits.
   void judge_values();
   [[noreturn]] void refuse(const std::string& why, const std::string& fix) const;
 
   io::MappedFile file_;
-  std::size_t width_ = 2;  // bytes a token
+  std::size_t width_ = 2;  // bytes of each token
   std::size_t offset_ = 0;
   std::string_view width_from_ = "llm.c's header";
 };
 
-/// Writes tokens as an llm.c file of uint16, atomically, for TokenFile and llm.c to read.
+/// Writes tokens as an llm.c file of uint16, atomically; TokenFile and llm.c can read it.
 ///
-/// | errors | OptionError for a token outside 0 to 65535, for none, or for more than 2^31 - 1;  |
-/// |        | FileError if it cannot be written. A file that was there before is unchanged      |
+/// | errors | OptionError for a token outside 0 to 65535, for no tokens, or for more than       |
+/// |        | 2^31 - 1; FileError if it cannot be written. An existing file stays unchanged     |
 void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> tokens);
 
 }  // namespace data

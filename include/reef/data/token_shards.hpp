@@ -15,19 +15,19 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// True if a file's name says that it is held out: "val", "valid" or "validation" is a word of it, in small
-/// or capital letters. Words are runs of letters: "x_val_01.bin", not "interval.bin".
+/// Returns whether a file's name says that the file is held out: it has the word "val", "valid" or "validation",
+/// in small or capital letters. Words are runs of letters: "x_val_01.bin", not "interval.bin".
 bool names_held_out(std::string_view file);
 
 /// Files of tokens as two sequences, neither copied: one to train on, one held out to validate on.
 ///
-/// Files are taken in the order of their names, whatever the order in which they were given, as one
-/// sequence. The files of which names_held_out is true are held out; if there are none, the last tenth of
-/// all tokens is.
+/// Files are sorted by name, whatever the order in which they are given, and form one sequence. Files for
+/// which names_held_out returns true are held out; if there are none, the last tenth of all tokens is
+/// held out.
 ///
 /// | memory | pages of the files, which all processes of a node share                         |
-/// | errors | those of TokenFile; OptionError for no files, a file named twice, no files but   |
-/// |        | held-out ones, or too few tokens to hold any out                                |
+/// | errors | those of TokenFile; OptionError for no files, a file named twice, only held-out  |
+/// |        | files, or too few tokens to hold any out                                        |
 ///
 /// \code
 /// const data::TokenShards shards({"train_0.bin", "train_1.bin", "val.bin"});
@@ -45,20 +45,20 @@ public:
   [[nodiscard]] const TokenView& validation() const& { return validation_; }
   void validation() const&& = delete;
 
-  /// All files, in the order of their names.
+  /// Returns all files, sorted by name.
   [[nodiscard]] std::span<const TokenFile> files() const& { return files_; }
   void files() const&& = delete;
 
-  /// Returns the first file that was cut or written to since it was opened; null if there is none. Its tokens may
-  /// have changed, and reading tokens that were cut off ends the process (MappedFile).
+  /// Returns the first file that was truncated or written to since it was opened, or null. Its tokens may have
+  /// changed, and reading tokens that were cut off ends the process (MappedFile).
   [[nodiscard]] const TokenFile* changed() const&;
   void changed() const&& = delete;
 
-  /// Throws DecodeError, with file and place, for the first token that is not below `vocabulary`.
+  /// Throws DecodeError, with file and index, for the first token that is not below `vocabulary`.
   /// Reads all tokens once.
   void require_below(std::int32_t vocabulary) const;
 
-  /// Returns a checksum of all tokens: equal on every rank, and after a resume. Reads all tokens once.
+  /// Returns a checksum of all tokens, equal on every rank and after a resume. Reads all tokens once.
   [[nodiscard]] std::uint32_t fingerprint() const;
 
 private:

@@ -19,11 +19,11 @@ template <class T>
 concept stored_token = std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
     std::same_as<T, std::uint32_t> || std::same_as<T, std::int32_t>;
 
-/// A view of tokens as one sequence. The tokens are in memory of others, in one array or in several, of 1, 2 or
-/// 4 bytes a token.
+/// A view of tokens as one sequence. The view does not own the tokens, which are in one array or in several,
+/// with 1, 2 or 4 bytes for each token.
 ///
-/// | memory | 32 bytes a piece; the tokens are not copied, and must outlive the view       |
-/// | cost   | copy: a binary search over the pieces, then one loop per piece that it meets |
+/// | memory | 32 bytes an array; the tokens are not copied, and must outlive the view      |
+/// | cost   | copy: a binary search over the arrays, then one loop for each array it reads |
 ///
 /// \code
 /// // given: const std::vector<std::uint16_t>& tokens
@@ -35,15 +35,15 @@ class TokenView {
 public:
   TokenView() = default;
 
-  /// Makes a view of all tokens of a span, vector or array.
+  /// Constructs a view of all tokens of a span, vector or array.
   template <std::ranges::contiguous_range Tokens>
     requires(stored_token<std::remove_cv_t<std::ranges::range_value_t<Tokens>>>&&
                  std::ranges::sized_range<Tokens>)
-  TokenView(const Tokens& tokens) {  // implicit: a view is what these are taken for
+  TokenView(const Tokens& tokens) {  // implicit: so that functions that accept a view accept these too
     append(std::span(std::ranges::data(tokens), std::ranges::size(tokens)));
   }
 
-  /// Adds tokens at the end.
+  /// Appends tokens to the view, without copying them.
   template <stored_token T>
   void append(std::span<const T> tokens) {
     if (!tokens.empty()) add({tokens.data(), size(), size() + tokens.size(), sizeof(T)});
@@ -62,7 +62,7 @@ public:
   /// Returns a view of tokens [first, first + count), which must exist.
   [[nodiscard]] TokenView part(std::size_t first, std::size_t count) const;
 
-  /// Calls f(span of std::uint8_t, std::uint16_t or std::uint32_t) for each piece in its order.
+  /// Calls f(span of std::uint8_t, std::uint16_t or std::uint32_t) for each array of tokens, in order.
   template <class F>
   void for_each_piece(F&& f) const {
     for (const Piece& piece : pieces_) {
@@ -73,9 +73,9 @@ public:
 private:
   struct Piece {
     const void* data;
-    std::size_t begin;  // of its tokens in the whole
+    std::size_t begin;  // the index of its first token in the whole
     std::size_t end;
-    std::size_t width;  // bytes a token
+    std::size_t width;  // bytes of each token
 
     template <class F>
     void visit(F&& f) const {

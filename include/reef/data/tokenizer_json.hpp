@@ -21,26 +21,26 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// What a TokenizerJson makes of a text besides its pieces.
+/// Options of a TokenizerJson.
 struct TokenizerJsonOptions {
   bool finds_added =
-      true;  ///< finds added tokens, such as "<|im_end|>"; else they are encoded as characters
+      true;  ///< finds added tokens, such as "<|im_end|>", in text; if false, they are encoded as characters
 };
 
 /// The byte-level tokenizer of a Hugging Face tokenizer.json, such as those of GPT-2, Llama 3 and Qwen 2.
 ///
-/// | text   | any bytes; decode(encode(x)) = x, but for a prefix space and NFC where the file asks for them    |
-/// | bytes  | those that are no UTF-8 are pieces of their own                                               |
-/// | order  | added tokens are found first, of those that begin at a byte the longest; then the text is     |
+/// | text   | any bytes; decode(encode(x)) = x, except for a prefix space and NFC if the file asks for them    |
+/// | bytes  | bytes that are not UTF-8 are pieces of their own                                              |
+/// | order  | added tokens are found first, at each byte the longest; then the text between them is         |
 /// |        | normalised, and cut by the file's patterns; in each piece the lowest rank merges first         |
-/// | cost   | one look for a match for each piece, and O(n log n) for a piece of n bytes; a piece that the   |
-/// |        | text had before is looked up                                                                  |
-/// | errors | DecodeError with file, field and fix for what is malformed, or known to change results and not |
-/// |        | done here; OptionError where the file needs a library that the program is built without       |
+/// | cost   | one search for a match for each piece, and O(n log n) for a piece of n bytes; a repeated piece |
+/// |        | is looked up                                                                                  |
+/// | errors | DecodeError with file, field and fix for malformed fields, and for those that would change     |
+/// |        | results and are not supported; OptionError if the program is built without a required library |
 ///
 /// Source: Hugging Face, tokenizers 0.21, the forms of ByteLevel, Split, NFC, BPE and TemplateProcessing.
-/// Deviation: `\p` is by PCRE2's Unicode version, GPT-2's own pattern by gpt2_pattern.hpp's; truncation, padding and
-/// what a template puts behind a text are left to the caller.
+/// Deviation: `\p` follows PCRE2's Unicode version, GPT-2's own pattern that of gpt2_pattern.hpp; truncation, padding
+/// and the tokens that a template puts behind a text are left to the caller.
 ///
 /// \code
 /// const auto tokenizer = data::TokenizerJson::read("model/tokenizer.json");
@@ -54,56 +54,56 @@ public:
     return TokenizerJson(detail::read_tokenizer_json(path), options, text_functions());
   }
 
-  /// V, the number of tokens, which are 0 to V - 1.
+  /// Returns V, the number of tokens, whose ids are 0 to V - 1.
   [[nodiscard]] std::int32_t vocabulary() const { return vocabulary_.size(); }
 
-  /// Finds the token of these bytes, added tokens included; nothing if there is none. Compares all tokens.
+  /// Returns the token that has these bytes, added tokens included, or std::nullopt. Compares all tokens.
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view bytes) const {
     return vocabulary_.find(bytes);
   }
 
-  /// Throws DecodeError where a pattern takes too many steps, OptionError for text that needs NFC in a program that is
-  /// built without utf8proc.
+  /// Returns the tokens of a text. Throws DecodeError if a pattern takes too many steps, OptionError for text that needs
+  /// NFC in a program that is built without utf8proc.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
 
-  /// Encodes the begin of a text: encode(), behind what the post-processor puts in front, which is bos with most models.
+  /// Encodes the beginning of a text: encode(text), preceded by the post-processor's tokens, with most models bos.
   [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view text) const;
 
-  /// Returns the bytes of the tokens. Throws DecodeError if a token is outside [0, V).
+  /// Returns the bytes of the tokens, joined. Throws DecodeError if a token is outside [0, V).
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const;
 
 private:
   struct Step {
-    std::shared_ptr<const SplitPattern> pattern;  // null: none
+    std::shared_ptr<const SplitPattern> pattern;  // null: the step has no pattern
     bool by_gpt2;
     bool puts_space;
   };
-  /// Added tokens by their first bytes, the longest first.
+  /// A table of added tokens by their first byte, the longest tokens first.
   using AddedTable = std::array<std::vector<detail::AddedToken>, 256>;
-  /// The work on one text.
+  /// The state while one text is encoded.
   struct Work {
     detail::BpeVocabulary::Encoder encoder;
     std::vector<std::int32_t> tokens;
-    std::deque<std::string> made;  // texts that pieces lie in and the caller's has not
+    std::deque<std::string> made;  // owns the changed texts to which pieces refer
   };
 
   TokenizerJson(detail::TokenizerJsonFile file, TokenizerJsonOptions options,
                 TextFunctions functions);
 
-  /// Calls gap(text between) and token(id) for what a table's tokens cut a text into.
+  /// Calls token(id) for each of a table's tokens that occurs in a text, and gap(text) for the text between them.
   template <class Gap, class Token>
   static void for_each_part(const AddedTable& table, std::string_view text, const Gap& gap,
                             const Token& token);
 
-  /// Returns a text in which what is valid UTF-8 has the normal form.
+  /// Returns a text in which each run of valid UTF-8 is in normal form C.
   [[nodiscard]] std::string normalised(std::string_view text) const;
 
-  /// Cuts a piece by the steps from one on, and encodes what they leave.
+  /// Cuts a piece by the steps from `step` on, and encodes the resulting pieces.
   void cut(Work& work, std::string_view piece, std::size_t step) const;
 
   detail::BpeVocabulary vocabulary_;
   std::vector<Step> steps_;
-  std::string (*nfc_)(std::string_view) = nullptr;  // null: texts stay as they are
+  std::string (*nfc_)(std::string_view) = nullptr;  // null: texts are not normalised
   AddedTable added_raw_;
   AddedTable added_normalised_;
   std::vector<std::int32_t> front_;

@@ -15,8 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// An event of any device, for code that is compiled once for all. Its members are those of an Event of every model
-/// of device::device.
+/// An event of any device, for code that is compiled once for all devices. Its
+/// members are those that the concept device::device requires of an Event.
 class AnyEvent {
 public:
   AnyEvent() = default;
@@ -30,9 +30,9 @@ public:
   virtual void synchronize(std::uint64_t epoch) = 0;
 };
 
-/// A lane of any device. It moves bytes and keeps order; kernels take the device's own lane, which lane_of returns.
+/// A lane of any device, for copies and ordering; kernels need the device's own lane, which lane_of returns.
 ///
-/// | cost | a virtual call a member; submit also allocates for a function larger than two pointers |
+/// | cost | a virtual call for each member function; submit also allocates for a function larger than two pointers |
 class AnyLane {
 public:
   AnyLane() = default;
@@ -54,7 +54,7 @@ public:
 class AnyBuffer {
 public:
   AnyBuffer() = default;
-  /// Takes over a device's Buffer or PinnedBuffer.
+  /// Takes ownership of a device's Buffer or PinnedBuffer.
   template <class Buffer>
     requires(!std::is_reference_v<Buffer> && !std::is_same_v<Buffer, AnyBuffer>)
   explicit AnyBuffer(Buffer&& buffer) : bytes_(buffer.bytes()) {
@@ -78,8 +78,8 @@ private:
   Bytes bytes_ = 0;
 };
 
-/// Any device, for code that makes lanes and moves bytes but computes nothing, and so is compiled once for all devices. Its
-/// members are those of every model of device::device.
+/// Any device, for code that creates lanes and moves bytes but computes nothing, and so is
+/// compiled once for all devices. Its members are those that the concept device::device requires.
 ///
 /// | life | the device given to any_device, and the AnyDevice, outlive their lanes, events and buffers |
 ///
@@ -168,13 +168,13 @@ private:
 
 }  // namespace detail
 
-/// Returns the AnyDevice of a device.
+/// Returns an AnyDevice that refers to `device`.
 template <device Device>
 std::unique_ptr<AnyDevice> any_device(Device& device) {
   return std::make_unique<detail::DeviceOf<Device>>(device);
 }
 
-/// Returns the device's own lane, for kernels: `lane` was made by an AnyDevice of a Device.
+/// Returns the device's own lane, for kernels; `lane` must have been created by the AnyDevice of a Device.
 template <device Device>
 typename Device::Lane& lane_of(AnyLane& lane) {
   return static_cast<detail::LaneOf<Device>&>(lane).lane;

@@ -15,11 +15,11 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// The use of a device's memory: now, and at its peak.
+/// The use of a device's memory in bytes, now and at its peak.
 struct MemoryReport {
   Bytes used = 0;
   Bytes peak = 0;
-  Bytes budget = 0;                                    ///< 0: as much as there is
+  Bytes budget = 0;                                    ///< the most that may be used; 0: no limit
   std::vector<std::pair<std::string, Bytes>> holders;  ///< bytes by holder's name, the largest first
 };
 
@@ -40,17 +40,17 @@ enum class Priority { normal, high };
 ///
 ///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
 ///     f, g submitted to one lane: g starts after f     wait(e, n) starts after completion n of e
-///     copy: `to` has the bytes that `from` has when the lane comes to the copy, before the lane goes on
-///     threads: the bound on the threads of a kernel of any lane
-///     on_host: lanes are threads of the host, and what one records has happened when record returns
+///     copy: when the lane reaches the copy, it copies the bytes at `from` to `to`, before it continues
+///     threads: the most host threads that a kernel of any lane uses
+///     on_host: lanes are threads of the host, and an event that one records is complete when record returns
 ///
-/// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError       |
-/// | PinnedBuffer | host memory from which copies are fast                                         |
-/// | Lane         | made of (device, name, priority), or without: normal; belongs to one device;   |
-/// |              | submit from any thread. The priority changes when, never what                  |
-/// | Event        | counts completions: record on one lane, wait on others, synchronize on a host  |
-/// |              | thread; made of (device), used for ever                                        |
-/// | lifetime     | the device outlives its buffers, lanes and events; an event outlives its users |
+/// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError          |
+/// | PinnedBuffer | host memory from which copies are fast                                            |
+/// | Lane         | constructed from (device, name) and a priority, by default normal; any thread may |
+/// |              | call submit. The priority changes when functions run, never their results         |
+/// | Event        | counts completions: record on one lane, wait on others, synchronize on a host     |
+/// |              | thread; constructed from (device), reusable without limit                         |
+/// | lifetime     | the device outlives its buffers, lanes and events; an event outlives its users    |
 ///
 /// Models: Host, Cuda.
 ///

@@ -9,10 +9,10 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// Cores of one machine, by the numbers that its operating system gives them.
+/// A set of cores of one machine, indexed by the numbers that the operating system gives them.
 using CoreSet = std::bitset<1024>;
 
-/// Returns the cores that this process may use: those of its affinity mask, or all where there is none.
+/// Returns the cores that this process may use: those of its affinity mask, or all if the system has none.
 CoreSet own_cores();
 
 /// Returns the number of cores that this process may use, by its affinity mask.
@@ -23,7 +23,7 @@ CoreSet own_cores();
 /// \endcode
 inline int available_cores() { return static_cast<int>(own_cores().count()); }
 
-/// Returns the number of host threads for kernels of a device with these options: 1 where the device has its own.
+/// Returns the number of host threads for kernels of a device with these options: 1 if they name no threads.
 template <class Options>
 int threads_of(const Options& options) {
   if constexpr (requires { options.threads; }) {
@@ -33,11 +33,11 @@ int threads_of(const Options& options) {
   }
 }
 
-/// Describes in one line that a process that needs `threads` threads is bound to fewer cores; "" if it is not, or
-/// if the machine itself has no more cores.
+/// Returns a line which says that this process is bound to fewer cores than its
+/// `threads` threads; "" if it is not, or if the machine itself has no more cores.
 std::string binding_complaint(int threads);
 
-/// Prints binding_complaint(threads) on standard error, the first time that a process has one.
+/// Prints binding_complaint(threads) on standard error, if there is a complaint, at most once in a process.
 void warn_of_binding(int threads);
 
 }  // namespace device

@@ -29,7 +29,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
 
 }  // namespace detail
 
-/// function(i) for every i in [0, n), in no order, on the lane.
+/// Calls function(i) for every i in [0, n), in no particular order, by a kernel on the lane.
 ///
 /// | function | copied to the device: a struct with a REEF_HOST_DEVICE operator() const, or with |
 /// |          | nvcc's --extended-lambda a `[=] __device__` lambda                               |

@@ -11,12 +11,12 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// The vector instructions that the host's kernels can use, each a superset of the one before.
-/// Results carry the same bits for any number of threads, but not across instruction sets.
+/// The sets of vector instructions that the host's kernels can use, each a superset of the previous
+/// one. Results have the same bits for any number of threads, but not for different instruction sets.
 enum class InstructionSet : int {
   baseline,  ///< the set that every processor of the target has: SSE2 on x86-64; no FMA
-  avx2,      ///< AVX2 and FMA: 8 floats
-  avx512     ///< AVX-512 F, BW, DQ, VL: 16 floats
+  avx2,      ///< AVX2 and FMA: vectors of 8 floats
+  avx512     ///< AVX-512 F, BW, DQ, VL: vectors of 16 floats
 };
 
 constexpr std::string_view name_of(InstructionSet set) {
@@ -72,7 +72,7 @@ inline InstructionSet instruction_set() {
   return detail::current_instruction_set().load(std::memory_order_relaxed);
 }
 
-/// Sets the instruction set of kernels that start from now on. Throws OptionError where the machine lacks it.
+/// Sets the instruction set of kernels that start from now on. Throws OptionError if the machine does not have it.
 ///
 /// \code
 /// device::use_instruction_set(device::InstructionSet::baseline);

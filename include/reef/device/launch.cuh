@@ -13,10 +13,10 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// Threads of a block where a kernel has no reason for another number.
+/// The number of threads of a block, for kernels that do not need another number.
 inline constexpr int cuda_block = 256;
 
-/// Threads of a warp, on every device that CUDA 13 knows.
+/// The number of threads of a warp, on every device that CUDA 13 supports.
 inline constexpr int cuda_warp = 32;
 
 /// Enqueues a kernel on the lane's stream. Throws CudaError, which names `what`, when it cannot start.
@@ -42,7 +42,7 @@ void launch(Cuda::Lane& lane, const char* what, void (*kernel)(Parameters...), s
   detail::check_cuda(cudaGetLastError(), what, ordinal);
 }
 
-/// The sum over the 32 lanes of a warp, in every lane; all 32 call it.
+/// Returns the sum over the 32 lanes of a warp, in every lane; all 32 must call it.
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {
 #pragma unroll
@@ -52,7 +52,7 @@ __device__ __forceinline__ T warp_sum(T value) {
   return value;
 }
 
-/// The sum over a block of `Threads` threads, in every thread; all of them call it.
+/// Returns the sum over a block of `Threads` threads, in every thread; all of them must call it.
 ///
 /// | order | fixed: a butterfly in each warp, then the warps' sums ascending |
 template <int Threads, class T>
@@ -70,8 +70,8 @@ __device__ __forceinline__ T block_sum(T value) {
   return sum;
 }
 
-/// The maximum over a block of `Threads` threads, in every thread; all of them call it. A NaN is
-/// passed over unless every value is one.
+/// Returns the maximum over a block of `Threads` threads, in every thread;
+/// all of them must call it. Ignores NaN unless every value is NaN.
 template <int Threads, class T>
 __device__ __forceinline__ T block_max(T value) {
   static_assert(Threads % cuda_warp == 0 && Threads <= 1024,

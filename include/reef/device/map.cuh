@@ -14,13 +14,13 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// As many elements as a thread loads, or stores, at once: 16 bytes.
+/// The elements that a thread loads, or stores, at once: 16 bytes of them.
 template <class T>
 struct alignas(16) Pack {
   static constexpr int width = 16 / static_cast<int>(sizeof(T));
   T element[width];
 
-  /// Whether memory from `at` on is one pack behind the other.
+  /// Returns true if `at` is aligned to 16 bytes, so that packs can be loaded from there on.
   static bool at(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
 
   __device__ __forceinline__ static Pack load(const T* from) {
@@ -65,12 +65,12 @@ REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
 
 }  // namespace detail
 
-/// out[i] = function(i, in[i]...), rounded to T, for every i of [0, n), on the lane; by 16 bytes where all arrays
-/// begin at a multiple of them.
+/// Computes out[i] = function(i, in[i]...), rounded to T, for every i in [0,
+/// n), on the lane; 16 bytes at a time if all arrays are aligned to 16 bytes.
 ///
-/// | shape    | out, in: (n,) of T in device memory; an array of `in` may be out, others lie elsewhere  |
-/// | function | copied to the device: a struct with a __device__ operator()(std::int64_t, T...) const   |
-/// | cost     | what memory takes for the arrays, of functions of some 30 operations an element at most |
+/// | shape    | out, in: (n,) of T in device memory; an array of `in` may be `out`, but not overlap it in part |
+/// | function | copied to the device: a struct with a __device__ operator()(std::int64_t, T...) const          |
+/// | cost     | one pass over the arrays, for functions of at most about 30 operations for an element          |
 template <class T, class F, class... In>
 void map(Cuda::Lane& lane, std::int64_t n, T* out, F function, const In*... in) {
   const std::int64_t packs = Pack<T>::at(out) && (Pack<T>::at(in) && ...) ? n / Pack<T>::width : 0;

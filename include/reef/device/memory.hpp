@@ -14,12 +14,12 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// The account of a device's memory: the bytes of each holder, the peak, and the budget.
+/// An account of a device's memory: the bytes of each holder, by name, the peak, and the budget.
 ///
-/// | state  | one entry per name that holds something                                      |
-/// | errors | MemoryError from take(): who asked for how much, what holds the rest; the    |
-/// |        | books are unchanged                                                          |
-/// | order  | thread-safe                                                                  |
+/// | state  | one entry for each name that holds bytes                                            |
+/// | errors | MemoryError from take(), which names who asked for how much and who holds the rest; |
+/// |        | the account is unchanged                                                            |
+/// | order  | thread-safe                                                                         |
 ///
 /// \code
 /// device::MemoryLedger ledger("my device", 64_MiB);
@@ -31,13 +31,13 @@ class MemoryLedger {
 public:
   MemoryLedger(std::string device, Bytes budget) : device_(std::move(device)), budget_(budget) {}
 
-  /// Adds `bytes` held by `what`. Throws MemoryError beyond the budget.
+  /// Adds `bytes` bytes held by `what`. Throws MemoryError if the sum would exceed the budget.
   void take(Bytes bytes, std::string_view what);
 
   /// Subtracts bytes that take() added.
   void give_back(Bytes bytes, std::string_view what) noexcept;
 
-  /// Returns the error to throw where the machine itself has no memory left: `why` is the allocator's reason.
+  /// Returns the error to throw if the machine itself has no memory left; `why` is the allocator's reason.
   [[nodiscard]] MemoryError refused(Bytes bytes, std::string_view what,
                                     const std::string& why) const;
 

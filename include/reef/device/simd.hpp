@@ -34,23 +34,23 @@ namespace device {
 /// device::run_vectors<float>(Scale{}, x, n, 2.0F);  // under device::instruction_set()
 /// \endcode
 ///
-/// | V        | Vector<T, Isa>: `width` lanes of T, made of one value (all lanes) or loaded          |
-/// | bf16     | a vector of floats is loaded from Bfloat16 and stored, rounded, to it as well; T = Bfloat16 |
-/// |          | runs the kernel with such vectors                                                    |
-/// | tails    | load(p, count), store(p, count): the first min(count, width) lanes; others load as 0 |
-/// |          | or as the third argument; keep(v, count) makes the others 0                          |
-/// | members  | + - * / and unary -, fma, sqrt, larger, smaller, select_less, round_even, scale, sum, largest, |
-/// |          | exp; larger and smaller give b where a lane is NaN; sum and largest fold in a fixed order   |
-/// | bytes    | load(p) of `width` numbers that are std::int8_t; look_up(p, table): of a table of 256, by    |
-/// |          | bytes without sign                                                                    |
-/// | halves   | load_halves(p, count, table): of 16 numbers those that halves of bytes say, the high first;    |
-/// |          | store_halves(p, count, t): how many of t[0] < ... < t[14] a lane is above; t has 16      |
-/// | bits     | of floats: store_bytes(p, count) stores numbers of [0, 256), cut, as bytes; store_keys(p) all |
-/// |          | lanes as integers without sign that ascend as they do, from -NaN to NaN;              |
-/// |          | magnitudes_above(v, bits) has a bit for each lane whose bits but the sign are above `bits` |
-/// | cost     | none: everything is inlined into one function of the right target, also at -O2 and   |
-/// |          | without any -m flag                                                                  |
-/// | double   | always Portable: exact enough for reference, not for speed                           |
+/// | V       | Vector<T, Isa>: `width` lanes of T, constructed from one value (for all lanes) or loaded        |
+/// | bf16    | a vector of floats is also loaded from Bfloat16, and stored to Bfloat16, rounded; T = Bfloat16  |
+/// |         | runs the kernel with vectors of floats                                                          |
+/// | tails   | load(p, count), store(p, count): the first min(count, width) lanes; load sets the others to 0,  |
+/// |         | or to the third argument's lanes; keep(v, count) sets the others to 0                           |
+/// | members | + - * / and unary -, fma, sqrt, larger, smaller, select_less, round_even, scale, sum, largest,  |
+/// |         | exp; larger and smaller return b where a lane is NaN; sum and largest fold in a fixed order     |
+/// | bytes   | load(p) also loads `width` numbers of std::int8_t; look_up(p, table) loads the numbers that     |
+/// |         | `width` unsigned bytes index in a table of 256                                                  |
+/// | halves  | load_halves(p, count, table) loads those of 16 numbers that half bytes index, the high half     |
+/// |         | first; store_halves(p, count, t) stores how many of t[0] < ... < t[14] a lane exceeds; t has 16 |
+/// | bits    | of floats: store_bytes(p, count) stores numbers in [0, 256), truncated, as bytes; store_keys(p) |
+/// |         | stores all lanes as unsigned integers in the same order, from -NaN to NaN;                      |
+/// |         | magnitudes_above(v, bits) sets a bit for each lane whose bits without sign are above `bits`     |
+/// | cost    | none: everything is inlined into one function of the right target, also at -O2 and              |
+/// |         | without any -m flag                                                                             |
+/// | double  | always Portable: exact enough for reference results, but slow                                   |
 
 template <class T, class Isa>
 REEF_ALWAYS_INLINE Vector<T, Isa>& operator+=(Vector<T, Isa>& a, const Vector<T, Isa>& b) {

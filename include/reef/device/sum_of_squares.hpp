@@ -112,8 +112,8 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return fold_squares(lane);
 }
 
-/// Computes the sums of squares of x[0, n) and of x[n, 2 n), bitwise as two calls. AVX2 reads both side by side, since
-/// one stream of narrow loads does not ask the memory for as much as it can give.
+/// Computes the sums of squares of x[0, n) and of x[n, 2 n), with the bits of two calls of sum_of_squares. AVX2
+/// reads both arrays at once, since one stream of narrow loads does not use the full bandwidth of the memory.
 template <real T>
 void two_sums_of_squares(const T* x, std::int64_t n, double* sums) {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -133,12 +133,12 @@ void two_sums_of_squares(const T* x, std::int64_t n, double* sums) {
 
 }  // namespace detail
 
-/// Sets sums[i] to the sum of squares of x[i block], ..., x[min(n, (i + 1) block) - 1] in fp64, on the pool. Call it on
-/// the lane's thread; on Host it blocks. `sums` holds ceil(n / block) numbers.
+/// Sets sums[i] to the sum of squares of x[i block], ..., x[min(n, (i + 1) block) - 1] in fp64, on the
+/// thread pool. Call it on the lane's thread; on Host it blocks. `sums` holds ceil(n / block) numbers.
 ///
-/// | order | inside a block: element j goes to sum j % 16, ascending; then sum i + sum i + 8, and   |
-/// |       | so on. The same bits for any number of threads; for float under any instruction set  |
-/// | NaN   | a block with a NaN or infinity has a sum that is not finite                           |
+/// | order | inside a block, j ascending, x[j]^2 is added to sum j % 16; then sums i and i + 8 are added, and |
+/// |       | so on. The same bits for any number of threads; for float under any instruction set              |
+/// | NaN   | a block with a NaN or infinity has a sum that is not finite                                      |
 ///
 /// \code
 /// // given: device::Host::Lane& lane, const std::vector<float>& g

@@ -22,8 +22,8 @@ struct RuleOfElement {
 
 }  // namespace detail
 
-/// rule(at) for every element of [0, n): what the host does by vectors (transform.hpp), one element in
-/// each of the device's threads. A rule computes in sum_t<T>, whatever the arrays hold.
+/// Calls rule(at) for every element of [0, n), each in its own thread of the device, where the
+/// host uses vectors (transform.hpp). A rule computes in sum_t<T>, whatever type the arrays have.
 template <class T, class Rule>
 void transform_vectors(Cuda::Lane& lane, std::int64_t n, const Rule& rule) {
   for_each_index(lane, n, detail::RuleOfElement<T, Rule>{rule});
@@ -31,7 +31,7 @@ void transform_vectors(Cuda::Lane& lane, std::int64_t n, const Rule& rule) {
 
 namespace detail {
 
-/// sums[p] = sum of x[i]^2 over part p, a block a part.
+/// Sets sums[p] to the sum of x[i]^2 over part p of [0, n), with one block of threads for each part.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
     sums_of_squares_kernel(std::int64_t n, std::int64_t part, const T* x, double* sums) {
@@ -48,10 +48,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
 
 }  // namespace detail
 
-/// sums[p] = sum of x[i]^2 over block p of [0, n), the last one shorter.
+/// Sets sums[p] to the sum of x[i]^2 over the p-th `part` elements of [0, n), the last ones fewer.
 ///
-/// | shape | x: (n,); sums: (ceil(n / part),), both in device memory |
-/// | order | within a part fixed by `part` alone, in fp64            |
+/// | shape | x: (n,); sums: (ceil(n / part),), both in device memory           |
+/// | order | the order of additions in a part depends on `part` alone; in fp64 |
 template <real T>
 void block_sums_of_squares(Cuda::Lane& lane, std::int64_t n, const T* x, double* sums,
                            std::int64_t part = 4096) {

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// Elements [index, index + V::width) of every array that a rule reads and writes; the last ones of
-/// an array may be fewer.
+/// The position of elements [index, index + V::width) in every array that a
+/// rule reads and writes; at the end of an array there may be fewer elements.
 template <class V>
 struct VectorAt {
   using Vector = V;
@@ -31,7 +31,7 @@ struct VectorAt {
   }
 };
 
-/// Element `index` of every array, for rules on a device whose threads take one element each.
+/// The position of element `index` in every array, for rules on a device with one element a thread.
 template <class T>
 struct ElementAt {
   using Vector = T;
@@ -60,8 +60,8 @@ struct Transform {
 
 }  // namespace detail
 
-/// Calls rule(at) for vectors of T that cover [0, n), on the pool, under the instruction set in use.
-/// Call it on the lane's thread; on Host it blocks.
+/// Calls rule(at) for vectors of T that cover [0, n), on the thread pool, with
+/// the instruction set in use. Call it on the lane's thread; on Host it blocks.
 ///
 /// \code
 /// // given: device::Host::Lane& lane, float* w, std::int64_t n
@@ -77,10 +77,10 @@ struct Transform {
 /// device::transform_vectors<float>(lane, n, Decay{w, 0.99F});
 /// \endcode
 ///
-/// | order | an element's bits depend neither on its place in a vector nor on n: all go through  |
-/// |       | the same code, so an array may be cut anywhere                                       |
-/// | cost  | one pass over memory at its speed, if the rule's arithmetic is light                  |
-/// | rule  | copied; arithmetic by operators, and sqrt, fma, larger, smaller, select_less, exp    |
+/// | order | an element's bits depend neither on its place in a vector nor on n: all elements go |
+/// |       | through the same code, so an array may be divided anywhere                          |
+/// | cost  | one pass at the memory's bandwidth, if the rule's arithmetic is light               |
+/// | rule  | is copied; it uses operators, and sqrt, fma, larger, smaller, select_less, exp      |
 template <class T, class Rule>
 void transform_vectors(Host::Lane& lane, std::int64_t n, const Rule& rule) {
   for_each_block(lane, n, elementwise_block, [&](std::int64_t begin, std::int64_t end) {

@@ -10,11 +10,11 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// An attribute: a member of an operator that a file gives, with its name in the file and its meaning in words.
+/// An attribute of an operator: a data member that a model file can set, with its name and its description.
 ///
-/// | Value    | bool, an integer, float, double, std::string, a std::vector of these; or an enumeration of |
-/// |          | two values, no (0) and yes (1), which a file writes as false and true                      |
-/// | required | a file must give the attribute; if not required, the operator's own value stays            |
+/// | Value    | the member's type: bool, an integer, float, double, std::string, a vector of these, or an  |
+/// |          | enumeration of two values, no (0) and yes (1), which a file writes as false and true       |
+/// | required | true: a file must give the attribute; false: if it does not, the member keeps its default  |
 ///
 /// \code
 /// struct Scaled {
@@ -47,7 +47,7 @@ constexpr Attribute<Op, Value> optional_attribute(std::string_view name, Value O
   return {name, member, about, false};
 }
 
-/// An operator whose attributes are its members: it can be made without arguments, and lists its attributes.
+/// An operator type that is default-constructible and lists its attributes, which are its data members.
 template <class Op>
 concept described_operator = std::is_default_constructible_v<Op> && requires { Op::attributes(); };
 

@@ -9,17 +9,17 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Pointers to the caller's memory for one run of a segment: tables by id, null where there is none.
+/// Pointers to the caller's memory for one run of a segment; vectors are indexed by id; null: unused.
 ///
-/// | tensors    | values of boundary tensors                                                        |
-/// | gradients  | of boundary tensors; those of outputs are used up, but for a result's (the loss's) |
-/// | parameters | values, read by forward and backward                                              |
-/// | uses       | gradients of parameters, one accumulator for each use                             |
-/// | saved      | Segment::saved_bytes from forward to backward; not needed for inference           |
-/// | pending    | Segment::pending_bytes from the input half of a backward to its weight half        |
-/// | workspace  | the *_workspace_bytes of the call, free after it                                  |
-/// | life       | until the lane has passed what forward and backward enqueue                       |
-/// | alignment  | 64 bytes each                                                                     |
+/// | tensors    | the values of boundary tensors                                                    |
+/// | gradients  | gradients of boundary tensors; backward may overwrite an output's, not a result's  |
+/// | parameters | the values of parameters, which forward and backward read                         |
+/// | uses       | the gradients of parameters, one accumulator for each use                         |
+/// | saved      | Segment::saved_bytes, kept from forward to backward; not needed for inference     |
+/// | pending    | Segment::pending_bytes, kept from a backward's input half to its weight half       |
+/// | workspace  | scratch memory of the call's *_workspace_bytes, free for reuse after the call     |
+/// | life       | the memory must outlive all work that forward and backward enqueue on the lane    |
+/// | alignment  | 64 bytes for each pointer                                                         |
 ///
 /// \code
 /// // given: const graph::Dag& dag, float* weight, float* logits

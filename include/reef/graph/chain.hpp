@@ -9,30 +9,30 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Options of chain_of: which bytes it counts as leaving the device.
+/// Options of chain_of: which bytes are counted as copied from the device back to the host.
 struct ChainOptions {
-  /// Weights are brought back after a forward and a backward, as ATOM does; else they are dropped, since
-  /// they have not changed, and gradients alone leave.
+  /// Weights are copied back to the host after each forward and backward, as in ATOM. If false, they are
+  /// dropped, since they have not changed, and only gradients are copied.
   bool writes_back = false;
 };
 
-/// Throws OptionError if the profile is of other operators, or of parameters or outputs of other sizes.
+/// Throws OptionError unless the profile has the Dag's operators, with the same sizes of parameters and outputs.
 void require_operators_of(const Dag& dag, const profile::Profile& profile);
 
-/// Throws OptionError unless the profile is of this Dag: of the same operators, of the same sizes (those of other
-/// micro-batches differ), which save and compute the same (with another number of attention heads they do not),
-/// and with figures that can be (Profile::validate). Takes as long as workload().
+/// Throws OptionError unless the profile describes this Dag: the same operators, with the same sizes (which
+/// depend on the micro-batch), saved bytes and operation counts (which depend on the number of heads), and
+/// figures that Profile::validate accepts. Its cost is that of workload().
 void require_profile_of(const Dag& dag, const profile::Profile& profile);
 
-/// Returns a model as planners of swapping see it: the operators of its Dag in their order, with the figures of a
-/// profile. Times are nanoseconds.
+/// Returns the chain that planners of swapping read: the Dag's operators in their order, with the times and bytes
+/// of a profile. Times are in nanoseconds.
 ///
-///     load            load_s
-///     leave_backward  load_s times gradient bytes / parameter bytes: the link is as fast both ways
-///     workspaces      working sets
-///     cut             all tensors that cross a boundary, also those that skip operators
+///     load            the profile's load_s
+///     leave_backward  load_s * gradient bytes / parameter bytes: the link is equally fast in both directions
+///     workspaces      the profile's working sets: forward_set_bytes, backward_set_bytes
+///     cut             the bytes of all tensors that cross a boundary, also of tensors that skip operators
 ///
-/// Throws as require_operators_of does. A caller checks a profile from outside before, by require_profile_of.
+/// Throws what require_operators_of throws. A caller first checks a profile from outside by require_profile_of.
 ///
 /// \code
 /// #include <reef/plan/partition_chain.hpp>

@@ -69,13 +69,13 @@ GradientCheck check_operator(const Op& op, const std::vector<TensorSpec>& inputs
 ///
 ///     error = |backward - differences| / greatest |differences| of the tensor
 ///
-/// | tolerance | fp64: 1e-6; a right backward has an error near 1e-9. fp32: 5e-3, since differences of fp32 have 2 to 3 digits:  |
-/// |           | check a graph of double where the operators are templates. bf16 has none: it does not compile                   |
+/// | tolerance | fp64: 1e-6 (a correct backward has an error near 1e-9). fp32: 5e-3, since differences have 2 to 3 digits: |
+/// |           | if the operators are templates, check a graph of double instead. A graph of bf16 does not compile         |
 /// | finds     | also elements not written, and values read that the signature does not ask for, both NaN; writes behind a tensor |
 /// | adds      | the gradients of parameters are compared once more after a second micro-batch, which adds to them               |
-/// | kinks     | an entry within 2 h of a kink (ReLU at 0) has an error: take another seed, or a smaller step                    |
-/// | dropout   | draws the same in every run                                                                                     |
-/// | cost      | 4 forwards for each entry                                                                                       |
+/// | kinks     | an entry within 2 h of a kink (ReLU at 0) shows an error: set another seed, or a smaller step             |
+/// | dropout   | all forwards use the same random draws                                                                    |
+/// | cost      | 4 forwards for each entry                                                                                 |
 /// | errors    | OptionError for invalid options, or a graph without gradients; ShapeError for a write within 256 bytes behind a   |
 /// |           | tensor; the errors that operators throw                                                                         |
 ///
@@ -92,7 +92,7 @@ GradientCheck check_gradients(Device& device, const Graph<Device, T>& graph,
   return detail::GradientChecker<Device, T>(device, graph, options).run();
 }
 
-/// Checks the gradients of a single operator, on the host in fp64, for inputs of these specs: fp64 or int32.
+/// Checks the gradients of a single operator, on the host in fp64, with inputs of the given specs (fp64 or int32).
 ///
 /// It is checked alone, then with other readers of its inputs, to whose gradients it adds, then for each input where
 /// nobody wants the gradient of that one. Returns the first that fails, or else the one with the greatest error.

@@ -8,9 +8,9 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Returns the bytes that cross the boundary before each node, and after the last: those of all tensors that a node
-/// before the boundary hands to one behind it, however far. Inputs of the Dag are available everywhere, and do not
-/// count.
+/// Returns, for the boundary before each node and for the one after the last, the bytes of all tensors that are
+/// written by a node before the boundary and read by a node behind it, however far. Inputs of the Dag are available
+/// everywhere, and are not counted.
 ///
 /// \code
 /// // given: const graph::Dag& dag

@@ -21,7 +21,7 @@ struct Tensor {
   std::string name;
   TensorSpec spec;
   int producer = -1;            ///< the node that writes the tensor, or -1 for an input of the graph
-  std::vector<int> consumers;   ///< the nodes that read the tensor, ascending; one that reads it twice stands twice
+  std::vector<int> consumers;   ///< the nodes that read the tensor, ascending; listed twice if they read it twice
   bool differentiable = false;  ///< the tensor depends on a trained parameter, or on a differentiable input
 };
 
@@ -29,18 +29,18 @@ struct Tensor {
 struct Use {
   int parameter = 0;
   int node = 0;
-  int slot = 0;  ///< the index among the node's parameters
+  int slot = 0;  ///< the parameter's index among the node's parameters
 };
 
-/// A parameter with all its uses, in the order of their nodes; tied parameters have several.
+/// A parameter with the ids of its uses, in the order of their nodes; a tied parameter has several uses.
 struct Parameter {
   std::string name;
   TensorSpec spec;
   Init init;
   bool decay = false;
   std::vector<int> uses;
-  bool linear = false;  ///< the parameter is linear in each of its uses (ParameterSpec)
-  bool frozen = false;  ///< the parameter keeps its values: it has no gradient, and no optimizer sees it
+  bool linear = false;  ///< ParameterSpec::linear is true in each of the parameter's uses
+  bool frozen = false;  ///< the parameter keeps its values: it has no gradient, and no optimizer updates it
 };
 
 /// One application of an operator.
@@ -55,13 +55,13 @@ struct Node {
 
 /// A model as plain data: operators, the tensors between them, and the parameters they use.
 ///
-/// | order  | nodes are in topological order: a node reads only tensors made before it; no cycle exists |
+/// | order  | nodes are in topological order: a node reads only existing tensors, so no cycle exists    |
 /// | ids    | positions in `nodes`, `tensors`, `parameters`, `uses`; they never change                  |
-/// | names  | are added and changed by the functions alone, which keep an index of them                 |
-/// | cost   | O(log n) string comparisons for a name that is looked up, added or changed                |
+/// | names  | are added and changed only by the member functions, which maintain an index of the names  |
+/// | cost   | O(log n) string comparisons to look up, add or change a name                              |
 /// | device | none: planners and simulators read it, and any rank can build it                          |
-/// | errors | ShapeError naming node, tensor, the expected and the given spec, also where a tensor has  |
-/// |        | no elements; the Dag is unchanged                                                         |
+/// | errors | ShapeError naming node, tensor, the expected and the given spec, also if a tensor has no  |
+/// |        | elements; the Dag is then unchanged                                                       |
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -77,7 +77,7 @@ struct Dag {
   std::vector<int> inputs;  ///< tensor ids
   int loss = -1;            ///< the loss's tensor id, or -1: then every tensor that no node reads is a result
 
-  /// Returns the id of a tensor, node or parameter by its name. Throws ShapeError when there is none.
+  /// Returns the id of a tensor, node or parameter by its name. Throws ShapeError if the graph has no such name.
   [[nodiscard]] int tensor(std::string_view name) const { return find(tensor_ids_, "tensor", name); }
   [[nodiscard]] int node(std::string_view name) const { return find(node_ids_, "node", name); }
   [[nodiscard]] int parameter(std::string_view name) const {
@@ -93,32 +93,32 @@ struct Dag {
   [[nodiscard]] Use use_at(int id) const { return uses[to_index(id)]; }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
 
-  /// Returns whether the use's parameter is trained, not frozen; of a node: whether any of its parameters is.
+  /// Returns whether the use's parameter is trained, not frozen; for a node, whether any of its parameters is.
   [[nodiscard]] bool trains_use(int use) const { return !parameter_at(use_at(use).parameter).frozen; }
   [[nodiscard]] bool trains(const Node& node) const {
     return std::any_of(node.uses.begin(), node.uses.end(), [this](int use) { return trains_use(use); });
   }
 
-  /// Returns the spec of a parameter's gradient: the parameter's shape, and the type that elements are summed in.
+  /// Returns the spec of a parameter's gradient: the parameter's shape, and the type in which elements are summed.
   [[nodiscard]] TensorSpec gradient_spec(const Parameter& parameter) const {
     return {parameter.spec.shape, sum_of(parameter.spec.element)};
   }
 
-  /// Returns the number of elements of all parameters; a tied parameter counts once.
+  /// Returns the number of elements of all parameters together; a tied parameter counts once.
   [[nodiscard]] std::int64_t parameter_count() const { return elements_; }
 
-  /// Adds a tensor that is given from outside. Its gradient is computed only if it is `differentiable`.
+  /// Adds an input, whose values callers give; returns its id. Its gradient is computed only if `differentiable`.
   int add_input(std::string name, TensorSpec spec, bool differentiable = false);
 
   /// Adds a node after all others; returns its id.
   ///
-  /// Outputs are named after the node, with ".0", ".1" behind where there are several. Parameters
-  /// are named `parameter_names`, or else node name + "." + the signature's name. A parameter that
-  /// exists with the same shape is shared: one more use, and the first use's Init counts.
+  /// Outputs have the node's name, followed by ".0", ".1" if there are several. Parameters have the names in
+  /// `parameter_names`, or without them node name + "." + the signature's name. If a parameter of that name and
+  /// shape exists already, the node shares it: it adds a use, and the Init of the first use stays in effect.
   int add_node(std::string name, std::string kind, std::vector<int> node_inputs,
                Signature signature, std::vector<std::string> parameter_names = {});
 
-  /// Makes a scalar that no node reads the loss: the one result that backward starts from.
+  /// Declares that a scalar, which no node may read, is the loss: the one result from which backward starts.
   void set_loss(int id);
 
   /// Gives a tensor another name ("logits").
@@ -127,14 +127,14 @@ struct Dag {
   /// Gives a node another name; its outputs and parameters keep theirs.
   void rename_node(int id, std::string name);
 
-  /// Sets how a parameter begins, in place of what its first use says. Throws OptionError for a deviation below 0 or
-  /// not finite, or given values that are missing.
+  /// Sets a parameter's initialisation, in place of what its first use declares. Throws OptionError for a negative
+  /// or infinite standard deviation, or for Init::Law::given without values.
   void initialise(std::string_view name, Init init);
 
-  /// Freezes the parameters whose names fit a pattern, as core/pattern.hpp has it: they keep their values, and what
-  /// depends on them alone is no longer differentiable. Throws OptionError where no name fits.
+  /// Freezes the parameters whose names match a pattern (core/pattern.hpp): they keep their values, and tensors that
+  /// depend on no other parameters are no longer differentiable. Throws OptionError if no name matches.
   void freeze(std::string_view pattern);
-  /// Freezes parameters by their ids.
+  /// Freezes the parameters with these ids.
   void freeze(std::span<const int> ids);
 
 private:
@@ -146,7 +146,7 @@ private:
 
   static std::size_t to_index(int id) { return static_cast<std::size_t>(id); }
 
-  /// Maps from names to ids, one map for each sort of entries.
+  /// A map from names to ids; tensors, nodes and parameters have a map each.
   using Ids = std::map<std::string, int, std::less<>>;
 
   static int find(const Ids& ids, const char* what, std::string_view name);

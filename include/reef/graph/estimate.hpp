@@ -7,32 +7,32 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The best rates of a device, as an estimate needs them.
+/// The peak rates of a device, from which estimate() computes times.
 struct Speed {
   double flops_per_second = 0;
-  double bytes_per_second = 0;       ///< the rate of the device's memory; 0: not the limit
+  double bytes_per_second = 0;       ///< the bandwidth of the device's memory; 0: it limits no operator
   double copy_bytes_per_second = 0;  ///< the rate of copies from host memory to the device; 0: loads take no time
 };
 
 namespace detail {
 
-/// Returns the fields of a profile that identify an operator, and the bytes that it reads, sums and writes.
+/// Returns a profile entry with a node's name and kind, and the bytes of its parameters, gradients and outputs.
 profile::OperatorProfile identity_of(const Dag& dag, const Node& node);
 
 }  // namespace detail
 
-/// Returns the figures of every operator that follow from the Dag alone; all times are zero.
+/// Returns a profile with those figures of every operator that follow from the Dag alone; all times are zero.
 ///
-/// The operators' `saved_bytes` add up to those of the Dag as one segment.
+/// The sum of the operators' `saved_bytes` equals that of the whole Dag planned as one segment.
 profile::Profile workload(const Dag& dag);
 
-/// Computes a profile without running anything: a time is operations over speed, or bytes over bandwidth
+/// Estimates a profile without running anything: a time is operations over speed, or bytes over bandwidth
 /// where that takes longer.
 ///
-///     forward_s = max(flops / F, (inputs + outputs + parameters) / M),   backward_s: twice the bytes
-///     load_s = parameters / link
+///     forward_s = max(flops / flops_per_second, bytes of (inputs + outputs + parameters) / bytes_per_second)
+///     load_s = bytes of parameters / copy_bytes_per_second;   backward_s: its own flops, and twice the bytes
 ///
-/// Throws OptionError unless the speed is positive.
+/// Throws OptionError unless flops_per_second is positive, and the other rates are 0 or positive.
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -41,7 +41,7 @@ profile::Profile workload(const Dag& dag);
 /// \endcode
 profile::Profile estimate(const Dag& dag, const Speed& speed);
 
-/// Computes a profile by operations alone.
+/// Estimates a profile from the numbers of operations alone, as if memory and copies took no time.
 inline profile::Profile estimate(const Dag& dag, double flops_per_second) {
   return estimate(dag, Speed{flops_per_second, 0, 0});
 }

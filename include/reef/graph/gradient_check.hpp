@@ -9,15 +9,15 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Options of check_gradients: the point at which gradients are checked, and the number of entries. Of a tensor with
-/// more entries, evenly spaced ones are taken.
+/// Options of check_gradients: the range of the random inputs, and the number of entries that are checked. In a tensor
+/// with more entries than that, evenly spaced entries are checked.
 struct GradientCheckOptions {
   double low = -1;             ///< inputs are drawn from [low, high)
-  double high = 1;             ///< the end of that range; of an operator with no value or a kink at 0: low 0.1, high 1
+  double high = 1;             ///< the end of the range; for an operator undefined or with a kink at 0: low 0.1, high 1
   std::int32_t classes = 2;    ///< integer inputs are drawn from [0, classes)
-  std::int64_t entries = 256;  ///< the most entries checked of each tensor
-  double step = 0;             ///< the step h of the differences; 0: 0.002, of fp32 0.05
-  double tolerance = 0;        ///< the greatest error that passes; 0: 1e-6, of fp32 5e-3
+  std::int64_t entries = 256;  ///< the largest number of entries that are checked in each tensor
+  double step = 0;             ///< the step h of the finite differences; 0 selects 0.002 for fp64, 0.05 for fp32
+  double tolerance = 0;        ///< the greatest error that passes; 0 selects 1e-6 for fp64, 5e-3 for fp32
   std::uint64_t seed = 1;
 
   /// Throws OptionError, naming the first invalid option.
@@ -32,12 +32,12 @@ struct GradientCheckOptions {
 /// \endcode
 struct GradientCheck {
   double error = 0;  ///< the entry's error, relative to the greatest entry of its tensor's gradient
-  std::string name;  ///< the name of the input or parameter; if it has several uses, their sum is compared
+  std::string name;  ///< the name of the input or parameter; the gradient of a tied parameter is the sum over its uses
   Shape shape;       ///< the shape of the input or parameter
-  std::int64_t index = 0;  ///< the index of the entry, by rows
-  bool added = false;      ///< true: in the gradient that a second micro-batch adds to; false: in the first's
-  double backward = 0;     ///< the entry's gradient by backward
-  double differences = 0;  ///< the entry's gradient by differences of forward
+  std::int64_t index = 0;  ///< the index of the entry, in row-major order
+  bool added = false;      ///< whether the gradient is the one after a second micro-batch was added, not the first one's
+  double backward = 0;     ///< the entry's gradient as backward computes it
+  double differences = 0;  ///< the entry's gradient as differences of forward approximate it
   std::int64_t compared = 0;  ///< the number of entries compared
   double tolerance = 0;
   std::string where;       ///< how the operator stood in its graph, if not alone: "where nobody wants ..."
@@ -52,7 +52,7 @@ struct GradientCheck {
 
 namespace detail {
 
-/// Throws OptionError, which says why a graph cannot be checked, and the fix.
+/// Throws OptionError with the reason why a graph cannot be checked, and the fix.
 [[noreturn]] void refuse_gradient_check(const char* why, const char* fix);
 
 /// Throws ShapeError, which names the tensor that was written behind.

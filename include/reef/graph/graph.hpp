@@ -30,14 +30,14 @@ namespace graph {
 
 /// A model: the Dag that planners read, and the code of its operators on one kind of device.
 ///
-///     backward: d(t) = sum over consumers c of t, in reverse topological order, of J_c^T d(outputs of c)
+///     backward: d(t) = sum over consumers c of t, in reverse topological order, of J_c^T d(outputs of c); J: Jacobian
 ///
-/// | build    | input, add, loss; a node reads only tensors that exist, so there is no cycle          |
-/// | run      | forward and backward of a Segment, inside a function submitted to the lane            |
+/// | build    | by input(), add() and loss(); a node reads only tensors that exist, so no cycle       |
+/// | run      | forward() and backward() of a Segment, inside a function submitted to the lane        |
 /// | state    | none: one Graph serves any number of lanes and micro-batches at once                  |
-/// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or places in memory |
-/// | errors   | ShapeError from building, the graph unchanged; OptionError for bindings that lack     |
-/// |          | something, before any operator has run; OperatorError for what an operator throws     |
+/// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or memory addresses |
+/// | errors   | ShapeError while building, with the graph unchanged; OptionError for incomplete       |
+/// |          | bindings, before any operator runs; OperatorError for what an operator throws         |
 ///
 /// \code
 /// #include <reef/nn/cross_entropy.hpp>
@@ -56,8 +56,8 @@ public:
   using Lane = typename Device::Lane;
   using Ref = int;
 
-  /// Makes an empty graph. `threads`: the most that a kernel may use, for which scratch memory is planned. A Trainer
-  /// whose device has more threads trains serving(threads).
+  /// Constructs an empty graph. `threads` is the largest number of threads that a kernel may use; scratch memory is
+  /// planned for it. A Trainer on a device with more threads trains the graph that serving(threads) returns.
   explicit Graph(int threads = device::available_cores()) : threads_(threads) {
     dag_.element = element_of<T>;
   }
@@ -66,7 +66,7 @@ public:
     return dag_.add_input(std::move(name), spec, differentiable);
   }
 
-  /// Adds a node that applies the operator, after all others; returns its outputs. Names: see Dag::add_node.
+  /// Adds a node that applies the operator, after all others; returns the ids of its outputs. Names: see Dag::add_node.
   template <operator_for<Device, T> Op>
   std::vector<Ref> add(std::string name, Op op, std::vector<Ref> inputs,
                        std::vector<std::string> parameter_names = {}) {
@@ -98,25 +98,25 @@ public:
     return signature_of(op, call);
   }
 
-  /// Makes a scalar that no node reads the loss, from which backward starts.
+  /// Declares that a scalar, which no node may read, is the loss, from which backward starts.
   void loss(Ref scalar) { dag_.set_loss(scalar); }
 
   void rename(Ref tensor, std::string name) { dag_.rename(tensor, std::move(name)); }
 
-  /// Sets how a parameter begins, in place of what its operator says. Throws ShapeError for a parameter that does not
-  /// exist, and OptionError for a deviation below 0 or not finite.
+  /// Sets a parameter's initialisation, in place of what its operator declares. Throws ShapeError for a parameter that
+  /// does not exist, and OptionError for a negative or infinite standard deviation.
   void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, std::move(init)); }
 
-  /// Freezes the parameters whose names fit the pattern: they have no gradient, and no optimizer sees them. Throws
-  /// OptionError where no name fits.
+  /// Freezes the parameters whose names match the pattern: they have no gradient, and no optimizer updates them. Throws
+  /// OptionError if no name matches.
   void freeze(std::string_view pattern) { dag_.freeze(pattern); }
-  /// Freezes parameters by their ids.
+  /// Freezes the parameters with these ids.
   void freeze(std::span<const int> parameters) { dag_.freeze(parameters); }
 
   [[nodiscard]] const Dag& dag() const& { return dag_; }
   [[nodiscard]] Dag dag() const&& { return dag_; }
 
-  /// Returns the operator of a node, or null if it is no Op.
+  /// Returns the operator of a node, or null if the operator's type is not Op.
   template <class Op>
   [[nodiscard]] const Op* operator_as(int node) const& {
     const auto* const stored = dynamic_cast<const detail::StoredOperator<Op, Device, T>*>(
@@ -127,25 +127,25 @@ public:
   void operator_as(int) const&& = delete;
   [[nodiscard]] int threads() const { return threads_; }
 
-  /// Returns a copy of the graph for a device of `threads` threads: if they are more, with the scratch memory that
-  /// kernels then need.
+  /// Returns a copy of the graph for a device of `threads` threads. If these are more than threads(), the copy plans the
+  /// scratch memory that kernels then need.
   [[nodiscard]] Graph serving(int threads) const;
 
-  /// Returns the model with inputs of other shapes, one for each input in order: nodes, names and parameters are the same,
-  /// and have the same ids. Throws ShapeError where an operator does not take them, or a parameter would have another
-  /// shape.
+  /// Returns a copy of the model with inputs of other shapes, one spec for each input in order; nodes, names and
+  /// parameters stay the same, and keep their ids. Throws ShapeError if an operator does not accept its new inputs, or a
+  /// parameter's shape would change.
   [[nodiscard]] Graph with_inputs(std::span<const TensorSpec> inputs) const;
 
-  /// Returns the model with other operators at some nodes, by their ids: inputs, names and ids of nodes and tensors are
-  /// the same, and so are parameters that both operators call by one name. Throws ShapeError where an operator does not
-  /// take its inputs or has another number of outputs.
+  /// Returns a copy of the model with other operators at some nodes, by node id: inputs, names and ids of nodes and
+  /// tensors stay the same, and so do parameters that both operators call by one name. Throws ShapeError if a new operator
+  /// does not accept the node's inputs or has another number of outputs.
   template <operator_for<Device, T> Op>
   [[nodiscard]] Graph with_operators(const std::map<int, Op>& others) const;
 
   /// Returns whether a node's operator is row_wise.
   [[nodiscard]] bool by_rows(int node) const { return operators_[static_cast<std::size_t>(node)]->by_rows(); }
 
-  /// Enqueues the forward of one node. Throws OperatorError for what its operator throws.
+  /// Enqueues the forward of one node. Throws an OperatorError around any error that the operator throws.
   void run_forward(int node, const ForwardCall<Device, T>& call) const {
     run_node(node, "forward", [&](const auto& op) { op.forward(call); });
   }
@@ -160,29 +160,29 @@ public:
     return bytes;
   }
 
-  /// Enlarges the workspaces to at least these sizes, so that ranks with different numbers of threads plan the
-  /// same memory. Throws OptionError, and changes nothing, unless there are two sizes for each node.
+  /// Enlarges the workspaces to at least these sizes, in the order of workspaces(), so that ranks with different numbers
+  /// of threads plan the same memory. Throws OptionError, and changes nothing, unless there are two sizes for each node.
   void enlarge_workspaces(std::span<const Bytes> bytes);
 
-  /// Enqueues the forward of nodes [first, last) in order.
+  /// Enqueues the forward of the segment's nodes, in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                Forward forward) const;
 
-  /// Enqueues the backward of nodes [first, last), last node first, after a forward that kept with the
-  /// same key. Gradients of uses are added to, or overwritten: the first micro-batch.
+  /// Enqueues the backward of the segment's nodes, last node first, after a forward with the same key that kept its values
+  /// (Forward::keeps). Adds to the gradients of uses if `accumulate_parameters`; else overwrites: a first micro-batch.
   ///
-  /// A segment that splits has its input half first, its weight half any time later, with the same saved
-  /// and pending memory, `weight_half_reads` and `weight_half_gradients`. The bits are those of one call.
+  /// If the segment splits, call its input half first and its weight half any time later, with the same saved and pending
+  /// memory, `weight_half_reads` and `weight_half_gradients`. Both together give the same bits as one call.
   void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                 bool accumulate_parameters, BackwardPart part = BackwardPart::all) const;
 
 private:
   using Operators = std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>>;
 
-  /// Makes the model anew, of these inputs and operators.
+  /// Builds the model again with these inputs and operators.
   [[nodiscard]] Graph made_of(std::span<const TensorSpec> inputs, Operators operators) const;
 
-  /// Makes an operator's signature; an error of its shapes names the node.
+  /// Returns an operator's signature; an error about shapes names the node.
   template <class Op>
   static Signature signature_of(const Op& op, const SignatureCall<Device, T>& call) {
     try {
@@ -195,7 +195,7 @@ private:
     }
   }
 
-  /// Runs an operator's function; an error that it throws names the node.
+  /// Calls an operator's function, and rethrows an error from it as an OperatorError that names the node.
   template <class F>
   void run_node(int n, std::string_view what, const F& function) const {
     const auto failed = [&](const std::exception_ptr& cause, const char* said) {
@@ -230,7 +230,7 @@ private:
     }
   }
 
-  /// Clears the gradients of the uses of a node that no result depends on.
+  /// Sets the gradients of a node's uses to zero; called for a node on which no result depends.
   void clear_uses(int n, const SegmentBindings& bindings, Lane& lane) const {
     for (const int use : dag_.node_at(n).uses) {
       if (!dag_.trains_use(use)) continue;

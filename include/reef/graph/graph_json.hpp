@@ -24,7 +24,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A graph, and by node the options of training its parameters, where a file has them.
+/// A graph, and for each node the options of training its parameters, if the file gives any.
 template <device::device Device, real T>
 struct Model {
   Graph<Device, T> graph;
@@ -33,38 +33,38 @@ struct Model {
 
 namespace detail {
 
-/// Returns the text of an error, with the file and the node ahead of it.
+/// Returns the text of an error, preceded by the file and the node.
 std::string in_place(std::string_view source, std::string_view place, std::string_view what);
 
-/// Returns the id of the tensor of that name, which a node reads. Throws ShapeError if its producer has other names for
-/// its outputs.
+/// Returns the id of the tensor of that name, which a node reads. Throws ShapeError if the node that writes the tensor
+/// names its outputs otherwise.
 int tensor_of(const Dag& dag, const std::string& name);
 
-/// Throws ShapeError unless a node has a name for each output, parameters where its entry has an optimizer, and no output
-/// or parameter of more than most_model_elements.
+/// Throws ShapeError unless the entry names all outputs of the node or none, the node has parameters if the entry has an
+/// optimizer, and each output and parameter has at most most_model_elements elements.
 void require_sense(const NodeEntry& node, const Node& made);
 
 /// Returns the initialisations that the file gives for a node's parameters. Throws ShapeError for a parameter that an
-/// earlier node has.
+/// earlier node uses already.
 std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& node, const Dag& dag, int id);
 
-/// Returns the parameters of a node that the file says are frozen. Throws ShapeError for one that an earlier node has.
+/// Returns the ids of a node's parameters that the file freezes. Throws ShapeError for one that an earlier node uses.
 std::vector<int> frozen_of(const NodeEntry& node, const Dag& dag, int id);
 
-/// Returns the entry of a Dag's node in a file, without its attributes.
+/// Returns the entry that describes a node of the Dag in a file, without its attributes.
 NodeEntry entry_of(const Dag& dag, int id);
 
 }  // namespace detail
 
-/// Makes the graph that JSON describes, of operators that a registry names. docs/graph_files.md has the format.
+/// Builds the graph that JSON describes, from operators of a registry. docs/graph_files.md describes the format.
 ///
-///     from_json(to_json(g)) = g, and trains with its bits
+///     from_json(to_json(g)) equals g, and trains with the same bits
 ///
-/// | T         | the element type of parameters, and of inputs without an element: a file fits every precision   |
-/// | order     | nodes have the order of read_model, which decides the draws of dropout and how parameters begin |
-/// | optimizer | Model::optimizers, which run::groups_of_operators makes a Trainer's groups of                   |
-/// | errors    | DecodeError with source, node and fix, as of read_model; also for an unknown kind or attribute, |
-/// |           | and for shapes that do not fit                                                                  |
+/// | T         | the element type of parameters, and of inputs for which the file gives none, so a file fits any |
+/// | order     | nodes have the order of read_model, which decides dropout's random draws and initial parameters |
+/// | optimizer | Model::optimizers: run::groups_of_operators turns them into parameter groups of a Trainer       |
+/// | errors    | DecodeError with source, node and fix, as from read_model; also for an unknown kind or          |
+/// |           | attribute, and for shapes that do not fit                                                       |
 /// | cost      | allocates no memory whose size a number in the file decides                                     |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: a model as a file of operators.
@@ -115,8 +115,8 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
   return model;
 }
 
-/// Returns the JSON of a graph whose operators a registry has, with the options of training them (by node; none: as all
-/// others).
+/// Returns the JSON of a graph whose operators are in the registry. `optimizers` has each node's options of training,
+/// by node; for a node without an entry, the file gives none.
 ///
 /// Throws OptionError for an operator that the registry does not have.
 ///

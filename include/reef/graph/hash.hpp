@@ -10,9 +10,9 @@ inline namespace v0 {
 namespace graph {
 
 /// Returns the hash of a model: of its operators with their attributes, their connections, its
-/// parameters and its loss. The batch and other shapes of activations do not count.
+/// parameters and its loss. The batch size and other extents of activations are not hashed.
 ///
-/// Ranks compare this hash before they start, and a checkpoint is compared by it with the model that takes it over.
+/// Ranks compare this hash before they start; a checkpoint stores it, and only loads into a model of the same hash.
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -20,8 +20,8 @@ namespace graph {
 /// \endcode
 std::uint64_t hash_of(const Dag& dag);
 
-/// Returns the hash of the values that parameters are given to begin with; nothing if there are none. Ranks compare
-/// this hash, a checkpoint does not. Cost: a pass over these values.
+/// Returns the hash of the values of all parameters with Init::given, or std::nullopt if there are none.
+/// Ranks compare this hash; a checkpoint does not store it. Cost: a pass over these values.
 std::optional<std::uint64_t> hash_of_given(const Dag& dag);
 
 }  // namespace graph

@@ -20,14 +20,14 @@ inline namespace v0 {
 namespace graph {
 
 struct MeasureOptions {
-  int repeats = 5;           ///< the runs of which the median counts, after one that does not count
+  int repeats = 5;           ///< the number of timed runs, of which the median is reported, after one untimed run
   std::int32_t classes = 1;  ///< integer inputs are drawn from [0, classes)
 };
 
 namespace detail {
 
 /// Measures the seconds of function() by the lane's own clock. If the lane runs ahead of its device, times several
-/// calls in a row, so that the time to enqueue is not counted. Called on the lane's thread.
+/// calls in a row, so that the time to enqueue is not counted. Must be called on the lane's thread.
 template <class Device, class F>
 Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std::uint64_t& epoch,
                 const F& function) {
@@ -50,7 +50,7 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
   return (end - begin) / in_a_row;
 }
 
-/// The memory of one operator on the device, filled with numbers that are neither zero nor alike.
+/// An operator to be measured, with its memory on the device, filled with numbers that are neither zero nor alike.
 template <class Device, real T>
 class MeasuredNode {
 public:
@@ -92,7 +92,7 @@ public:
         reserve((std::max)(segment_.forward_workspace_bytes, segment_.backward_workspace_bytes));
   }
 
-  /// Measures the load of the operator's parameters. Runs on the lane's thread.
+  /// Measures the time to load the operator's parameters onto the device. Must run on the lane's thread.
   Seconds time_load(Lane& lane) {
     return time(lane, [&] {
       for (const Load& load : loads_) {
@@ -184,8 +184,8 @@ private:
   typename Device::PinnedBuffer on_host_;
 };
 
-/// Returns the medians of the times that `times` returns in `repeats` calls, after one that does not count: the first
-/// call finds caches, clocks and, on a GPU, the code itself cold.
+/// Returns the medians of the times that `times` returns in `repeats` calls, after one call that is not counted, since
+/// its caches, clocks and, on a GPU, the code itself are cold.
 template <class F>
 auto medians_of(int repeats, const F& times) {
   auto result = times();
@@ -203,7 +203,7 @@ auto medians_of(int repeats, const F& times) {
   return result;
 }
 
-/// Allocates memory for measuring: as much of `bytes` as there is.
+/// Allocates memory for measuring: `bytes`, or if that fails, the half, the quarter and so on.
 template <class F>
 auto as_much_as_there_is(Bytes bytes, const F& allocate) {
   for (;; bytes /= 2) {
@@ -215,8 +215,8 @@ auto as_much_as_there_is(Bytes bytes, const F& allocate) {
   }
 }
 
-/// Measures the rates of memory and link: times a sum in place over more bytes than a cache holds, if there is room for
-/// them on the device and in pinned host memory, and copies of two sizes.
+/// Measures the bandwidth of memory and of the link to the host: times a sum in place over more bytes than a cache
+/// holds, if they fit in the device's and in pinned host memory, and copies of two sizes.
 template <class Device>
 void measure_rates(Device& device, profile::Profile& profile, typename Device::Lane& lane,
                    int repeats) {
@@ -269,14 +269,14 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
 
 }  // namespace detail
 
-/// Times every operator alone on the device, one after another, and the load of its parameters: medians
-/// of wall-clock seconds as the lane sees them, with drawn values in memory of its own. So a model that
-/// does not fit the device can be measured on it. Measures the rates of memory and link too.
+/// Times every operator alone on the device, one after another, and the load of its parameters: reports medians of
+/// seconds by the lane's clock. Operands are random values in memory that this function allocates, so a model can be
+/// measured on a device that it does not fit on. Also measures the bandwidth of memory and of the link to the host.
 ///
-/// | memory | one operator's operands at a time; the parameters that are loaded, in pinned host memory; |
-/// |        | before, for rates, 256 MiB of the device and as much pinned memory, or all that is free   |
-/// | blocks | until all operators are measured; the function makes its own lane                         |
-/// | errors | MemoryError when one operator alone does not fit; OptionError for the options             |
+/// | memory | the operands of one operator at a time, and pinned host memory for its largest parameter; |
+/// |        | before, for bandwidths, 256 MiB of the device and as much pinned memory, or what is free  |
+/// | blocks | until all operators are measured; the function creates a lane of its own                  |
+/// | errors | MemoryError if a single operator does not fit; OptionError for invalid options            |
 ///
 /// \code
 /// // given: const graph::Graph<device::Host, float>& model

@@ -19,7 +19,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// An input: a tensor from outside. Without an element it has the graph's element type.
+/// An input of the model: a tensor whose values the caller gives. Without `element` it has the graph's element type.
 struct InputEntry {
   std::string name;
   Shape shape;
@@ -29,14 +29,14 @@ struct InputEntry {
 
 /// The entry of a parameter in a file, in addition to its operator's ParameterSpec.
 struct ParameterEntry {
-  std::string name{};  ///< the parameter's name in the graph; empty: "NODE.OWN NAME". Nodes with one name share it
+  std::string name{};  ///< the name in the graph, which nodes share by giving the same name; empty: "NODE.OWN NAME"
   std::optional<Init> init{};
-  bool frozen = false;  ///< the parameter keeps its values (Graph::freeze); said where it is used first
+  bool frozen = false;  ///< the parameter keeps its values (Graph::freeze); given by the first node that uses it
 };
 
 /// The entry of a node in a file: one application of an operator.
 struct NodeEntry {
-  std::string place{};  ///< the place in the file, such as "nodes.3": for errors
+  std::string place{};  ///< the place in the file, such as "nodes.3", for error messages
   std::string name{};
   std::string kind{};
   io::Json attributes = io::Json::object();
@@ -46,27 +46,27 @@ struct NodeEntry {
   std::optional<OperatorOptimizer> optimizer{};
 };
 
-/// A model as a file has it: names and numbers, without knowledge of its operators.
+/// The contents of a model file: names and numbers, not yet checked against the model's operators.
 struct ModelFile {
   std::vector<InputEntry> inputs;
   std::vector<NodeEntry> nodes;  ///< in topological order
-  std::string loss;              ///< the name of the loss's tensor; empty: none
+  std::string loss;              ///< the name of the tensor that is the loss; empty: the model has no loss
 };
 
-/// The limits of a file: the most nodes, inputs, and inputs of a node; of names and tensors see each.
+/// The limits of a model file: the largest number of nodes, of inputs, and of inputs of one node.
 inline constexpr std::size_t most_model_nodes = 10'000;
 inline constexpr std::size_t most_model_inputs = 1'000;
 inline constexpr std::size_t most_node_inputs = 1'000;
-inline constexpr std::size_t most_model_name = 200;  ///< the most bytes of a name
-inline constexpr std::int64_t most_model_elements = std::int64_t{1} << 40;  ///< the most of a tensor or parameter
+inline constexpr std::size_t most_model_name = 200;  ///< the largest number of bytes of a name
+inline constexpr std::int64_t most_model_elements = std::int64_t{1} << 40;  ///< the most elements of any one tensor
 
-/// Reads all parts of a model that can be read without its operators. docs/graph_files.md has the format.
+/// Reads those parts of a model that do not depend on its operators. docs/graph_files.md describes the format.
 ///
-/// | order  | a file may list nodes in any order; they are sorted: each comes after those whose outputs it   |
-/// |        | reads, and of the nodes that may come next the first in the file is taken                      |
-/// | errors | DecodeError with source, member, node and fix: an unknown key or input, a name twice, a cycle, |
-/// |        | a value of another type, more than a file may have                                             |
-/// | cost   | O(n log n) in the names                                                                        |
+/// | order  | a file may list nodes in any order; they are sorted: each node comes after the nodes whose     |
+/// |        | outputs it reads; of the nodes that could come next, the first in the file does                |
+/// | errors | DecodeError with source, member, node and fix: an unknown key or input, a duplicate name, a    |
+/// |        | cycle, a value of a wrong type, a limit that is exceeded                                       |
+/// | cost   | O(n log n) for n names                                                                         |
 ///
 /// \code
 /// const graph::ModelFile model = graph::read_model(io::read_json("gpt.json"), "gpt.json");
@@ -77,10 +77,10 @@ ModelFile read_model(const io::Json& json, std::string_view source);
 /// Returns the JSON of a model, from which read_model returns an equal model.
 io::Json json_of(const ModelFile& model);
 
-/// Returns the JSON of a model as text for people: one line for each input and each node.
+/// Returns the JSON of a model as readable text: one line for each input and each node.
 std::string text_of_model(const io::Json& json);
 
-/// Returns true if JSON is a model, and not a case of something else: its nodes have kinds.
+/// Returns whether JSON is a model file, whose nodes have kinds, and not the case file of placed_dag_from_json.
 bool is_model(const io::Json& json);
 
 }  // namespace graph

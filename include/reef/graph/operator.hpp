@@ -18,8 +18,8 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// An error that an operator has thrown: the node, and the error's text; if a Trainer runs the operator, also the rank,
-/// the micro-batch and its samples. The operator's outputs are unspecified.
+/// An error that an operator has thrown. Its text has the node's name and the operator's error; if a Trainer runs the
+/// operator, also the rank, the micro-batch and its samples. The operator's outputs are unspecified.
 class OperatorError : public CausedError {
 public:
   using CausedError::CausedError;
@@ -46,7 +46,7 @@ const Operand& operand(std::span<const Operand> operands, std::size_t i, const c
 
 }  // namespace detail
 
-/// The facts that an operator has when it states its signature: the specs of its inputs, not their values.
+/// The argument of an operator's signature(): the node's name and kind, and the specs of its inputs without their values.
 template <class Device, real T>
 struct SignatureCall {
   using element_type = T;
@@ -55,12 +55,12 @@ struct SignatureCall {
   std::string_view kind;
   std::span<const TensorSpec> inputs;
   std::span<const std::string_view> input_names;
-  int threads = 1;  ///< the most threads that a kernel may use; scratch memory can depend on their number
+  int threads = 1;  ///< the largest number of threads that a kernel may use; scratch memory can depend on it
 
   /// Returns the spec of a tensor of the graph's element type.
   [[nodiscard]] TensorSpec tensor(Shape shape) const { return {shape, element_of<T>}; }
 
-  /// Returns the spec of a tensor of the type that elements are summed in: a statistic, or a loss.
+  /// Returns the spec of a tensor of sum_t<T>, the type in which elements are summed: for a statistic, or a loss.
   [[nodiscard]] TensorSpec sums(Shape shape) const { return {shape, element_of<sum_t<T>>}; }
 
   /// Throws ShapeError unless there are `count` inputs.
@@ -70,7 +70,7 @@ struct SignatureCall {
                      inputs.size() == 1 ? " was" : " were", " given.\n  fix: give it ", count, ".");
   }
 
-  /// Throws ShapeError unless input i `fits`; `expected` says in words what would.
+  /// Throws ShapeError unless `fits`, which says whether input i is valid; `expected` describes a valid input in words.
   void expect(std::size_t i, bool fits, std::string_view expected) const {
     if (fits) return;
     throw ShapeError(place(), ": its input ", i, ", '", input_names[i], "', is ", inputs[i].text(),
@@ -82,13 +82,13 @@ struct SignatureCall {
     expect(i, inputs[i] == expected, expected.text());
   }
 
-  /// Throws ShapeError unless a number of the operator's own is at least 1.
+  /// Throws ShapeError unless `value`, the operator's attribute `name`, is at least 1.
   void expect_positive(std::string_view name, std::int64_t value) const {
     if (value >= 1) return;
     throw ShapeError(place(), ": its ", name, " is ", value, ".\n  fix: 1 or more.");
   }
 
-  /// Throws ShapeError unless a number of the operator's own is at least 0, and finite also as sum_t<T>.
+  /// Throws ShapeError unless `value`, the operator's attribute `name`, is at least 0, and finite also as sum_t<T>.
   void expect_not_negative(std::string_view name, double value) const {
     if (within(value, 0, (std::numeric_limits<sum_t<T>>::max)())) return;
     throw ShapeError(place(), ": its ", name, " is ", value, ".\n  fix: 0 or more, and finite as ",
@@ -107,10 +107,10 @@ private:
   }
 };
 
-/// One forward application of an operator. Views are in the device's memory; work enqueued on
-/// the lane may read them until the lane has passed it.
+/// The argument of an operator's forward(): one application of the operator. Views refer to the device's memory,
+/// which stays valid until the lane has finished the work that forward() enqueues on it.
 ///
-/// Tensors that the signature makes by `sums` have views of their own: output_sums(0) of a loss, kept_sums.
+/// A tensor whose spec is SignatureCall::sums is read by a function of its own: output_sums(0) for a loss, kept_sums.
 template <class Device, real T>
 struct ForwardCall {
   using device_type = Device;
@@ -122,7 +122,7 @@ struct ForwardCall {
   std::span<const AnyView> parameters;
   std::span<const AnyView> saved;
   void* workspace = nullptr;
-  DrawKey key;  ///< the key of draws: its sample is that of row 0 of the micro-batch, its op the node
+  DrawKey key;  ///< the key of random draws: its `sample` is that of row 0 of the micro-batch, its `op` the node
   bool training = false;
 
   [[nodiscard]] TensorView<const T> input(std::size_t i) const { return detail::operand(inputs, i, "input").as<const T>(); }
@@ -142,15 +142,15 @@ struct ForwardCall {
   }
 };
 
-/// One backward application: the same node, the same values, the same key.
+/// The argument of an operator's backward(): node, values and key are those of the forward().
 ///
-///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i)
+///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i);  (+)=: see below
 ///
-/// | input_gradient    | empty where not wants(i); (+)= where accumulates(i), = elsewhere           |
-/// | parameter_gradient| where wants_parameters(): (+)= where accumulate_parameters, = elsewhere; of type sum_t<T>; of a |
-/// |                   | frozen parameter its data is null if the signature skips_gradients, else nobody reads it |
+/// | input_gradient    | empty unless wants(i); added to if accumulates(i), else overwritten        |
+/// | parameter_gradient| if wants_parameters(): added to if accumulate_parameters, else overwritten; elements sum_t<T>;  |
+/// |                   | of a frozen parameter: null data if Signature::skips_gradients, else unread memory       |
 /// | input, output     | valid only if the signature says that backward reads them; else output(i) throws ShapeError |
-/// | part              | `all`, unless the signature says that backward splits                      |
+/// | part              | `all`, unless Signature::splits_backward is set                            |
 template <class Device, real T>
 struct BackwardCall {
   using device_type = Device;
@@ -169,7 +169,7 @@ struct BackwardCall {
   void* workspace = nullptr;
   DrawKey key;
   BackwardPart part = BackwardPart::all;
-  bool trains_parameters = true;  ///< some parameter of the node is trained
+  bool trains_parameters = true;  ///< whether at least one parameter of the node is trained
 
   [[nodiscard]] TensorView<const T> input(std::size_t i) const { return detail::operand(inputs, i, "input").as<const T>(); }
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
@@ -209,7 +209,7 @@ struct BackwardCall {
   }
 };
 
-/// A differentiable function with parameters that a graph can apply on this device to elements T.
+/// An operator: a differentiable function with parameters that a graph can apply on the device to elements T.
 ///
 ///     backward is the transposed Jacobian of forward, at the same inputs, parameters and key
 ///     equal calls give equal bits, whatever the number of threads
@@ -250,8 +250,8 @@ concept operator_for = std::copy_constructible<Op> &&
   { op.backward(backward) } -> std::same_as<void>;
 };
 
-/// An operator whose rows know nothing of each other nor of their places: its forward serves any number of rows, each
-/// with the bits that it has alone. A user's operator says so by `static constexpr bool by_rows = true`.
+/// An operator that computes each row independently of other rows and of its position: forward accepts any number of rows,
+/// and each has the bits that it has alone. A user's operator declares it by `static constexpr bool by_rows = true`.
 template <class Op>
 concept row_wise = requires {
   { Op::by_rows } -> std::convertible_to<bool>;

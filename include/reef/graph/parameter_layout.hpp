@@ -15,20 +15,20 @@ namespace graph {
 ///     weights    [ trained parameter 0 | trained parameter 1 | ... ] frozen parameters ]  parameter_elements
 ///     gradients  [ first uses, as the trained weights | tied uses of trained parameters ]   gradient_elements
 ///
-/// | order   | parameters stand in the order of first use; each begins at a multiple of 16 elements |
-/// | frozen  | lie behind all trained parameters; their uses have no gradient, and the offset -1     |
-/// | tied    | the first use has the offset of its parameter; tied uses lie behind all first uses   |
+/// | order   | parameters are in the order of first use; each begins at a multiple of 16 elements   |
+/// | frozen  | frozen parameters are behind all trained ones; their uses have no gradient, offset -1 |
+/// | tied    | the first use has the offset of its parameter; other uses follow all first uses      |
 /// | padding | belongs to no parameter: zero weights, zero gradients                                |
 struct ParameterLayout {
   static constexpr std::int64_t alignment = 16;
 
   std::vector<std::int64_t> parameters;  ///< the offset of each parameter
-  std::vector<std::int64_t> uses;        ///< the offset of each use's gradient; -1: it has none
-  std::int64_t trained_elements = 0;     ///< of trained parameters, which come first
+  std::vector<std::int64_t> uses;        ///< the offset of each use's gradient; -1 if the parameter is frozen
+  std::int64_t trained_elements = 0;     ///< the elements of trained parameters, which come first, with padding
   std::int64_t parameter_elements = 0;
   std::int64_t gradient_elements = 0;
 
-  /// Returns the elements that a parameter takes, with the padding behind it.
+  /// Returns the number of elements that a parameter occupies, including the padding behind it.
   [[nodiscard]] static std::int64_t room(const Parameter& parameter) {
     return static_cast<std::int64_t>(round_up(static_cast<Bytes>(parameter.spec.shape.size()), alignment));
   }
@@ -39,8 +39,8 @@ ParameterLayout parameter_layout(const Dag& dag);
 
 /// Writes the parameter's initial elements [first, last) to target[0], target[1], ...
 ///
-/// Element i depends on the key and on i alone: any part can be made anywhere, in any order, with
-/// the same bits. The key of a parameter is {seed, 0, 0, its id}. Given values depend on no key.
+/// Element i depends only on the key and on i: any part can be computed on any rank, in any order,
+/// with the same bits. The key of a parameter is {seed, 0, 0, its id}. Init::given depends on no key.
 template <real T>
 void initialise(const Parameter& parameter, const DrawKey& key, T* target, std::int64_t first,
                 std::int64_t last) {

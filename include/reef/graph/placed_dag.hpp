@@ -20,8 +20,8 @@ struct PlacedDag {
   std::vector<int> rank_of_node;
 };
 
-/// The limits of a case: the most nodes, tensors, readings of tensors and parameters (of all nodes together), and
-/// ranks; the most bytes of a name, and of a tensor or parameter.
+/// The limits of a case file: the largest number of nodes, of tensors, of inputs and parameters of all nodes together,
+/// of bytes of a name, of ranks, and of bytes of a tensor or parameter.
 inline constexpr std::size_t most_placed_nodes = 4096;
 inline constexpr std::size_t most_placed_tensors = 8192;
 inline constexpr std::size_t most_placed_readings = 32768;
@@ -29,14 +29,14 @@ inline constexpr std::size_t most_placed_name = 200;
 inline constexpr int most_placed_ranks = 1'000'000;
 inline constexpr std::int64_t most_placed_bytes = 10'000'000'000'000;
 
-/// Reads a model and the rank of each node. All operators are of one kind, and cost nothing.
+/// Reads a model and the rank of each of its nodes. All operators have the same kind, and no cost.
 ///
 /// | ranks      | the number of ranks                                                                                |
-/// | inputs     | tensors from outside: {name, bytes, kind}; the kind is float or int                                |
+/// | inputs     | tensors whose values the caller gives: {name, bytes, kind}; the kind is float or int               |
 /// | nodes      | {name, rank, inputs, outputs, parameters}, in topological order: inputs are names of earlier       |
 /// |            | tensors; outputs are tensors; parameters are names, and may be left out                            |
 /// | parameters | {name, bytes}; may be left out                                                                     |
-/// | loss       | the tensor that is the loss: of 4 bytes, float, made by a node and read by none                    |
+/// | loss       | the tensor that is the loss: of 4 bytes, float, written by a node and read by none                 |
 /// | elements   | floats and parameters are fp32; an int tensor is int32, or uint8 where 4 does not divide its bytes |
 /// | names      | tensors have different names, and so have nodes, and parameters                                    |
 /// | errors     | DecodeError with source and member; also for unknown keys, and beyond the limits of a case         |

@@ -25,11 +25,11 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// An attribute that a file can give an operator, described for tables and errors.
+/// The description of an attribute that a file can set for an operator, for tables and error messages.
 struct AttributeEntry {
   std::string name;
   std::string type;       ///< the name of the value's type, such as "integer"
-  std::string otherwise;  ///< the value that holds otherwise, as JSON; empty: a file must give the attribute
+  std::string otherwise;  ///< the default value, as JSON; empty: a file must give the attribute
   std::string about;
 };
 
@@ -44,7 +44,7 @@ std::vector<std::string> parameter_names(const NodeEntry& node, const Signature&
 
 }  // namespace detail
 
-/// The operators that a file can name, by their kinds.
+/// The set of operators that a model file can name, by their kinds.
 ///
 ///     make: the attributes of a node, as JSON -> the operator;   to_attributes: the operator -> its attributes, as JSON
 ///
@@ -73,19 +73,19 @@ public:
   using Graph = graph::Graph<Device, T>;
   using Ref = typename Graph::Ref;
 
-  /// A kind of operator.
+  /// One kind of operator: its name, its attributes, and how it is read and written.
   struct Kind {
     std::string name;
     std::vector<AttributeEntry> attributes{};
-    /// Makes the operator that a node of a file describes, and enters it into a graph. `source` is for errors.
+    /// Constructs the operator that a node of a file describes, and adds it to a graph. Error messages name `source`.
     std::function<std::vector<Ref>(Graph&, const NodeEntry&, std::string_view source, const std::vector<Ref>& inputs)>
         add{};
-    /// Returns the attributes of a node's operator, without those that have their defaults; null if the operator is of
+    /// Returns the attributes of a node's operator, without those that have their defaults; null if the operator has
     /// another type.
     std::function<io::Json(const Graph&, int node)> attributes_of{};
   };
 
-  /// Adds an operator that lists its attributes, or has none.
+  /// Adds a kind of operator that lists its attributes (described_operator), or has none.
   template <operator_for<Device, T> Op>
     requires std::default_initializable<Op>
   void add() {
@@ -101,7 +101,7 @@ public:
     enter<Op>(std::move(entries), read<Op>, write<Op>);
   }
 
-  /// Adds an operator that is made and written by functions.
+  /// Adds a kind of operator that `make` constructs from JSON, and whose attributes `to_attributes` writes as JSON.
   template <operator_for<Device, T> Op, std::invocable<const io::Json&, std::string_view> Make,
             std::invocable<const Op&> Write>
   void add(Make make, Write to_attributes, std::vector<AttributeEntry> entries = {}) {

@@ -10,19 +10,19 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A tensor that goes from a segment to another place, once for each micro-batch; or, in the backward, the running
-/// sum of its gradient.
+/// A transfer between two places, once for each micro-batch: of a tensor in the forward, or of the running sum of its
+/// gradient in the backward.
 struct RemoteEdge {
   int tensor = 0;  ///< the id of the tensor
-  int from = 0;    ///< the segment behind whose forward, or backward, the tensor, or the sum, leaves
-  int to = 0;      ///< the first segment of the other place whose forward, or backward, needs the tensor, or the sum
+  int from = 0;    ///< the segment after whose forward, or for a gradient backward, the transfer begins
+  int to = 0;      ///< the first segment of the receiving place whose forward, or for a gradient backward, needs it
   bool gradient = false;
 
   friend bool operator==(const RemoteEdge&, const RemoteEdge&) = default;
 };
 
-/// Returns the edges between places (ranks, stages, or parts of stages) of a model whose segments are on several: for
-/// any cut of any Dag, with readers of a tensor on any place.
+/// Returns the transfers between places (ranks, stages, or parts of stages) of a model whose segments are distributed
+/// over them: for any cut of any Dag, with readers of a tensor on any place.
 ///
 /// \code
 /// // given: const graph::Dag& dag, const std::vector<graph::Segment>& segments
@@ -30,22 +30,22 @@ struct RemoteEdge {
 /// const std::vector<graph::RemoteEdge> edges = graph::remote_edges(dag, segments, stages);
 /// \endcode
 ///
-/// | forward  | a tensor goes once to each other place that reads it, directly from the place that makes it.    |
+/// | forward  | a tensor is sent once to each other place that reads it, from the place that computes it.       |
 /// |          | Inputs of the Dag are not sent: each place reads its own                                        |
-/// | backward | of a tensor, the segments whose backward adds to its gradient (Segment::input_gradients) are    |
-/// |          | visited from the last to the first, then the one that made it: the running sum goes once from   |
-/// |          | place to place. So contributions are added in the order of the whole model's backward, and no   |
-/// |          | bit depends on places                                                                           |
-/// | who      | graph::gradient_flow decides, alike on both ends, which gradients are sent: of a differentiable |
-/// |          | tensor that a node which leads to the loss reads there                                          |
+/// | backward | for each tensor, the segments whose backward adds to its gradient (Segment::input_gradients)    |
+/// |          | are visited from the last to the first, then the segment that computed the tensor: the running  |
+/// |          | sum is sent from place to place. So contributions are added in the order of the whole model's   |
+/// |          | backward, and the bits do not depend on places                                                  |
+/// | who      | graph::gradient_flow decides, equally on both ends, which gradients are sent: of differentiable |
+/// |          | tensors, from each place where a node that leads to the loss reads the tensor                   |
 /// | order    | by tensor, forward before backward; edges of one tensor in the order in which they are sent     |
-/// | cost     | linear in the readings of tensors, and for each tensor readers times places                     |
-/// | source   | FusionLLM's remote automatic differentiation, with sums chained                                 |
-/// | errors   | OptionError if there are not as many places as segments                                         |
+/// | cost     | linear in the inputs of all nodes, and for each tensor readers times places                     |
+/// | source   | FusionLLM's remote automatic differentiation, with running sums                                 |
+/// | errors   | OptionError unless place_of_segment has one place for each segment                              |
 std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const Segment> segments,
                                      std::span<const int> place_of_segment);
 
-/// Returns the edges between places of a model in which each node is a segment of its own.
+/// Returns the transfers between places of a model in which each node is a segment of its own.
 std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const int> place_of_node);
 
 }  // namespace graph

@@ -22,8 +22,8 @@ struct RemoteMessage {
   friend bool operator==(const RemoteMessage&, const RemoteMessage&) = default;
 };
 
-/// One reading of a tensor by a node whose backward adds to the tensor's gradient. A node that reads it twice
-/// gives two.
+/// One summand of a tensor's gradient: that of one input of a node which reads the tensor. A node that reads it
+/// twice adds two terms.
 struct GradientTerm {
   int node = 0;
   int input = 0;  ///< the index among the node's inputs
@@ -31,7 +31,7 @@ struct GradientTerm {
   friend bool operator==(const GradientTerm&, const GradientTerm&) = default;
 };
 
-/// The terms that a place adds up, in this order.
+/// The terms of a gradient that one place adds, in the order of `adds`.
 struct GradientStep {
   int place = 0;
   std::vector<GradientTerm> adds;
@@ -40,20 +40,20 @@ struct GradientStep {
 };
 
 /// A gradient as one running sum: each place adds its terms to the received sum, one by one, and sends it on. The last
-/// message leads to the place that made the tensor. The bits are those of one backward over the whole Dag.
+/// message goes to the place that computed the tensor. The bits are those of one backward over the whole Dag.
 struct ChainedSum {
   int tensor = 0;
   std::vector<RemoteMessage> messages;  ///< the messages, in the order in which they are sent
-  std::vector<GradientStep> steps;      ///< the visits of places; a place that is visited twice stands twice
+  std::vector<GradientStep> steps;      ///< the visited places in order; a place that is visited twice is listed twice
 };
 
-/// A gradient as a sum of sums: each place folds its own terms, and the place that made the tensor folds these sums.
+/// A gradient as a sum of sums: each place adds its own terms, and the place that computed the tensor adds these sums.
 ///
-/// | terms       | the terms that the place of the tensor folds: a message (the sum of another place's terms), or |
-/// |             | one term of its own. In the order of their last node, from the last on                         |
-/// | serial_bits | the bits are those of one backward over the whole Dag, whatever the values: no message but the |
-/// |             | first has several terms, and none has some before and some behind another's. Where a kernel    |
-/// |             | adds while it computes, only a ChainedSum has them                                             |
+/// | terms       | the summands that the tensor's place adds: the sum that another place sends, or one of its own |
+/// |             | terms. They are ordered by their last node, descending                                         |
+/// | serial_bits | the bits always are those of one backward over the whole Dag: only the first message may have  |
+/// |             | several terms, and no message has terms both before and behind another's. If a kernel adds     |
+/// |             | while it computes, only a ChainedSum has these bits                                            |
 struct StarSum {
   int tensor = 0;
   int place = 0;
@@ -61,37 +61,37 @@ struct StarSum {
   bool serial_bits = false;
 };
 
-/// A parameter of several uses. Once a step the gradient of each use goes to the owner, which adds the gradients up in
-/// the order of uses, and sends the new weights.
+/// A parameter with several uses. Once in each step the gradient of each use is sent to the owner, which adds these
+/// gradients in the order of uses, and sends the new weights.
 struct TiedParameter {
   int parameter = 0;
   int owner = 0;                         ///< the place of the first use
-  std::vector<int> uses;                 ///< the ids of its uses, ascending
-  std::vector<RemoteMessage> gradients;  ///< a message for each use on another place
-  std::vector<RemoteMessage> weights;    ///< a message for each other place of a use, ascending
+  std::vector<int> uses;                 ///< the ids of the parameter's uses, ascending
+  std::vector<RemoteMessage> gradients;  ///< one message for each use on another place than the owner
+  std::vector<RemoteMessage> weights;    ///< one message to each other place with a use, ascending
 };
 
-/// The messages of a model whose nodes are on several places, each list by id.
+/// The messages of a model whose nodes are on several places; each list is sorted by id.
 struct RemoteMessages {
-  std::vector<RemoteMessage> forward;   ///< the tensors sent in a micro-batch; those of one tensor by place
-  std::vector<RemoteMessage> backward;  ///< the gradients sent if sums are StarSums; those of one tensor by place
+  std::vector<RemoteMessage> forward;   ///< the tensors sent in a micro-batch; messages of one tensor sorted by place
+  std::vector<RemoteMessage> backward;  ///< the gradients sent if sums are StarSums; sorted by tensor, then by place
   std::vector<StarSum> sums;            ///< the gradients of tensors with several terms, as star sums
   std::vector<ChainedSum> chained;      ///< the gradients of tensors with terms on several places, as chains
-  std::vector<TiedParameter> tied;      ///< the tied parameters, whose messages go once a step
+  std::vector<TiedParameter> tied;      ///< the tied parameters, whose messages are sent once in each step
 
-  /// Returns the bytes of a micro-batch, forward and backward with StarSums, by [from, to].
+  /// Returns the bytes sent in a micro-batch, forward and backward with StarSums, by [from, to].
   [[nodiscard]] std::map<std::pair<int, int>, Bytes> bytes() const;
 };
 
-/// Returns the messages between places, in forward, in backward and between the uses of a parameter: those of
-/// graph::remote_edges, by which a Trainer's programs send, with every term of every gradient.
+/// Returns the messages between places in forward, in backward and between the uses of tied parameters: the edges of
+/// graph::remote_edges, which a Trainer's programs send, with each term of each gradient.
 ///
-/// | chain, star | as many messages where the nodes of each place stand in a row; elsewhere a chain may have more. |
-/// |             | A Trainer sends the chain                                                                       |
+/// | chain, star | need equally many messages if the nodes of each place are contiguous; else a chain may have     |
+/// |             | more. A Trainer sends the chain                                                                 |
 /// | ties        | gradients of all uses are sent, also of uses that do not lead to the loss: these are zero       |
-/// | errors      | OptionError unless there is a place for each node                                               |
+/// | errors      | OptionError unless place_of_node has one place for each node                                    |
 /// | cost        | that of remote_edges                                                                            |
-/// | source      | FusionLLM, arXiv 2410.12707, remote automatic differentiation; chains are ours                  |
+/// | source      | FusionLLM, arXiv 2410.12707, remote automatic differentiation; chains are this library's own    |
 ///
 /// \code
 /// // given: const graph::Dag& dag

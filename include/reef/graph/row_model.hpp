@@ -24,11 +24,11 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The operators whose code for rows a RowModel uses.
+/// A list of operators with code of their own for rows (row_operator_for), which a RowModel runs by that code.
 template <class... Ops>
 struct RowOperators {};
 
-/// Returns the first node of [first, last) that can not run by rows with those operators' code, or `last`.
+/// Returns the first node of [first, last) whose operator is neither row_wise nor one of Ops, or `last`.
 template <class... Ops, device::device Device, real T>
 int first_not_by_rows(const Graph<Device, T>& model, int first, int last, RowOperators<Ops...> /*with_code*/) {
   for (int n = first; n < last; ++n) {
@@ -37,12 +37,12 @@ int first_not_by_rows(const Graph<Device, T>& model, int first, int last, RowOpe
   return last;
 }
 
-/// Nodes [first, last) of a graph that run rows of sequences, each behind the positions that its pages hold.
+/// Nodes [first, last) of a graph that process rows: new positions of sequences, whose earlier positions are in pages.
 ///
-/// | rows   | any number: the graph's inputs (B, T, ...) become (rows, 1, ...)                              |
-/// | bits   | of a row: as it has alone, or beside any other rows                                           |
-/// | memory | the caller's: pages, prepared parameters, boundary tensors, workspace; RowModel holds none    |
-/// | nodes  | of operators that are row_wise, or among the RowOperators that it is made with                |
+/// | rows   | any number: the shapes of the graph's inputs, (B, T, ...), become (rows, 1, ...)              |
+/// | bits   | a row's results have the same bits alone and beside any other rows                            |
+/// | memory | the caller's: pages, prepared parameters, boundary tensors, workspace; RowModel owns none     |
+/// | nodes  | each has an operator that is row_wise, or one of the constructor's RowOperators               |
 /// | errors | OptionError from construction for a node of another operator, by name                         |
 ///
 /// \code
@@ -83,16 +83,16 @@ public:
   [[nodiscard]] const Graph<Device, T>& model() const& { return model_; }
   const Graph<Device, T>& model() const&& = delete;
 
-  /// Returns the bytes of a page: the states of 64 positions of one sequence, of all nodes.
+  /// Returns the bytes of a page: 64 positions of one sequence, with the states that all nodes keep for them.
   [[nodiscard]] Bytes page_bytes() const { return page_bytes_; }
 
-  /// Returns the bytes of a node's parameter in the form that rows read; 0 if they read it as it is.
+  /// Returns the bytes of a node's prepared parameter, the form that rows read; 0 if they read the parameter unchanged.
   [[nodiscard]] Bytes prepared_bytes(int node) const { return plan(1).rows[place_of(node)].prepared; }
 
-  /// Returns how they are arranged.
+  /// Returns the layout of a node's prepared parameter (RowsSignature::layout).
   [[nodiscard]] std::string_view prepared_layout(int node) const { return plan(1).rows[place_of(node)].layout; }
 
-  /// Returns whether a node of [first, last) reads the parameter as it is.
+  /// Returns whether a node of [first, last) reads the parameter unchanged, not in a prepared form.
   [[nodiscard]] bool reads(int parameter) const {
     const Dag& dag = model_.dag();
     return std::any_of(dag.parameter_at(parameter).uses.begin(), dag.parameter_at(parameter).uses.end(),
@@ -109,22 +109,22 @@ public:
     return nodes;
   }
 
-  /// Enqueues the preparation of a node's parameter.
+  /// Enqueues the conversion of a node's parameter from `values` into the form that rows read, written to `prepared`.
   void prepare(int node, Lane& lane, TensorView<const T> values, void* prepared) const {
     code_[place_of(node)]->prepare({lane, values, prepared, options_});
   }
 
-  /// The shapes, places and scratch memory of a number of rows.
+  /// The plan of a fixed number of rows: shapes, memory locations, and the sizes of scratch memory.
   struct Plan {
     explicit Plan(Graph<Device, T> graph) : model(std::move(graph)) {}
-    Graph<Device, T> model;  ///< of inputs (rows, 1, ...)
+    Graph<Device, T> model;  ///< the model with inputs (rows, 1, ...)
     Segment segment;
-    std::vector<RowsSignature> rows;  ///< by node
-    Bytes own_workspace = 0;          ///< its offset in the workspace: that of the segment lies before it
+    std::vector<RowsSignature> rows;  ///< the memory needs of row operators, by node of [first, last)
+    Bytes own_workspace = 0;          ///< the offset of row operators' memory in the workspace, behind the segment's
     Bytes workspace_bytes = 0;
   };
 
-  /// Returns the plan of that many rows, which lives until `most_plans` others were asked for.
+  /// Returns the plan for that many rows. It stays valid until plans of `most_plans` other numbers have been requested.
   [[nodiscard]] const Plan& plan(std::int64_t rows) const& {
     auto& found = plans_[rows];
     if (found != nullptr) return *found;
@@ -138,8 +138,8 @@ public:
 
   const Plan& plan(std::int64_t rows) const&& = delete;
 
-  /// Enqueues the nodes on rows. `bindings` have the boundary tensors, the parameters that are read as they are, and a
-  /// workspace of plan.workspace_bytes; `prepared`, by node of [first, last), what prepare wrote.
+  /// Enqueues the forward of all nodes on rows. `bindings` hold the boundary tensors, the parameters that are read
+  /// unchanged, and a workspace of plan.workspace_bytes; `prepared`, by node of [first, last), what prepare() wrote.
   void run(const Plan& plan, const SegmentBindings& bindings, std::span<void* const> prepared, Lane& lane,
            std::span<const Row> rows, std::span<const Pages> pages) const {
     detail::NodeViews views;

@@ -15,40 +15,40 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A row of a batch that continues sequences: the index of its sequence in the call's table, and its position there.
+/// A row of a batch: one position of a sequence. `sequence` is the index of the sequence in the call's table of pages.
 struct Row {
   int sequence = 0;
   std::int64_t position = 0;
 };
 
-/// The positions of a sequence whose states lie in one page.
+/// The number of positions of a sequence whose states one page holds.
 inline constexpr std::int64_t page_positions = 64;
 
-/// The pages of a sequence: that of positions [64 i, 64 (i + 1)) at place i.
+/// The pages of a sequence: element i points to the page of positions [64 i, 64 (i + 1)).
 using Pages = std::span<std::byte* const>;
 
-/// The form of the matrices that rows are multiplied by. They are computed with as the numbers that the form decodes to.
+/// The form in which matrices that multiply rows are stored. Products use the numbers that the stored form decodes to.
 ///
-/// | as_given   | as the parameters are                                                                  |
+/// | as_given   | unchanged, in the element type of the parameters                                       |
 /// | bf16       | rounded to bfloat16                                                                    |
-/// | int8       | each column over its largest magnitude, times 127, rounded: 8 bits                     |
-/// | blockwise8 | the nearest value of the dynamic code times the largest of 64 inputs: 8.5 bits         |
-/// | nf4        | the nearest of 16 quantiles of a normal distribution likewise, nested: 4.13 bits       |
+/// | int8       | each column divided by its largest magnitude, times 127, rounded: 8 bits               |
+/// | blockwise8 | 64 inputs divided by their largest magnitude, as values of the dynamic code: 8.5 bits  |
+/// | nf4        | the same with 16 quantiles of a normal distribution and nested scales: 4.13 bits       |
 ///
 /// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339; 8-bit optimizers, arXiv 2110.02861; QLoRA, arXiv 2305.14314.
 enum class WeightForm : std::uint8_t { as_given, bf16, int8, blockwise8, nf4 };
 
-/// Choices of a RowModel.
+/// Options of a RowModel.
 struct RowOptions {
   WeightForm weights = WeightForm::as_given;
-  std::int64_t positions = page_positions;  ///< the most positions of a sequence
+  std::int64_t positions = page_positions;  ///< the largest number of positions of a sequence
 };
 
-/// The memory that an operator asks for to run by rows.
+/// The memory that an operator needs to process rows.
 ///
-/// | prepared  | bytes of its first parameter in the form that rows read: prepare_rows writes them once    |
-/// | layout    | how they are arranged: uses of one parameter with the same bytes and layout share them    |
-/// | state     | bytes that a position leaves to later ones of its sequence, such as its key and value     |
+/// | prepared  | the bytes of its first parameter in the form that rows read, written once by prepare_rows |
+/// | layout    | the name of that form: uses of one parameter with equal `prepared` and `layout` share it  |
+/// | state     | the bytes stored for each position, such as its key and value, which later positions read |
 /// | workspace | bytes of scratch memory that a call needs, 64-byte aligned                                |
 struct RowsSignature {
   Bytes prepared = 0;
@@ -57,8 +57,8 @@ struct RowsSignature {
   Bytes workspace = 0;
 };
 
-/// The facts that an operator has when it states its RowsSignature. Inputs are of one row each: their first extent is
-/// the number of rows, their second 1.
+/// The argument of an operator's rows_signature(): the specs of its inputs, without their values. The first extent of
+/// each input is the number of rows, the second is 1.
 template <class Device, real T>
 struct RowsSignatureCall {
   std::span<const TensorSpec> inputs;
@@ -66,8 +66,8 @@ struct RowsSignatureCall {
   int threads = 1;
 };
 
-/// The preparation of a parameter: the first of an operator with prepared memory. `values` and `prepared` are memory of
-/// the device.
+/// The argument of an operator's prepare_rows(), which converts the operator's first parameter, `values`, into the form
+/// that rows read, `prepared`. Both are in the device's memory.
 template <class Device, real T>
 struct PrepareRowsCall {
   typename Device::Lane& lane;
@@ -76,11 +76,11 @@ struct PrepareRowsCall {
   RowOptions options;
 };
 
-/// One application of an operator to rows of sequences, each with the states of the positions before it.
+/// The argument of an operator's forward_rows(): rows of sequences, and the stored states of the positions before them.
 ///
-/// | rows      | rows of one sequence ascend by one position, behind what their pages hold      |
-/// | state     | of page i of a sequence: 64 times RowsSignature::state bytes, of this operator |
-/// | prepared  | what prepare_rows wrote, or null                                               |
+/// | rows      | the rows of one sequence have consecutive positions, behind those in its pages |
+/// | state     | state(s, i): 64 * RowsSignature::state bytes in page i of sequence s           |
+/// | prepared  | the memory that prepare_rows wrote, or null if nothing is prepared             |
 template <class Device, real T>
 struct RowsCall {
   using device_type = Device;
@@ -110,8 +110,8 @@ struct RowsCall {
   }
 };
 
-/// An operator with code of its own for rows: since a row's position counts, since it keeps states, or since its
-/// forward would give a row other bits beside others.
+/// An operator with its own code for rows: because a row's position matters, because it stores states, or because its
+/// forward would give a row different bits when other rows are beside it.
 ///
 ///     a row's outputs depend on its inputs, the parameters, its position and the states before it: not on the
 ///     other rows of the call, nor on their number

@@ -12,7 +12,7 @@ namespace graph {
 /// The location of a tensor or a gradient while a segment runs.
 ///
 /// | none      | nowhere: the tensor does not exist, or is empty                      |
-/// | bound     | memory of the caller: SegmentBindings names it                       |
+/// | bound     | in the caller's memory, to which SegmentBindings points              |
 /// | saved     | `offset` bytes into the saved activations, from forward to backward  |
 /// | workspace | `offset` bytes into the workspace, which lives for one call          |
 /// | pending   | `offset` bytes into the pending gradients, which the input half of a |
@@ -20,7 +20,7 @@ namespace graph {
 struct Location {
   enum class Place : std::uint8_t { none, bound, saved, workspace, pending };
   Place place = Place::none;
-  int tensor = -1;  ///< bound: the tensor whose memory it is, since one may be computed in place of another
+  int tensor = -1;  ///< bound: the tensor whose memory is used, since one may be computed in place of another
   Bytes offset = 0;
 
   friend bool operator==(const Location&, const Location&) = default;
@@ -28,54 +28,54 @@ struct Location {
 
 /// The way in which backward writes the gradient of one input of a node.
 ///
-/// | none    | nothing: the input has no gradient                                              |
-/// | write   | overwrites: the first contribution                                              |
-/// | add     | adds to what stands there                                                       |
-/// | scratch | writes to `NodePlan::scratch`, which the graph adds to what stands there        |
+/// | none    | does not write: the input has no gradient                                       |
+/// | write   | overwrites the memory: this is the first contribution                           |
+/// | add     | adds to the earlier contributions in the memory                                 |
+/// | scratch | writes to `NodePlan::scratch`, and the graph adds it to earlier contributions   |
 /// | discard | writes to `NodePlan::scratch`, which nobody reads                               |
 enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 
 /// The purpose of a forward.
 ///
-/// | keeps      | training: the values that the backward reads are kept, in the saved storage |
-/// | drops      | training: nothing is kept, and a forward that `recomputes` comes before the |
-/// |            | backward                                                                    |
-/// | recomputes | computes these values once more, with the same key, and keeps them          |
-/// | infers     | nothing is kept, and dropout does not drop                                  |
+/// | keeps      | training: the values that backward reads are kept, in the saved activations |
+/// | drops      | training: no values are kept; a forward that `recomputes` them comes before |
+/// |            | the backward                                                                |
+/// | recomputes | computes the dropped values again, with the same key, and keeps them        |
+/// | infers     | inference: no values are kept, and dropout is off                           |
 enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 
-/// The gradients that a call of a backward computes.
+/// The gradients that one call of backward computes.
 ///
 /// | all    | gradients of inputs and of parameters                                       |
-/// | input  | gradients of inputs, for which the stage before waits                       |
-/// | weight | gradients of parameters, later, at the same values and gradients of outputs |
+/// | input  | gradients of inputs, for which the preceding stage waits                    |
+/// | weight | gradients of parameters, later, from the same values and output gradients   |
 ///
 /// Source: Qi et al., Zero bubble pipeline parallelism, arXiv 2401.10241.
 enum class BackwardPart : std::uint8_t { none, all, input, weight };
 
-/// The part of one node in the plan of a Segment.
+/// The plan of one node in a Segment: where its memory is, and how its backward runs.
 struct NodePlan {
-  bool active = false;          ///< backward runs it: a gradient arrives at it and leaves it
-  bool recomputed = false;      ///< values that backward reads come from the node, directly or not
-  std::vector<Location> saved;  ///< the tensors that forward keeps: saved, or workspace if not active
+  bool active = false;          ///< backward runs the node: it has a gradient to compute, and a result depends on it
+  bool recomputed = false;      ///< a recomputation runs the node: a value that backward reads depends on it
+  std::vector<Location> saved;  ///< the locations of the tensors that forward keeps: saved, or workspace if not active
   std::vector<Location> inference_saved;  ///< the locations of these tensors in a forward that keeps nothing
   Location forward_workspace;
   Location inference_workspace;
   Location backward_workspace;
-  std::vector<Location> scratch;              ///< for each input: the scratch memory of its gradient, if it has any
-  std::vector<Location> parameter_scratch;    ///< for each parameter: memory for a gradient that nobody reads, if any is
+  std::vector<Location> scratch;              ///< for each input: the location of its gradient's scratch memory, or none
+  std::vector<Location> parameter_scratch;    ///< for each parameter: the location of a gradient that nobody reads
   std::vector<GradientWrite> input_gradient;  ///< for each input: how its gradient is written
-  std::vector<bool> zero_gradient;  ///< for each output: no node uses it, so its gradient is zero
+  std::vector<bool> zero_gradient;  ///< for each output: whether no node uses it, so that its gradient is zero
 
-  /// The part of the node's backward that each half runs, if the segment splits.
+  /// The part of the node's backward that runs in the input half and in the weight half, if the segment splits.
   BackwardPart in_input_half = BackwardPart::none;
   BackwardPart in_weight_half = BackwardPart::none;
   Location weight_workspace;  ///< the workspace in the weight half, in place of backward_workspace
   double weight_share = 0;    ///< the share of the weight half in the operations of the node's backward
 };
 
-/// Nodes [first, last) of a Dag as a unit that runs alone: what crosses its boundary, and where
-/// everything inside it lies. Plain data; equal on every rank.
+/// Nodes [first, last) of a Dag as a unit that runs alone: the tensors that cross its boundary, and the
+/// memory location of everything inside it. Plain data; equal on every rank.
 ///
 /// | forward   | reads `boundary_inputs`, writes `boundary_outputs` and the saved activations     |
 /// | backward  | reads `backward_reads`, the saved activations and `output_gradients`; writes     |
@@ -83,17 +83,17 @@ struct NodePlan {
 /// |           | (except that of a result, such as the loss)                                      |
 /// | inference | forward that keeps nothing: needs no saved activations, writes                   |
 /// |           | `boundary_outputs` alone                                                         |
-/// | recompute | after one that kept nothing: reads `recompute_reads`, writes the saved           |
+/// | recompute | forward after one that kept nothing: reads `recompute_reads`, writes the saved   |
 /// |           | activations, and `recompute_writes`: the boundary outputs that it computes on    |
 /// |           | the way; skips what backward can do without                                      |
 /// | order     | a gradient's contributions are added in reverse topological order, so that the   |
-/// |           | bits do not depend on where a Dag is cut: `input_gradient_accumulates` says that |
-/// |           | a later segment has written its own before, and this one adds to it              |
-/// | halves    | of a segment that `splits`, backward is two calls: the input half reads          |
+/// |           | bits do not depend on where a Dag is cut: if `input_gradient_accumulates`, a     |
+/// |           | later segment has written its contribution before, and this one adds to it       |
+/// | halves    | if the segment `splits`, backward is two calls: the input half reads             |
 /// |           | `input_half_reads`, writes `input_gradients` and the pending gradients; the       |
 /// |           | weight half reads `weight_half_reads`, `weight_half_gradients`, the saved         |
-/// |           | activations and what is pending. An operator that cannot split runs in the        |
-/// |           | input half, with its parameters, where an input wants a gradient, else in the     |
+/// |           | activations and the pending gradients. An operator that cannot split runs in the  |
+/// |           | input half, with its parameters, if an input needs a gradient, else in the        |
 /// |           | weight half                                                                      |
 /// | alignment | every offset and every size is a multiple of 64                                  |
 struct Segment {
@@ -125,15 +125,15 @@ struct Segment {
   std::vector<int> input_half_reads;       ///< the backward_reads that the input half reads
   std::vector<int> weight_half_reads;      ///< the backward_reads that the weight half reads
   std::vector<int> weight_half_gradients;  ///< the output_gradients that the weight half reads
-  bool input_half_has_parameters = false;  ///< some operator with parameters cannot split
+  bool input_half_has_parameters = false;  ///< the input half computes parameter gradients: an operator cannot split
   Bytes pending_bytes = 0;
-  Bytes weight_half_workspace_bytes = 0;   ///< of the weight half; backward_workspace_bytes are the input half's
+  Bytes weight_half_workspace_bytes = 0;   ///< that of the weight half; backward_workspace_bytes is the input half's
   double weight_half_flops = 0;            ///< the weight half's part of backward_flops
 
   std::vector<Location> forward;    ///< the location of each tensor of the Dag, in a forward that trains
   std::vector<Location> inference;  ///< the location of each tensor, in a forward that keeps nothing
   std::vector<Location> gradient;   ///< the location of each tensor's gradient, in backward
-  std::vector<NodePlan> nodes;      ///< the plans of the last - first nodes
+  std::vector<NodePlan> nodes;      ///< the plan of each node of [first, last)
 
   [[nodiscard]] const NodePlan& plan(int node) const& {
     return nodes[static_cast<std::size_t>(node - first)];
@@ -141,10 +141,10 @@ struct Segment {
   [[nodiscard]] NodePlan plan(int node) const&& { return plan(node); }
 };
 
-/// The gradients that exist: a tensor has one if it is differentiable and leads to a result.
+/// The gradients that backward computes: those of differentiable tensors on which a result depends.
 struct GradientFlow {
   std::vector<bool> tensors;
-  std::vector<bool> nodes;  ///< by node: backward runs it
+  std::vector<bool> nodes;  ///< for each node: whether backward runs it
 };
 
 GradientFlow gradient_flow(const Dag& dag);
@@ -152,9 +152,9 @@ GradientFlow gradient_flow(const Dag& dag);
 /// The number of calls of a segment's backward: one, or two halves.
 enum class Halves : bool { no, yes };
 
-/// Plans nodes [first, last) of the Dag as a segment. Throws OptionError if that is no range of its nodes.
+/// Plans nodes [first, last) of the Dag as a segment. Throws OptionError unless 0 <= first <= last <= the node count.
 ///
-/// With and without halves the forward is the same, with all that it reads and writes.
+/// `halves` changes neither the forward nor the tensors that it reads and writes.
 ///
 /// \code
 /// // given: const graph::Dag& dag
@@ -166,7 +166,7 @@ Segment plan_segment(const Dag& dag, int first, int last, Halves halves = Halves
 /// Plans all nodes as one segment.
 inline Segment plan_segment(const Dag& dag) { return plan_segment(dag, 0, dag.node_count()); }
 
-/// Plans the nodes from the first to the one that computes the tensor: for inference up to the logits.
+/// Plans the nodes from the first one to the one that computes `tensor`, for example for inference up to the logits.
 inline Segment plan_segment_to(const Dag& dag, int tensor) {
   return plan_segment(dag, 0, dag.tensor_at(tensor).producer + 1);
 }

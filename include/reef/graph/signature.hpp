@@ -34,9 +34,9 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-/// The initialisation of a parameter: all zeros, all ones, independent normal numbers of deviation `scale`, or
-/// `values`, which give the element at a place in its rows. Given values are the same on all ranks: a Trainer compares
-/// their hash.
+/// The initialisation of a parameter: all zeros, all ones, independent normal numbers of standard deviation `scale`, or
+/// `values`, a function that returns the element of a row-major index. It must be the same on all ranks: a Trainer
+/// compares a hash of the values.
 struct Init {
   enum class Law : std::uint8_t { zeros, ones, normal, given };
   using Values = std::function<double(std::int64_t)>;
@@ -53,8 +53,8 @@ struct Init {
   friend bool operator==(const Init&, const Init&) = default;
 };
 
-/// A parameter that an operator asks for. Weight decay applies where `decay` is set: to matrices,
-/// not to biases and norms. `linear`: the parameter is a matrix that rows of an input are multiplied by, not a table of
+/// A parameter that an operator declares. Weight decay applies if `decay` is set: for matrices,
+/// not for biases and norms. `linear`: the parameter is a matrix that multiplies rows of an input, not a table of
 /// vectors.
 struct ParameterSpec {
   std::string name;
@@ -64,32 +64,32 @@ struct ParameterSpec {
   bool linear = false;
 };
 
-/// An input and an output, by their positions; one may be written over the other.
+/// An input and an output of an operator, by index, of which one may be stored in the memory of the other.
 struct Share {
   int input = 0;
   int output = 0;
 };
 
-/// The facts that an operator states about itself, given the shapes of its inputs.
+/// The properties of an operator for inputs of given shapes, as its signature() states them.
 ///
-/// | attributes             | the other facts that decide its results, as a text ("heads 4"): ranks                 |
-/// |                        | and checkpoints compare it                                                            |
+/// | attributes             | all other settings that affect its results, as text ("heads 4"): ranks and            |
+/// |                        | checkpoints compare it                                                                |
 /// | outputs                | the tensors that forward writes                                                       |
-/// | saved                  | the tensors that forward keeps for backward beside inputs and outputs                 |
+/// | saved                  | the tensors that forward keeps for backward in addition to inputs and outputs         |
 /// | *_workspace            | bytes of scratch memory that one call needs, 64-byte aligned                          |
-/// | heap_bytes             | the most memory of its own that a call takes, kept memory included: it is not planned |
-/// | kept_heap_bytes        | the part of heap_bytes kept from a forward to its backward: of the last forward alone |
+/// | heap_bytes             | the most memory that a call itself allocates, outside the plan, kept memory included  |
+/// | kept_heap_bytes        | the part of heap_bytes kept from a forward to its backward, for the last forward only |
 /// | backward_reads_*       | whether backward reads the values of the inputs, of the outputs                       |
-/// | forward_shares         | output may lie where input lies: forward then runs in place                           |
-/// | gradient_shares        | the input's gradient may lie where the output's lies: backward in place               |
-/// | gradient_passes        | the input's gradient is the output's: it may lie there, read by others                |
-/// | gradient_over_input    | the gradient of this input may lie where the input's value lies                       |
+/// | forward_shares         | the output may be stored in the input's memory: forward then runs in place            |
+/// | gradient_shares        | the input's gradient may be stored in the output gradient's memory: backward in place |
+/// | gradient_passes        | the input's gradient equals the output's and may share its memory, also with others   |
+/// | gradient_over_input    | the gradient of this input may be stored in the memory of the input's value           |
 /// | overwrites_gradients   | backward cannot add to an input's gradient; the graph adds for it                     |
-/// | writes_all_gradients   | backward writes an input's gradient also where nobody wants it                        |
-/// | skips_gradients        | backward takes null for the gradient of a frozen parameter, which it does not write   |
-/// | inputs_for_parameters  | backward reads the inputs for gradients of parameters alone                           |
-/// | splits_backward        | backward can run in two halves, BackwardPart::input and weight, with                  |
-/// |                        | the bits of one; `weight_flops` are the operations of the weight half                 |
+/// | writes_all_gradients   | backward writes an input's gradient even if nobody needs it                           |
+/// | skips_gradients        | backward accepts null for the gradient of a frozen parameter, and does not write it   |
+/// | inputs_for_parameters  | backward reads the inputs only to compute gradients of parameters                     |
+/// | splits_backward        | backward can run in two halves, BackwardPart::input and weight, with the same bits as |
+/// |                        | one call; `weight_flops` are the operations of the weight half                        |
 struct Signature {
   std::string attributes;
   std::vector<TensorSpec> outputs;

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The messages that a place receives and sends, each list ordered by tensor or parameter, whose id is `of`.
+/// The messages that a place receives and sends; each list is sorted by `of`, the id of the tensor or parameter.
 struct SubDagMessages {
   std::vector<RemoteMessage> receives;
   std::vector<RemoteMessage> sends;
@@ -21,25 +21,25 @@ struct SubDagMessages {
   [[nodiscard]] Bytes sent() const;
 };
 
-/// The part of a Dag that one place holds, and the messages that it receives from other places and sends them.
+/// The part of a Dag that one place runs, and the messages that it exchanges with other places.
 ///
-/// | forward   | of a micro-batch: tensors                                                         |
-/// | backward  | of a micro-batch: gradients of tensors, as sums that go from place to place       |
-/// | gradients | of a step: of the uses of a parameter that another place owns, sent to that place |
-/// | weights   | of a step: from the owner of a parameter to the other places that use it          |
+/// | forward   | in each micro-batch: tensors                                                      |
+/// | backward  | in each micro-batch: gradients of tensors, as sums passed from place to place     |
+/// | gradients | in each step: of the uses of a parameter that another place owns, sent there      |
+/// | weights   | in each step: from the owner of a parameter to the other places that use it       |
 struct SubDag {
   int place = 0;
-  std::vector<int> nodes;       ///< the ids of its nodes, ascending
-  std::vector<int> inputs;      ///< the inputs of the Dag that its nodes read: each place reads its own
-  std::vector<int> parameters;  ///< the parameters that its nodes use
+  std::vector<int> nodes;       ///< the ids of the place's nodes, ascending
+  std::vector<int> inputs;      ///< the inputs of the Dag that these nodes read: each place reads its own
+  std::vector<int> parameters;  ///< the ids of the parameters that these nodes use
   Bytes parameter_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
   SubDagMessages forward, backward, gradients, weights;
 };
 
-/// Returns the part of each of `places` places, in their order: what each holds, receives and sends in a Trainer's
-/// programs, by graph::remote_edges.
+/// Returns the part of the Dag on each of `places` places, in their order: its nodes, and the messages that it
+/// receives and sends in a Trainer's programs, by graph::remote_edges.
 ///
 /// | cost   | that of remote_edges                                                                 |
 /// | errors | OptionError unless there is a place for each node, from 0 to `places` - 1             |
@@ -54,7 +54,7 @@ struct SubDag {
 /// \endcode
 std::vector<SubDag> sub_dags(const Dag& dag, std::span<const int> place_of_node, int places);
 
-/// Returns the parts as a table for people, one place after the other.
+/// Returns the parts as a readable table, one place after the other.
 std::string text_of_sub_dags(const Dag& dag, const std::vector<SubDag>& parts);
 
 }  // namespace graph

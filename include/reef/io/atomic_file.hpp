@@ -20,7 +20,7 @@ namespace detail {
 [[noreturn]] void throw_file_error(std::string_view verb, const std::filesystem::path& path,
                                    int code, std::string_view fix);
 
-/// A file descriptor that closes itself.
+/// An owner of a file descriptor, which its destructor closes.
 class Descriptor {
 public:
   Descriptor() = default;
@@ -41,35 +41,35 @@ private:
   int value_ = -1;
 };
 
-/// Makes the names in a folder durable. Returns 0 or the error number.
+/// Makes the file names in a folder durable by fsync. Returns 0 or the error number.
 int sync_folder(const std::filesystem::path& folder);
 
-/// Opens a file of any kind for writing. A pipe without a reader is not waited for: errno is ENXIO.
+/// Opens a file of any kind for writing. Does not wait for a pipe that has no reader: errno is then ENXIO.
 Descriptor open_to_write(const std::filesystem::path& path, int flags);
 
-/// Throws FileError for the error number `code` of open_to_write, or of making a file.
+/// Throws FileError for the error number `code` of open_to_write, or of the creation of a file.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int code);
 
 }  // namespace detail
 
-/// Makes a folder and those above it that are missing; their names are durable when it returns.
+/// Creates a folder and the missing folders above it; their names are durable when it returns.
 ///
-/// | cost   | an fsync of the folder above, even where the folder exists: the process that made  |
-/// |        | it may have ended before its own fsync                                             |
-/// | errors | FileError with the path and the system's reason                                    |
+/// | cost   | an fsync of the folder above, even where the folder exists: the process that |
+/// |        | created it may have ended before its own fsync                               |
+/// | errors | FileError with the path and the system's reason                              |
 void create_folders(const std::filesystem::path& folder);
 
-/// A file that appears under its name complete, or not at all.
+/// A file that appears under its name when it is complete, or not at all.
 ///
-/// Bytes go to a temporary file beside the target; `commit` makes them durable (fsync), renames,
-/// and makes the rename durable. A reader sees the old file or the new one, also after a crash.
+/// Bytes go to a temporary file beside the target; `commit` makes them durable (fsync), renames that file
+/// to the target, and makes the rename durable. A reader sees the old or the new file, also after a crash.
 ///
-/// | others | an existing target that is no regular file (a pipe, /dev/stdout) is written directly; |
-/// |        | a pipe without a reader is an error, and not waited for                           |
-/// | cost   | one fsync of the file and one of its folder, in commit                            |
-/// | errors | FileError with the path and the system's reason; the old file is unchanged, and   |
-/// |        | the temporary file is removed. Only a failing fsync of the folder comes after the |
-/// |        | rename: then the new file stands, but a power cut may still take it back          |
+/// | others | an existing target that is not a regular file (a pipe, /dev/stdout) is written directly;   |
+/// |        | a pipe without a reader is an error at once, without a wait for a reader                   |
+/// | cost   | one fsync of the file and one of its folder, in commit                                     |
+/// | errors | FileError with the path and the system's reason; the old file is unchanged, and            |
+/// |        | the temporary file is removed. Only a failure of the fsync of the folder is later than the |
+/// |        | rename: then the file is the new one, but a power failure may restore the old one          |
 ///
 /// \code
 /// // given: std::span<const std::byte> weights
@@ -89,7 +89,7 @@ public:
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
-  /// Makes the bytes durable and gives the file its name. Call it once; nothing can be written afterwards.
+  /// Makes the bytes durable and renames the file to its name. Call it once; nothing can be written afterwards.
   void commit();
 
 private:
@@ -104,7 +104,7 @@ private:
   std::filesystem::path temporary_;
   detail::Descriptor file_;
   ::off_t written_ = 0;
-  ::off_t started_ = 0;  ///< the bytes whose writing to the disk has been asked for
+  ::off_t started_ = 0;  ///< the number of bytes that the system was asked to begin writing to the disk
 };
 
 /// Writes a whole file atomically: AtomicFile in one call.

@@ -19,27 +19,27 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// The stem of the names of shards with weights. A checkpoint's shards are model.safetensors, or model-R.safetensors
-/// of each rank R that holds a stage, and optimizer-R.safetensors of each rank R.
+/// The stem of the file names of shards with weights. A checkpoint consists of model.safetensors, or one
+/// model-R.safetensors for each rank R that holds a stage, and of optimizer-R.safetensors for each rank R.
 inline constexpr std::string_view model_stem = "model";
 inline std::string model_stem_of(int rank) { return concat("model-", rank); }
 inline std::string optimizer_stem(int rank) { return concat("optimizer-", rank); }
 
-/// True if a checkpoint's shard may have this name: that of a stem of shards, or its alternative by
-/// free_shard_name.
+/// Returns true if a checkpoint's shard may have this name: STEM.safetensors
+/// or STEM.1.safetensors, with a stem of shards (see free_shard_name).
 bool is_shard_name(std::string_view name);
 
-/// Returns STEM.safetensors, or STEM.1.safetensors where the folder's manifest names the former: a file that
-/// can be written while the checkpoint in the folder stays complete. Throws FileError for a manifest that
-/// exists and cannot be read.
+/// Returns STEM.safetensors, or STEM.1.safetensors if the folder's manifest already
+/// names STEM.safetensors: a file that can be written while the checkpoint in the folder
+/// stays complete. Throws FileError for a manifest that exists and cannot be read.
 std::string free_shard_name(const std::filesystem::path& folder, const std::string& stem);
 
 namespace detail {
 
-/// True if AtomicFile gives this name to the temporary file of a shard or a manifest: NAME.tmp.PROCESS.NUMBER.
+/// Returns true if AtomicFile gives this name to temporary files of shards or manifests: NAME.tmp.PROCESS.NUMBER.
 bool is_temporary(std::string_view name);
 
-/// Removes the files of a folder whose name is one of `ours`; returns how many it removed.
+/// Removes the files of a folder for whose names `ours` returns true; returns the number of removed files.
 template <class Ours>
 std::size_t remove_files(const std::filesystem::path& folder, const Ours& ours) {
   std::vector<std::filesystem::path> found;
@@ -64,12 +64,12 @@ std::size_t remove_files(const std::filesystem::path& folder, const Ours& ours) 
 /// \endcode
 std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::uint64_t step);
 
-/// Returns the steps of all complete checkpoints of a directory, ascending; none if it does not exist.
+/// Returns the steps of all complete checkpoints of a directory, ascending; empty if the directory does not exist.
 std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory);
 
-/// Removes temporary files, left by jobs that were killed, from the checkpoint folders of a directory, and then
-/// folders that are empty. Complete shards stay, even if no manifest names them: a checkpoint may be being copied
-/// there. The caller holds the DirectoryLock.
+/// Removes temporary files, left by jobs that were killed, from the checkpoint folders of a directory,
+/// and then those of these folders that are empty. Complete shards stay, even if no manifest names
+/// them: they may be part of a checkpoint that is being copied. The caller must hold the DirectoryLock.
 void remove_temporaries(const std::filesystem::path& directory);
 
 /// Removes from a checkpoint's folder the files that a save wrote and the manifest does not name: shards of a
@@ -77,20 +77,20 @@ void remove_temporaries(const std::filesystem::path& directory);
 /// so do files that cannot be removed.
 void remove_unnamed_shards(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// Removes, after a save that failed, the files that it wrote and no manifest names, and the folder if that has no
-/// manifest and nothing else in it. Removes nothing where a manifest exists and cannot be read.
+/// Removes, after a save that failed, its shards and temporary files that no manifest names, and the folder
+/// if it has no manifest and is empty then. Removes nothing where a manifest exists and cannot be read.
 void remove_failed_save(const std::filesystem::path& folder);
 
-/// Removes a checkpoint: first its manifest, so that it is no checkpoint any more, then the shards that the
-/// manifest named, then the folder if nothing else is in it. Throws FileError or DecodeError where the manifest
-/// cannot be read or removed, and nothing is removed; FileError where the removal of the manifest cannot be made
-/// durable, and all shards stay.
+/// Removes a checkpoint: first its manifest, after which the folder is no checkpoint any more,
+/// then the shards that the manifest named, then the folder if it is empty. Throws FileError
+/// or DecodeError, and removes nothing, where the manifest cannot be read or removed; throws
+/// FileError, and keeps all shards, where the removal of the manifest cannot be made durable.
 void remove_checkpoint(const std::filesystem::path& folder);
 
-/// Removes all complete checkpoints of a directory but the newest `keep`, the oldest first; returns the steps
-/// of the removed ones. A checkpoint whose manifest cannot be read is not counted, and stays, as does every
-/// file that is not a checkpoint's. One process calls it, after it has written the newest checkpoint. Throws
-/// FileError for a checkpoint that cannot be removed.
+/// Removes all complete checkpoints of a directory but the newest `keep`, the oldest first; returns the
+/// steps of the removed ones. A checkpoint whose manifest cannot be read does not count as one of the
+/// newest, and stays, as does every file that does not belong to a checkpoint. Only one process may call it,
+/// after it has written the newest checkpoint. Throws FileError for a checkpoint that cannot be removed.
 std::vector<std::uint64_t> remove_old_checkpoints(const std::filesystem::path& directory,
                                                   std::uint64_t keep);
 

@@ -12,14 +12,14 @@ namespace io {
 
 namespace detail {
 
-/// Computes CRC-32C without special instructions: one byte a step up to a multiple of 8, then eight (slicing by 8).
+/// Computes CRC-32C without special instructions: byte by byte up to an aligned address, then 8 bytes at a time.
 std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data, std::size_t size);
 
 }  // namespace detail
 
-/// Computes the CRC-32C (Castagnoli) of bytes; `before` is the checksum of the bytes before them, to continue it.
+/// Computes the CRC-32C (Castagnoli) of bytes; `before` is the checksum of preceding bytes, which it continues.
 ///
-/// | cost   | the memory's speed with SSE 4.2, where the machine has it; else about 2 GB/s |
+/// | cost | memory bandwidth with SSE 4.2, where the machine has it; else about 2 GB/s |
 ///
 /// Source: RFC 3720, section 12.1 and appendix B.4.
 ///
@@ -29,8 +29,8 @@ std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data, std::siz
 /// \endcode
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
-/// Computes the CRC-32C of two adjacent ranges from the checksum of each, and the size of the second. It takes a few
-/// microseconds.
+/// Computes the CRC-32C of two adjacent ranges from the checksum
+/// of each and the size of the second, in a few microseconds.
 ///
 /// \code
 /// // given: std::span<const std::byte> first, std::span<const std::byte> second

@@ -21,28 +21,28 @@ namespace io {
 
 std::string host_name();
 
-/// True if other machines may see the files of this path: the file system is none of the local kinds.
+/// Returns true if other machines may see the files of this path: its file system is not of a kind known as local.
 bool is_shared_file_system(const std::filesystem::path& path);
 
 namespace detail {
 
-/// True if, by a system's list of mounts (/proc/self/mountinfo), locks on this device are the server's, which hold for
-/// all machines: on NFS unless it is mounted with local locks, on Lustre where it is mounted with flock.
+/// Returns true if the server of a device keeps the locks on it, so that they hold for all machines, according to the
+/// text `mounts` of /proc/self/mountinfo: on NFS unless mounted with local locks, on Lustre if mounted with flock.
 bool locks_are_the_servers(std::string_view mounts, std::uint64_t major, std::uint64_t minor);
 
 }  // namespace detail
 
 /// A lock on a directory that one job writes to: any other job that locks it gets an error that names the holder.
 ///
-/// | file   | DIRECTORY/reef.lock, with its holder: machine, process, time, job. Removed at the end        |
-/// | lock   | flock: it ends with its process, however that ends. The file of a dead process of this       |
-/// |        | machine is taken over; on a local file system, that of any machine                           |
-/// | shared | on NFS the lock is the server's, which other machines see, unless it is mounted as local     |
-/// |        | (local_lock, nolock); on Lustre where it is mounted with flock. Elsewhere the file counts:   |
-/// |        | another machine holds the lock until somebody removes its file                               |
-/// | others | a file of this name that is no lock of a job is refused and stays: a link, a file with        |
+/// | file   | DIRECTORY/reef.lock, which names the holder: machine, process, time, job. Removed at the end  |
+/// | lock   | flock: it ends with the holder's process, however that ends. A lock file left by a dead       |
+/// |        | process of this machine, or on a local file system of any machine, is taken over              |
+/// | shared | on NFS the server keeps the lock, and other machines see it, unless the mount is local        |
+/// |        | (local_lock, nolock); likewise on Lustre mounted with flock. On other shared file systems the |
+/// |        | file is the lock: another machine holds it until somebody removes the file                    |
+/// | others | a file of this name that is not a job's lock is refused and stays: a link, a file with        |
 /// |        | several names or other content, a pipe                                                        |
-/// | errors | FileError with the holder and what to do; a file system without flock asks the file alone    |
+/// | errors | FileError with the holder and the fix; without flock the content of the file alone decides    |
 ///
 /// \code
 /// const io::DirectoryLock lock("run");  // until the end of scope no other job can have it
@@ -51,7 +51,7 @@ class DirectoryLock {
 public:
   static constexpr std::string_view file_name = "reef.lock";
 
-  /// Takes the lock. Waits up to `patience` for a holder to end: a job whose launcher was killed takes a moment.
+  /// Takes the lock. Waits up to `patience` for its holder to end: a job whose launcher was killed takes a moment.
   explicit DirectoryLock(const std::filesystem::path& directory, Seconds patience = 0)
       : path_(directory / file_name) {
     acquire(patience);
@@ -66,29 +66,29 @@ public:
 private:
   void acquire(Seconds patience);
 
-  /// Opens the lock file of a job, or makes a new one; follows no link, waits for no pipe, writes to no other file.
+  /// Opens an existing lock file or creates one; follows no link, waits for no pipe, writes to no other file.
   void open();
 
-  /// Throws FileError unless the file is a regular one with one name.
+  /// Throws FileError unless the file `found` is a regular file with exactly one name (hard link).
   void require_own(const struct ::stat& found);
 
-  /// True if a text begins as write() writes it, or is as much of it as a crash or a full disk has left.
+  /// Returns true if a text begins as write() writes it, or is what a crash or a full disk left of such a text.
   static bool begins_as_a_lock(std::string_view text);
 
   [[noreturn]] void refuse_foreign(const std::string& what);
 
-  /// True if another job holds the directory: by the file's content, where flock cannot tell.
+  /// Returns true if another job holds the lock. `taken`: flock succeeded; `holder`: the content of the file.
   [[nodiscard]] bool is_held_by(const Json& holder, bool taken) const;
 
   void release();
 
-  /// True if the open file is still the one under the lock's name.
+  /// Returns true if the path of the lock still names the file that is open.
   [[nodiscard]] bool is_named() const;
 
-  /// True if all machines that can write to the directory see its locks.
+  /// Returns true if flock on the file holds for all machines that can write to the directory.
   [[nodiscard]] bool locks_are_seen() const;
 
-  /// Reads the holder from the lock file; null if it names none.
+  /// Reads the holder, a JSON object, from the lock file; returns null if the file names none.
   [[nodiscard]] Json read() const;
 
   void write();
@@ -96,7 +96,7 @@ private:
   static std::string text_of(const Json& holder, const char* key);
   static std::int64_t process_of(const Json& holder);
 
-  /// True if the holder, a process of this machine, is alive.
+  /// Returns true if the holder, a process of this machine, is alive.
   static bool is_alive(const Json& holder);
 
   [[noreturn]] void refuse(const Json& holder);

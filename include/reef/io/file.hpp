@@ -18,20 +18,20 @@ namespace io {
 
 namespace detail {
 
-/// Opens a regular file for reading; returns it and its size. Throws FileError for anything else, with
-/// `fix`, if one is given, where there is no such file.
+/// Opens a regular file for reading; returns its descriptor and its size. Throws FileError if the
+/// path is not a regular file; `fix`, if it is not empty, is the fix in the error for a missing file.
 std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std::string_view verb,
                                           std::string_view fix = {});
 
 }  // namespace detail
 
-/// True if a name is a file name alone, without a folder: it names a file beside the one in which it stands.
+/// Returns true if a name is a plain file name, without a folder, so that a file can name only files beside itself by it.
 [[nodiscard]] bool is_plain_name(std::string_view name);
 
 /// A file open for reading at any offset. Several threads may read at once.
 ///
-/// The size is that at opening; if the file shrinks later, the read that notices it throws; there is no
-/// signal.
+/// size() is the size at opening. If the file shrinks later, the read that
+/// reaches beyond its end throws; no signal is raised, unlike with MappedFile.
 ///
 /// \code
 /// const io::File file("tokens.bin");
@@ -40,8 +40,8 @@ std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std
 /// \endcode
 class File {
 public:
-  /// Opens the file. `fix`: the fix in errors about a file that is missing, no regular file or cut off, if it is a part of
-  /// something that is repaired as a whole.
+  /// Opens the file. `fix` is the fix in errors about a file that is missing, not regular or cut off;
+  /// give one if the file is part of something that is repaired as a whole, such as a checkpoint.
   explicit File(std::filesystem::path path, std::string_view fix = {}) : path_(std::move(path)), fix_(fix) {
     std::tie(file_, size_) = detail::open_regular(path_, "read", fix_);
   }
@@ -50,7 +50,7 @@ public:
   [[nodiscard]] std::filesystem::path path() const&& { return path_; }
   [[nodiscard]] Bytes size() const { return size_; }
 
-  /// Fills `to` from byte `offset` on. Throws FileError if the file ends before.
+  /// Fills `to` with the bytes from `offset` on. Throws FileError if the file ends before `to` is full.
   void read(Bytes offset, std::span<std::byte> to) const;
 
 private:
@@ -60,11 +60,11 @@ private:
   Bytes size_ = 0;
 };
 
-/// Returns the encoding whose byte order mark begins a text, such as "UTF-8"; empty if there is none.
+/// Returns the encoding whose byte order mark begins a text, such as "UTF-8"; empty if the text begins with none.
 [[nodiscard]] std::string_view byte_order_mark(std::string_view text);
 
-/// Reads all bytes of a file or a pipe, at most `limit`. Throws FileError if it cannot be read, DecodeError
-/// beyond the limit.
+/// Reads all bytes of a file or a pipe, at most `limit`. Throws FileError
+/// if it cannot be read, DecodeError if it is longer than the limit.
 std::string read_file(const std::filesystem::path& path, Bytes limit);
 
 }  // namespace io

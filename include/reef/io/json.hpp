@@ -24,17 +24,17 @@ namespace io {
 
 using Json = nlohmann::json;
 
-/// The bounds on JSON that a reader accepts.
+/// The limits on the size and nesting of JSON that parse_json accepts.
 struct JsonLimits {
   Bytes bytes = 64_MiB;
   int depth = 64;
   std::size_t nested =
-      (std::numeric_limits<std::size_t>::max)();  ///< lists and objects that one list or object holds
+      (std::numeric_limits<std::size_t>::max)();  ///< the most lists and objects directly inside one list or object
 };
 
-/// The origin of JSON: the name that errors give it, and the fix that they recommend. Without a fix, errors tell how
-/// to mend the text by hand, as is right for files that people write; a file of a program is copied or made again
-/// instead. For parameters only: it holds no text of its own.
+/// The origin of JSON text: the name by which errors call it, and the fix that they recommend. Without a fix, errors say
+/// how to correct the text by hand, as suits files that people write; for a file that a program writes, give another
+/// fix, such as to copy it again. Use it as a parameter type only: it refers to its texts and does not own them.
 struct JsonSource {
   template <std::convertible_to<std::string_view> Name>
   JsonSource(const Name& called, std::string_view instead = {}) : name(called), fix(instead) {}
@@ -49,19 +49,19 @@ struct JsonSource {
 
 namespace detail {
 
-/// "file.json:3:14": the line and column of a byte of the text, counted from 1.
+/// Returns the place of a byte of the text as source, line and column, counted from 1: "file.json:3:14".
 std::string place_of(std::string_view text, std::string_view source, std::size_t byte);
 
 }  // namespace detail
 
 /// Parses `text` and returns its value.
 ///
-/// | errors | DecodeError with source, line, column and what was expected there: text that is no |
-/// |        | JSON, a key twice in one object, nesting or size beyond the limits                 |
+/// | errors | DecodeError with source, line, column and what was expected there: text that is not |
+/// |        | JSON, a key twice in one object, nesting or size beyond the limits                  |
 Json parse_json(std::string_view text, JsonSource source, JsonLimits limits = {});
 
-/// Reads a file and returns its value; `fix` as in JsonSource. Throws DecodeError as parse_json, and FileError if
-/// the file cannot be read.
+/// Reads a file and returns its JSON value; `fix` is that of JsonSource. Throws
+/// DecodeError as parse_json does, and FileError if the file cannot be read.
 inline Json read_json(const std::filesystem::path& path, JsonLimits limits = {},
                       std::string_view fix = {}) {
   return parse_json(read_file(path, limits.bytes), {path.string(), fix}, limits);
@@ -82,7 +82,7 @@ inline constexpr bool is_variant<std::variant<Ts...>> = true;
 template <class T>
 std::string expectation();
 
-/// Joins descriptions of types: "a number, or an array, each element a number".
+/// Joins the descriptions of a variant's types: "a number, or an array, each element a number".
 template <class... Ts>
 std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   std::string text;
@@ -90,7 +90,7 @@ std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   return text;
 }
 
-/// The description of a type in the errors of `require`.
+/// Returns the description of type T for the errors of `require`, such as "a number".
 template <class T>
 std::string expectation() {
   if constexpr (std::is_same_v<T, bool>) {
@@ -125,13 +125,13 @@ bool convert_to_one(const Json& from, std::variant<Ts...>& to) {
   return true;
 }
 
-/// Converts to a variant: to the first of its types that the value fits.
+/// Converts `from` to the first of the variant's types that it fits; returns false if it fits none.
 template <class... Ts>
 bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
   return (convert_to_one<Ts>(from, to) || ...);
 }
 
-/// Converts a real number that is an integer, such as 4e9; false where it is none of that type.
+/// Converts a real number whose value is an integer, such as 4e9; returns false where type T cannot represent it.
 template <class T>
 bool convert_whole(double from, T& to) {
   // Both bounds are powers of two, or 0, and so exact: a number below the upper one fits.
@@ -141,7 +141,7 @@ bool convert_whole(double from, T& to) {
   return static_cast<double>(to) == from;
 }
 
-/// Converts only a value of exactly this type: no number from a string, no rounding, no wrap.
+/// Converts a value that is exactly of type T, without parsing strings, rounding or wrapping; else returns false.
 template <class T>
 bool convert(const Json& from, T& to) {
   if constexpr (std::is_same_v<T, Json>) {
@@ -184,12 +184,12 @@ bool convert(const Json& from, T& to) {
   }
 }
 
-/// Throws DecodeError with the value found and the type wanted; `path` is empty for the whole of the source.
+/// Throws DecodeError with the found value and a description of the wanted type; an empty `path` means the whole source.
 [[noreturn]] void refuse_value(const Json& found, std::string_view path, std::string_view wanted,
                                JsonSource source);
 
-/// Finds the value at "a.b.0"; null where its object or array lacks it. Throws DecodeError where a value on the way is
-/// neither an object nor an array with an index: that is a mistake, not an omission.
+/// Finds the value at a dotted path such as "a.b.0"; returns null where the last object or array lacks it. Throws
+/// DecodeError where a value on the way is neither an object nor an array with an index: a mistake, not an omission.
 const Json* find_at(const Json& root, std::string_view path, JsonSource source);
 
 template <class T>
@@ -201,11 +201,11 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 
 }  // namespace detail
 
-/// Returns the value at a dotted path ("device.memory_bytes", "links.0.latency"), as exactly a T.
+/// Returns the value at a dotted path ("device.memory_bytes", "links.0.latency"), converted to T without any loss.
 ///
-/// T is bool, an integer, a floating-point type, std::string, a vector or a variant of these, or Json. An integer may be
-/// written as a real number that is one: 4e9, 8.0.
-/// Throws DecodeError with source, path, and the value found instead.
+/// T is bool, an integer, a floating-point type, std::string, a vector or a variant of
+/// these, or Json. An integer may be written as a real number with an integer value:
+/// 4e9, 8.0. Throws DecodeError with the source, the path, and the value found instead.
 ///
 /// \code
 /// const io::Json json = io::read_json("case.json");
@@ -222,13 +222,13 @@ T (require)(const Json& root, std::string_view path, JsonSource source = "JSON")
   return detail::convert_or_throw<T>(*found, path, source);
 }
 
-/// Throws DecodeError unless the value is an object; `path` is its place in the source, empty for all of it.
+/// Throws DecodeError unless the value is an object; `path` is its place in the source, empty for the whole source.
 inline void require_object(const Json& value, std::string_view path, JsonSource source) {
   if (!value.is_object()) detail::refuse_value(value, path, "an object", source);
 }
 
-/// Returns the value at a dotted path, or `otherwise` where there is none. Throws DecodeError for a value that is no T,
-/// null included: whoever wrote it did not mean the default.
+/// Returns the value at a dotted path, or `otherwise` if there is no value. Throws DecodeError
+/// for a value that is not a T, null included: whoever wrote null did not mean the default.
 template <class T>
 T value_or(const Json& root, std::string_view path, T otherwise, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path, source);

@@ -12,7 +12,7 @@ namespace io {
 
 namespace detail {
 
-/// The length of the well-formed UTF-8 sequence at the front of `text`; 0 if there is none.
+/// Returns the length of the valid UTF-8 sequence that begins `text`; 0 if there is none.
 std::size_t utf8_length(std::string_view text);
 
 }  // namespace detail

@@ -14,19 +14,19 @@ namespace io {
 
 namespace detail {
 
-/// Returns the known key that is most like `key`, which may be a misspelling of it; empty if none is.
+/// Returns the known key of which `key` is most probably a misspelling; empty if none is similar enough.
 std::string_view nearest_key(std::string_view key, std::span<const std::string_view> known);
 
 }  // namespace detail
 
-/// True if any object of a file may have this key though nothing reads it: a remark.
+/// Returns true if any object of a file may have this key although no code reads it, because it is a remark.
 constexpr bool is_remark(std::string_view key) {
   constexpr std::array<std::string_view, 4> remarks{"name", "about", "note", "source"};
   return std::ranges::find(remarks, key) != remarks.end();
 }
 
-/// True if a case may have this key though its command does not read it: a remark, such as a seed or a unit, or an
-/// expected answer. Other keys that only another command reads do not count.
+/// Returns true if a case, the input file of a command, may have this key although the command does not read it: a
+/// remark, such as a seed or a unit, or an expected answer. Keys that only other commands read are not among them.
 constexpr bool is_remark_of_case(std::string_view key) {
   constexpr std::array<std::string_view, 13> whole{"seed", "unit", "workload_note", "regions", "planted", "optimum",
                                                    "raw", "log", "i32", "i64", "T_star",
@@ -39,9 +39,9 @@ constexpr bool is_remark_of_case(std::string_view key) {
          std::ranges::any_of(ends, [&](auto part) { return key.ends_with(part); });
 }
 
-/// Throws DecodeError for the first key of an object that is neither `known` nor a remark: it may be another key
-/// misspelt, which would then be missing. The error names the key, with `at`, the dotted path of the object, empty
-/// for a whole case, and the nearest known key. A value that is no object has no keys.
+/// Throws DecodeError for the first key of an object that is neither `known` nor a remark: it may be a misspelt
+/// key, whose value would silently be missing. The error names the key, after the dotted path `at` of the object,
+/// which is empty for a whole case, and the nearest known key. Does nothing for a value that is not an object.
 ///
 /// \code
 /// // given: const io::Json& json

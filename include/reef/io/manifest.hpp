@@ -23,13 +23,13 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// The fix that errors recommend for a checkpoint of which a part is damaged.
+/// The fix that errors recommend for a checkpoint with a damaged part.
 inline constexpr std::string_view checkpoint_fix =
     "copy the checkpoint again, or remove its folder to resume from the one before.";
 
-/// The content of a folder of safetensors shards: facts that its owner chooses, and every shard with
-/// its checksums, under a checksum of its own. A manifest is written last, so a folder with one is
-/// complete.
+/// A description of a folder of safetensors shards: facts that the writer
+/// chooses, and every shard with its checksums. Its file has a checksum of its
+/// own, and is written last, so that a folder with a manifest is complete.
 struct Manifest {
   static constexpr std::string_view file = "manifest.json";
   static constexpr int version = 2;
@@ -38,40 +38,40 @@ struct Manifest {
   std::vector<Shard> shards;
 };
 
-/// Returns a shard's checksums as JSON, as a rank sends them to the rank that writes the manifest.
+/// Returns a shard's name, size and checksums as JSON, which a rank sends to the rank that writes the manifest.
 Json to_json(const Shard& shard);
 
-/// Reads a shard that to_json wrote, its tensors by name. Throws DecodeError, also for a file that is
-/// not a plain name: a manifest names files of its own folder alone.
+/// Reads a shard that to_json wrote, its tensors sorted by name. Throws DecodeError for wrong
+/// content, also for a file name with a folder: a manifest may name only files of its own folder.
 Shard shard_from_json(const Json& json, std::string_view source);
 
 namespace detail {
 
-/// Computes the CRC-32C of a manifest without its own member "crc32c", whatever the spacing of its text.
+/// Computes the CRC-32C of a manifest without its own member "crc32c"; the result does not depend on white space.
 std::uint32_t crc32c_of_manifest(Json manifest);
 
 }  // namespace detail
 
-/// Reads a manifest from JSON, without comparing its checksum. Throws DecodeError if it is no manifest, or
-/// names a shard twice.
+/// Reads a manifest from JSON, without comparing its checksum. Throws
+/// DecodeError if the JSON is not a manifest, or names a shard twice.
 Manifest manifest_from_json(const Json& json, const std::string& source);
 
-/// Throws OptionError with the value's name if it would not be read from JSON text as it was written: numbers that
-/// are not finite, text that is not UTF-8, bytes, and nesting beyond what readers accept.
+/// Throws OptionError with the value's name if reading it back from JSON text would give another value: for
+/// numbers that are not finite, text that is not UTF-8, binary values, and nesting beyond what readers accept.
 void require_text(const Json& value, const std::string& name, int depth = 0);
 
-/// Writes the manifest of a folder, atomically. Call it when every shard is written. Throws OptionError for
-/// facts that would not be read as they were written.
+/// Writes the manifest of a folder, atomically. Call it after every shard is written.
+/// Throws OptionError for facts that cannot be read back from JSON as they are.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// Reads the manifest of a folder. Throws FileError if there is none, DecodeError if it is no manifest, or
-/// damaged.
+/// Reads the manifest of a folder. Throws FileError if there
+/// is none, DecodeError if it is damaged or is not a manifest.
 Manifest read_manifest(const std::filesystem::path& folder);
 
-/// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
+/// A shard that a manifest names, open for reading; its size and header, and each tensor read, are checked.
 ///
 /// | errors | DecodeError with file and tensor if size, header or a tensor differs from    |
-/// |        | the manifest. The target of a read that throws is unspecified                |
+/// |        | the manifest. After an error the content of the read's target is unspecified |
 ///
 /// \code
 /// // given: const io::Shard& written, const AnyView& weights
@@ -87,11 +87,11 @@ public:
   [[nodiscard]] const SafetensorsFile& file() const& { return file_; }
   void file() const&& = delete;
 
-  /// Reads a tensor of the view's element type and shape, and compares its checksum.
+  /// Reads a tensor, which must have the view's element type and shape, and compares its checksum.
   void read(std::string_view name, const AnyView& to) const;
 
-  /// Reads a tensor in pieces of at most piece_bytes: each into the memory that room(offset, size) returns, then given
-  /// to each(offset, bytes). The checksum of all pieces is compared at the end: trust none before.
+  /// Reads a tensor in pieces of at most piece_bytes: each into the memory that room(offset, size) returns, and passes
+  /// it to each(offset, bytes). The checksum is compared after the last piece: do not trust the pieces before that.
   template <class Room, class Each>
   void read(std::string_view name, const Shape& shape, Element element, const Room& room,
             const Each& each) const {

@@ -15,15 +15,15 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// The bytes of a regular file, read-only, mapped into memory: pages are read when they are touched,
-/// and all processes of a node share one copy.
+/// The bytes of a regular file, read-only, mapped into memory: a page is read
+/// from the disk at its first access, and all processes of a node share one copy.
 ///
-/// | cost   | opening reads nothing; an untouched byte costs address space alone               |
-/// | bounds | the size is that at opening; bytes added later are not seen. A file that shrinks |
-/// |        | while it is mapped kills the reader of its lost bytes by SIGBUS, so replace      |
-/// |        | files by renaming new ones over them (`AtomicFile`): a map keeps the old one.    |
-/// |        | A long-lived reader calls change() from time to time                             |
-/// | errors | FileError with the path and the system's reason                                  |
+/// | cost   | opening reads nothing; bytes that are not accessed use only address space             |
+/// | bounds | size() is the size at opening; bytes added later are not visible. If the file shrinks |
+/// |        | while it is mapped, access to a lost byte ends the process by SIGBUS, so replace      |
+/// |        | files by renaming new ones over them (`AtomicFile`): a map keeps the old one.         |
+/// |        | A long-lived reader should call change() from time to time                            |
+/// | errors | FileError with the path and the system's reason                                       |
 ///
 /// \code
 /// const io::MappedFile file("tokens.bin");
@@ -45,12 +45,12 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
   [[nodiscard]] std::filesystem::path path() const&& { return path_; }
   [[nodiscard]] Bytes size() const { return size_; }
-  /// The file's bytes, aligned to a page; valid as long as this object or the one that it was moved to lives.
+  /// Returns the file's bytes, aligned to a page; valid while this object or its moved-to successor exists.
   [[nodiscard]] std::span<const std::byte> bytes() const& { return {data_, size_}; }
   void bytes() const&& = delete;
 
-  /// Describes a change of the file since it was opened, such as "it was cut from 100 to 40 bytes"; empty if its
-  /// bytes are still those that were opened, even under another name. Costs one stat of the path.
+  /// Describes a change of the file since it was opened, such as "it was cut from 100 to 40 bytes"; empty
+  /// if the file has still the bytes that were mapped, even under another name. Costs one stat of the path.
   [[nodiscard]] std::string change() const;
 
 private:

@@ -18,7 +18,7 @@ namespace io {
 
 namespace detail {
 
-/// Converts an IEEE half, 1 sign, 5 exponent and 10 fraction bits, to float, exactly.
+/// Converts an IEEE half-precision number (1 sign, 5 exponent and 10 fraction bits) to float, exactly.
 float float_of_f16(std::uint16_t bits);
 
 /// Reads elements of type Stored in pieces and writes each, converted by `convert`, to `to`.
@@ -35,13 +35,13 @@ void read_converted(const SafetensorsFile& file, const StoredTensor& tensor, std
 
 }  // namespace detail
 
-/// True if read_reals can read this dtype.
+/// Returns true if read_reals can read this dtype.
 constexpr bool is_real_dtype(std::string_view dtype) {
   return dtype == "F32" || dtype == "F64" || dtype == "BF16" || dtype == "F16";
 }
 
-/// Reads the first elements of a tensor, as many as `to` has, as numbers of type T, with the rounding and errors of
-/// read_reals.
+/// Reads the first to.size() elements of a tensor as numbers
+/// of type T, with the rounding and errors of read_reals.
 template <real T>
 void read_first_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to) {
   if (!is_real_dtype(tensor.dtype) ||
@@ -66,10 +66,10 @@ void read_first_reals(const SafetensorsFile& file, const StoredTensor& tensor, s
 
 /// Reads a tensor of any real dtype (F64, F32, BF16 or F16) as numbers of type T.
 ///
-/// | rounding | none into a type that holds the dtype, else to nearest; F64 into bf16 by way   |
-/// |          | of fp32                                                                        |
-/// | memory   | a tensor of T's dtype is read straight into `to`, others through 64 Ki elements |
-/// | errors   | DecodeError for another dtype, or where `to` has not the tensor's elements     |
+/// | rounding | none if T can represent all numbers of the dtype, else to nearest; F64 is converted  |
+/// |          | to bf16 by way of fp32                                                               |
+/// | memory   | a tensor of T's dtype is read directly into `to`, others in pieces of 64 Ki elements |
+/// | errors   | DecodeError for another dtype, or where to.size() is not the tensor's size           |
 ///
 /// \code
 /// // given: const io::SafetensorsFile& file, std::vector<float>& weights

@@ -23,14 +23,14 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// A safetensors file open for reading. No number in it is trusted.
+/// A safetensors file open for reading. Every number in its header is checked before it is used.
 ///
-/// | accepts | exactly the format: a header of at most 100 MB that begins with "{",                |
-/// |         | dtypes of 1, 2, 4 or 8 bytes, of each tensor its three members and no others, tensors |
-/// |         | that fill the data without a gap or an overlap                                      |
-/// | memory  | the header and its tree, up to 64 times as long; tensors are read straight into the |
-/// |         | caller's memory                                                                     |
-/// | errors  | FileError if it cannot be read; DecodeError with file and tensor for anything else |
+/// | accepts | exactly the format: a header of at most 100 MB that begins with "{",                       |
+/// |         | dtypes of 1, 2, 4 or 8 bytes, for each tensor its three members and no others, tensors     |
+/// |         | that fill the data without a gap or an overlap                                             |
+/// | memory  | the header and its parsed tree, up to 64 times as long; tensors are read directly into the |
+/// |         | caller's memory                                                                            |
+/// | errors  | FileError if it cannot be read; DecodeError with file and tensor for anything else         |
 ///
 /// Source: huggingface/safetensors, README.md (format) and tensor.rs (validation).
 ///
@@ -43,8 +43,8 @@ class SafetensorsFile {
 public:
   static constexpr Bytes max_header_bytes = 100'000'000;
 
-  /// Opens the file and reads its header. `fix`: the fix in errors about a file that is missing or damaged, if it is a
-  /// part of something that is repaired as a whole.
+  /// Opens the file and reads its header. `fix` is the fix in errors about a file that is missing or
+  /// damaged; give one if the file is part of something that is repaired as a whole, such as a checkpoint.
   explicit SafetensorsFile(const std::filesystem::path& path, std::string_view fix = {});
 
   [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
@@ -52,13 +52,13 @@ public:
   [[nodiscard]] Bytes size() const { return file_.size(); }
   [[nodiscard]] const Metadata& metadata() const& { return metadata_; }
   [[nodiscard]] Metadata metadata() const&& { return metadata_; }
-  /// The checksum of all bytes before the data.
+  /// Returns the CRC-32C of all bytes before the tensors' data.
   [[nodiscard]] std::uint32_t header_crc32c() const { return header_crc32c_; }
-  /// The tensors in the order of their data.
+  /// Returns the tensors in the order of their data in the file.
   [[nodiscard]] std::span<const StoredTensor> tensors() const& { return tensors_; }
   [[nodiscard]] std::vector<StoredTensor> tensors() const&& { return tensors_; }
 
-  /// Finds the tensor of this name; null if there is none.
+  /// Finds the tensor of this name; returns null if there is none.
   [[nodiscard]] const StoredTensor* find(std::string_view name) const&;
   void find(std::string_view) const&& = delete;
 
@@ -72,13 +72,13 @@ public:
     return at(name, shape, element);
   }
 
-  /// Reads a tensor's bytes; `to` has exactly its size.
+  /// Reads a tensor's bytes; `to` must have exactly the tensor's size.
   void read(const StoredTensor& tensor, std::span<std::byte> to) const;
 
-  /// Reads a part of a tensor's bytes, from byte `offset` of it on.
+  /// Reads the part of a tensor that begins at its byte `offset` and is as long as `to`.
   void read(const StoredTensor& tensor, Bytes offset, std::span<std::byte> to) const;
 
-  /// Reads a tensor that must have the view's element type and shape into the view.
+  /// Reads a tensor into the view, whose element type and shape the tensor must have.
   void read(std::string_view name, const AnyView& to) const;
 
 private:

@@ -21,13 +21,13 @@ struct TensorInFile {
   const StoredTensor* tensor = nullptr;
 };
 
-/// The tensors of a model in Hugging Face's layout: of one safetensors file, or of several with an index.
+/// The tensors of a model in Hugging Face's layout: in one safetensors file, or in several with an index.
 ///
-/// | place  | a file; an index, .json, whose weight_map says which file of its folder has which tensor;   |
-/// |        | or a folder with model.safetensors, else with model.safetensors.index.json                  |
-/// | errors | FileError and DecodeError as SafetensorsFile, also for a file that is missing; DecodeError   |
-/// |        | for an index that is none, names a file of another folder or a tensor that its file has     |
-/// |        | not or another has too, and for a tensor that it does not name                              |
+/// | place  | a file; an index, a .json whose weight_map maps each tensor to a file of the index's      |
+/// |        | folder; or a folder with model.safetensors, or else model.safetensors.index.json          |
+/// | errors | FileError and DecodeError as SafetensorsFile, also for a missing file; DecodeError for a  |
+/// |        | damaged index, or if it names a file in another folder, a tensor that is missing from its |
+/// |        | file or is in another file too, or if a file has a tensor that the index does not name    |
 ///
 /// Source: huggingface/transformers, utils/hub.py (get_checkpoint_shard_files).
 ///
@@ -47,19 +47,19 @@ public:
   SafetensorsFiles(SafetensorsFiles&&) = default;  // files stay where they are
   SafetensorsFiles& operator=(SafetensorsFiles&&) = default;
 
-  /// Returns the files of a place: the one file, or the index and the files that it names. Reads the index
-  /// alone, and throws as the constructor for an error in it.
+  /// Returns the paths of the files of a place: the one file, or the index and the files that
+  /// it names. Reads only the index, and throws as the constructor does for an error in it.
   [[nodiscard]] static std::vector<std::filesystem::path> paths(const std::filesystem::path& place);
 
-  /// The path of the file or the index that was found.
+  /// Returns the path of the file or the index that was found.
   [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
   [[nodiscard]] std::filesystem::path path() const&& { return path_; }
-  /// The tensors, file by file, in the order of their data.
+  /// Returns the tensors, file by file, in the order of their data.
   [[nodiscard]] std::span<const TensorInFile> tensors() const& { return tensors_; }
   void tensors() const&& = delete;
 
 private:
-  /// The names of the tensors of each file, and whether the file has them.
+  /// A map from file name to tensor name to whether the tensor was found in the file.
   using Index = std::map<std::string, std::map<std::string, bool>>;
 
   [[noreturn]] static void refuse(const std::filesystem::path& path, const std::string& why);

@@ -24,8 +24,8 @@ struct NamedView {
   AnyView view;
 };
 
-/// A tensor that is not in memory as a whole: `bytes(offset, room)` returns as many of its bytes as `room`
-/// has, from byte `offset` on, in `room` or in other memory that is valid until the next call.
+/// A tensor that is not in memory as a whole: `bytes(offset, room)` returns its next room.size()
+/// bytes from byte `offset` on, in `room` or in other memory that stays valid until the next call.
 struct NamedSource {
   std::string name;
   Shape shape;
@@ -37,20 +37,20 @@ struct NamedSource {
 
 namespace detail {
 
-/// Sorts tensors into their order in the file. Throws OptionError for a name that no tensor can have.
+/// Returns the tensors in the order of their data in the file. Throws OptionError for an invalid name.
 std::vector<const NamedSource*> in_order(const std::filesystem::path& path,
                                          std::span<const NamedSource> tensors);
 
 }  // namespace detail
 
-/// Writes tensors to a safetensors file, atomically, and returns the shard with its checksums.
+/// Writes tensors to a safetensors file, atomically, and returns the file's size and checksums.
 ///
-/// Wider elements come first and then smaller names, so equal tensors give equal files in whatever
-/// order they are given, and each tensor is aligned to its element.
+/// Tensors are stored by descending element size, then by name, so that equal tensors give equal
+/// files in whatever order they are passed, and each tensor is aligned to its element size.
 ///
-/// | errors | OptionError for a name that comes twice, is "__metadata__" or is no UTF-8; |
-/// |        | FileError as AtomicFile. An older file of that name is unchanged           |
-/// | memory | one piece and the header                                                   |
+/// | errors | OptionError for a name that occurs twice, is "__metadata__" or is not UTF-8; |
+/// |        | FileError as AtomicFile. An older file of that name is unchanged             |
+/// | memory | one piece (piece_bytes) and the header                                       |
 Shard stream_safetensors(const std::filesystem::path& path, std::span<const NamedSource> tensors,
                          const Metadata& metadata = {});
 

@@ -23,11 +23,11 @@ static_assert(std::endian::native == std::endian::little,
 
 using Metadata = std::map<std::string, std::string>;
 
-/// The bytes that are written to or read from a file at once, few enough to be in a core's cache when their
-/// checksum is taken.
+/// The number of bytes that are written to or read from a file at once, few
+/// enough to be still in a core's cache when their checksum is computed.
 inline constexpr Bytes piece_bytes = Bytes{1} << 18;
 
-/// A tensor in a safetensors file.
+/// The name, dtype, shape and position of a tensor in a safetensors file.
 struct StoredTensor {
   std::string name;
   std::string dtype;  // "F32", "BF16", ...
@@ -38,7 +38,7 @@ struct StoredTensor {
   [[nodiscard]] Bytes bytes() const { return end - begin; }
 };
 
-/// The checksum of a tensor's bytes.
+/// The CRC-32C of the bytes of the tensor `name`.
 struct TensorChecksum {
   std::string name;
   std::uint32_t crc32c = 0;
@@ -46,7 +46,7 @@ struct TensorChecksum {
   friend bool operator==(const TensorChecksum&, const TensorChecksum&) = default;
 };
 
-/// A written safetensors file, and the checksums of its parts, which are compared when it is read again.
+/// A written safetensors file: its size, and checksums that are compared when it is read again.
 struct Shard {
   std::string file;  // without its folder
   Bytes bytes = 0;
@@ -58,7 +58,7 @@ struct Shard {
 
 namespace detail {
 
-/// The bytes of an element of this dtype; 0 for an unknown dtype.
+/// Returns the number of bytes of an element of this dtype; 0 for an unknown dtype.
 constexpr Bytes dtype_bytes(std::string_view dtype) {
   constexpr std::array<std::pair<std::string_view, Bytes>, 15> known{{{"BOOL", 1},
                                                                       {"U8", 1},

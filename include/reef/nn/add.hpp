@@ -15,9 +15,9 @@ namespace nn {
 ///
 ///     out = a + b
 ///
-/// | shape  | a, b, out: the same, any                                                         |
-/// | memory | out lies where b lies if no other node reads b; both gradients are the output's, |
-/// |        | copied only where something else must stay apart                                 |
+/// | shape  | a, b, out: any shape, equal for all three                                        |
+/// | memory | out is stored in b's memory if no other node reads b; both gradients equal the   |
+/// |        | output's, which is copied only if it cannot share its memory with them           |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int x, int branch

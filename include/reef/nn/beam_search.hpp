@@ -19,10 +19,10 @@ namespace nn {
 
 /// Options of beam_search.
 struct BeamOptions {
-  std::int64_t beams = 4;    ///< the number of continuations that are followed
-  std::int64_t tokens = 50;  ///< the most tokens of a continuation
-  double length_penalty = 1;  ///< the power of a continuation's length that its log-probability is divided by
-  std::optional<std::int32_t> end{};  ///< a token that ends a continuation, and is its last
+  std::int64_t beams = 4;    ///< the number of continuations that are followed in parallel
+  std::int64_t tokens = 50;  ///< the largest number of tokens of a continuation
+  double length_penalty = 1;  ///< the exponent p in a continuation's score, log-probability / length^p
+  std::optional<std::int32_t> end{};  ///< the token that ends a continuation, as its last token
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
   void validate(std::int64_t logits) const {
@@ -37,8 +37,8 @@ struct BeamOptions {
   }
 };
 
-/// A continuation that a beam search has found: the sum of its tokens' log-probabilities, and that over its length to the
-/// power of the penalty.
+/// A continuation that a beam search has found: its tokens, the sum of their log-probabilities, and that sum divided by
+/// length^length_penalty, the score.
 struct Beam {
   std::vector<std::int32_t> tokens;
   double log_probability = 0;
@@ -47,7 +47,7 @@ struct Beam {
 
 namespace detail {
 
-/// The beams of one search, and their sequences in a session.
+/// The state of one beam search: the beams, and their sequences in a session.
 template <class Session>
 class BeamSearch {
 public:
@@ -85,13 +85,13 @@ private:
     double log_probability;
   };
 
-  /// Of equal candidates the earlier beam's comes first, then the lower token.
+  /// Returns whether a is better than b. If they are equal, the earlier beam wins, then the lower token.
   static bool before(const Candidate& a, const Candidate& b) {
     if (a.log_probability != b.log_probability) return a.log_probability > b.log_probability;
     return a.parent != b.parent ? a.parent < b.parent : a.token < b.token;
   }
 
-  /// Returns the best continuations of all beams by a token, twice as many as beams: half of them may end.
+  /// Returns the best continuations of all beams by one token: twice the number of beams, since half of them may end.
   [[nodiscard]] std::vector<Candidate> candidates(const Logits& logits) const {
     std::vector<Candidate> all;
     for (std::size_t parent = 0; parent < live_.size(); ++parent) {
@@ -112,7 +112,7 @@ private:
     return all;
   }
 
-  /// Replaces the beams by their best continuations; those that end are done.
+  /// Replaces the beams by their best continuations; continuations that end are moved to the finished ones.
   void advance(const Logits& logits) {
     std::vector<Candidate> chosen;
     for (const Candidate& one : candidates(logits)) {
@@ -149,7 +149,7 @@ private:
     beam.score = score_of(beam);
     done_.push_back(std::move(beam));
   }
-  /// Returns whether as many as are wanted are done, and none that is followed has a better score now.
+  /// Returns whether enough continuations have ended, and no live beam has a better score now than the worst of these.
   [[nodiscard]] bool cannot_improve() const {
     if (std::ssize(done_) < options_.beams) return false;
     std::vector<double> scores;
@@ -167,15 +167,15 @@ private:
 
 }  // namespace detail
 
-/// Returns the best continuations that a beam search finds, the best first. A pass has a row for each beam; beams share the
-/// pages of what they have in common.
+/// Returns the best continuations that a beam search finds, the best first. A pass computes one row for each beam; beams
+/// share the pages of their common beginning.
 ///
-/// | memory | sequences of the session: `beams`, of the prompt's and `tokens` positions                |
-/// | ties   | of equal ones the continuation of the earlier beam, then the lower token                 |
-/// | errors | as of Session::append; OptionError for invalid options; NonFiniteError. The session is as before |
+/// | memory | `beams` sequences of the session, each with the prompt's and `tokens` positions          |
+/// | ties   | between equal ones, the continuation of the earlier beam wins, then the lower token      |
+/// | errors | those of Session::append; OptionError for options; NonFiniteError. The session stays as before   |
 ///
-/// Source: Graves, Sequence transduction with recurrent neural networks, arXiv 1211.3711; the length penalty as Hugging
-/// Face has it.
+/// Source: Graves, Sequence transduction with recurrent neural networks, arXiv 1211.3711; the length penalty is that of
+/// Hugging Face.
 ///
 /// \code
 /// // given: nn::Session<device::Host, float>& session, const std::vector<std::int32_t>& prompt

@@ -17,13 +17,13 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Multi-head self-attention in which a token sees itself and the tokens before it.
+/// Multi-head self-attention in which a token attends to itself and to the tokens before it.
 ///
 ///     out = softmax(q k^T / sqrt(C / H) + mask) v      for each of H heads
 ///
 /// | shape   | qkv: (B, T, 3C), the columns are q, k, v, each H heads of C / H; out: (B, T, C)      |
 /// | saved   | the log-sum-exp of each row of scores, (B, H, T): no T x T tensor is kept            |
-/// | dropout | of the probabilities; element (h T + t) T + s of a sample, as nn::Dropout draws      |
+/// | dropout | applied to the probabilities; (h, t, s) uses draw (h T + t) T + s of its sample      |
 /// | cost    | forward 2 B T^2 C, backward 5 B T^2 C operations: half of T x T is masked            |
 ///
 /// Source: Vaswani et al., arXiv 1706.03762; Dao et al., FlashAttention, arXiv 2205.14135.

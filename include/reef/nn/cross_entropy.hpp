@@ -16,9 +16,9 @@ namespace nn {
 ///
 ///     loss = - 1/n sum over rows r with target[r] >= 0 of log softmax(logits[r])[target[r]]
 ///
-/// | shape  | logits: (..., V); targets: (...), int32, -1 where a row does not count |
+/// | shape  | logits: (..., V); targets: (...), int32, -1 for a row to be ignored    |
 /// | saved  | the log-sum-exp of each row                                            |
-/// | memory | the gradient of the logits lies where the logits lie                   |
+/// | memory | the gradient of the logits is stored in the memory of the logits       |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int logits, int targets

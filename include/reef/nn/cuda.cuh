@@ -16,15 +16,15 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The operators' arithmetic on CUDA; the members' meaning is that of Kernels.
+/// The operators' arithmetic on CUDA; nn/kernels.hpp describes the members.
 ///
-/// | products | cuBLASLt in full fp32 or fp64, no TF32, no atomics in split sums; of bf16 on tensor  |
+/// | products | cuBLASLt in full fp32 or fp64, no TF32, no atomics in split sums; bf16 on tensor     |
 /// |          | cores, summed in fp32                                                                |
-/// | bf16     | attention on tensor cores from sm_80 on, where weights are rounded before they are   |
+/// | bf16     | attention on tensor cores from sm_80 on, with weights rounded before they are        |
 /// |          | multiplied; on sm_75 in fp32                                                         |
-/// | vectors  | elements and rows by 16 bytes where arrays begin at, and rows are, multiples of them |
+/// | vectors  | 16 bytes at once, if the addresses of arrays and of their rows are multiples of 16   |
 /// | bits     | the same from run to run on one model of device and one version of cuBLASLt          |
-/// | space    | small partial sums use the lane's own 32 MiB                                         |
+/// | space    | small partial sums use the lane's own workspace of 32 MiB                            |
 /// | errors   | CudaError; ShapeError for heads of more than 128 channels. Bad tokens and targets    |
 /// |          | give NaNs, since a kernel cannot throw                                               |
 template <>

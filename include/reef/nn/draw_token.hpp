@@ -18,16 +18,16 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Options of a generation: how many tokens, and how each is drawn from logits.
+/// Options of text generation: the number of tokens, and how each is drawn from logits.
 struct GenerateOptions {
   std::int64_t tokens = 100;    ///< the number of tokens to add to the prompt
-  double temperature = 1;       ///< the divisor of logits; 0 takes the likeliest token
+  double temperature = 1;       ///< the divisor of logits; 0 selects the likeliest token
   std::int64_t top_k = 40;      ///< the number of likeliest tokens to draw among; 0: all
   std::int64_t vocabulary = 0;  ///< only tokens below this number are drawn, if logits are padded; 0: all
   std::uint64_t seed = 0;
   std::function<bool()> proceed = {};  ///< called before each token; false ends the generation
-  double top_p = 1;               ///< the likeliest tokens are drawn among whose probabilities sum to this or more
-  double repetition_penalty = 1;  ///< logits of tokens of the sequence are divided by this, or multiplied if negative
+  double top_p = 1;               ///< only the fewest likeliest tokens whose probabilities sum to at least this are drawn
+  double repetition_penalty = 1;  ///< logits of tokens that occur already are divided by this, or multiplied if negative
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
   void validate(std::int64_t logits) const {
@@ -49,7 +49,7 @@ struct GenerateOptions {
   }
 };
 
-/// Divides logits of tokens that a sequence has by `penalty`, or multiplies them where they are negative: each token once.
+/// Divides the logits of tokens that occur in a sequence by `penalty`, or multiplies them if negative: each token once.
 ///
 /// Source: Keskar et al., CTRL, arXiv 1909.05858, section 4.1.
 inline void penalise_repetition(std::span<float> logits, std::span<const std::int32_t> sequence,
@@ -66,8 +66,8 @@ inline void penalise_repetition(std::span<float> logits, std::span<const std::in
   }
 }
 
-/// Returns the token that `uniform` in [0, 1) draws among the top_k largest logits, with the weights
-/// exp(logit / temperature), and of these among the likeliest whose weights sum to top_p of all. Of equal logits the
+/// Returns the token that `uniform`, a random number in [0, 1), selects among the top_k largest logits, with the weights
+/// exp(logit / temperature), and among these only the likeliest whose weights sum to top_p of all. Of equal logits the
 /// lower token comes first.
 ///
 /// | cost   | O(V log k)                                                    |
@@ -119,7 +119,7 @@ inline std::int32_t draw_token(std::span<const float> logits, const GenerateOpti
   return order.back();  // reached by rounding alone
 }
 
-/// Returns the logarithm of a token's probability: its logit less the logarithm of the sum of exp(logit).
+/// Returns the logarithm of a token's probability: its logit minus the logarithm of the sum of exp(logit).
 inline double log_probability(std::span<const float> logits, std::int32_t token) {
   const auto largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
   double sum = 0;

@@ -23,9 +23,9 @@ inline void check_dropout_rate(float rate) {
                     ".\n  fix: at least 0 and less than 1.");
 }
 
-/// Zeroes elements at random while training, and scales the others up.
+/// An operator that zeroes elements at random during training, and scales the others up.
 ///
-///     out[i] = in[i] m[i] / (1 - rate)      m[i] = draw i of sample s >= rate
+///     out[i] = in[i] m[i] / (1 - rate)      m[i] = 1 if draw i of sample s >= rate, else 0
 ///
 /// | shape  | in, out: (B, ...): row b belongs to sample key.sample + b; i counts inside a sample |
 /// | bits   | the dropped elements depend on seed, sample and node: not on ranks, cuts or batches |

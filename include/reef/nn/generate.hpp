@@ -14,18 +14,18 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The tokens that a prompt was continued with, and the logarithm of the probability that the model gave each.
+/// The continuation of a prompt: its tokens, and the logarithm of the probability that the model gave to each.
 struct Continuation {
   std::vector<std::int32_t> tokens;
   std::vector<double> log_probabilities;
 };
 
-/// A function that is told each new token of prompt `i`; false ends that prompt's continuation.
+/// A function that is called with each new token of prompt `i`; if it returns false, that continuation ends.
 using OnToken = std::function<bool(std::size_t i, std::int32_t token)>;
 
 namespace detail {
 
-/// Sequences of a session that end with it.
+/// Sequences of a session that are opened together, and closed by the destructor.
 template <class Session>
 class SequencesOfOneCall {
 public:
@@ -46,11 +46,11 @@ private:
 
 }  // namespace detail
 
-/// Returns continuations of prompts, which are computed side by side: a pass has a row for each that goes on.
+/// Returns continuations of prompts, which are computed together: a pass has a row for each that has not ended.
 ///
-/// | bits   | of a prompt's continuation: the same alone and beside others, for the same options and place `i`  |
-/// | random | the token at position p of prompt i: uniform({seed, i, 1, 0}, p)                                  |
-/// | errors | as of Session::append and draw_token; OptionError for invalid options. The session is as before  |
+/// | bits   | a prompt's continuation is the same alone and beside others, for the same options and place `i`   |
+/// | random | the token at position p of prompt i is drawn by uniform({seed, i, 1, 0}, p)                       |
+/// | errors | those of Session::append and draw_token; OptionError for options. The session stays as before    |
 ///
 /// \code
 /// // given: nn::Session<device::Host, float>& session

@@ -25,20 +25,20 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Continues a sequence of tokens with a language model: a graph with the input "tokens" (1, T) int32
+/// A generator that continues a sequence of tokens with a language model: a graph with the input "tokens" (1, T) int32
 /// and the tensor "logits" (1, T, V), whose position t depends on tokens 0 to t alone.
 ///
-///     p(next) = softmax(logits[t] / temperature) over the top_k largest;  t: the last token's place
+///     p(next) = softmax(logits[t] / temperature) over the top_k largest;  t: the position of the last token
 ///
-/// It is a Session of one sequence where the model's operators run by rows, so on the host for nn::gpt and nn::llama;
-/// elsewhere it runs all T positions for each token.
+/// If the model's operators run by rows, as those of nn::gpt and nn::llama do on the host, the Generator uses a Session
+/// of one sequence; otherwise it runs all T positions for each token.
 ///
-/// | memory | of a Session, or parameters, logits and an inference's workspace on the device, allocated once  |
-/// | cost   | a token is one row while the text has T tokens or fewer, of a Session; beyond, and without one, |
-/// |        | it runs T positions                                                                             |
+/// | memory | a Session's, or parameters, logits and an inference's workspace on the device, allocated once   |
+/// | cost   | with a Session a token costs one row, as long as the text has at most T tokens; otherwise a     |
+/// |        | token costs T positions                                                                         |
 /// | bits   | the same for the same parameters, prompt, options and T                                         |
-/// | window | of a sequence of more than T tokens, the last T are read                                        |
-/// | errors | ShapeError for a graph without such tensors; OptionError for an empty prompt, a token           |
+/// | window | of a sequence of more than T tokens, only the last T are read                                   |
+/// | errors | ShapeError for a graph without these tensors; OptionError for an empty prompt, a token          |
 /// |        | outside the vocabulary or invalid options; NonFiniteError for logits that are not               |
 /// |        | finite; MemoryError. After any of these errors the Generator can be used again                  |
 ///
@@ -85,7 +85,7 @@ public:
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
 
-  /// Copies a parameter in, rounded to T. Throws ShapeError for an unknown name or another size.
+  /// Copies a parameter's values to the device, rounded to T. Throws ShapeError for an unknown name or another size.
   void set_parameter(std::string_view name, std::span<const sum_t<T>> values) {
     if constexpr (has_rows) {
       if (session_) {
@@ -137,10 +137,10 @@ public:
   }
 
 private:
-  static constexpr bool has_rows = std::same_as<Device, device::Host>;  // the one that RowKernels are for
+  static constexpr bool has_rows = std::same_as<Device, device::Host>;  // the device that has RowKernels
   struct NoSession {};
 
-  /// Returns whether a Session takes the model, whose logits `head` makes.
+  /// Returns whether a Session accepts the model, whose logits the node `head` computes.
   static bool runs_by_rows(const Graph& model, int head) {
     const graph::Dag& dag = model.dag();
     return head >= 0 && dag.node_at(head).inputs.size() == 1 &&
@@ -148,16 +148,16 @@ private:
            std::all_of(dag.inputs.begin(), dag.inputs.end(), [&](int id) { return dag.tensor_at(id).spec.shape.rank() >= 2; });
   }
 
-  /// Forgets all but the first `length` tokens of what the session has read.
+  /// Truncates the session's sequence to its first `length` tokens.
   void keep(std::size_t length) {
     session_->truncate(sequence_, static_cast<std::int64_t>(length));
     held_.resize(length);
   }
 
   std::optional<std::conditional_t<has_rows, Session<Device, T>, NoSession>> session_;
-  std::optional<detail::WindowModel<Device, T>> window_;  // if there is no session
+  std::optional<detail::WindowModel<Device, T>> window_;  // used if there is no session
   int sequence_ = -1;
-  std::vector<std::int32_t> held_;  // by the session
+  std::vector<std::int32_t> held_;  // the tokens that the session holds
   std::int64_t context_ = 0;
   std::int64_t vocabulary_ = 0;
 };

@@ -8,7 +8,7 @@
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
 
-// The library has GPT-2's graphs of the host where it has a BLAS: reef::compiled, and not reef::compiled_core.
+// The library defines GPT-2's graphs of the host if it has a BLAS: reef::compiled does, reef::compiled_core does not.
 #if defined(REEF_COMPILED) && (defined(REEF_HAS_DNNL) || defined(REEF_HAS_CBLAS))
 #define REEF_NN_GPT_IN_LIBRARY
 #endif
@@ -17,26 +17,26 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The shape of a GPT-2. The default is its smallest, with 124 439 808 parameters, and not padded.
+/// The shape of a GPT-2. The default is the smallest GPT-2, with 124 439 808 parameters, without padding.
 ///
-/// Rows that pad wte are tokens that never occur: the loss counts their logits, as nanoGPT's does, and
-/// training from scratch sinks them. Weights that were trained without padding must be read without padding:
-/// their logits may lie far below the zeros of a padded row.
+/// Rows that pad wte stand for tokens that never occur: the loss includes their logits, as nanoGPT's does, and
+/// training from scratch lowers them. Weights that were trained without padding must be read without padding:
+/// their logits may be far below zero, the logit of a padded row.
 struct GptConfig {
-  /// The most layers. Deep models start within seconds: a Trainer of 10000 layers of one channel in 4 to 14 s on 2
-  /// cores.
+  /// The largest number of layers. Deep models start within seconds: a Trainer of 10000 layers of one channel in 4 to
+  /// 14 s on 2 cores.
   static constexpr std::int64_t most_layers = 10'000;
 
-  std::int64_t layers = 12;            ///< L
-  std::int64_t heads = 12;             ///< H, divides C
-  std::int64_t channels = 768;         ///< C
-  std::int64_t vocabulary = 50257;     ///< V
-  std::int64_t context = 1024;         ///< the number of positions that have a vector
-  std::int64_t batch = 1;              ///< B
-  std::int64_t sequence = 0;           ///< T, at most the context; 0: the context
-  std::int64_t padded_vocabulary = 0;  ///< the rows of wte, for kernels that like round numbers; 0: V
+  std::int64_t layers = 12;            ///< the number of layers, L
+  std::int64_t heads = 12;             ///< the number of heads, H, which divides C
+  std::int64_t channels = 768;         ///< the number of channels, C
+  std::int64_t vocabulary = 50257;     ///< the number of tokens, V
+  std::int64_t context = 1024;         ///< the number of positions, each with a vector in wpe
+  std::int64_t batch = 1;              ///< the number of sequences in a batch, B
+  std::int64_t sequence = 0;           ///< the length of sequences, T, at most the context; 0: the context
+  std::int64_t padded_vocabulary = 0;  ///< the rows of wte, rounded up for faster kernels; 0: V
   float dropout = 0;                   ///< the dropout rate of embedding, attention and residual branches
-  bool bias = true;                    ///< the four projections of a layer have a bias
+  bool bias = true;                    ///< whether the four projections of a layer have a bias
 
   /// Throws OptionError, naming the first invalid member.
   void validate() const;
@@ -47,12 +47,12 @@ struct GptConfig {
 ///     x = embedding(tokens);  L times: x += attention(ln_1(x)), x += mlp(ln_2(x))
 ///     logits = ln_f(x) wte^T;  loss = cross_entropy(logits, targets)
 ///
-/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 where a position does not count   |
-/// | tensors    | "logits" (B, T, V), V as padded, before targets are read; "loss", a scalar           |
+/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 for a position to be ignored      |
+/// | tensors    | "logits" (B, T, V), with V padded, written before targets are read; "loss", a scalar |
 /// | parameters | GPT-2's names, shapes (projections are (in, out)) and initialisation: normal 0.02,   |
 /// |            | projections into the residual stream 0.02 / sqrt(2L); head = transformer.wte.weight |
-/// | cuts       | between any two nodes; between layers one tensor crosses                            |
-/// | errors     | OptionError for a configuration that cannot be                                      |
+/// | cuts       | between any two nodes; one tensor crosses between layers                            |
+/// | errors     | OptionError for an invalid configuration                                            |
 ///
 /// Source: Radford et al., Language models are unsupervised multitask learners, 2019.
 ///
@@ -66,7 +66,7 @@ graph::Graph<Device, T> gpt(const GptConfig& config, int threads = device::avail
 }  // namespace nn
 
 #ifdef REEF_COMPILED
-/// Declares the graphs of the host, with their kernels, with `extern`; without it, in the one unit that has them, defines them.
+/// Declares the graphs of the host and their kernels, with `extern`; without it, defines them, in one unit of the library.
 #define REEF_NN_GPT_OF_HOST(declared)                                                                                        \
   declared template graph::Graph<device::Host, float> nn::gpt<device::Host, float>(const nn::GptConfig& config, int threads);    \
   declared template graph::Graph<device::Host, double> nn::gpt<device::Host, double>(const nn::GptConfig& config, int threads);  \

@@ -13,11 +13,11 @@ namespace nn {
 ///
 /// | reads  | n_layer, n_head, n_embd, n_positions, vocab_size                                        |
 /// | checks | refuses models that gpt() cannot build: another model_type, activation, width of the    |
-/// |        | MLP, epsilon of the layer norm or scale of attention, or a head of its own              |
-/// | errors | FileError if it cannot be read; DecodeError naming the file, and the field or the value |
-/// |        | that no GptConfig can have                                                              |
+/// |        | MLP, epsilon of the layer norm or scale of attention, or an untied head                 |
+/// | errors | FileError if the file cannot be read; DecodeError naming the file, and the field or the |
+/// |        | value that no GptConfig can have                                                        |
 ///
-/// Dropout is 0, as for evaluation: it is no part of the weights.
+/// Dropout is 0, as for evaluation, since it does not belong to the weights.
 ///
 /// Source: huggingface/transformers, models/gpt2/configuration_gpt2.py.
 ///
@@ -27,8 +27,8 @@ namespace nn {
 /// \endcode
 GptConfig read_gpt2_config(const std::filesystem::path& path);
 
-/// Writes the config.json of a gpt(), which with the file of write_gpt2 as model.safetensors is a
-/// folder that GPT2LMHeadModel.from_pretrained reads. Throws FileError as AtomicFile does.
+/// Writes the config.json of a gpt(). A folder with it and the file of write_gpt2 as model.safetensors
+/// can be read by GPT2LMHeadModel.from_pretrained. Throws FileError as AtomicFile does.
 void write_gpt2_config(const std::filesystem::path& path, const GptConfig& config);
 
 }  // namespace nn

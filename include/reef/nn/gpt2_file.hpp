@@ -28,7 +28,7 @@ inline constexpr std::string_view gpt2_prefix = "transformer.";
 inline constexpr std::string_view gpt2_tokens = "transformer.wte.weight";
 inline constexpr std::string_view gpt2_head = "lm_head.weight";
 
-/// Returns true for the names of the causal mask, which older files hold: "h.3.attn.bias" and "h.3.attn.masked_bias".
+/// Returns whether a name is that of a causal mask, as older files have: "h.3.attn.bias" or "h.3.attn.masked_bias".
 inline bool is_gpt2_mask(std::string_view name) {
   if (!name.starts_with("h.")) return false;
   const std::size_t digits = name.find_first_not_of("0123456789", 2);
@@ -37,7 +37,7 @@ inline bool is_gpt2_mask(std::string_view name) {
   return rest == ".attn.bias" || rest == ".attn.masked_bias";
 }
 
-/// Returns the shape that a parameter has in a file: wte is without the rows that only pad the vocabulary.
+/// Returns the shape of a parameter in a file: wte is stored without the rows that only pad the vocabulary.
 inline Shape gpt2_shape(const graph::Parameter& parameter, std::int64_t vocabulary) {
   const Shape& shape = parameter.spec.shape;
   if (parameter.name != gpt2_tokens) return shape;
@@ -48,8 +48,8 @@ inline Shape gpt2_shape(const graph::Parameter& parameter, std::int64_t vocabula
   return {vocabulary, shape[1]};
 }
 
-/// Returns true if a tensor has the shape of gpt2_shape; wte may have further rows, which pad the vocabulary:
-/// files pad it up to a multiple of as much as 1024, and for some tokens to come.
+/// Returns whether a tensor has the shape of gpt2_shape; wte may have further rows, which pad the vocabulary:
+/// files pad it up to a multiple of at most 1024, and reserve rows for some further tokens.
 inline bool fits_gpt2(const io::StoredTensor& stored, const graph::Parameter& parameter,
                       const Shape& shape) {
   std::array<std::int64_t, Shape::max_rank> extents{};
@@ -65,20 +65,20 @@ inline bool fits_gpt2(const io::StoredTensor& stored, const graph::Parameter& pa
 
 /// A GPT-2 in safetensors files with Hugging Face's names, open for reading.
 ///
-/// | place  | a file, an index of several, or a folder, as SafetensorsFiles                               |
+/// | place  | a file, an index of several, or a folder, as for SafetensorsFiles                           |
 /// | names  | those of GPT2LMHeadModel ("transformer.wte.weight") or of GPT2Model ("wte.weight", as in   |
 /// |        | the hub's "gpt2"), also where a compiled or wrapped model has written them                  |
 /// |        | ("_orig_mod.transformer.wte.weight"); projections are (in, out) in all                      |
 /// | wte    | may have more rows than the vocabulary, which pad it: up to 1024 or an eighth               |
-/// | head   | lm_head.weight may be there and is then wte, byte by byte: the model's head is tied; it may |
-/// |        | stand for both                                                                              |
-/// | masks  | h.N.attn.bias and h.N.attn.masked_bias are passed over                                      |
+/// | head   | lm_head.weight may exist and then equals wte, byte by byte: the model's head is tied; a     |
+/// |        | file may have lm_head.weight alone, for both                                                |
+/// | masks  | h.N.attn.bias and h.N.attn.masked_bias are ignored                                          |
 /// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                         |
-/// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for one   |
-/// |        | that is missing, unknown, there twice, of another shape, no real numbers, or NaN or         |
-/// |        | infinite somewhere, and for an untied head                                                  |
+/// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for a     |
+/// |        | tensor that is missing, unknown, duplicate, of another shape, not of real numbers, or       |
+/// |        | with a NaN or infinity, and for an untied head                                              |
 ///
-/// The number of heads is in no tensor: a file is read with any that divides the channels.
+/// No tensor tells the number of heads: a file can be read with any number that divides the channels.
 ///
 /// Source: huggingface/transformers, models/gpt2/modeling_gpt2.py.
 ///
@@ -109,8 +109,8 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const& { return tensors_.path(); }
   [[nodiscard]] std::filesystem::path path() const&& { return tensors_.path(); }
 
-  /// Returns the configuration: layers, channels, vocabulary (with the rows that pad it) and context by the tensors'
-  /// shapes; C / 64 heads, as all of OpenAI's models have; biases if the first projection has one.
+  /// Returns the configuration: layers, channels, vocabulary (with the rows that pad it) and context from the shapes
+  /// of tensors; C / 64 heads, as all of OpenAI's models have; biases if the first projection has one.
   [[nodiscard]] GptConfig config() const {
     GptConfig config;
     const StoredShape tokens = matrix(detail::gpt2_tokens);
@@ -124,10 +124,10 @@ public:
   }
 
   /// Calls set(name, values) for each parameter of a gpt(). All errors of the file are
-  /// found before the first call: it is read twice. Holds one parameter at a time.
+  /// found before the first call: the file is read twice. Holds one parameter in memory at a time.
   ///
-  /// Rows that pad the model's wte are zeros. Their logits are zeros too, and the loss counts them: OpenAI's
-  /// models, whose logits lie far below zero, must be read without padding.
+  /// Rows that pad the model's wte are set to zeros. Their logits are zeros too, and the loss includes them: OpenAI's
+  /// models, whose logits are far below zero, must be read without padding.
   template <real T, class Set>
   void read(const graph::Dag& model, std::int64_t vocabulary, Set&& set) const {
     check_model(model, vocabulary);
@@ -143,7 +143,7 @@ private:
   static std::string_view without_prefix(std::string_view name) {
     return name.substr(detail::gpt2_prefix.size());
   }
-  /// Returns the tensor of a parameter, or null.
+  /// Returns the file's tensor of a parameter, or null if it has none.
   [[nodiscard]] const io::TensorInFile* find(std::string_view parameter) const {
     if (!parameter.starts_with(detail::gpt2_prefix)) return nullptr;
     return tensors_.find(without_prefix(parameter));
@@ -207,9 +207,9 @@ private:
 
 /// Writes the parameters of a gpt() to a safetensors file that GPT2LMHeadModel reads.
 ///
-/// values(name) gives a parameter's elements. wte is written without its padding, the head not at
-/// all, since it is tied. A model without biases lacks them in the file too: Hugging Face then takes
-/// zeros, which give the same results.
+/// values(name) returns a parameter's elements. wte is written without its padding; the head is not
+/// written, since it is tied. A model without biases gives a file without them: Hugging Face then uses
+/// zeros, with the same results.
 ///
 /// | memory | all parameters once                                                     |
 /// | errors | OptionError if values(name) gives another number of elements; FileError |

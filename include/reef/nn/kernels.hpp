@@ -9,20 +9,20 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The way in which a matrix is read: as it lies in memory, or as its transpose.
+/// The way in which a matrix is read: as it is stored in memory, or as its transpose.
 enum class Transpose : std::uint8_t { no, yes };
 
 /// The arithmetic of the operators, one specialisation per device: Kernels<device::Host> in
-/// nn/host.hpp, Kernels<device::Cuda> in nn/cuda.cuh. All members are static and are called on the
-/// thread of the lane that they take first. T is float, double or Bfloat16; losses, statistics and
+/// nn/host.hpp, Kernels<device::Cuda> in nn/cuda.cuh. All members are static; their first argument is a
+/// lane, on whose thread they are called. T is float, double or Bfloat16; losses, statistics and
 /// gradients of parameters are sum_t<T>, in which everything is computed.
 ///
 /// | shape  | row-major and contiguous; R rows, K in, N out channels; B batch, T_ sequence, C     |
 /// |        | channels, H heads, V vocabulary                                                     |
-/// | target | `accumulate` adds to what is there, otherwise it is overwritten                     |
+/// | target | `accumulate` adds the result to the target, otherwise the target is overwritten     |
 /// | order  | every sum is folded in an order that depends on shapes alone, not on threads or     |
 /// |        | timing: equal inputs give equal bits on one device and instruction set              |
-/// | alias  | outputs must not overlap inputs, unless the line says so                            |
+/// | alias  | outputs must not overlap inputs, unless the row below allows it                     |
 /// | space  | `workspace`: as many bytes of device memory as the function ..._workspace says,     |
 /// |        | aligned to 64                                                                       |
 ///
@@ -35,32 +35,32 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | gelu_forward(lane, out, in, n)                                           | x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) |
 /// | gelu_backward(lane, d_in, d_out, in, n, accumulate)                      | d_in = d_out gelu'(in); d_in may be d_out |
 /// | layer_norm_forward(lane, out, mean, rstd, in, weight, bias, R, C, epsilon) | out (R,C), mean (R), rstd (R) = 1/sqrt(variance + epsilon) |
-/// | layer_norm_backward(lane, d_in, d_weight, d_bias, d_out, in, weight, mean, rstd, R, C, accumulate_input, accumulate_parameters, workspace) | all three; d_in may be d_out; layer_norm_backward_workspace<T>(R, C) |
+/// | layer_norm_backward(lane, d_in, d_weight, d_bias, d_out, in, weight, mean, rstd, R, C, accumulate_input, accumulate_parameters, workspace) | d_in, d_weight, d_bias; d_in may be d_out; layer_norm_backward_workspace<T>(R, C) |
 /// | attention_forward(lane, out, lse, qkv, B, T_, C, H, workspace, rate, key) | causal, scale 1/sqrt(C/H); qkv (B,T,3C) = q, k, v side by side; out (B,T,C); lse (B,H,T) log-sum-exp of the scaled scores; attention_forward_workspace<T>(B, T_, C, H, threads) |
 /// | attention_backward(lane, d_qkv, d_out, qkv, out, lse, B, T_, C, H, workspace, rate, key) | overwrites d_qkv; attention_backward_workspace<T>(B, T_, C, H, threads) |
 /// | embedding_forward(lane, out, tokens, wte, wpe, B, T_, C, V)              | out (B,T,C) = wte[token] + wpe[t]; Host: DecodeError for a token outside [0, V); Cuda: NaNs |
-/// | embedding_backward(lane, d_wte, d_wpe, d_out, tokens, B, T_, C, V, accumulate, workspace) | both; the rows that no token names are zeroed unless accumulate; embedding_backward_workspace<T>(B, T_, C, V) |
+/// | embedding_backward(lane, d_wte, d_wpe, d_out, tokens, B, T_, C, V, accumulate, workspace) | d_wte, d_wpe; rows of tokens that do not occur are zeroed unless accumulate; embedding_backward_workspace<T>(B, T_, C, V) |
 /// | add_forward(lane, out, a, b, n)                                          | out = a + b; out may be a or b |
 /// | copy_or_add(lane, out, in, n, accumulate)                                | out = in or out += in; out == in without accumulate does nothing |
 /// | dropout(lane, out, in, per_sample, samples, rate, key, accumulate)       | out = in / (1 - rate) where uniform(key, i) >= rate, else 0; i within the sample, sample s by key.sample + s; forward and backward; out may be in |
 /// | cross_entropy_forward(lane, loss, lse, logits, targets, R, V, workspace) | loss () = mean over rows with target >= 0 of lse - logit; lse (R); 0 without such rows; Host: DecodeError for a target outside [-1, V); cross_entropy_forward_workspace<T>(R, V) |
 /// | cross_entropy_backward(lane, d_logits, d_loss, logits, lse, targets, R, V) | d_logits (R,V), zero where the target is -1; d_loss () in device memory; d_logits may be logits |
 /// | rms_norm_forward(lane, out, rstd, in, weight, R, C, epsilon)             | out (R,C) = in rstd weight, rstd (R) = 1/sqrt(mean of squares + epsilon) |
-/// | rms_norm_backward(lane, d_in, d_weight, d_out, in, weight, rstd, R, C, accumulate_input, accumulate_parameters, workspace) | both; d_in may be d_out; rms_norm_backward_workspace<T>(R, C) |
-/// | rotary(lane, out, in, B, T_, H, D, frequencies, back, accumulate, workspace) | pairs (i, i + D/2) of each head turn by t f(i), or back; out may be in; rotary_workspace<T>(T_, D, threads) |
-/// | silu_forward, silu_backward, relu_forward, relu_backward                 | as of gelu; in / (1 + e^-in), and in where it is above 0, else 0 |
+/// | rms_norm_backward(lane, d_in, d_weight, d_out, in, weight, rstd, R, C, accumulate_input, accumulate_parameters, workspace) | d_in, d_weight; d_in may be d_out; rms_norm_backward_workspace<T>(R, C) |
+/// | rotary(lane, out, in, B, T_, H, D, frequencies, back, accumulate, workspace) | turns pairs (i, i + D/2) of each head at position t by the angle t f(i), or by -t f(i) if back; out may be in; rotary_workspace<T>(T_, D, threads) |
+/// | silu_forward, silu_backward, relu_forward, relu_backward                 | arguments as of gelu; silu: in / (1 + e^-in); relu: in if it is above 0, else 0 |
 /// | swiglu_forward(lane, out, gate, up, n)                                   | out = silu(gate) up                          |
-/// | swiglu_backward(lane, d_gate, d_up, d_out, gate, up, n, add_gate, add_up) | either may be null; d_gate may be d_out      |
-/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, workspace, rate, key) | causal, of the last `window` keys, 0: of all; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(T_, D, window, threads) |
-/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, workspace, rate, key) | overwrites all three; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
+/// | swiglu_backward(lane, d_gate, d_up, d_out, gate, up, n, add_gate, add_up) | d_gate, d_up, either may be null; d_gate may be d_out |
+/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, workspace, rate, key) | causal, over the last `window` keys, 0: all; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(T_, D, window, threads) |
+/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, workspace, rate, key) | overwrites d_q, d_k, d_v; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
 /// | token_embedding_forward(lane, out, tokens, weight, n, C, V)              | out (n,C) = weight[token]; errors as embedding_forward |
 /// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate) | as embedding_backward                    |
 /// | mean_squared_error_forward(lane, loss, a, b, n, workspace)               | loss () = mean of (a - b)^2; mean_squared_error_workspace<T>(n) |
-/// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); that of b with the two exchanged |
+/// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); for d_b, exchange a and b |
 ///
-/// A device may lack the members from rms_norm_forward on; it has all of them or none: Cuda has none yet.
+/// A device has all members from rms_norm_forward on, or none of them: Cuda has none yet.
 ///
-/// Attention dropout (rate > 0) zeroes probability (h, t, s) of batch row b by element
+/// Attention dropout (rate > 0) decides on probability (h, t, s) of batch row b by draw
 /// (h T + t) T + s of the key whose sample is key.sample + b.
 ///
 /// \code

@@ -15,13 +15,13 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Normalises each row, then scales and shifts it.
+/// An operator that normalises each row, then scales and shifts it.
 ///
 ///     out = (in - mean) rstd w + b      mean over the last axis, rstd = 1 / sqrt(variance + epsilon)
 ///
 /// | shape      | in, out: (..., C); weight, bias: (C); saved: mean, rstd, one for each row     |
-/// | parameters | weight: ones; bias: zeros; neither decays                                     |
-/// | memory     | the input's gradient lies where the output's gradient lies, unless it is a sum |
+/// | parameters | weight: ones; bias: zeros; both without weight decay                          |
+/// | memory     | the input's gradient uses the output gradient's memory, unless it is a sum     |
 /// | errors     | ShapeError for an epsilon below 0 or not finite                               |
 ///
 /// Source: Ba, Kiros and Hinton, Layer normalization, arXiv 1607.06450.

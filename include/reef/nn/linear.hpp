@@ -18,8 +18,8 @@ namespace nn {
 ///
 ///     out = in W + b        W: (K, N), as GPT-2 stores it;  or W^T with W: (N, K), `transpose`
 ///
-/// | shape      | in: (..., K); out: (..., N); weight: (K, N) or (N, K); bias: (N), if wanted      |
-/// | parameters | weight: normal of deviation `deviation`, decays; bias: zeros, does not           |
+/// | shape      | in: (..., K); out: (..., N); weight: (K, N) or (N, K); bias: (N), if `bias`      |
+/// | parameters | weight: normal, standard deviation `deviation`, decays; bias: zeros, no decay    |
 /// | cost       | forward 2 R K N, backward 4 R K N operations for R rows                          |
 ///
 /// \code

@@ -15,7 +15,7 @@ namespace nn {
 ///
 ///     loss = 1/n sum (a - b)^2
 ///
-/// | shape | a, b: equal, any; loss: a scalar |
+/// | shape | a, b: any shape, equal for both; loss: a scalar |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int predictions, int targets

@@ -22,8 +22,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Returns a registry of all operators of nn/ that a device has, for graph::from_json and to_json; its add() enters
-/// others.
+/// Returns a registry of all operators of nn/ that a device has, for graph::from_json and to_json; add others with
+/// its add().
 ///
 /// \code
 /// const auto registry = nn::registry<device::Host, float>();

@@ -16,8 +16,8 @@ namespace nn {
 ///
 ///     out = max(in, 0)
 ///
-/// | shape  | in, out: any                                               |
-/// | memory | the input's gradient lies where the output's gradient lies |
+/// | shape  | in, out: any shape                                         |
+/// | memory | the input's gradient uses the output gradient's memory     |
 ///
 /// Source: Nair and Hinton, Rectified linear units improve restricted Boltzmann machines, 2010.
 ///

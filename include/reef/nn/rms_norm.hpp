@@ -15,16 +15,16 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Divides each row by its root mean square, then scales it.
+/// An operator that divides each row by its root mean square, then scales it.
 ///
 ///     out = in rstd w      rstd = 1 / sqrt(mean of in^2 + epsilon)
 ///
 /// | shape      | in, out: (..., C); weight: (width); saved: rstd, one for each `width` of C         |
-/// | width      | 0: C. Else `width` divides C, and each part of a row is normalised by itself, such |
+/// | width      | 0: C. Else `width` divides C, and each part of a row is normalised alone, such     |
 /// |            | as a head's queries                                                                |
-/// | parameters | weight: ones; does not decay                                                       |
-/// | memory     | the input's gradient lies where the output's gradient lies, unless it is a sum     |
-/// | errors     | ShapeError for an epsilon below 0 or not finite, or another width                  |
+/// | parameters | weight: ones; without weight decay                                                 |
+/// | memory     | the input's gradient uses the output gradient's memory, unless it is a sum         |
+/// | errors     | ShapeError for an epsilon below 0 or not finite, or a width that does not divide C |
 ///
 /// Source: Zhang and Sennrich, Root mean square layer normalization, arXiv 1910.07467.
 ///

@@ -8,13 +8,13 @@ inline namespace v0 {
 namespace nn {
 
 /// The arithmetic of operators that run by rows, one specialisation per device: RowKernels<device::Host> in
-/// nn/host/rows.hpp. All members are static and are called on the thread of the lane that they take first.
+/// nn/host/rows.hpp. All members are static; their first argument is a lane, on whose thread they are called.
 ///
 ///     a row's results depend on its own operands, its position and the states before it: not on the other rows
 ///
 /// | shape | R rows, K in, N out channels; H heads of queries, G of keys and values, D numbers each; C channels |
-/// | form  | graph::WeightForm, of packed matrices: each product is that of the numbers that it decodes to      |
-/// | table | rows (R) and the pages of their sequences; `offset`: where an operator's states lie in a page      |
+/// | form  | graph::WeightForm of packed matrices: a product uses the numbers that the matrix decodes to        |
+/// | table | `rows` (R) and `pages` of their sequences; `offset`: that of an operator's states in a page        |
 /// | space | `workspace`: as many bytes as the function ..._workspace says, aligned to 64                       |
 ///
 /// | member                                                                      | computes         |
@@ -25,8 +25,8 @@ namespace nn {
 /// | rows_low_rank<T>(lane, out, in, a, b, R, K, N, rank, scale, workspace)      | out (R,N) += scale in a^T b^T, of a (rank,K) and b (N,rank); rows_low_rank_workspace<T>(rank, threads) |
 /// | rows_layer_norm<T>(lane, out, in, weight, bias, R, C, epsilon)              | of rows of C; as Kernels::layer_norm_forward |
 /// | rows_rms_norm<T>(lane, out, in, weight, R, C, epsilon)                      | of rows of C; as Kernels::rms_norm_forward |
-/// | rows_attention<T>(lane, out, q, k, v, ld_q, ld_kv, rows, pages, offset, H, G, D, window, positions, workspace) | keeps the keys and values of the rows in their pages; out (R, H D) = attention of each row over the positions of its sequence up to its own, the last `window` if that is not 0, scale 1/sqrt(D); rows of q are ld_q apart, of k and v ld_kv; rows_attention_state<T>(G, D) bytes a position, `positions`: the most of a sequence; rows_attention_workspace<T>(D, positions, threads) |
-/// | rows_rotary<T>(lane, out, in, rows, H, D, frequencies, workspace)           | pairs (i, i + D/2) of each head turn by position f(i); out may be in; rows_rotary_workspace<T>(R, D) |
+/// | rows_attention<T>(lane, out, q, k, v, ld_q, ld_kv, rows, pages, offset, H, G, D, window, positions, workspace) | stores keys and values of the rows in their pages; out (R, H D) = attention of each row over the positions of its sequence up to its own, the last `window` if that is not 0, scale 1/sqrt(D); rows of q are ld_q apart, of k and v ld_kv; rows_attention_state<T>(G, D) bytes a position, `positions`: the most of a sequence; rows_attention_workspace<T>(D, positions, threads) |
+/// | rows_rotary<T>(lane, out, in, rows, H, D, frequencies, workspace)           | turns pairs (i, i + D/2) of each head by the angle position * f(i); out may be in; rows_rotary_workspace<T>(R, D) |
 /// | rows_vectors<T>(lane, out, tokens, packed, wpe, rows, C, V, positions, form) | out (R,C) = table[token] + wpe[position], of a table (V,C) packed as pack<T>(lane, packed, table, C, V, yes, form); wpe may be null; DecodeError for a token or position outside |
 template <class Device>
 struct RowKernels {

@@ -30,25 +30,25 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The operators of nn/ that have code for rows of their own.
+/// The operators of nn/ that have their own code for rows.
 using RowOperators = graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
 
 /// Options of a Session.
 struct SessionOptions {
-  std::int64_t positions = 1024;  ///< the most positions of one sequence
-  std::int64_t sequences = 1;     ///< the sequences of `positions` that there is memory for, in pages of 64 positions
-  std::int64_t rows = 256;        ///< the most rows of one pass: longer prompts are read in several
-  graph::WeightForm weights = graph::WeightForm::as_given;  ///< of matrices, which are packed as they are set
+  std::int64_t positions = 1024;  ///< the largest number of positions of one sequence
+  std::int64_t sequences = 1;     ///< the number of sequences of `positions` that fit in memory, in pages of 64 positions
+  std::int64_t rows = 256;        ///< the largest number of rows in one pass; longer prompts are read in several passes
+  graph::WeightForm weights = graph::WeightForm::as_given;  ///< the form of matrices, which are packed when they are set
 };
 
-/// Tokens to put behind a sequence. `all`: logits are wanted behind each of them, not behind the last alone.
+/// Tokens to append to a sequence. `all`: logits are returned after each of them, not only after the last.
 struct Append {
   int sequence = 0;
   std::span<const std::int32_t> tokens;
   bool all = false;
 };
 
-/// The logits of a call of Session::append: `rows` rows of `vocabulary` numbers, until the next call.
+/// The logits of a call of Session::append: `rows` rows of `vocabulary` numbers, valid until the next call.
 struct Logits {
   std::span<const float> values;
   std::int64_t vocabulary = 0;
@@ -59,19 +59,19 @@ struct Logits {
   }
 };
 
-/// A language model that continues sequences and keeps what it has computed: keys and values of each position stay in
-/// pages, and a token costs one row.
+/// A language model that continues sequences and stores what it has computed for them: the keys and values of each
+/// position are in pages of memory, and a further token costs one row.
 ///
 /// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose      |
-/// |        | operators run by rows: graph::RowModel. nn::gpt, nn::llama                                                  |
-/// | bits   | of the logits behind a token: they depend on the tokens of its sequence up to it and on the weights alone,  |
-/// |        | not on how these came in calls, chunks or batches, on other sequences, forks or truncations, or on threads |
-/// | memory | on the device, allocated once: parameters (matrices and tables packed, once where a table is also the head), |
+/// |        | operators run by rows (graph::RowModel), such as nn::gpt and nn::llama                                      |
+/// | bits   | the logits after a token depend on the tokens of its sequence up to it and on the weights alone: not on     |
+/// |        | how these were split into calls, chunks or batches, or on other sequences, forks, truncations, or threads  |
+/// | memory | on the device, allocated once: parameters (matrices and tables packed, once if a table is also the head),    |
 /// |        | pages, one pass' activations                                                                                |
-/// | cost   | of a row: each matrix is multiplied once for all rows of a pass; attention reads the sequence's pages      |
-/// | errors | ShapeError for a graph without such tensors; OptionError for a node that does not run by rows, by name, a     |
+/// | cost   | each matrix is multiplied once for all rows of a pass; a row's attention reads its sequence's pages        |
+/// | errors | ShapeError for a graph without these tensors; OptionError for a node that does not run by rows, by name, a    |
 /// |        | sequence that is not open, a token outside the vocabulary, a sequence beyond its positions or when pages run |
-/// |        | out; MemoryError. After any of these sequences are as before the call                                      |
+/// |        | out; MemoryError. After any of these errors, sequences are as before the call                              |
 ///
 /// The device must outlive the Session, which one thread may use at a time.
 ///
@@ -94,7 +94,7 @@ public:
   /// Allocates the memory of a model on the device. Parameters are zeros until each has been set.
   Session(Device& device, const Graph& model, const SessionOptions& options = {});
 
-  /// With operators of one's own: those that have code for rows, beside or in place of nn's.
+  /// Constructs a Session with the caller's list of operators that have code for rows, beside or in place of nn's.
   template <class... Ops>
   Session(Device& device, const Graph& model, const SessionOptions& options, graph::RowOperators<Ops...> operators)
       : options_(checked(options)),
@@ -106,32 +106,32 @@ public:
   [[nodiscard]] SessionOptions options() const&& { return options_; }
   [[nodiscard]] std::int64_t vocabulary() const { return model_.vocabulary(); }
 
-  /// Copies a parameter in, rounded to T; a matrix is packed in the form that options say. Throws ShapeError for an
-  /// unknown name or another size. What open sequences hold stays as it was computed.
+  /// Copies a parameter's values to the device, rounded to T; a matrix is packed in the form of SessionOptions::weights.
+  /// Throws ShapeError for an unknown name or another size. The states of open sequences stay as they were computed.
   void set_parameter(std::string_view name, std::span<const sum_t<T>> values) { model_.set_parameter(name, values); }
 
   /// Opens an empty sequence; returns its number.
   int open() { return sequences_.open(); }
 
-  /// Opens a sequence that begins as another one is. Pages are shared until one of the two writes to them.
+  /// Opens a copy of a sequence; returns its number. Pages are shared until one of the two sequences writes to them.
   int fork(int sequence) { return sequences_.fork(sequence); }
 
-  /// Ends a sequence: its pages are free again.
+  /// Closes a sequence; its pages are free again.
   void close(int sequence) { sequences_.close(sequence); }
 
-  /// Takes back all positions from `length` on.
+  /// Removes all positions of a sequence from `length` on.
   void truncate(int sequence, std::int64_t length) { sequences_.truncate(sequence, length); }
 
   /// Returns the number of tokens of a sequence.
   [[nodiscard]] std::int64_t length(int sequence) const { return sequences_.at(sequence).length; }
 
-  /// Returns the positions of the pages that no sequence holds.
+  /// Returns the number of positions in the pages that no sequence uses.
   [[nodiscard]] std::int64_t free_positions() const {
     return static_cast<std::int64_t>(sequences_.free_pages()) * graph::page_positions;
   }
 
-  /// Puts tokens behind sequences; returns logits behind the last token of each, or behind all of its tokens, in the
-  /// order of `appends`. A sequence may stand once.
+  /// Appends tokens to sequences; returns logits after the last token of each, or after all of its tokens if Append::all,
+  /// in the order of `appends`. A sequence may occur once.
   Logits append(std::span<const Append> appends) {
     require_valid(appends);
     std::vector<detail::OpenSequences::Growth> growths;
@@ -229,7 +229,7 @@ private:
   std::vector<float> result_;
 };
 
-// Not in the class: the kernels that it takes are then those of the library, where that has them.
+// Defined outside the class: its kernels are then those of the compiled library, if it has them.
 template <device::device Device, real T>
 Session<Device, T>::Session(Device& device, const Graph& model, const SessionOptions& options)
     : Session(device, model, options, RowOperators()) {}

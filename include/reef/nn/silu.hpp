@@ -16,8 +16,8 @@ namespace nn {
 ///
 ///     out = in / (1 + exp(-in))
 ///
-/// | shape  | in, out: any                                               |
-/// | memory | the input's gradient lies where the output's gradient lies |
+/// | shape  | in, out: any shape                                         |
+/// | memory | the input's gradient uses the output gradient's memory     |
 ///
 /// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
 ///

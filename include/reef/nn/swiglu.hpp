@@ -10,12 +10,12 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The gate of an MLP: one half of it opens the other.
+/// The gated unit of an MLP: SiLU of one input multiplies the other input.
 ///
 ///     out = silu(gate) up      silu(x) = x / (1 + exp(-x))
 ///
-/// | shape  | gate, up, out: the same, any                                             |
-/// | memory | the gate's gradient lies where the output's gradient lies                |
+/// | shape  | gate, up, out: any shape, equal for all three                            |
+/// | memory | the gate's gradient uses the output gradient's memory                    |
 ///
 /// Source: Shazeer, GLU variants improve transformer, arXiv 2002.05202.
 ///

@@ -10,20 +10,20 @@ inline namespace v0 {
 namespace optim {
 
 /// Accumulate while communicating: a step has two accumulation phases, and the communication of each
-/// runs beside the gradients of the other. One half of a step's gradients is exact, the other is taken at an
-/// estimate.
+/// runs beside the gradients of the other. One half of a step's gradients is exact, the other is computed at
+/// estimated weights.
 ///
 ///     phase 1:  g(t) at w(t)          ||   w~(t+1) = rule(w(t), mean of g~(t))            an estimate
 ///     phase 2:  g~(t+1) at w~(t+1)    ||   w(t+1)  = rule(w(t), mean of g(t) and g~(t))   committed
 ///
 /// Both updates start from w(t) and from the state after step t, with the rate of step t. The estimate
-/// commits nothing: it reads weights, state and gradient, and writes w~ into what leaves.
+/// commits nothing: it reads weights, state and gradient, and writes w~ to the buffer that is sent.
 ///
 /// | state  | as Dpu: g~ has no buffer of its own, g is added to it while its copy is on the way |
 /// | wire   | twice that of Dpu                                                                  |
-/// | hides  | all of it, if that of a phase takes no longer than the micro-batches of a phase    |
+/// | hides  | all communication, if that of a phase takes no longer than its micro-batches       |
 /// | order  | as Ddp; w(1) has Ddp's bits, since g~(0) and g(0) are both taken at w(0)           |
-/// | counts | micro-batches are those of a phase: a step has two times as many                   |
+/// | counts | micro-batches are counted per phase: a step has twice as many                      |
 ///
 /// Source: Nabli et al., ACCO, arXiv 2406.02613, algorithm 1. Deviation: g~(0) has as many micro-batches
 /// as any phase, not one.

@@ -9,15 +9,15 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// ACCO by weight prediction: gradients are taken at an estimate of the weights that they will be
-/// applied to, made by using the last gradient twice.
+/// ACCO by weight prediction: gradients are computed at a prediction of the weights that they will be
+/// applied to, which applies the last gradient twice.
 ///
 ///     w(t+1)  = rule(w(t), G~(t))                         committed
 ///     w~(t+2) = rule(w(t+1), G~(t)), lr(t+1)              commits neither weights nor state
 ///     g~(t+1) at w~(t+1), beside both; w~(1) = w(0)
 ///
 /// | state | as Dpu                                                  |
-/// | wire  | as Dpu: w~ alone is gathered; w is on its owners, until |
+/// | wire  | as Dpu: only w~ is gathered; w stays on its owners till |
 /// |       | Trainer::gather_committed_weights                       |
 /// | hides | as Dpu                                                  |
 ///

@@ -19,7 +19,7 @@ namespace optim {
 ///     w = w - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 ///
 /// | state | m, v: zero before the first step                                              |
-/// | decay | on weights that decay: matrices, not biases and norms                         |
+/// | decay | on weights that decay: matrices, but not biases and norms                     |
 /// | order | as torch.optim.AdamW: the decay comes first; powers of beta in fp64           |
 ///
 /// Source: Loshchilov and Hutter, Decoupled weight decay regularization, arXiv 1711.05101,
@@ -88,7 +88,7 @@ struct AdamW {
     w = fma(V(c.keep), w, -(c.step * state[0] / fma(sqrt(state[1]), V(c.root), V(c.epsilon))));
   }
 
-  /// Predicts the weight after another step along m and v as they are, which t updates have made.
+  /// Predicts the weight after another step along the m and v that t updates have left.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
     using device::fma, device::sqrt;

@@ -19,17 +19,17 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// A rule by which a weight follows from its gradient and its state, for a scalar and for a vector of weights.
+/// A rule that computes a weight's new value from its gradient and its state, for a scalar or a vector of weights.
 ///
 ///     w, state' = update(w, state, g)     element by element, so any cut into shards gives the same bits
 ///
 /// | states              | how many numbers a weight keeps from step to step (AdamW: m and v)         |
 /// | Options             | the rule's constants                                                        |
 /// | coefficients<T>     | the values that are the same for all weights in one step (t from 1, lr, decay or not) |
-/// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and the functions of     |
-/// |                     | device/arithmetic.hpp; what is added to a product, inside an fma                |
-/// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; and Muon, which takes matrices otherwise: |
-/// |                     | optim::matrix_rule; PerGroup, several of these                              |
+/// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: uses arithmetic, and the functions   |
+/// |                     | of device/arithmetic.hpp; adds to a product by fma alone                        |
+/// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; Muon, which updates matrices by           |
+/// |                     | optim::matrix_rule; PerGroup, which combines several rules                  |
 ///
 /// \code
 /// struct SignSgd {  // w = w - lr sign(g), but for |g| < 1e-30
@@ -62,22 +62,22 @@ concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
   R::update(w, state, g, rule.template coefficients<float>(1, 0.1, true));
 };
 
-/// An update rule that predicts from its state alone where it takes the weights next:
+/// An update rule that also predicts the next weights, from its state alone:
 ///
-///     w = predict(w, state)      `state` is that of after t updates, and the coefficients are those of t
+///     w = predict(w, state)      with the state after t updates, and the coefficients of t
 template <class R>
 concept predicting_rule = update_rule<R> && requires(const R& rule, float w, const float* state) {
   R::predict(w, state, rule.template coefficients<float>(1, 0.1, true));
 };
 
-/// The number of rules that a rule is made of: 1, or those of a PerGroup. run::ParameterGroup::rule is below it.
+/// The number of rules that an update rule consists of: 1, or those in a PerGroup. run::ParameterGroup::rule is lower.
 template <class R>
 inline constexpr int rule_count = 1;
 template <class R>
   requires requires { R::rule_count; }
 inline constexpr int rule_count<R> = R::rule_count;
 
-/// The names of the rules that a rule is made of, by place.
+/// The names of the rules that an update rule consists of, in order.
 template <class R>
 inline constexpr std::array<std::string_view, 1> rule_names{R::name};
 template <class R>
@@ -86,7 +86,7 @@ inline constexpr auto rule_names<R> = R::rule_names;
 
 using run::StateRange;
 
-/// The options that an optimizer policy's code is given: the rule with its constants, the bounds of an update, and the
+/// The options that a policy's add_code receives: the rule with its constants, the bounds of an update, and the
 /// policy's own options.
 template <class O>
 struct CodeOptions {
@@ -95,24 +95,24 @@ struct CodeOptions {
   options_of<O> own{};
 };
 
-/// A policy that makes weights of all ranks from gradients of all ranks.
+/// A policy that updates the weights of all ranks from the gradients of all ranks.
 ///
 ///     reserve(builder)      adds the storages that outlive a round: the rule's state
 ///     add(builder, model)   composes the step: `model(builder)` writes the micro-batches of
 ///                           builder.phase; the policy the reduction, the scalars, the update and the
-///                           gathering. Sets builder.verdict to where a Verdict is at the end, also
-///                           of an evaluation, which is the model's phase and a verdict
-///     add_code(handlers, context, options)   adds the code of what `add` has appended (P3); options:
+///                           gathering. Sets builder.verdict to the storage of the step's Verdict, also in
+///                           an evaluation, which is the model's phase and a Verdict
+///     add_code(handlers, context, options)   adds the code of the instructions of `add` (P3); options:
 ///                           CodeOptions
 ///     state(builder)        the ranges of state that a checkpoint keeps
 ///     plan, hash, Options   optional, as of every axis: trainer/detail/hooks.hpp
 ///
-/// | facts  | `name`: its own, by which a resume knows what was pending; `sharded`: a rank keeps   |
-/// |        | the state of its shards alone; `accepts`: the payloads that its reduction combines;  |
-/// |        | `needs_scalars`: the update uses a number that all gradients decide (the norm); if   |
-/// |        | it is there, `rounds_gradients`: they are kept and sent in plan.gradient (R3)        |
-/// | laws   | P ranks give the bits of one that stands for P (virtual_ranks); the wire carries      |
-/// |        | what the messages of the instructions say                                            |
+/// | facts  | `name`: identifies the policy in a checkpoint; `sharded`: a rank keeps the state     |
+/// |        | of its shards alone; `accepts`: the payloads that its reduction combines;            |
+/// |        | `needs_scalars`: the update uses a number computed from all gradients (the norm);    |
+/// |        | optional `rounds_gradients`: they are kept and sent as plan.gradient (rule R3)       |
+/// | laws   | P ranks compute the bits of one rank with virtual_ranks = P; the bytes sent are       |
+/// |        | those of the instructions' messages                                                  |
 /// | models | Ddp, Zero1                                                                           |
 template <class O>
 concept OptimizerPolicy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
@@ -127,8 +127,8 @@ concept OptimizerPolicy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                              { O::state(builder) } -> std::same_as<std::vector<StateRange>>;
                            };
 
-/// An optimizer policy whose rounds overlap: it reduces, and updates with, gradients that were there when the round
-/// began, while the model's micro-batches take the next ones.
+/// An optimizer policy whose rounds overlap: it reduces and applies the gradients that existed when the round
+/// began, while the model's micro-batches compute the next ones.
 ///
 /// | facts    | `phases_per_step`; `warm_up`: how many steps first run without overlap;       |
 /// |          | `weights_are_committed`: between steps the model's weights are the committed  |
@@ -152,13 +152,13 @@ concept overlapping_policy = OptimizerPolicy<O> &&
 /// |          | there are; variant_after(plan, began, committed): the one, builder.variant, that  |
 /// |          | the next step runs on every rank. `began`: the number of steps after which ranks  |
 /// |          | last began at the same weights                                                    |
-/// |          | unsynchronised(plan, began, steps): of a run of so many steps, the number of last |
-/// |          | steps that are missing in some committed weight, because its outer step would     |
+/// |          | unsynchronised(plan, began, steps): in a run of `steps` steps, the number of last |
+/// |          | steps that some committed weight does not contain, because its outer step would   |
 /// |          | come later                                                                        |
 /// |          | longer_run(plan, began, steps): the shortest run that is longer than `steps` and  |
 /// |          | misses fewer of its last steps; `steps` if there is none                          |
-/// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits  |
-/// |          | it                                                                                |
+/// | verdicts | each rank decides on its own steps; a step counts on all ranks, whether or not    |
+/// |          | each commits it                                                                   |
 /// | purposes | add() also writes gather_committed, which leaves the outer weights in             |
 /// |          | builder.comm_buffer                                                               |
 /// | models   | DiLoCo                                                                            |
@@ -175,7 +175,7 @@ concept periodic_policy =
       requires !O::weights_are_committed;
     };
 
-/// P3. The optimizer policy brings the code of the kinds of instructions that its `add` appends.
+/// P3. A policy whose add_code adds the code of the kinds of instructions that its `add` appends.
 ///
 /// Separate from OptimizerPolicy, which asks nothing of devices and ranks: programs can be written, proved and
 /// simulated without code.

@@ -14,9 +14,9 @@ namespace optim {
 ///
 ///     w(t+1) = rule(w(t), sum over ranks and micro-batches of weight * g / sum of weights)
 ///
-/// | state  | per weight: the rule's states, and of bf16 a master weight, on every rank              |
-/// | wire   | per rank and step about 2 (P-1)/P n numbers of sum_t<T>, and the scalars; once a step, |
-/// |        | however many micro-batches it has                                                      |
+/// | state  | per weight: the rule's states, and for bf16 a master weight, on every rank             |
+/// | wire   | with P ranks and n weights of type T, per rank and step about 2 (P-1)/P n numbers of   |
+/// |        | sum_t<T>, and the scalars; once a step, for any number of micro-batches                |
 /// | order  | micro-batches ascending, then ranks ascending: the same bits from run to run           |
 /// | hides  | a bucket's reduction runs under the backward of the segments before it                 |
 ///

@@ -18,32 +18,32 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// The instructions by which ranks come to one Verdict, for optimizer policies to share: `Norms(b)`, `Scalars`,
+/// The instructions by which all ranks compute one common Verdict, shared by optimizer policies: `Norms(b)`, `Scalars`,
 /// `Decide`.
 
 namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Options of a decision: what it counts and waits for. Without `counts` it is about the micro-batches that the program
+/// Options of add_decision(). Without `counts`, the decision is about the micro-batches that the program
 /// has so far.
 struct DecisionOptions {
   bool beside = false;  ///< true: all Norms run on the update lane; false: only those of buckets in host memory
-  bool norms = true;    ///< false, or where the plan does not check: the norm is 0
-  bool losses = true;   ///< false: there are no losses yet, and loss weights stand in for them
-  std::vector<run::Value> counts{};  ///< by fold of this process: the values that `Count` has written
+  bool norms = true;    ///< false, or if the plan waits for no global norm: the norm is 0
+  bool losses = true;   ///< false: losses do not exist yet, and loss weights are read in their place
+  std::vector<run::Value> counts{};  ///< values that `Count` has written, one for each fold (virtual rank) here
 };
 
-/// Appends `Count(j)`: it adds micro-batch j to `counts`, 3 doubles, or begins the counts with it.
+/// Appends `Count(j)`, which adds micro-batch j to `counts`, 3 doubles, or, if `first`, sets them to its values.
 void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first);
 
-/// Appends the instructions that end in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
+/// Appends the instructions that compute the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
 ///
 ///     Norms(b)   sums of squares of this rank's shard of the reduced gradient, block by block
-///     Scalars    all ranks tell each other their losses, loss weights and sums
-///     Decide     folds them in one order, so that all ranks have the same bits
+///     Scalars    all ranks send each other their losses, loss weights and sums
+///     Decide     computes the Verdict from these, in one order, so that all ranks have the same bits
 ///
-/// `gradients[b]` holds the reduced gradient of bucket b, whole or this rank's shard of it; version 0.
+/// `gradients[b]`: the storage of bucket b's reduced gradient, whole or this rank's shard of it; version 0 is read.
 ///
 /// \code
 /// // given: run::StepBuilder& builder

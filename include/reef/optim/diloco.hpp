@@ -27,51 +27,51 @@ namespace optim {
 ///     every H steps:    g = theta - sum over ranks of w_r / P
 ///                       theta = outer(theta, g);    w_r = theta, inner states stay
 ///
-/// Weights are cut into F fragments of equal size, of which fragment f is due after steps
-/// floor(H (f + 1) / F), and every H steps again. With Overlap::none the step that makes a fragment due
+/// Weights are cut into F fragments of equal size; the outer step of fragment f is due after
+/// floor(H (f + 1) / F) steps, and every H steps again. With Overlap::none the step that makes a fragment due
 /// ends with its outer step; with Overlap::mix the outer step runs beside the next step:
 ///
-///     w_r = mix w_r + (1 - mix) theta'        theta' of the w_r of one step before
+///     w_r = mix w_r + (1 - mix) theta'        theta' from the w_r of the step before
 ///
-/// With Overlap::eager each rank, every H steps, takes the newest outer weights that have arrived and applies the
-/// outer rule to them with its own difference alone. The differences of all ranks then travel in F parts, each
-/// beside a step, and make the next outer weights:
+/// With Overlap::eager each rank, every H steps, starts from the newest outer weights that have arrived and applies the
+/// outer rule to them with its own difference alone. The differences of all ranks are then sent in F parts, each
+/// beside a step, and give the next outer weights:
 ///
 ///     d_r = s_r - w_r;   w_r = s_r = outer(theta, d_r / P), with outer states of its own
 ///     meanwhile:         theta = outer(theta, sum over ranks of d_r / P)
 ///
-/// With a codec for pseudo-gradients (compress::PseudoGradient, Overlap::none or mix) each rank keeps theta whole, and what
-/// travels is how far ranks went, encoded:
+/// With a codec for pseudo-gradients (compress::PseudoGradient, Overlap::none or mix) each rank keeps theta whole, and ranks
+/// send their encoded differences from theta:
 ///
 ///     d_r = decode(encode(theta - w_r + what the codec remembers))      to all ranks, its own included
-///     g = sum over ranks of c_r d_r, in their order, / P                or / how many have sent that number (Divisor)
+///     g = sum over ranks of c_r d_r, in their order, / P                or / the count of its senders (Divisor)
 ///     theta = outer(theta, g) on every rank, the same bits
 ///
 /// c_r is 1, or with clip_to_median_norm min(1, median / |d_r|), of each parameter in the fragment; the median of an even
 /// number is the lower one. SparseLoCo is DiLoCo<AdamW, Sgd> with codec::ErrorFeedback<codec::Chain<codec::ChunkTopK,
-/// codec::TwoBit>>: the residual, with its decay, is in the place of the outer momentum. Chunks begin anew at each parameter: a
-/// rank's message of a piece of a fragment, which is what of it lies in one bucket, is one codec message for each parameter,
-/// one behind the other, so that bits do not depend on buckets. With a codec that loses nothing g differs from theta - mean
+/// codec::TwoBit>>: the residual, with its decay, replaces the outer momentum. Chunks begin anew at each parameter. A
+/// piece is the part of a fragment in one bucket; a rank's message of a piece is one codec message for each parameter, one
+/// after the other, so that bits do not depend on buckets. With a lossless codec g differs from theta - mean
 /// of w_r by rounding alone: differences are summed, not weights.
 ///
-/// | state   | per weight: the inner rule's states, and of bf16 a master weight, whole; the outer |
-/// |         | weight theta and the outer rule's states, / P                                      |
-/// | memory  | beside it the gradient; with Overlap::mix, while it lasts, a fragment as it leaves |
-/// |         | and arrives; with Overlap::eager s_r, its own outer states, and all that leaves    |
-/// |         | and arrives. AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P;    |
+/// | state   | per weight: the inner rule's states, and for bf16 a master weight, whole; theta    |
+/// |         | and the outer rule's states, / P                                                   |
+/// | memory  | besides, the gradient; with Overlap::mix, during an outer step, the buffer of a    |
+/// |         | fragment; with Overlap::eager s_r, its own outer states, and buffers to send and   |
+/// |         | receive. AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P;        |
 /// |         | eager 28 + 8 / P                                                                   |
-/// |         | With a codec: theta, the outer rule's states and what the codec remembers whole, 16 + |
-/// |         | 4 + 4 for SparseLoCo; and while a piece folds, P differences of it                 |
-/// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time;     |
-/// |         | with a codec its message of n numbers to each other rank: (P-1) times at most that; |
-/// |         | else nothing: losses and norms are each rank's own, and so are clipping and the    |
+/// |         | With a codec: theta, the outer rule's states and the codec's memory whole, 16 +       |
+/// |         | 4 + 4 for SparseLoCo; and while a piece is summed, P differences of it             |
+/// | wire    | per rank and H steps, for n weights, 2 (P-1)/P n numbers of sum_t<T>, n / F at a   |
+/// |         | time; with a codec at most its message of n numbers to each of P-1 other ranks;     |
+/// |         | nothing else: losses and norms are each rank's own, and so are clipping and the    |
 /// |         | finite check                                                                       |
 /// | learns  | eager rounds apply late differences, which the outer momentum repeats: they want   |
 /// |         | less momentum than blocking rounds, 0.5 or 0 instead of 0.9                        |
 /// | hides   | mix, eager: an outer step of n / F weights that takes no longer than one step      |
 /// | weights | evaluate() and save() gather theta, as of each fragment's last outer step, and     |
 /// |         | parameter() reads it then. set_parameter() sets theta and every rank's own         |
-/// | steps   | are inner steps, and so the learning rate and StepResult count; loss and norm are  |
+/// | steps   | are inner steps, also for the learning rate and StepResult; loss and norm are      |
 /// |         | those of this rank. A rank that skips a step counts it                             |
 /// | errors  | OptionError: a codec with Overlap::eager, `senders` or the clip without a codec, the  |
 /// |         | clip on a device that is not the host; H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays  |
@@ -82,13 +82,13 @@ namespace optim {
 /// Nesterov's momentum 0.9); Douillard et al., Streaming DiLoCo, arXiv 2501.18512, algorithm 2 (mix is
 /// its alpha, and tau is 1); Kale et al., Eager updates, arXiv 2502.12996: each rank's outer gradient is
 /// its own new difference / P and the others' of the time before / P. For a linear outer rule (Sgd,
-/// Momentum, Nesterov) that is what is done here: the states that such gradients make are those of the
-/// late means, which owners keep, and those of own differences, added. Deviations: a fragment is a range
+/// Momentum, Nesterov) this is the same as here: the states of such gradients are the sum of the states of
+/// late means, which owners keep, and of own differences. Deviations: a fragment is a range
 /// of the parameter layout in blocks of 4096, not a set of layers, so that fragments are of one size and
-/// bits do not depend on buckets. But for eager rounds ranks send weights, of which the owner makes g, so
-/// that none but the owner keeps theta. SparseLoCo, arXiv 2508.15706, algorithm 1; the clip and residual decay 0.95 are
-/// Covenant-72B's, arXiv 2603.08163, whose code divides by senders, where the papers write 1 / P. The papers say nothing of ranks with more or fewer micro-batches:
-/// each rank counts the same.
+/// bits do not depend on buckets. Except in eager rounds, ranks send weights, from which the owner computes g, so that only
+/// the owner keeps theta. SparseLoCo, arXiv 2508.15706, algorithm 1; the clip and the residual decay 0.95 are those of
+/// Covenant-72B, arXiv 2603.08163, whose code divides by senders, where the papers write 1 / P. The papers do not mention
+/// ranks with more or fewer micro-batches; here each rank counts the same.
 ///
 /// \code
 /// using MyTrainer = Trainer<optim::DiLoCo<optim::AdamW>>;
@@ -108,7 +108,7 @@ struct DiLoCo {
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool weights_are_committed = false;
-  static constexpr bool keeps_matrices_whole = true;  ///< holds for the inner rule
+  static constexpr bool keeps_matrices_whole = true;  ///< shards cut no matrix of the inner rule
   static_assert(!needs_whole_matrices<Outer>,
                 "reef::optim::DiLoCo<Inner, Outer>: Outer goes element by element, as Nesterov; an outer step is of "
                 "shards of fragments, which cut matrices.");
@@ -122,14 +122,14 @@ struct DiLoCo {
   /// The options of the policy: TrainerOptions::optim.
   struct Options {
     int every = 50;     ///< H: steps between outer steps of a weight
-    int fragments = 1;  ///< F: fragments
+    int fragments = 1;  ///< F: the number of fragments that the weights are cut into
     Overlap overlap = Overlap::none;
-    double mix = 0.5;  ///< share of its own weights that a rank keeps where the outer step overlaps
+    double mix = 0.5;  ///< the share of its own weights that a rank keeps at an outer step, with Overlap::mix
     Outer outer{};
     double outer_learning_rate = 0.7;
-    Divisor divisor = Divisor::peers;  ///< only with a codec for pseudo-gradients, as the next option
-    /// True scales the norm of a rank's decoded difference of a parameter down to the median of all ranks', where it is
-    /// above.
+    Divisor divisor = Divisor::peers;  ///< needs a codec for pseudo-gradients, as the next option does
+    /// True scales a rank's decoded difference of a parameter down to the median norm of all ranks' differences, if its norm
+    /// is above.
     bool clip_to_median_norm = false;
 
     /// Throws OptionError that names the first impossible option.
@@ -156,7 +156,7 @@ struct DiLoCo {
     }
   };
 
-  /// Throws OptionError where one process stands for several ranks.
+  /// Sets plan.outer_schedule. Throws OptionError if one process stands for several ranks (virtual_ranks above 1).
   static void plan(run::StepPlan& plan, const Options& options) {
     if (plan.virtual_ranks > 1) {
       throw OptionError("reef::optim::DiLoCo: virtual_ranks is ", plan.virtual_ranks,

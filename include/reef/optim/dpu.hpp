@@ -16,15 +16,15 @@ namespace optim {
 ///     G(t) = sum over ranks and micro-batches of weight * g(t) / sum of weights, g(t) taken at w(t)
 ///     w(t+1) = rule(w(t), G(t-1))   ||   g(t)
 ///
-/// | state    | per weight: gradient and what leaves and arrives, whole; the rule's states and   |
-/// |          | master weights, / P                                                              |
-/// | wire     | per rank and step about (P-1)/P n numbers of sum_t<T>, or of bf16 with           |
-/// |          | Bf16Gradients, as many of T, and the scalars                                     |
-/// | hides    | all of it, if it takes no longer than the micro-batches of a step                |
+/// | state    | per weight: gradient and communication buffer, whole; 1 / P of the rule's states |
+/// |          | and master weights, with P ranks                                                 |
+/// | wire     | per rank and step, for n weights of type T, about (P-1)/P n numbers of sum_t<T>, |
+/// |          | or of bf16 with Bf16Gradients, as many of T, and the scalars                     |
+/// | hides    | all communication, if it takes no longer than the micro-batches of a step        |
 /// | order    | as Ddp; the first `WarmUp` steps are those of Ddp, bit for bit, and nothing      |
 /// |          | overlaps                                                                         |
-/// | prologue | one gradient at w(WarmUp), taken before the first step that overlaps: applied on |
-/// |          | time                                                                             |
+/// | prologue | one gradient at w(WarmUp), computed before the first step that overlaps: applied |
+/// |          | without delay                                                                    |
 ///
 /// Source: Ren et al., ZeRO-Offload, arXiv 2101.06840, section 5.2; in the form of Nabli et al., ACCO,
 /// arXiv 2406.02613, section 3. Deviation: the prologue takes as many micro-batches as a step, not

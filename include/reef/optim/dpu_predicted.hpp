@@ -10,19 +10,19 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Dpu whose gradients are taken where the rule's state alone says that the weights will be when they
-/// are applied.
+/// Dpu whose gradients are computed at predicted weights: those to which the rule's state alone leads by
+/// the time the gradients are applied.
 ///
 ///     w~(t+1) = predict(w(t), state(t), lr(t))         another step of momentum, without a gradient
 ///     w(t+1) = rule(w(t), G~(t))   ||   g~(t+1) at w~(t+1)
 ///
 /// | state | as Dpu                                                          |
-/// | wire  | as Dpu: w~ alone is gathered; w is on its owners, until         |
+/// | wire  | as Dpu: only w~ is gathered; w stays on its owners until        |
 /// |       | Trainer::gather_committed_weights                               |
 /// | cost  | nothing more than Dpu; a rule without momentum predicts no move |
 ///
 /// Source: Chen et al., SpecTrain, arXiv 1809.02839, equation 4, for a delay of one step. Deviation: a
-/// rule's own step is taken, so that AdamW moves by m / sqrt(v) and decays.
+/// rule's own step is used, so that AdamW moves by m / sqrt(v) and decays.
 ///
 /// \code
 /// using MyTrainer = Trainer<optim::DpuPredicted<optim::AdamW>>;

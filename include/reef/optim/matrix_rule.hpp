@@ -34,8 +34,8 @@ struct MatrixUpdate {
   E* master = nullptr;  ///< master weights, where weights are narrower than sums; the weights are these, rounded
   const E* gradient = nullptr;
   E scale = 1;  ///< factor for the gradient
-  E* const* states = nullptr;  ///< R::matrix_states of them
-  void* workspace = nullptr;   ///< memory of the bytes that the rule has asked for, aligned to 64
+  E* const* states = nullptr;  ///< the matrix's states, as many as the rule's matrix_states
+  void* workspace = nullptr;   ///< scratch memory of the rule's matrix_workspace() bytes, aligned to 64
 };
 
 /// True if the rule needs whole matrices.
@@ -45,15 +45,15 @@ template <class R>
   requires requires { R::needs_whole_matrices; }
 inline constexpr bool needs_whole_matrices<R> = R::needs_whole_matrices;
 
-/// An update rule that takes some parameters as whole matrices, and the others element by element. Shards of weights
-/// then cut no such matrix, and give each rank about equal work (run::whole_shard_offsets).
+/// An update rule that updates some parameters as whole matrices, and the others element by element. Shards of weights
+/// then cut none of these matrices, and give each rank about equal work (run::whole_shard_offsets).
 ///
-///     W, states' = update_matrix(W, states, G)      of equal matrices the same bits, on any number of threads
+///     W, states' = update_matrix(W, states, G)      equal matrices give equal bits, on any number of threads
 ///
 /// | needs_whole_matrices  | true                                                                              |
-/// | takes_whole(dag, p)   | parameter p is taken as a matrix, unless a group sets otherwise (run::ParameterGroup) |
+/// | takes_whole(dag, p)   | parameter p is updated whole, unless a group sets otherwise (run::ParameterGroup)     |
 /// | matrix_states         | how many numbers an element of a matrix keeps: the first of `states`              |
-/// | matrix_workspace<Device, E>(rows, columns, threads) | bytes that an update works in                       |
+/// | matrix_workspace<Device, E>(rows, columns, threads) | bytes of scratch that an update needs               |
 /// | matrix_flops(rows, columns) | operations of an update                                                     |
 /// | update_matrix(matrix, t, lr, decays) | MatrixUpdate of any device and type; called on the lane's thread   |
 /// | models                | Muon                                                                              |
@@ -68,9 +68,9 @@ concept matrix_rule = update_rule<R> && needs_whole_matrices<R> &&
   rule.update_matrix(matrix, n, 0.1, true);
 };
 
-/// Notes in the plan which parameters the rule takes as whole matrices, and moves the bounds of shards so that none
+/// Records in the plan which parameters the rule updates as whole matrices, and moves the bounds of shards so that none
 /// cuts such a matrix; other parameters are cut between norm blocks. Where parameters keep different numbers of states,
-/// notes the number of each. `threads`: the most that a rank has. A single rule that needs no whole matrices changes
+/// records the number of each. `threads`: the largest number of a rank. A single rule that needs no whole matrices changes
 /// nothing.
 ///
 /// Throws OptionError where a group asks for an impossible rule or matrix.

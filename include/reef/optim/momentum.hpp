@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Gradient descent with momentum as of a heavy ball.
+/// Gradient descent with heavy-ball momentum.
 ///
 ///     m = momentum m + g + weight_decay w
 ///     w = w - lr m

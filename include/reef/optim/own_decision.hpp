@@ -15,8 +15,8 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// The instructions by which a replica comes to a Verdict of its own, for optimizer policies to share: `OwnNorms(b)`,
-/// `OwnDecide`.
+/// The instructions by which one replica computes a Verdict from its own micro-batches, shared by optimizer policies:
+/// `OwnNorms(b)`, `OwnDecide`.
 
 namespace reef {
 inline namespace v0 {
@@ -24,30 +24,30 @@ namespace optim {
 
 namespace detail {
 
-/// The layout of the numbers that the stages of a replica tell each other, in doubles, member after member:
+/// The layout of the numbers that the stages of a replica send each other, in doubles, member after member:
 ///
-///     loss weight, weight * loss, micro-batches | sums of squares of what it holds, bucket after bucket
+///     loss weight, weight * loss, micro-batches | sums of squares of its gradients, bucket after bucket
 struct ReplicaLayout {
   Group group{};
   std::vector<std::int64_t> members{0};  ///< offsets by member, one more than there are members
-  std::vector<std::int64_t> norms;       ///< by bucket: offset of its sums
-  std::vector<std::int64_t> blocks;      ///< by bucket: number of its blocks
+  std::vector<std::int64_t> norms;       ///< by bucket: offset of its sums of squares
+  std::vector<std::int64_t> blocks;      ///< by bucket: number of its blocks, each with one sum
 
   ReplicaLayout(const run::StepPlan& plan, int replica);
 };
 
 }  // namespace detail
 
-/// Appends the instructions that end in a Verdict on the micro-batches of this rank's replica alone, and sets
-/// builder.verdict. No other replica is told.
+/// Appends the instructions that compute a Verdict from the micro-batches of this rank's replica alone, and sets
+/// builder.verdict. Nothing is sent to other replicas.
 ///
 ///     OwnNorms(b)       sums of squares of the gradient of bucket b, block by block
-///     OwnDecide         folds losses, loss weights and sums; behind the Batches, not behind messages
+///     OwnDecide         computes the Verdict of losses, loss weights and sums; on the lane of the Batches
 ///
-/// A replica of several stages, which decide together, has instead of OwnDecide:
+/// A replica of several stages, which decide together, has two instructions instead of OwnDecide:
 ///
-///     ReplicaScalars    its stages tell each other their losses, loss weights and sums; behind the Batches
-///     ReplicaDecide     folds them, in the order of OwnDecide
+///     ReplicaScalars    its stages send each other losses, loss weights and sums; on the lane of the Batches
+///     ReplicaDecide     computes the Verdict from these, in the order of OwnDecide
 ///
 /// \code
 /// // given: run::StepBuilder& builder

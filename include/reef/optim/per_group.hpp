@@ -43,14 +43,14 @@ struct PerGroupName {
 
 /// Several update rules, of which each parameter has one: the rule of its group, run::ParameterGroup::rule.
 ///
-///     w, state' = rules[group of w].update(w, state, g)      parameters of no group, and of one that names none: the first
+///     w, state' = rules[group of w].update(w, state, g)      without a group, or if the group has no rule: the first rule
 ///
-/// | rules    | by place, from 0; the same one may come again, with other constants                              |
-/// | state    | per weight: that of its own rule                                                                 |
-/// | bits     | those that a parameter's own rule gives it; the learning rate, clipping and t are the step's     |
-/// | matrices | a rule that needs whole matrices, as Muon, takes those of its own parameters: rules R6 and R7     |
-/// | composes | every optimizer policy; of DiLoCo as the inner rule                                               |
-/// | resumes  | with the same rules of the same parameters, or not at all                                        |
+/// | rules    | numbered from 0 in their order; a type may occur twice, with other constants                     |
+/// | state    | per weight: the state of its own rule                                                            |
+/// | bits     | those that a parameter's own rule computes; learning rate, clipping and t are those of the step  |
+/// | matrices | a rule that needs whole matrices, as Muon, updates its own parameters whole: rules R6 and R7      |
+/// | composes | with every optimizer policy; in DiLoCo as the inner rule                                          |
+/// | resumes  | only with the same rules for the same parameters                                                 |
 /// | errors   | OptionError: a group that names a rule that does not exist; the errors of each rule               |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: an operator with parameters has an optimizer of its own.

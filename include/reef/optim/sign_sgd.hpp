@@ -16,7 +16,7 @@ namespace optim {
 ///
 ///     w = (1 - lr weight_decay) w - lr sign(g)
 ///
-/// DeMo is SignSgd as the outer rule after each step, under a codec that remembers what it has not sent yet: the
+/// DeMo is SignSgd as the outer rule after each step, with a codec that remembers the numbers not sent yet: the
 /// residual, with its decay, is each rank's own momentum, which is never synchronised.
 ///
 ///     m_r = decay m_r + lr g_r;   q_r = top-k(DCT(m_r));   m_r = m_r - IDCT(q_r)         of each rank r
@@ -24,10 +24,10 @@ namespace optim {
 ///
 /// | state | none                                                                       |
 /// | decay | decoupled, on weights that decay                                           |
-/// | sign  | 0 of 0; of |g| < 1e-30 it is g * 1e30                                      |
+/// | sign  | sign(0) = 0; for |g| < 1e-30 it is g * 1e30                                |
 ///
 /// Source: Bernstein et al., signSGD, arXiv 1802.04434, algorithm 1; Peng et al., DeMo, arXiv 2411.19870, algorithm 1.
-/// Deviation: coefficients are summed over all ranks, as in the paper; its code takes the mean over those who sent one.
+/// Deviation: coefficients are summed over all ranks, as in the paper; its code takes the mean over the senders of one.
 ///
 /// \code
 /// #include <reef/codec/dct.hpp>

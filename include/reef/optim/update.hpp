@@ -32,8 +32,8 @@ void reserve_states(run::StepBuilder& builder, int states, bool sharded);
 std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int states,
                                      bool sharded);
 
-/// Adds the ranges of the weights that arrive in builder.tied_buffer, as ranges like `ahead`, for an optimizer that
-/// trains ahead of its committed weights.
+/// Adds to `ranges`, for each weight that arrives in builder.tied_buffer, a copy of `ahead` with its storage and
+/// bounds, for an optimizer that trains ahead of its committed weights.
 void add_tied_ranges(std::vector<StateRange>& ranges, const run::StepBuilder& builder,
                      StateRange ahead);
 
@@ -45,18 +45,18 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
 
 /// The operands of an `Update(b)`, of the whole bucket or of this rank's shard.
 struct UpdateOperands {
-  run::Value gradient;   ///< summed gradient of the same elements
+  run::Value gradient;   ///< summed gradient of the elements of `target`
   run::Value weights;    ///< the bucket's weights before the update
-  run::Value target;     ///< weights after it: the bucket's, or its part that is the shard; or a storage of their own
+  run::Value target;     ///< storage of the updated weights: the bucket's, its part that is the shard, or another
   run::Value verdict;
 };
 
-/// Appends `Update(b)` (UpdateView), for the elements that the target has (Instruction::elements).
+/// Appends `Update(b)` (UpdateView), for the elements that operands.target holds (Instruction::elements).
 void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& operands,
                 int states);
 
-/// Appends `Update(b)` of weights where they are, with the versions of builder.phase, by builder.verdict. `target` is
-/// the storage of the bucket's weights, or a part of it, the shard.
+/// Appends `Update(b)` of weights in place, with the versions of builder.phase and by builder.verdict. `target` is the
+/// storage of the bucket's weights, or a part of it, the shard.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -68,7 +68,7 @@ void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& 
 void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                 run::StorageId target, int states);
 
-/// Appends the updates that a pipeline makes within a step: `Weigh`, which sums the loss weights of their
+/// Appends the updates of a pipeline that updates within a step: `Weigh`, which sums the loss weights of their
 /// micro-batches, and `Update(b)` of each bucket that the stage holds, with the gradients in builder.reduced.
 ///
 /// \code
@@ -82,7 +82,7 @@ void add_updates_within(run::StepBuilder& builder, const run::StepBuilder::Updat
 
 namespace detail {
 
-/// Adds the code of Publish: it rounds the master weights that an owner keeps as they leave.
+/// Adds the code of Publish, which rounds the master weights that an owner keeps, for sending.
 template <class Handlers, class RankContext>
 void add_publish_code(Handlers& handlers, const RankContext& context) {
   using T = typename RankContext::element_type;
@@ -98,7 +98,7 @@ void add_publish_code(Handlers& handlers, const RankContext& context) {
 
 }  // namespace detail
 
-/// Adds the code of Weigh.
+/// Adds the code of Weigh, which computes an update's Verdict from the loss weights of its micro-batches.
 template <class Handlers, class RankContext>
 void add_weigh_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
   using T = typename RankContext::sum_type;

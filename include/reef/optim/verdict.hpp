@@ -17,14 +17,14 @@ using run::Verdict;
 /// | stop   | the step commits nothing and throws NonFiniteError: first tensor, rank and step         |
 /// | skip   | the step commits nothing; training goes on with the next samples                        |
 /// | ignore | no check, and no clipping: under Ddp and Zero1 there are no norms, and                  |
-/// |        | an update waits for its own gradients alone; of a swapped model it runs beside the      |
+/// |        | an update waits for its own gradients alone; in a swapped model it runs beside the      |
 /// |        | rest of the backward                                                                    |
 enum class NonFinite : std::uint8_t { stop, skip, ignore };
 
 /// The options of an optimizer's code besides the rule.
 struct UpdateOptions {
   double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
-  bool checks = true;    ///< a step with a loss or gradient that is not finite is not committed
+  bool checks = true;    ///< true: a step with a loss or gradient that is not finite is not committed
 };
 
 /// Returns the verdict on sums over all micro-batches of all ranks: of their weights, of weight * loss, and of the

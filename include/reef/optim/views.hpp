@@ -10,7 +10,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of instructions, one for each kind that optimizers write and whose operands are of several sorts.
+/// Views of instructions, which name their operands; for each kind that optimizers write with several sorts of these.
 ///
 /// \code
 /// // given: schedule::Program& program, run::StorageId mine
@@ -23,7 +23,7 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// `Count(j)`: adds a micro-batch to the counts. The code that writes it has set its mode.
+/// The operands of `Count(j)`, which adds micro-batch j to the counts; its mode must be set before.
 ///
 ///     reads                 loss, loss weight
 ///     writes, accumulates   counts, as the mode says
@@ -39,7 +39,7 @@ struct CountView {
   }
 };
 
-/// `Norms(b)`, `OwnNorms(b)`.
+/// The operands of `Norms(b)` and `OwnNorms(b)`, which sum the squares of a gradient.
 ///
 ///     reads    gradient
 ///     writes   sums of squares, block by block
@@ -58,7 +58,7 @@ struct NormsView {
 /// micro-batches of these values is their Instruction::elements.
 ///
 /// | micro_batches | losses of all micro-batches, then their weights         |
-/// | folds         | of each fold what `Count` has made of its micro-batches |
+/// | folds         | the counts of each fold (virtual rank), by `Count`      |
 /// | nothing       | this rank computes no losses                            |
 enum class Counted : std::uint8_t { micro_batches, folds, nothing };
 
@@ -66,10 +66,10 @@ inline Counted counted_of(const schedule::Instruction& scalars) {
   return static_cast<Counted>(scalars.mode);
 }
 
-/// `Scalars`, `OwnDecide`, `ReplicaScalars`. The code that writes one has set its mode and elements.
+/// The operands of `Scalars`, `OwnDecide` and `ReplicaScalars`, whose mode and elements must be set before.
 ///
-///     reads    losses, loss weights, or counts: as its mode says; sums of squares of all buckets that are held, or none
-///     writes   result: the scalars of all, or the Verdict
+///     reads    losses and loss weights, or counts, as the mode says; sums of squares of all held buckets, or none
+///     writes   result: the scalars of all ranks, or the Verdict
 ///
 /// Throws ScheduleError unless the instruction reads these values.
 template <class Instr>
@@ -111,9 +111,9 @@ private:
   }
 };
 
-/// `Decide`, `ReplicaDecide`.
+/// The operands of `Decide` and `ReplicaDecide`, which compute a Verdict.
 ///
-///     reads    the scalars of all
+///     reads    the scalars of all ranks
 ///     writes   Verdict
 template <class Instr>
 struct DecideView {
@@ -126,15 +126,15 @@ struct DecideView {
   }
 };
 
-/// `Weigh`: makes the verdict of an update within a step, by the loss weights of its micro-batches alone.
+/// The operands of `Weigh`, which computes the Verdict of an update within a step from loss weights alone.
 ///
-///     reads    loss weights
+///     reads    loss weights of the update's micro-batches
 ///     writes   Verdict
 template <class Instr>
 struct WeighView {
   run::PartOf<Instr> loss_weights, verdict;
 
-  /// Finds as many loss weights as the instruction reads; with `micro_batches` it makes room for so many.
+  /// Finds the operands of an instruction by the number of its reads; the second constructor lays out `micro_batches`.
   explicit WeighView(Instr& weigh) : WeighView(weigh, weigh.reads.size(), run::Lists::found) {}
   WeighView(Instr& weigh, std::size_t micro_batches, run::Lists lists) {
     run::Layout layout(weigh, lists);
@@ -143,11 +143,11 @@ struct WeighView {
   }
 };
 
-/// `Update(b)` of weights where they are, or into another version of them: optim::add_update. Rounds that overlap have
-/// OutgoingView.
+/// The operands of `Update(b)` in place, or to another version of the weights: optim::add_update. Rounds that overlap
+/// use OutgoingView.
 ///
-///     reads        gradient, verdict, weights before
-///     writes       weights behind; of a rule that needs whole matrices what it works in
+///     reads        gradient, verdict, weights before the update
+///     writes       weights after it; the workspace of a rule that needs whole matrices
 ///     accumulates  the rule's states, then the master weights if there are any
 template <class Instr>
 struct UpdateView {
@@ -166,11 +166,11 @@ struct UpdateView {
   }
 };
 
-/// `Estimate(b)`, `Update(b)` of rounds that overlap: new weights leave, and only an Update keeps the new state.
+/// The operands of `Estimate(b)` and `Update(b)` in rounds that overlap: both send weights, only an Update keeps states.
 ///
 ///     reads                 gradient, verdict
 ///     writes                outgoing weights
-///     reads, accumulates    the rule's states, then the master weights: reads of an Estimate
+///     reads, accumulates    the rule's states, then the master weights: read by an Estimate
 template <class Instr>
 struct OutgoingView {
   run::PartOf<Instr> gradient, verdict, outgoing, states, master;
@@ -188,7 +188,7 @@ struct OutgoingView {
   }
 };
 
-/// `HandOver(b)`: sends off a fold's gradient, with the gradients of further uses of its parameters.
+/// The operands of `HandOver(b)`, which sums a fold's gradient with those of further uses of its parameters, to be sent.
 ///
 ///     reads    gradient of the bucket, tied_uses(b)
 ///     writes   their sum
@@ -204,7 +204,7 @@ struct HandOverView {
   }
 };
 
-/// `Differences(p)`: computes the differences of a rank's own weights from the outer ones.
+/// The operands of `Differences(p)`, which computes the differences of a rank's own weights from the outer ones.
 ///
 ///     reads    own weights, or the master weights if there are any; outer weights
 ///     writes   outer - own
@@ -220,10 +220,10 @@ struct DifferencesView {
   }
 };
 
-/// `OuterUpdate(p)`: takes the outer rule's step of a shard.
+/// The operands of `OuterUpdate(p)`, which takes the outer rule's step for a shard.
 ///
 ///     reads        sum of the ranks' weights, or the differences of all ranks, one after the other
-///     writes       outer weights in its place
+///     writes       outer weights, in the place of the sum
 ///     accumulates  the outer rule's states, then the outer weights
 template <class Instr>
 struct OuterUpdateView {
@@ -238,10 +238,10 @@ struct OuterUpdateView {
   }
 };
 
-/// `Merge(p)`: makes the weights that have arrived a rank's own, or a part of them.
+/// The operands of `Merge(p)`, which replaces a rank's own weights by those that have arrived, or mixes both.
 ///
-///     reads        what has arrived, weights before
-///     writes       weights behind
+///     reads        weights that have arrived, own weights before
+///     writes       own weights after
 ///     accumulates  the master weights if there are any
 template <class Instr>
 struct MergeView {
@@ -256,11 +256,11 @@ struct MergeView {
   }
 };
 
-/// `OuterBegin(b)`: takes a rank's own outer step of a bucket, and sends off its differences.
+/// The operands of `OuterBegin(b)`, which takes a rank's own outer step of a bucket, and writes its differences to send.
 ///
-///     reads        the pieces of the bucket, weights before
-///     writes       weights behind, the pieces
-///     accumulates  own states of the outer rule, start, the master weights if there are any
+///     reads        pieces of the bucket that have arrived, weights before
+///     writes       weights after, pieces to be sent
+///     accumulates  own states of the outer rule, weights at the start, the master weights if there are any
 template <class Instr>
 struct OuterBeginView {
   run::PartOf<Instr> arrived, weights, begun, leaving, states, start, master;

@@ -10,14 +10,14 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Data parallelism with sharded optimizer state: a rank updates its shard of the weights and gives it
+/// Data parallelism with sharded optimizer state: a rank updates its shard of the weights and sends it
 /// to the others.
 ///
 ///     shard r of w(t+1) = rule(shard r of w(t), shard r of the reduced gradient);  all-gather w(t+1)
 ///
-/// | state  | per weight: the rule's states, and of bf16 a master weight, / P                        |
-/// | wire   | per rank and step about (P-1)/P n numbers of sum_t<T>, as many of T, and the scalars:  |
-/// |        | as Ddp, and in bf16 three quarters of it                                               |
+/// | state  | per weight: 1 / P of the rule's states, and for bf16 of a master weight, with P ranks  |
+/// | wire   | per rank and step, for n weights of type T, about (P-1)/P n numbers of sum_t<T>, as    |
+/// |        | many of T, and the scalars: as Ddp, and in bf16 three quarters of its bytes            |
 /// | bits   | those of Ddp, whatever the rule: an update is element by element, or of whole matrices |
 ///
 /// Source: Rajbhandari et al., ZeRO, arXiv 1910.02054, section 5.1 (P_os).

@@ -19,19 +19,19 @@
 /// The facts of both policies of this file:
 ///
 /// | with   | an optimizer that updates within a step (Ddp, Zero1), one replica, NonFinite::ignore and no clipping    |
-/// | ties   | a parameter that several stages use is on all of them of the version that the stage of its first use has |
-/// | rule   | counts updates, which a checkpoint keeps; the learning rate is that of the step                       |
+/// | ties   | a parameter that several stages use has on all of them the version of the stage of its first use         |
+/// | rule   | its t counts updates, also in a checkpoint; the learning rate is that of the step                     |
 /// | scale  | an update divides by the loss weights of its own micro-batches                                          |
-/// | swap   | of stages that swap versions lie in host memory, and the device has slots as of other pipelines          |
-/// | proof  | a version is a storage and how often it has been written: an update between a micro-batch's forward and |
-/// |        | backward that overwrites what these read is refused as any other race                                  |
+/// | swap   | stages that swap keep versions in host memory, and the device has slots as in other pipelines            |
+/// | proof  | a version is a storage and the number of its writes: an update between a micro-batch's forward and      |
+/// |        | backward that overwrites weights which these read is refused as any other race                         |
 
 namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// Micro-batch j of a step on stage r of p is computed with version max(0, j - (p - 1 - r)) of its weights, and every
-/// backward is followed by an update: with the rule's theta(k + 1) = theta(k) - step(gradient of micro-batch k).
+/// A pipeline in which stage r of p computes micro-batch j with version max(0, j - (p - 1 - r)) of its weights, and
+/// updates after every backward: theta(k + 1) = theta(k) - step(gradient of micro-batch k), by the rule's step.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::PipeDream, optim::Ddp<optim::Momentum>>;
@@ -42,7 +42,7 @@ namespace pipeline {
 /// options.clip_norm = 0;
 /// \endcode
 ///
-/// | time   | m (f + b) + (p - 1)(f + b) for m updates: one ramp for all of them               |
+/// | time   | (m + p - 1)(f + b) for m updates; f, b: a stage's forward and backward time      |
 /// | memory | p - r versions of the weights on stage r, and activations of p - r micro-batches |
 /// | source | Narayanan et al., PipeDream, SOSP 2019, section 3.3 (weight stashing, no vertical sync) |
 struct PipeDream : Scheduled<PipeDream> {
@@ -63,8 +63,8 @@ struct TwoBwOptions : ScheduledOptions {
   int micro_batches_per_update = 0;  ///< at least the number of stages; 0: as many as there are stages
 };
 
-/// Updates behind every m micro-batches, with their gradients at the version before: theta(k + 1) = theta(k) -
-/// step(gradient at theta(k - 1)). All stages are one update behind, so two versions are enough.
+/// A pipeline that updates after every m micro-batches, with their gradients at the version before: theta(k + 1) =
+/// theta(k) - step(gradient at theta(k - 1)). All stages are one update behind, so two versions are enough.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::TwoBw, optim::Ddp<optim::AdamW>>;
@@ -76,9 +76,9 @@ struct TwoBwOptions : ScheduledOptions {
 /// options.clip_norm = 0;
 /// \endcode
 ///
-/// | time   | as of PipeDream                                                                  |
+/// | time   | as PipeDream                                                                     |
 /// | memory | two versions of the weights, and activations of p - r micro-batches on stage r   |
-/// | errors | OptionError: fewer micro-batches an update than stages, which would wait for each other |
+/// | errors | OptionError: fewer micro-batches per update than stages, which would wait for others    |
 /// | source | Narayanan et al., Memory-efficient pipeline-parallel DNN training, arXiv 2006.09503, section 3.1 |
 struct TwoBw : Scheduled<TwoBw> {
   using Options = TwoBwOptions;

@@ -10,7 +10,7 @@ namespace pipeline {
 /// A policy that decides which rank runs which segment of which micro-batch, when, and what ranks send each other.
 ///
 ///     add(builder)   appends Batch, Forward, Backward and the folds of this rank, for every
-///                    micro-batch of a phase that is the rank's
+///                    micro-batch that this rank runs in the phase
 ///
 /// | laws   | every segment of every micro-batch runs once; gradients are folded in ascending        |
 /// |        | micro-batch order; a pure function of plan, rank and purpose                           |

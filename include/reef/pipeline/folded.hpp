@@ -10,15 +10,15 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// A pipeline that is folded into a V: stage r has chunks r and 2 p - 1 - r, so that the first stage has the loss too,
-/// and all stages hold equally much. Backwards run in halves.
+/// A pipeline folded into a V: stage r of p has chunks r and 2 p - 1 - r, so that stage 0 has the loss too, and all
+/// hold equally much. A chunk's forward takes time f, the halves of its backward b and w; m: micro-batches.
 ///
-/// | ZbV       | 6 m f + (p - 1) f of a chunk where f = b = w and m >= 2 p - 1; 2 p activations of a chunk           |
-/// | VHalf     | 2 floor((p + 2) / 2) activations: about half of 1F1B's memory, more bubbles                         |
-/// | VMin      | 2 floor((p + 4) / 3): about a third                                                                 |
-/// | DualPipeV | 6 m f + (p - 1) f where m >= 2 p; 2 p + 1 activations. An F and a B that overlap there come one      |
-/// |           | after the other here                                                                                |
-/// | source    | Qi et al., arXiv 2405.15362; DeepSeek-AI, DualPipe, and Sea AI Lab's cut in half                      |
+/// | ZbV       | time 6 m f + (p - 1) f if f = b = w and m >= 2 p - 1; 2 p activations of a chunk                    |
+/// | VHalf     | 2 floor((p + 2) / 2) activations: about half of 1F1B's memory, but more bubbles                     |
+/// | VMin      | 2 floor((p + 4) / 3) activations: about a third of 1F1B's memory                                    |
+/// | DualPipeV | time 6 m f + (p - 1) f if m >= 2 p; 2 p + 1 activations. A forward and a backward that DualPipe      |
+/// |           | overlaps run one after the other                                                                    |
+/// | source    | Qi et al., arXiv 2405.15362; DeepSeek-AI, DualPipe, and Sea AI Lab's DualPipe cut in half             |
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::ZbV, optim::Zero1<optim::AdamW>>;

@@ -8,7 +8,7 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// Every stage runs all forwards, then all backwards, both in ascending order of micro-batches.
+/// A pipeline in which every stage runs all forwards, then all backwards, both in ascending order of micro-batches.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::GPipe, optim::Zero1<optim::AdamW>>;
@@ -17,7 +17,7 @@ namespace pipeline {
 /// options.micro_batches = {8};
 /// \endcode
 ///
-/// | time   | sum of all stages + (m - 1) (slowest forward or link + slowest backward or link): latency once a step |
+/// | time   | sum of all stages + (m - 1) (slowest forward or link + slowest backward or link): one latency a step  |
 /// | memory | activations of all m micro-batches on every stage                                                    |
 /// | source | GPipe (Huang et al. 2019), which runs backwards in descending order                                   |
 struct GPipe : Scheduled<GPipe> {

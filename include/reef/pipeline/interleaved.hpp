@@ -10,14 +10,14 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// 1F1B whose stages have V chunks each, chunk c on stage c mod p: a fraction 1 / V of its ramps, for V times the
-/// messages.
+/// 1F1B with V chunks on each of p stages, chunk c on stage c mod p: ramps are 1 / V as long, messages V times
+/// as many. m: micro-batches.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::Interleaved<2>, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | (m V + p - 1) times of a chunk, where p divides m and links take none               |
+/// | time   | (m V + p - 1) times of a chunk, if p divides m and links take no time               |
 /// | memory | (V + 1) p - 1 activations of a chunk on the first stage                               |
 /// | source | Narayanan et al., arXiv 2104.04473                                                   |
 template <int V = 2>
@@ -32,14 +32,14 @@ struct Interleaved : Scheduled<Interleaved<V>> {
   }
 };
 
-/// Breadth first and looped: first all forwards, chunk by chunk; then all backwards, chunk by chunk from the last.
+/// A breadth-first looped pipeline: all forwards, chunk by chunk; then all backwards, last chunk first.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::LoopedBfs<2>, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | (m V + p - 1) times of a chunk, where m >= p; latency once a chunk, not once a micro-batch |
-/// | memory | m V activations of a chunk on every stage                                                  |
+/// | time   | (m V + p - 1) times of a chunk, if m >= p; one latency for each chunk, not micro-batch     |
+/// | memory | m V activations of a chunk on every stage, with m micro-batches and V chunks on each of p  |
 /// | source | Lamy-Poirier, arXiv 2211.05953, with backwards in ascending order                           |
 template <int V = 2>
 struct LoopedBfs : Scheduled<LoopedBfs<V>> {

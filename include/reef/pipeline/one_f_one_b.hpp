@@ -14,15 +14,15 @@ namespace pipeline {
 /// | eager | 2 (p - 1 - r): hides links of up to half of a stage's time         |
 enum class WarmUp { plain, eager };
 
-/// Every stage runs some forwards, then a forward and a backward by turns, then the backwards that are left.
+/// A pipeline whose stages run some forwards, then forwards and backwards by turns, then the backwards left.
 ///
 /// \code
 /// using Eager = pipeline::OneFOneB<pipeline::WarmUp::eager>;
 /// using MyTrainer = Trainer<Eager, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | as GPipe's on links that take none; else nearly two latencies for each micro-batch         |
-/// | memory | activations of p - r micro-batches on stage r, eager of 2 (p - 1 - r) + 1                   |
+/// | time   | as GPipe if links take no time; else nearly two latencies more for each micro-batch        |
+/// | memory | activations of p - r micro-batches on stage r of p; eager: of 2 (p - 1 - r) + 1             |
 /// | source | PipeDream-flush (Narayanan et al. 2021), DAPPLE (Fan et al. 2021)                           |
 template <WarmUp warm_up = WarmUp::plain>
 struct OneFOneB : Scheduled<OneFOneB<warm_up>> {

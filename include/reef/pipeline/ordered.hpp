@@ -23,7 +23,7 @@ struct OrderedOptions : ScheduledOptions {
   std::string schedule{};       ///< name that plan::pipeline_order_of knows, or "searched"; empty: `order` is used
   plan::PipelineOrder order{};  ///< order whose ranks are stages, and which has as many units (by default:
                                 ///< micro-batches) as every replica
-  int micro_batches_per_update = 0;  ///< for the schedule "2bw": TwoBwOptions
+  int micro_batches_per_update = 0;  ///< only for the schedule "2bw", as in TwoBwOptions
 };
 
 /// A pipeline whose order is given when the Trainer is made: by its name, read from a file, or found by a search.
@@ -35,7 +35,7 @@ struct OrderedOptions : ScheduledOptions {
 /// options.pipeline.order = plan::parse_pipeline_order("F0 F1 B0 B1\nF0 B0 F1 B1");
 /// \endcode
 ///
-/// | errors | OptionError: an order of other stages, or another number of micro-batches |
+/// | errors | OptionError: an order with another number of stages or of micro-batches   |
 struct Ordered : Scheduled<Ordered> {
   using Options = OrderedOptions;
 

@@ -16,9 +16,9 @@ namespace pipeline {
 /// The options of Searched: TrainerOptions::pipeline.
 struct SearchedOptions : ScheduledOptions {
   std::uint64_t seed = 0;
-  int effort = 20;  ///< rounds, of some 30 ms each
+  int effort = 20;  ///< the number of rounds of the search, some 30 ms each
   std::vector<int> max_activations{};  ///< most activations by stage, in units (ScheduledOptions::unit); empty: as many
-                                       ///< as 1F1B holds, p - r
+                                       ///< as 1F1B holds, p - r on stage r of p
   bool splits_backward = true;  ///< true: backwards may run in halves, of which the second fills bubbles
 
   /// Throws OptionError for an impossible option.
@@ -29,8 +29,8 @@ struct SearchedOptions : ScheduledOptions {
   }
 };
 
-/// The order that takes the least time for the model's times, the network's links and the stages' memory, found when
-/// the Trainer is made. It pays where stages are uneven or links slow; give it the network, and a profile.
+/// A pipeline whose order is searched when the Trainer is made: the fastest for the model's times, the network's links
+/// and the stages' memory. It pays where stages are uneven or links slow; give it the network, and a profile.
 ///
 /// \code
 /// using Searching = Trainer<pipeline::Searched, optim::Ddp<optim::AdamW>>;
@@ -41,7 +41,7 @@ struct SearchedOptions : ScheduledOptions {
 /// \endcode
 ///
 /// | time   | never more than the best known order that fits the memory (plan::search_pipeline_order) |
-/// | errors | OptionError where nothing fits: one micro-batch takes one activation on every stage     |
+/// | errors | OptionError if no order fits: every stage needs room for at least one activation        |
 struct Searched : Scheduled<Searched> {
   using Options = SearchedOptions;
 

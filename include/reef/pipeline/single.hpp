@@ -11,7 +11,7 @@ namespace pipeline {
 ///
 ///     for each micro-batch j:  Forward(0, j) ... Forward(S-1, j)  Backward(S-1, j) ... Backward(0, j)
 ///
-/// The neutral element of its axis. Activations of one micro-batch are alive at a time.
+/// The default of a Trainer. Only the activations of one micro-batch are alive at a time.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::Single, optim::Ddp<optim::AdamW>>;  // as without Single

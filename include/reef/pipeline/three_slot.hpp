@@ -11,15 +11,15 @@ namespace pipeline {
 
 /// The options of ThreeSlot: TrainerOptions::pipeline.
 struct ThreeSlotOptions : ScheduledOptions {
-  /// True as published: a slot is taken until the message in it has arrived, so latency counts for every micro-batch.
-  /// schedule::simulate predicts this; in a run a send has its lane only until it has left, as in comm, so a run is
+  /// True, as published: a slot is occupied until its message has arrived, so latency counts for every micro-batch.
+  /// schedule::simulate predicts this; in a run a send occupies its lane only until it has left, so a run is
   /// faster than the paper's.
   bool held = false;
-  /// True as in DT-FM's code: no stage runs a backward before all stages of its replica have run all forwards.
+  /// True, as in DT-FM's code: no stage runs a backward before all stages of its replica have run all forwards.
   bool barrier = false;
 };
 
-/// DT-FM's pipeline: receive, compute and send at once, in the order of GPipe.
+/// DT-FM's pipeline: a stage receives, computes and sends at the same time, in the order of GPipe.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::ThreeSlot, optim::Ddp<optim::AdamW>>;

@@ -8,23 +8,23 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// The orders in which weight halves of backwards fill the bubbles.
+/// The orders in which the weight halves of backwards fill the bubbles, the idle times.
 ///
-/// | h1 | at the memory of 1F1B          |
-/// | h2 | at about twice that, no bubble |
+/// | h1 | with the memory of 1F1B                 |
+/// | h2 | with about twice that memory, no bubble |
 enum class ZeroBubbleKind { h1, h2 };
 
-/// 1F1B whose backwards run in halves: a stage hands the gradient of its inputs on first, and computes that of its
-/// weights where it would wait.
+/// 1F1B whose backwards run in halves: a stage first sends the gradient of its inputs (time b), and computes that of
+/// its weights (time w) where it would wait. f: the time of a forward; m: micro-batches; p: stages.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::ZeroBubble<>, optim::Zero1<optim::AdamW>>;
 /// \endcode
 ///
-/// | time    | h1: m (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and m >= p, links take none;         |
-/// |         | h2: 3 m f + (p - 1) f where f = b = w and m >= 2 p - 2                                           |
-/// | memory  | h1: p, h2: 2 p - 1 activations on the first stage, kept until the weight half has run; beside it   |
-/// |         | what is pending between halves, which 1F1B does not have                                         |
+/// | time    | h1: m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b), m >= p and links take no time;         |
+/// |         | h2: 3 m f + (p - 1) f if f = b = w and m >= 2 p - 2                                              |
+/// | memory  | h1: p, h2: 2 p - 1 activations on the first stage, kept until the weight half has run; in addition |
+/// |         | the intermediate results between the halves, which 1F1B does not have                            |
 /// | halves  | for operators that have them (graph::Signature::splits_backward); others run both in the first half |
 /// | source  | Qi et al., arXiv 2401.10241                                                                      |
 template <ZeroBubbleKind kind = ZeroBubbleKind::h1>
@@ -35,13 +35,13 @@ struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
   }
 };
 
-/// ZeroBubble with V chunks on each stage, chunk c on stage c mod p.
+/// ZeroBubble with V chunks on each of p stages, chunk c on stage c mod p. f, b, w, m: as there, for one chunk.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::InterleavedZeroBubble<2>, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | m V (f + b + w) + (p - 1)(f + b - w) of a chunk, where w <= min(f, b) and p divides m |
+/// | time   | m V (f + b + w) + (p - 1)(f + b - w), if w <= min(f, b) and p divides m               |
 /// | memory | p V activations of a chunk on the first stage                                          |
 template <int V = 2>
 struct InterleavedZeroBubble : Scheduled<InterleavedZeroBubble<V>> {

@@ -12,42 +12,42 @@ namespace plan {
 /// A link of a pipeline, and the time that a dense message takes over it.
 struct AdaTopKLink {
   Seconds latency = 0;   ///< alpha, the latency of any message
-  Seconds transfer = 0;  ///< beta times the bytes of a dense message
+  Seconds transfer = 0;  ///< the time to transfer a dense message: its bytes times beta, in seconds per byte
 
   [[nodiscard]] Seconds time() const { return latency + transfer; }
 };
 
 /// Options of AdaTopK besides the links.
 ///
-/// | paper | every compressed link takes the time of the slowest link at the user's ratio     |
-/// | stage | as `paper`, but no less than the slowest stage computes: faster links would wait |
+/// | compute == 0 | as in the paper: each compressed link takes as long as the slowest link at `ratio` |
+/// | compute > 0  | the same, but no shorter than the slowest stage computes: a faster link would wait |
 struct AdaTopKOptions {
-  double ratio = 1;     ///< r, of bytes on the wire: the most by which any message shrinks
-  int index_bytes = 8;  ///< the bytes of an index that is sent with each value of 4 bytes
+  double ratio = 1;     ///< r, the largest ratio of the bytes of a dense message to its compressed bytes
+  int index_bytes = 8;  ///< the bytes of the index that is sent with each value of 4 bytes
   Seconds compute = 0;  ///< the compute time of the slowest stage; 0: not considered, as in the paper
 };
 
-/// Ratios of AdaTopK, by link.
+/// The result of adatopk(): a ratio for each link, and the resulting times.
 struct AdaTopKRatios {
-  std::vector<double> ratios;  ///< n / k, values over values kept; 1: sent dense
-  std::vector<Seconds> times;  ///< the time of a compressed message, by link
-  Seconds target = 0;          ///< T*, the time that compressed links take
-  Seconds bottleneck = 0;      ///< the longest of the times
+  std::vector<double> ratios;  ///< n / k by link: the values of a message over the values sent; 1: sent dense
+  std::vector<Seconds> times;  ///< the time of a message at this ratio, by link
+  Seconds target = 0;          ///< T*, the time of a message that compression aims at on each link
+  Seconds bottleneck = 0;      ///< the longest of `times`
 };
 
-/// Returns the ratio by which each link is compressed: no link is slower than need be, and none loses more values than
-/// it must.
+/// Returns the ratio at which the messages of each link are compressed: the smallest at which a message takes the
+/// target time T* or less.
 ///
 ///     T*  = max(max over links q of  alpha_q + B_q / r,  slowest stage's compute),    B dense transfer
 ///     r_p = c (R_p - alpha_p) / (T* - alpha_p),    R_p = alpha_p + B_p,   c = (4 + index bytes) / 4    (Eq. 7)
 ///
-/// | most   | no r_p is above c r, however little time latency leaves                               |
-/// | dense  | a link that takes T* at most, and one whose message would not shrink: r_p <= c        |
-/// | wire   | r is of bytes: at r = 100 and 8-byte indices one value in 300 is kept                 |
-/// | errors | OptionError, naming the link or the option                                           |
+/// | most   | r_p is c r at most, even if the latency then makes a message take longer than T*              |
+/// | dense  | the ratio is 1 if a dense message takes T* at most, or if r_p <= c, which would not shrink it |
+/// | wire   | r counts bytes on the wire: at r = 100 and 8-byte indices one value in 300 is sent            |
+/// | errors | OptionError, naming the link or the option                                                    |
 ///
-/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5, Eq. 7 and 8. Deviation: latency is not compressed
-/// away, and with `compute` no link is made faster than the pipeline can use.
+/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5, Eq. 7 and 8. Deviation: compression does not reduce
+/// the latency, and with `compute` no link is made faster than the pipeline can use.
 ///
 /// \code
 /// const std::vector<plan::AdaTopKLink> links{{.latency = 0.01, .transfer = 2.0},

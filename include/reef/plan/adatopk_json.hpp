@@ -11,20 +11,20 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A case of AdaTopK: links to compress, and the options.
+/// The input of adatopk() in a file: the links to compress, and the options.
 struct AdaTopKCase {
   std::vector<AdaTopKLink> links;
-  AdaTopKOptions options;       ///< `compute` is 0, whatever the case says
-  Seconds slowest_compute = 0;  ///< the longest of compute_s; 0 where there is none
+  AdaTopKOptions options;       ///< the options; `compute` is 0 even if the file has compute_s
+  Seconds slowest_compute = 0;  ///< the longest time in compute_s; 0 if the file has none
 };
 
-/// Reads links by the times that dense messages take, or by their latency, time per byte and bytes.
+/// Reads a case of AdaTopK, with links given by times of dense messages, or by alpha, beta and bytes.
 ///
-/// | link_times         | seconds, by link; with user_ratio                                          |
-/// | alpha, beta, bytes | seconds, seconds per byte, by link; bytes of all links, or by link; with r |
-/// | index_bytes        | 8 where it is left out                                                     |
-/// | compute_s          | seconds by stage, as many as links or one more; may be left out            |
-/// | errors             | DecodeError, naming the entry                                              |
+/// | link_times         | seconds of a dense message, by link; user_ratio is then the ratio       |
+/// | alpha, beta, bytes | seconds, seconds per byte, bytes (or one number), by link; ratio is `r` |
+/// | index_bytes        | the bytes of an index; 8 if it is left out                              |
+/// | compute_s          | seconds by stage, one stage per link or one more; may be left out       |
+/// | errors             | DecodeError, naming the entry                                           |
 ///
 /// \code
 /// const io::Json json = io::read_json("links.json");

@@ -7,25 +7,25 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The most devices that allocate takes with any_shape and speeds, by which an idle device has a cost: each number of
-/// devices has its shape.
+/// The most devices that allocate() accepts with any_shape and stage_flops: it must then try a shape for each number
+/// of stages, from 1 to the number of devices.
 inline constexpr int most_devices_of_any_shape = 512;
 
-/// Places the stages of D_DP pipelines on devices with the least communication time of an iteration that it finds
-/// (Eq. 1 to 4, see allocation_cost).
+/// Places the D_PP stages of D_DP pipelines on devices, with the least communication time of an iteration that its
+/// search finds (Eq. 1 to 4, see allocation_cost).
 ///
-/// | method   | structured layouts, replica exchange on the cost itself, branch and bound over classes of  |
-/// |          | interchangeable devices (detail/allocation_search.hpp)                                      |
-/// | exact    | wherever branch and bound ends within its work: small networks, and those of few classes   |
-/// | bound    | always (detail/allocation_bound.hpp); `optimal` where it is met or the search ended        |
-/// | same     | for the same problem, seed and effort, whatever the threads; names and order of devices    |
-/// |          | change no cost, since devices are sorted by the structure of their links first              |
-/// | shape    | with any_shape effort 0 is of every D_PP x floor(N / D_PP), without stage_flops of those  |
-/// |          | that leave fewest devices idle; those that may be best, at most 64, get an effort, the better |
-/// |          | half a second, ...; the bound is that of these shapes alone                                 |
-/// | budget   | the last whole effort within it; effort 0 is always finished                                |
-/// | memory   | about 150 N^2 bytes at most, and a few hundred megabytes of other shapes                    |
-/// | errors   | OptionError, naming the field; too few devices with room are an answer                      |
+/// | method | structured layouts, replica exchange on the cost itself, branch and bound over classes of |
+/// |        | interchangeable devices (detail/allocation_search.hpp)                                    |
+/// | exact  | if branch and bound ends within its limit of work: in small networks, or with few classes |
+/// | bound  | lower_bound is always set (detail/allocation_bound.hpp); `optimal` if the cost meets it   |
+/// | same   | the same result for the same problem, seed and effort, with any number of threads; names  |
+/// |        | and order of devices change no cost, since devices are sorted by the structure of links   |
+/// | shape  | with any_shape, effort 0 tries each D_PP x floor(N / D_PP) for N devices, or without      |
+/// |        | stage_flops those with the fewest idle devices; the best, at most 64, get one effort, the |
+/// |        | better half another, and so on; lower_bound is that of the tried shapes alone             |
+/// | budget | the search stops at the last whole effort within it; effort 0 is always finished          |
+/// | memory | about 150 N^2 bytes at most; with any_shape a few hundred megabytes more                  |
+/// | errors | OptionError, naming the field; with too few devices with room, `feasible` is false        |
 ///
 /// Source: Yuan et al., arXiv 2206.01288, section 3, for the problem. The search is ours.
 ///

@@ -13,65 +13,65 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The most devices that allocate takes.
+/// The most devices that allocate() accepts.
 inline constexpr int most_allocated_devices = 4096;
 
-/// Devices that are to train a model in D_DP pipelines of D_PP stages each.
+/// A problem for allocate(): devices that are to train a model in D_DP pipelines of D_PP stages each.
 ///
-/// Device d of stage j holds a copy of that stage's weights; the D_DP devices of a stage are a group,
-/// which reduces gradients, and devices of neighbouring stages are matched into pipelines.
+/// Each device runs one stage and holds a copy of its weights. The D_DP devices of a stage are a group, which
+/// all-reduces gradients; devices of neighbouring stages are matched into pipelines.
 struct AllocationProblem {
   profile::Network network;  ///< the N devices and their links
   int stages = 0;            ///< D_PP, the stages of a pipeline
   int pipelines = 0;         ///< D_DP, the number of pipelines
   double activation_bytes =
-      0;  ///< c_pp: the bytes between two stages of one pipeline, in an iteration, one way
+      0;  ///< c_pp: the bytes that one pipeline sends from a stage to the next in an iteration, one way
   double gradient_bytes = 0;  ///< c_dp: the bytes of the gradients of one stage's weights
-  /// Judges each message by the link in its own direction. Otherwise both directions of a link have the
-  /// mean of their latencies and the mean of their rates, as the paper has it.
+  /// True: the cost of a message is that of its direction of the link. False, as in the paper: both directions of a
+  /// link have the mean of their two latencies and the mean of their two rates.
   bool directed = false;
-  std::vector<double> speeds;    ///< FLOP/s of each device, or empty: devices do not differ
+  std::vector<double> speeds;    ///< FLOP/s of each device; empty: compute time is not counted
   double stage_flops = 0;        ///< FLOPs of one stage of one pipeline in an iteration; 0: not counted
-  std::vector<double> memories;  ///< bytes of each device, or empty: all have room
-  double stage_bytes = 0;        ///< bytes of memory that one stage takes
+  std::vector<double> memories;  ///< bytes of memory of each device; empty: each has room for a stage
+  double stage_bytes = 0;        ///< bytes of memory that one stage needs
 
-  /// Returns the problem of the same model and batch in another shape: a stage is D_PP / new_stages of the old one, a
-  /// pipeline's share of the batch D_DP / new_pipelines of the old one.
+  /// Returns the problem of the same model and batch in another shape. The figures of a stage are scaled by
+  /// D_PP / new_stages, those of a pipeline's share of the batch by D_DP / new_pipelines.
   [[nodiscard]] AllocationProblem in_shape(int new_stages, int new_pipelines) const;
 
   /// Throws OptionError, naming the first invalid field.
   void validate() const;
 };
 
-/// The effort where none is given: some seconds for 64 devices on two cores.
+/// The effort if neither an effort nor a budget is given: some seconds for 64 devices on two cores.
 inline constexpr int default_effort = 20;
 
-/// Options of allocate: the effort of the search, and its target.
+/// Options of allocate(): the effort of the search, and whether it chooses the shape.
 struct AllocationOptions {
   std::uint64_t seed = 0;
   int effort =
-      -1;  ///< rounds of the search; -1: default_effort, or as many as the budget has time for
+      -1;  ///< the number of rounds; -1: default_effort, or if there is a budget, as many as it allows
   Seconds budget = 0;      ///< the time limit: the search stops at the last whole round within it; 0: no limit
-  int threads = 0;         ///< threads of the search; 0: all cores. Their number changes no answer
+  int threads = 0;         ///< threads of the search; 0: all cores. Their number does not change the result
   bool any_shape = false;  ///< the search chooses D_PP and D_DP too
-  /// A function called after every finished effort, with its number and the least cost so far.
+  /// A function called after every finished round, with its number and the least cost so far.
   std::function<void(int, Seconds)> progress = {};
 };
 
-/// Eq. 1: the cost of one iteration, in seconds.
+/// The cost of one iteration in seconds: Eq. 1 of arXiv 2206.01288, see allocation_cost.
 struct AllocationCost {
   Seconds compute = 0;    ///< the compute time of the slowest device in use; 0 if no speeds are given
-  Seconds datap = 0;      ///< Eq. 2: the time of data parallelism in the slowest group
-  Seconds pipelinep = 0;  ///< Eq. 4: the time of pipeline parallelism along the path of groups
+  Seconds datap = 0;      ///< Eq. 2: the time to reduce gradients in the slowest group
+  Seconds pipelinep = 0;  ///< Eq. 4: the time of the messages between stages, from the first group to the last
 
   [[nodiscard]] Seconds total() const { return compute + datap + pipelinep; }
   friend bool operator==(const AllocationCost&, const AllocationCost&) = default;
 };
 
-/// A placement sigma: sigma[pipeline][stage] is a device; D_DP pipelines of D_PP devices, no device twice.
+/// A placement sigma: sigma[pipeline][stage] is a device's number; D_DP pipelines of D_PP devices, none twice.
 using Placement = std::vector<std::vector<int>>;
 
-/// The result of allocate: a placement, its cost, and a lower bound of all placements' cost.
+/// The result of allocate(): a placement, its cost, and a lower bound of the cost of all placements.
 struct Allocation {
   bool feasible = false;
   std::string why;  ///< the reason, if no placement is feasible
@@ -80,8 +80,8 @@ struct Allocation {
   Placement sigma;
   AllocationCost cost;  ///< the cost of sigma
   Seconds lower_bound =
-      0;                 ///< no placement costs less; with any_shape, none of the shapes that are tried
-  bool optimal = false;  ///< proven: lower_bound is the cost
+      0;                 ///< a bound of the cost of any placement; with any_shape, of those in tried shapes
+  bool optimal = false;  ///< true: the cost equals lower_bound, so no placement costs less
   int effort = 0;        ///< the number of finished rounds
 };
 

@@ -7,18 +7,18 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the cost of a placement: Eq. 1 with its own matchings and order, whatever search found it.
+/// Returns the cost of a placement by Eq. 1, with the pipelines and the order of stages that sigma has.
 ///
 ///     compute = max_d stage_flops / speed(d)
 ///     datap = max_j max_{d in C_j} sum_{d' in C_j, d' != d} 2 (alpha + c_dp / (D_DP beta))
 ///     pipelinep = sum_j max_i 2 (alpha + c_pp / beta) of the link between stages j and j + 1 of pipeline i
 ///
-/// | sigma  | D_DP pipelines of D_PP devices; devices may be left out                                            |
-/// | cost   | O(N^2)                                                                                             |
+/// | sigma  | D_DP pipelines of D_PP devices, those of stage j being C_j; devices may be left out                |
+/// | cost   | O(N^2) for N devices                                                                               |
 /// | errors | OptionError for another shape, a device that does not exist, that is placed twice, or is too small |
 ///
 /// Source: Yuan et al., Decentralized Training of Foundation Models in Heterogeneous Environments,
-/// arXiv 2206.01288, Eq. 1 to 4. `compute` is ours.
+/// arXiv 2206.01288, Eq. 1 to 4, alpha being a link's latency and beta its rate. Deviation: the term `compute`.
 ///
 /// \code
 /// // given: const plan::AllocationProblem& problem

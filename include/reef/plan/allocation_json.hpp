@@ -10,14 +10,14 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Reads a case of allocate.
+/// Reads a problem for allocate().
 ///
 /// | latency_ms, bandwidth_gbps, devices | the network: see network_from_json                                 |
-/// | D_PP, D_DP                          | stages, and pipelines                                              |
-/// | c_pp_bytes, c_dp_bytes              | activations of a pipeline, and gradients of a stage                |
+/// | D_PP, D_DP                          | the number of stages, and of pipelines                             |
+/// | c_pp_bytes, c_dp_bytes              | activation_bytes, and gradient_bytes of AllocationProblem          |
 /// | speed, stage_flops                  | FLOP/s of each device, and FLOPs of a stage; optional              |
 /// | device_flops                        | read instead of speed, where stage_flops is given and speed is not |
-/// | cap, stage_bytes                    | memory of each device, and of a stage; optional                    |
+/// | cap, stage_bytes                    | bytes of each device's memory, bytes that a stage needs; optional  |
 /// | errors                              | DecodeError or OptionError, naming the member                      |
 ///
 /// \code

@@ -10,19 +10,19 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Counts of a run of ATOM's Algorithm 1 as it is printed.
+/// The counts of a run of ATOM's Algorithm 1, as the paper prints it.
 struct AtomAlgorithm1 {
   std::uint64_t calls = 0;           ///< the calls of its recursive function
-  std::uint64_t inserted = 0;        ///< the partitions that it kept
-  std::uint64_t inserted_empty = 0;  ///< the kept partitions of two sub-models, which are kept as empty lists
+  std::uint64_t inserted = 0;        ///< the partitions that it stored
+  std::uint64_t inserted_empty = 0;  ///< the stored partitions of two sub-models, which it stores as empty lists
 };
 
-/// Searches as Algorithm 1 is printed, for one micro-batch, and counts calls and partitions: to show its cost and its
-/// losses. To get partitions, use partition_chain with Variant::paper: the same search, corrected.
+/// Runs Algorithm 1 as it is printed, for one micro-batch, and counts its calls and partitions: it shows the cost and
+/// the gaps of the algorithm. To get partitions, call partition_chain() with Variant::paper, the corrected search.
 ///
-/// | literally | every split, longest sub-model first; each fits alone, workspaces added up; each forward  |
-/// |           | hides the next load; the backward and accumulation are left out. Its two ranges that are  |
-/// |           | off by one, of which one never ends, are not                                              |
+/// | literally | tries every split, longest sub-model first: each sub-model must fit alone, with all its   |
+/// |           | workspaces added up, and each forward must hide the next load; no backward, no            |
+/// |           | accumulation. Two ranges that are off by one in print, one of them endless, are corrected |
 /// | cost      | exponential; OptionError beyond `most_calls`                                              |
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, Algorithm 1.

@@ -12,66 +12,66 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Options of balance. The defaults are those of `bench/plan/swarm_day.hpp`.
+/// Options of balance(). The defaults are those of `bench/plan/swarm_day.hpp`.
 struct BalanceOptions {
-  std::int64_t price_ppm = 550'000;  ///< the price of a move, which must bring price / servers more throughput
-  int targets = 3;  ///< the number of target throughputs, evenly from the present one to the bound
-  int beam = 4;     ///< the width of the beam: placements followed at a time
-  int moves = 10;   ///< the most moves, one after the other
+  std::int64_t price_ppm = 550'000;  ///< each move must raise throughput by price_ppm / servers millionths of it
+  int targets = 3;  ///< the number of target throughputs, evenly spaced from the present one to the bound
+  int beam = 4;     ///< the width of the beam search: the number of placements kept after each move
+  int moves = 10;   ///< the depth of the beam search: the most moves in a row
 };
 
 /// The move of a server to other blocks.
 struct BalanceMove {
   std::string id;
-  int from = SwarmServer::nowhere;  ///< the first block before; nowhere: the server has joined and held none
-  int start = 0;
+  int from = SwarmServer::nowhere;  ///< the first block before the move; nowhere: the server held no blocks
+  int start = 0;                    ///< the first block after the move
 
   friend bool operator==(const BalanceMove&, const BalanceMove&) = default;
 };
 
-/// A plan: the servers that are to hold other blocks, all at once.
+/// A plan of balance(): the servers that are to move to other blocks, all at once.
 struct BalancePlan {
   std::uint64_t version =
-      0;  ///< the version of the swarm that the plan is for: equal on all servers that saw the same swarm
+      0;  ///< version_of() the swarm for which the plan was made: equal on all servers that saw this swarm
   std::vector<BalanceMove> moves;  ///< the moves, in ascending order of ids
   Throughput now = 0;              ///< the throughput of the slowest block, before the moves
   Throughput then = 0;             ///< the throughput of the slowest block, after the moves
-  Throughput bound = 0;            ///< throughput_bound: no placement of these servers serves more
+  Throughput bound = 0;            ///< throughput_bound() of the swarm: no placement has a higher throughput
 
-  /// Returns the move of one server, or null if it has none.
+  /// Returns the move of the server with this id, or null if the plan does not move it.
   [[nodiscard]] const BalanceMove* find(std::string_view id) const&;
   void find(std::string_view) const&& = delete;
 
   friend bool operator==(const BalancePlan&, const BalancePlan&) = default;
 };
 
-/// Returns a hash of a swarm: equal on servers that see the same swarm, in whatever order.
+/// Returns a hash of a swarm, which does not depend on the order of its servers.
 std::uint64_t version_of(const Swarm& swarm);
 
-/// Returns true if a plan may move a server: it has joined and holds nothing, or holds one span and
-/// loads none.
+/// Returns true if balance() may move a server: it is not offline and holds no blocks yet, or it is online and
+/// holds a single span of blocks.
 bool may_move(const SwarmServer& server);
 
-/// Plans few moves that bring a swarm near to its throughput bound: the same on all servers that see the same swarm.
+/// Plans a few moves that bring a swarm near its throughput bound; equal on all servers that see the same swarm.
 ///
-/// For each of some targets T between now and the bound, relocations are looked for that lessen
+/// For each of some target throughputs T, up to the bound, a beam search moves servers one by one so as to lessen
 ///
-///     sum over blocks of max(0, T - t[i])^2
+///     sum over blocks i of max(0, T - t[i])^2,    t = block_throughputs(swarm)
 ///
-/// by a beam search, so that moves are found that pay together and not alone. Of all placements on the way
-/// the one of most worth is taken: min_i t[i], less price / servers of it for each server that moves.
-/// Servers that have joined and hold nothing are placed first, the greatest first, and at no price.
+/// and so finds moves that pay together though none pays alone. Of all placements that it visits, the plan has the
+/// one of greatest worth: min_i t[i], less the fraction price / servers of it for each server that moves.
+/// Servers that hold no blocks yet are placed first, those with most throughput * length first, at no price.
 ///
-/// | numbers | whole: no answer depends on how a machine rounds                                           |
-/// | order   | of servers, and their names, but for ties, change nothing                                  |
-/// | serving | then > 0 wherever the servers that may move, and have throughput, have room for all blocks |
-/// | loading | servers count at their new blocks, and stay there until they have dropped the old ones     |
-/// | cost    | O(targets * moves * beam * servers * L)                                                    |
-/// | errors  | OptionError: of Swarm::validate, and for invalid options                                   |
+/// | numbers | integers: the plan does not depend on how a machine rounds                                     |
+/// | order   | the order of servers and, except in ties, their names do not change the plan                   |
+/// | serving | `then` > 0 if those servers that may move and have throughput have room for all blocks         |
+/// | loading | a loading server counts at its new blocks, and is not moved before it has dropped the old ones |
+/// | cost    | O(targets * moves * beam * servers * blocks)                                                   |
+/// | errors  | OptionError for invalid options; the errors of Swarm::validate                                 |
 ///
-/// The rule of Borzunov et al., arXiv 2312.08361, appendix D, lets each server decide alone (should_move):
-/// servers that do not see each other's last moves all go to the same gap. The rule of this function decides which
-/// servers move.
+/// By the rule of Borzunov et al., arXiv 2312.08361, appendix D, each server decides alone (should_move): servers
+/// that do not see each other's last moves all go to the same gap. This function decides for all servers together
+/// which of them move.
 ///
 /// \code
 /// // given: const plan::Swarm& swarm

@@ -22,27 +22,27 @@ struct Announcement {
   SwarmServer server;
 };
 
-/// The times at which servers plan. Round k is planned from the announcements up to its snapshot, once these have
-/// reached all servers, and acted on before the snapshot of round k + 1, which therefore holds all results of
-/// round k.
+/// The times at which servers plan. The plan of round k is made from the announcements up to its snapshot, once these
+/// have reached all servers, and is carried out before the snapshot of round k + 1, which therefore shows all moves
+/// of round k.
 ///
 ///     snapshot(k) = k * period          act in [snapshot(k) + settle, snapshot(k + 1))
 ///
-/// | laws   | servers whose announcements travel no longer than `settle` make the same plan of a round, |
-/// |        | and every move of a round is known to the next: two servers never act on one gap          |
+/// | laws   | servers whose announcements travel no longer than `settle` make the same plan in a round, |
+/// |        | and know every move of the round before: two servers never fill the same gap              |
 /// | errors | OptionError unless 0 <= settle < period                                                   |
 struct BalanceClock {
   Milliseconds period = 60'000;
   Milliseconds settle = 30'000;  ///< the longest time that an announcement travels
 
   void validate() const;
-  /// Returns the round that is planned or acted on at a time; below 0: none yet.
+  /// Returns the number of the round whose plan is made or carried out at a time; -1: the first has not begun.
   [[nodiscard]] std::int64_t round(Milliseconds now) const;
   [[nodiscard]] Milliseconds snapshot(std::int64_t round) const { return round * period; }
 };
 
-/// The right of one server to make the move that a plan gives it, until the next snapshot: a server that is later does
-/// not move, and the next plan begins from the blocks that it has kept.
+/// The right of one server to make the move that a plan gives it, until the next snapshot. A server that is too late
+/// does not move, and the next plan starts from the blocks that it still holds.
 struct BalanceLease {
   std::int64_t round = 0;
   std::uint64_t version = 0;  ///< the version of the plan
@@ -57,7 +57,7 @@ struct BalanceLease {
 /// are left out.
 Swarm swarm_at(int blocks, std::span<const Announcement> announcements, Milliseconds time);
 
-/// Returns the lease of a server in the plan of the round at `now`; nothing if the plan does not move it.
+/// Returns the lease of a server for its move in the plan of the round at `now`; nothing if the plan has none.
 ///
 /// \code
 /// // given: const std::vector<plan::Announcement>& heard, plan::Milliseconds now
@@ -75,8 +75,8 @@ SwarmServer begin_move(SwarmServer server, int start);
 /// Returns the announcement of a moving server that has loaded its new blocks: it holds the old ones and the new ones.
 SwarmServer loaded(SwarmServer server);
 
-/// Returns true if a server that holds old and new blocks may drop the old ones: each of them is among its new blocks,
-/// or another server has loaded it and is to keep it.
+/// Returns true if a server that holds old and new blocks may drop the old ones: each of the old blocks is among its
+/// new blocks, or among the new blocks of another server that has loaded them.
 bool may_drop(const Swarm& swarm, std::string_view id);
 
 /// Returns the announcement of a moving server that has dropped its old blocks.

@@ -57,7 +57,7 @@ int best_start(std::span<const Number> t, int length) {
 /// Returns the starts, in the order of `swarm.servers`. The servers' present blocks do not count.
 std::vector<int> join_in_turn(const Swarm& swarm);
 
-/// The speeds that a server computes its announced throughput from.
+/// The speeds of a server, from which advertised_throughput() computes the throughput that it announces.
 struct ServerSpeed {
   double forward_rps = 0;               ///< the rate of one block, in requests per second
   std::optional<double> network_rps{};  ///< the rate of the link to the server; nothing: no limit
@@ -70,32 +70,32 @@ struct ServerSpeed {
 ///
 ///     min(forward_rps / ((K + 1) / 2), network_rps (a fifth where relayed))
 ///
-/// A request uses (K + 1) / 2 of the K blocks on average. Throws OptionError for a rate that is no number from
-/// 0 to 1e15, naming it, and for no block.
+/// A request uses (K + 1) / 2 of the K = speed.blocks blocks on average. Throws OptionError, naming the figures,
+/// unless rates are from 0 to 1e15, and K is at least 1.
 double advertised_throughput(const ServerSpeed& speed);
 
 /// The decision of a server to move or stay, and the figures behind it.
 struct MoveDecision {
   bool move = false;
-  Throughput now = 0;                ///< the throughput of the swarm
+  Throughput now = 0;                ///< the throughput of the swarm before any move
   std::optional<Throughput> then{};  ///< the throughput after the moves of all servers, if these were simulated
-  int sweeps = 0;
+  int sweeps = 0;                    ///< the number of simulated sweeps over all servers
 };
 
-/// Decides by the published rule whether a server moves: it leaves its blocks for those that need it most, all servers
-/// then do so one after the other until none moves, and the swarm must serve more than now by a factor.
+/// Decides by the published rule whether a server moves. The rule simulates that this server goes to the blocks that
+/// need it most, then sweeps over all servers until none moves, and asks that throughput `then` exceeds `now` enough.
 ///
 ///     move  <=>  balance_quality > 1,  or  now / then < balance_quality - 0.001
 ///
-/// | guard  | of the public code, not of the paper: stays where a swarm that serves would have a     |
-/// |        | block without servers after it left                                                    |
-/// | inertia| a server's own blocks count for a thousandth of its throughput less than empty ones    |
-/// | order  | of the sweeps: drawn by the seed, from servers in ascending order of ids               |
-/// | quality| 1 / (1 + p): 0.75 in the public code, 0.8333 in the paper (p = 20 %)                   |
-/// | errors | OptionError unless `me` is in the swarm with blocks, and what Swarm::validate throws    |
+/// | guard   | (in the public code, not in the paper) the server stays if a block of a swarm that serves           |
+/// |         | would be left without servers                                                                       |
+/// | inertia | 1.001 times a server's throughput is taken off its own blocks before it chooses: it prefers to stay |
+/// | order   | servers are visited in ascending order of ids, shuffled by `seed` for each sweep                    |
+/// | quality | balance_quality is 1 / (1 + p) for a gain of p: 0.75 in the public code, 0.8333 (20 %) in the paper |
+/// | errors  | OptionError unless `me` is a server that holds blocks; the errors of Swarm::validate                |
 ///
-/// Source: Borzunov et al., arXiv 2312.08361, appendix D. Deviation: whole numbers, where the public
-/// code rounds; sweeps end, since the sorted throughputs of all blocks grow with every move.
+/// Source: Borzunov et al., arXiv 2312.08361, appendix D. Deviation: integers, where the public code has
+/// floating-point numbers; sweeps always end, since the sorted throughputs of all blocks grow with every move.
 MoveDecision should_move(const Swarm& swarm, std::string_view me, double balance_quality,
                          std::uint64_t seed = 0, bool guard = true);
 

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Times of planners: whole numbers of any one unit, such as nanoseconds. Sums of them are exact, so that
-/// a load is hidden by a computation that takes exactly as long.
+/// A time in planners: a whole number of any one unit, such as nanoseconds. Sums are exact, so that a load
+/// counts as hidden behind a computation that takes exactly as long.
 using Ticks = std::int64_t;
 
 /// One operator of a chain, for one micro-batch.
@@ -21,17 +21,17 @@ struct ChainOperator {
   std::string name{};
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes forward_workspace = 0;   ///< the workspace of a forward; a segment needs the largest of its operators'
-  Bytes backward_workspace = 0;  ///< the workspace of a backward; a segment needs the largest of its operators'
+  Bytes forward_workspace = 0;   ///< the workspace of a forward; a sub-model needs its largest operator's
+  Bytes backward_workspace = 0;  ///< the workspace of a backward; a sub-model needs its largest operator's
   Ticks forward = 0;
   Ticks backward = 0;
   Ticks load = 0;            ///< the time to copy its weights from host memory to the device
-  Ticks leave_forward = 0;   ///< the time to copy back to the host after a forward
-  Ticks leave_backward = 0;  ///< the time to copy back to the host after a backward
+  Ticks leave_forward = 0;   ///< the time to evict it after a forward: to copy its data back to the host
+  Ticks leave_backward = 0;  ///< the time to evict it after a backward: to copy its data back to the host
 };
 
-/// A model as planners of swapping see it: operators one after the other. A graph becomes a chain in any
-/// topological order; a boundary is crossed by all tensors that an operator before it hands to one behind it.
+/// A model as planners of weight swapping see it: a sequence of operators. A graph becomes a chain in any
+/// topological order; a tensor crosses a boundary if an operator before it produces it and one behind reads it.
 ///
 /// \code
 /// plan::Chain chain;
@@ -42,18 +42,18 @@ struct ChainOperator {
 struct Chain {
   std::vector<ChainOperator> operators{};
   std::vector<Bytes>
-      cut{};  ///< by boundary, one more than operators: the bytes of a micro-batch that cross it
+      cut{};  ///< the bytes of a micro-batch that cross each boundary; one more boundary than operators
 
   [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
 
   /// Returns the name of an operator, or its number if it has none.
   [[nodiscard]] std::string name(int index) const;
 
-  /// Throws OptionError unless `bounds` cut the chain: 0, the first operators of further sub-models, n.
+  /// Throws OptionError unless `bounds` are the ends of two or more sub-models: ascending, from 0 to size().
   void validate_bounds(std::span<const int> bounds) const;
 
-  /// Throws OptionError unless there is a cut for every boundary, no time is below 0, and sums over
-  /// `accumulation` micro-batches are numbers.
+  /// Throws OptionError unless there is a cut for every boundary, no time is below 0, and no sum over
+  /// `accumulation` micro-batches exceeds 1e18.
   void validate(std::int64_t accumulation = 1) const;
 };
 

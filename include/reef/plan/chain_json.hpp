@@ -13,13 +13,13 @@ namespace plan {
 /// Reads a chain: an array for each figure, with a number for each operator.
 ///
 /// | w, g, wsf, wsb     | bytes of weights, gradients, workspace of a forward and of a backward    |
-/// | tf, tb, tl, of, ob | ticks of a forward, a backward, a load, and of leaving after either      |
-/// | cut                | bytes through each boundary, one more than operators                     |
+/// | tf, tb, tl, of, ob | ticks: forward, backward, load, eviction after a forward, a backward     |
+/// | cut                | bytes that cross each boundary, one boundary more than operators         |
 /// | name               | names; may be left out                                                   |
 /// | errors             | DecodeError with source and member, also for arrays of different lengths |
 /// |                    | and unknown keys                                                         |
 ///
-/// Without `memory`, figures in bytes may be left out, and are 0.
+/// If `memory` is false, figures in bytes may be left out, and are 0.
 ///
 /// \code
 /// const plan::Chain chain = plan::chain_from_json(io::read_json("chain.json"), "chain.json");

@@ -11,16 +11,16 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Devices to cluster, by the bandwidths between them.
+/// The input of clusters() in a file: devices, and the bandwidths between them.
 struct ClusterCase {
   int devices = 0;
   std::vector<double> bandwidths;  ///< (devices, devices) row-major, in any unit
-  std::string unit;                ///< the unit of the bandwidths, or empty: the case has none
+  std::string unit;                ///< the unit of the bandwidths; empty: the file names none
 };
 
 /// Reads the devices to cluster.
 ///
-/// | bandwidth | square matrix, above 0 outside the diagonal; all 0 for a device that none reaches |
+/// | bandwidth | square matrix, above 0 outside the diagonal; all 0 for a device without any link  |
 /// | n, unit   | the number of devices, and the unit of bandwidths; may be left out                |
 /// | network   | instead of bandwidth: latency_ms, bandwidth_gbps, devices; only bandwidths count: |
 /// |           | see network_from_json                                                             |

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Options of genetic_allocation.
+/// Options of genetic_allocation().
 struct GeneticOptions {
   std::uint64_t seed = 0;
   int population = 100;
@@ -23,20 +23,20 @@ struct GeneticOptions {
   std::function<bool(int, Seconds)> progress;
 };
 
-/// Runs the hybrid genetic search that DT-FM publishes, as a baseline for allocate: no bound, never `optimal`;
-/// `effort` counts evaluations.
+/// Runs the hybrid genetic search that DT-FM publishes, as a baseline for allocate(). Its result is never marked
+/// `optimal`; `effort` is the number of evaluations.
 ///
-/// A population of random partitions; a trial gives five random devices of one parent's child the groups that they
-/// have in another parent, mends the sizes of groups, moves devices along cycles of groups (detail/cyclic_moves.hpp)
-/// and computes the exact cost of the result. A child that is no worse than its first parent takes the place of the
-/// worse parent.
+/// The search starts from a population of random partitions. A trial copies one parent, gives five random devices the
+/// groups that they have in the other parent, repairs the sizes of groups, moves devices along cycles of groups
+/// (detail/cyclic_moves.hpp), and computes the exact cost of this child. If the child costs no more than the other
+/// parent, it replaces the worse of the two.
 ///
-/// | cost   | population + trials evaluations, each S^2 / 2 matchings and a path                |
-/// | errors | OptionError where S D is not N, for devices of unequal memory, and as of allocate |
+/// | cost   | population + trials evaluations, each of stages^2 / 2 matchings and a path             |
+/// | errors | OptionError unless stages * pipelines = devices and `memories` is empty; of allocate() |
 ///
-/// Source: Yuan et al., arXiv 2206.01288, section 3.4, in the details that its text leaves open as its published
-/// program has them. Deviations: draws are of `seed`; where the program reads a link in one direction,
-/// ours has the mean of both; its cost function is ours, which gives the same values.
+/// Source: Yuan et al., arXiv 2206.01288, section 3.4; details that its text leaves open follow its published
+/// program. Deviations: random numbers depend on `seed` alone; where the program reads one direction of a link,
+/// this function takes the mean of both; the cost is computed by our own code, with the same values.
 ///
 /// \code
 /// // given: const plan::AllocationProblem& problem

@@ -31,7 +31,7 @@ inline constexpr std::string_view send_gradient = "SendGradient";
 inline constexpr std::string_view receive_activation = "ReceiveActivation";
 inline constexpr std::string_view receive_gradient = "ReceiveGradient";
 
-/// The kinds of a pipeline's tasks, by PipelineTaskKind.
+/// The kinds of the instructions of a pipeline's tasks, indexed by PipelineTaskKind.
 inline constexpr std::array<std::string_view, 4> pipeline_tasks{"F", "B", "I", "W"};
 
 }  // namespace plan::kinds

@@ -12,31 +12,31 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The most operators that partition_chain takes, and the most with stashes or three resident sub-models, which
-/// take seconds for that number; with three resident sub-models some chains are refused for their memory.
+/// The most operators that partition_chain() accepts, and the most for variants with stashes or three resident
+/// sub-models, which take seconds. With three, chains whose search needs too much memory are refused, too.
 inline constexpr int most_operators = 4096;
 inline constexpr int most_operators_of_three = 1024;
 
-/// Options of a partition.
+/// Options of partition_chain().
 struct PartitionOptions {
   Bytes memory = 0;  ///< the memory of the device
   std::int64_t accumulation =
-      1;  ///< C: micro-batches that pass a sub-model before the next is loaded
+      1;  ///< C: the number of micro-batches that pass a sub-model before it leaves the device
   Variant variant = Variant::full;
-  bool explains = true;  ///< if there is no partition, `why` has the reason: dozens of searches, hundreds at most
+  bool explains = true;  ///< if none is feasible, the reason is searched for `why`, by up to hundreds of runs
 };
 
-/// A partition of a chain into sub-models that are swapped, or why there is none.
+/// A partition of a chain into sub-models that are swapped, or the reason why there is none.
 struct Partition {
   bool feasible = false;
-  bool fits = false;        ///< the whole chain fits the device, as Variant::full counts: it need not be cut
+  bool fits = false;        ///< the whole chain fits the device by the rules of Variant::full: it need not be cut
   std::vector<int> bounds;  ///< sub-model i is [bounds[i], bounds[i + 1])
   std::int64_t accumulation = 1;
-  Bytes cut_bytes = 0;  ///< the bytes of one micro-batch through all cuts
+  Bytes cut_bytes = 0;  ///< the bytes of one micro-batch that cross all cuts together
   Ticks iteration =
-      0;  ///< the time of all micro-batches, in the steady state, on two lanes whatever the variant
-  Ticks compute = 0;     ///< the part of the iteration that is forwards and backwards
-  Bytes peak_bytes = 0;  ///< the most that the variant's rules count at once
+      0;  ///< the time of all C micro-batches in the steady state with SwapLanes::two_lanes, for any variant
+  Ticks compute = 0;     ///< the time of all forwards and backwards in an iteration
+  Bytes peak_bytes = 0;  ///< the most bytes on the device at once, as the variant's rules count them
   std::string why;       ///< the reason, if no partition is feasible, and what would be feasible
 
   [[nodiscard]] double utilisation() const {

@@ -9,23 +9,23 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the best partition of a chain into at least two sub-models, of all that keep the variant's rules.
+/// Returns the best partition of a chain into at least two sub-models that keeps the rules of options.variant.
 ///
-/// Sub-models are swapped through the device in turn: the next is loaded while one runs, and all C
-/// micro-batches pass one before it leaves.
+/// Sub-models S_1 to S_K are swapped through the device in turn: while one runs forward (tf) or backward (tb) for
+/// all C micro-batches, the next is loaded (tl); then the first is copied back to the host (of, ob).
 ///
 ///     time = C tb(S_1) + sum over neighbours (A, B) of max(C tf(A) + of(A), tl(B))
 ///                                                    + max(C tb(B) + ob(B), tl(A)) + C tf(S_K)
 ///
-/// | cost   | O(n^2 log n): a thousand operators in a tenth of a second; O(n^3) and seconds with stashes or  |
-/// |        | three resident sub-models. If there is no partition, dozens to hundreds of searches for enough |
-/// | cuts   | the first and the last of Chain::cut count nowhere: nothing is cut there                       |
-/// | order  | deterministic                                                                                  |
-/// | errors | OptionError for a chain that is invalid, too long for the variant, or whose states with three  |
-/// |        | resident sub-models take more memory than the search may                                       |
+/// | cost   | O(n^2 log n): a thousand operators in a tenth of a second; O(n^3) and seconds with stashes or     |
+/// |        | three resident sub-models. If no partition is feasible, up to hundreds of searches for the reason |
+/// | cuts   | the first and the last entry of Chain::cut do not count: the chain is not cut there               |
+/// | order  | the result is deterministic                                                                       |
+/// | errors | OptionError for a chain that is invalid or too long for the variant, or for which the search      |
+/// |        | with three resident sub-models would need too much memory                                         |
 ///
-/// Source: Wu et al., ATOM, arXiv 2403.10504, section III, Algorithm 1. Deviation: exact, by dynamic
-/// programming, with both directions, accumulation and all that is on the device at once.
+/// Source: Wu et al., ATOM, arXiv 2403.10504, section III, Algorithm 1. Deviation: an exact dynamic program, which
+/// counts both directions, accumulation, and everything that is on the device at once.
 ///
 /// \code
 /// // given: const plan::Chain& chain
@@ -35,11 +35,11 @@ namespace plan {
 /// \endcode
 Partition partition_chain(const Chain& chain, const PartitionOptions& options);
 
-/// Returns the best partition with the smallest accumulation that has one. Where loads need not be hidden, that is 1.
-/// Errors and cost are those of partition_chain.
+/// Returns the best partition for the smallest accumulation with which one is feasible; with Variant::soft, whose
+/// loads need not be hidden, accumulation is 1. Has the errors and the cost of partition_chain().
 Partition smallest_accumulation(const Chain& chain, PartitionOptions options);
 
-/// Evaluates user-given bounds under the rules of partition_chain. Throws OptionError unless they cut the chain.
+/// Evaluates given bounds of sub-models by the rules of partition_chain(). Throws OptionError as validate_bounds().
 Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
                              const PartitionOptions& options);
 

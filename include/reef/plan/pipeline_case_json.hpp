@@ -12,24 +12,24 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A pipeline for which an order is asked. Times are in any one unit.
+/// A pipeline, and the name of its schedule unless the order is to be searched. Times are in any one unit.
 struct PipelineCase {
   std::string schedule{};  ///< one of pipeline_schedule_names; empty: to be searched
   int ranks = 0;
   int micro_batches = 0;
   int chunks_per_rank = 1;
-  bool folds = false;          ///< the placement is v
-  std::vector<int> warm_up{};  ///< the warm-up of 1f1b, by rank; empty: the schedule's own
+  bool folds = false;          ///< chunks are placed in a V: rank r has the chunks r and 2 ranks - 1 - r
+  std::vector<int> warm_up{};  ///< the number of warm-up forwards of 1f1b, by rank; empty: the schedule's own
   int group = 0;               ///< the micro-batches of a group in interleaved schedules; 0: the number of ranks
   PipelineTimes times{};
   std::vector<double> wires{};  ///< the time for which a message occupies its link, [from * ranks + to]
-  std::vector<int> max_activations{};  ///< the most activations, by rank, in chunks times micro-batches; empty: any
-  bool splits = true;                  ///< backwards may run in halves
+  std::vector<int> max_activations{};  ///< the most activations at a time, by rank, each of a chunk; empty: any
+  bool splits = true;                  ///< backwards may be split into the tasks I and W
 
-  /// Returns the order of the case's schedule. Throws OptionError if the schedule cannot have so many chunks.
+  /// Returns the order of `schedule`. Throws OptionError if the schedule does not allow so many chunks per rank.
   [[nodiscard]] PipelineOrder order() const;
 
-  /// Returns the rank of each chunk: the placement of the case, unless its schedule has another.
+  /// Returns the rank of each chunk, as `folds` places them, or as `schedule` does if its placement differs.
   [[nodiscard]] std::vector<int> rank_of_chunk() const;
 
   /// Returns the model of an order of this case, in which each chunk hands one tensor to the next.
@@ -39,16 +39,16 @@ struct PipelineCase {
 /// The most ranks that a case may have.
 inline constexpr int most_case_ranks = 1024;
 
-/// Reads a case of schedule.
+/// Reads a pipeline, with its schedule or the limits of a search.
 ///
-/// | p, m, v           | ranks, micro-batches, chunks on each rank (1 where it is left out)     |
-/// | schedule          | the schedule's name; may be left out where the order is to be searched |
-/// | placement         | linear, loop or v; may be left out, since the schedule decides it      |
-/// | t_f, t_b, t_w     | times of F, I and W, by chunk                                          |
-/// | links             | {from, to, wire_us, latency_us}; links that are left out take no time  |
-/// | warm_up, group    | the warm-up of 1f1b, by rank; the group of interleaved schedules       |
-/// | max_activations   | by rank; split: whether a backward may run in halves                   |
-/// | errors            | DecodeError, naming the member                                         |
+/// | p, m, v         | ranks, micro-batches, chunks on each rank (1 if v is left out)         |
+/// | schedule        | the schedule's name; may be left out where the order is to be searched |
+/// | placement       | linear, loop or v; may be left out, since the schedule decides it      |
+/// | t_f, t_b, t_w   | times of F, I and W, by chunk                                          |
+/// | links           | {from, to, wire_us, latency_us}; links that are left out take no time  |
+/// | warm_up, group  | the warm-up of 1f1b, by rank; the group of interleaved schedules       |
+/// | max_activations | the most at a time, by rank; split: a backward may run as I and W      |
+/// | errors          | DecodeError, naming the member                                         |
 ///
 /// \code
 /// const io::Json json = io::read_json("case.json");

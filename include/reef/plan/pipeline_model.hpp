@@ -14,7 +14,7 @@
 #include <reef/schedule/world.hpp>
 
 /// \file
-/// A pipeline in virtual time: the time of an order, its activations, and its messages from rank to rank.
+/// A model of a pipeline in virtual time: the time of an order, its activations, and its messages between ranks.
 ///
 /// \code
 /// plan::PipelineModel model{plan::zb_h1_order(4, 12), {}};
@@ -28,12 +28,12 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The times of tasks, by chunk, and of messages, by pair of ranks. B takes the time of I and W together.
+/// The times of the tasks F, I and W, by chunk, and of messages, by pair of ranks. B takes as long as I and W together.
 struct PipelineTimes {
   std::vector<Seconds> forward{};
   std::vector<Seconds> input_backward{};
   std::vector<Seconds> weight_backward{};
-  schedule::World world{};  ///< a machine for each rank of the pipeline; only the links count
+  schedule::World world{};  ///< a machine for each rank; only its uplink and downlink, and the links, count
 
   [[nodiscard]] Seconds of(const PipelineTask& task) const;
 
@@ -42,8 +42,8 @@ struct PipelineTimes {
                             schedule::Link link = {});
 };
 
-/// A tensor from chunk to chunk, for every micro-batch. Between ranks it is a message; within one rank it takes no
-/// time.
+/// A tensor that a chunk hands to another, for every micro-batch. Between ranks it is a message; within one rank it
+/// takes no time.
 struct PipelineEdge {
   int from = 0;
   int to = 0;
@@ -55,11 +55,11 @@ struct PipelineEdge {
 /// Returns the edges of a chain, in which each chunk hands one tensor to the next.
 std::vector<PipelineEdge> chain_edges(int chunks, Bytes bytes);
 
-/// An order with its times and its tensors.
+/// An order of tasks, with their times and the tensors that chunks hand to each other.
 ///
-/// | forward  | a tensor that F of `from` makes and F of `to` needs, from < to; empty: a chain of edges of no bytes |
-/// | backward | a tensor that B or I of `from` makes and B or I of `to` needs, from > to: a gradient, or a sum of   |
-/// |          | gradients that goes from reader to reader and then to the producer; empty: `forward` backwards      |
+/// | forward  | tensors that F of `from` produces and F of `to` reads, from < to; empty: chain_edges of 0 bytes     |
+/// | backward | tensors that B or I of `from` produces and B or I of `to` reads, from > to: a gradient, or a sum of |
+/// |          | gradients that passes from reader to reader and then to the producer; empty: `forward` reversed     |
 struct PipelineModel {
   PipelineOrder order{};
   PipelineTimes times{};
@@ -74,50 +74,50 @@ struct PipelineModel {
   void validate() const;
 };
 
-/// The slot in which a message arrives, by receiver, index and micro-batch.
+/// The number of the buffer slot into which a message is received, by receiving rank, index and micro-batch.
 using PipelineSlots = std::map<std::tuple<int, int, int>, int>;
 
-/// Returns the programs of all ranks: behind each task stand the sends of the tensors that it makes, ahead of each the
-/// receives of those that it needs. schedule::order_transfers then posts the transfers in the order of production.
+/// Returns the programs of all ranks: each task is preceded by the receives of the tensors that it reads, and followed
+/// by the sends of those that it produces. schedule::order_transfers() can then sort transfers by time of production.
 ///
-/// | tasks    | kind "F", "B", "I" or "W" on lane compute, index chunk, micro_batch j; cost as in times               |
-/// | messages | "SendActivation", "ReceiveGradient", ...: index 2 e of forward edge e, 2 e + 1 of backward edge e     |
-/// | places   | a message has a storage of its own, or with `message_slots` its edge's slot; so has what F and I keep |
-/// | order    | may be any in which each rank could run alone: validate() is not called                               |
-/// | errors   | OptionError for chunks, ranks and edges that do not exist                                             |
+/// | tasks    | kind "F", "B", "I" or "W" on lane compute, index: the chunk, micro_batch j; cost as in times        |
+/// | messages | "SendActivation", "ReceiveGradient", ...: index 2 e for forward edge e, 2 e + 1 for backward edge e |
+/// | places   | each message has its own storage, or with `message_slots` a slot of its edge; so have the           |
+/// |          | tensors that F and I keep. Any order in which each rank could run alone is accepted                 |
+/// | errors   | OptionError for chunks, ranks and edges that do not exist                                           |
 std::vector<schedule::Program> programs_of(
     const PipelineModel& model, schedule::Completion completion = schedule::Completion::posted,
     const PipelineSlots& message_slots = {});
 
-/// Returns the slot of each message of the programs of programs_of, as schedule::transfer_slots assigns them.
+/// Returns the slot of each message of the programs of programs_of(), as schedule::transfer_slots() assigned it.
 PipelineSlots pipeline_slots(const std::vector<schedule::Program>& programs,
                              const std::vector<schedule::FreeTransfer>& transfers,
                              const schedule::TransferSlots& message_slots);
 
-/// The times and activations of an order in the asynchronous model: a message leaves when it has been made and its link
-/// is free, and each has a slot. A run whose messages are posted in the order of production has these times.
+/// The times and activations of an order in the asynchronous model: a message is sent as soon as its tensor has been
+/// produced and its link is free, and has a slot to arrive in. A run that posts messages in that order has these times.
 struct PipelineEstimate {
   Seconds makespan = 0;
-  double bubble = 0;  ///< 1 - busy / (ranks * makespan)
-  /// The end of each task, by rank and task. A task's tensors are produced then; the global order of messages is by
-  /// that time, then rank, then task.
+  double bubble = 0;  ///< the idle share of all ranks: 1 - sum of the times of all tasks / (ranks * makespan)
+  /// The end of each task, by rank and task, at which its tensors have been produced. The global order of messages is
+  /// by that time, then by rank, then by task.
   std::vector<std::vector<Seconds>> task_ends{};
-  std::vector<Seconds> rank_end{};
-  std::vector<Seconds> idle{};       ///< makespan - busy
-  std::vector<Seconds> span_idle{};  ///< the idle time between a rank's first start and its last end
-  /// The most activations at a time, by rank, in chunks times micro-batches: from F's start until B or W has ended,
-  /// until B or I has ended; and those with I, but not W, behind them.
+  std::vector<Seconds> rank_end{};   ///< the end of the last task, by rank
+  std::vector<Seconds> idle{};       ///< the idle time, by rank: makespan less the times of the rank's tasks
+  std::vector<Seconds> span_idle{};  ///< the idle time between a rank's first start and its last end, by rank
+  /// The most activations at a time, by rank, one for each chunk and micro-batch: counted from the start of F to the
+  /// end of B or W; `until_input_half`: to the end of B or I; `pending_weight`: from the end of I to that of W.
   std::vector<int> peak_activations{};
   std::vector<int> peak_until_input_half{};
   std::vector<int> peak_pending_weight{};
   std::map<std::pair<int, int>, std::int64_t> messages{};  ///< the number of messages, by sender and receiver
 };
 
-/// Estimates an order in the asynchronous model.
+/// Estimates the times and activations of an order in the asynchronous model (see PipelineEstimate).
 ///
-/// | errors | OptionError of PipelineModel::validate(); ScheduleError where ranks wait for each other in a cycle, |
-/// |        | naming the waits                                                                                    |
-/// | cost   | O(tasks + messages); where uplinks or downlinks are shared, that of schedule::simulate              |
+/// | errors | OptionError of PipelineModel::validate(); ScheduleError if ranks wait for each other in a cycle, |
+/// |        | naming the waits                                                                                 |
+/// | cost   | O(tasks + messages); that of schedule::simulate() if a machine has an uplink or downlink rate    |
 PipelineEstimate estimate(const PipelineModel& model);
 
 }  // namespace plan

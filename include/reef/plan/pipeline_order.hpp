@@ -9,7 +9,7 @@
 
 /// \file
 /// Orders of pipelines: the tasks that each rank runs, one after another. Times (pipeline_model.hpp), messages and
-/// memory follow from an order.
+/// memory are computed from an order.
 ///
 /// \code
 /// const plan::PipelineOrder order = plan::parse_pipeline_order("F0 F1 B0 B1");
@@ -20,9 +20,9 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The kind of a task, which a rank runs of a chunk for a micro-batch: F, B, or the halves of B, I and W.
+/// The kind of a task, which runs one chunk for one micro-batch: F, B, or the halves of B, I and W.
 ///
-/// | forward         | F: takes the outputs of the chunks before it                                    |
+/// | forward         | F: the forward of the chunk, which reads the outputs of chunks before it        |
 /// | backward        | B: both gradients in one piece; the chunk before gets its gradient when B ends  |
 /// | input_backward  | I: the gradient of the chunk's input (papers on zero bubble call it B)          |
 /// | weight_backward | W: the gradient of the chunk's weights, from the tensors that F and I have kept |
@@ -36,7 +36,7 @@ struct PipelineTask {
   friend constexpr bool operator==(const PipelineTask&, const PipelineTask&) = default;
 };
 
-/// The most tasks of an order, on all ranks together: a longer one is refused before anything is allocated.
+/// The most tasks of an order, on all ranks together: a longer order is refused before memory is allocated.
 inline constexpr std::int64_t most_pipeline_tasks = std::int64_t{1} << 25;
 
 /// A schedule of one pipeline: the order in which each rank runs its tasks.
@@ -44,7 +44,7 @@ inline constexpr std::int64_t most_pipeline_tasks = std::int64_t{1} << 25;
 /// A model is cut into S chunks, numbered in its order. A rank holds one or several chunks, which are its stage.
 ///
 /// | tasks | every F once, every backward once, as B or as I and W                                           |
-/// | order | B and I behind their F, W behind its I; within a chunk micro-batches ascend in F, in I and B    |
+/// | order | B and I run after their F, W after its I; within a chunk micro-batches ascend in F, in I and B  |
 /// |       | together, and in W and B together, so that gradients are added in ascending order               |
 /// | waits | not checked: whether ranks wait for each other in a cycle depends on edges (pipeline_model.hpp) |
 struct PipelineOrder {
@@ -61,17 +61,17 @@ struct PipelineOrder {
   friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;
 };
 
-/// Returns a task as text: "F3", or with its chunk 5 "5F3".
+/// Returns a task as text: "F3" is F of micro-batch 3; with `names_chunk` "5F3", for chunk 5.
 std::string text_of(const PipelineTask& task, bool names_chunk);
 
-/// Returns true if texts of an order name chunks: unless every rank c has chunk c alone.
+/// Returns true if the text of an order names chunks, which it omits if each rank r has chunk r alone.
 bool names_chunks(const PipelineOrder& order);
 
 /// Returns an order as text, the tasks of each rank on a line: "F0 F1 B0 B1". parse_pipeline_order() reads the text.
 std::string text_of(const PipelineOrder& order);
 
-/// Reads an order: a line for each rank, with tasks between blanks. A task that names no chunk is of the chunk with the
-/// rank's number. Empty lines, and text from # on, are left out. Errors name `source`.
+/// Reads an order: a line for each rank, with tasks separated by blanks. A task that names no chunk belongs to the
+/// chunk with the rank's number. Empty lines, and text from # on, are ignored. Errors name `source`.
 ///
 /// | errors | DecodeError, naming line and task; the errors of PipelineOrder::validate() |
 PipelineOrder parse_pipeline_order(std::string_view text, std::string_view source = "the order");

@@ -15,10 +15,10 @@ namespace plan {
 struct PipelinePlan {
   bool feasible = false;
   std::vector<Stage> stages{};  ///< the stages, in order; together they have all operators
-  PipelineTime time{};          ///< the times of the plan; time.pipelined is T
-  Seconds lower_bound = 0;      ///< no plan of those searched takes less; 0: not known
-  bool optimal = false;         ///< proven: no plan takes less or, if not feasible, there is no plan
-  int effort = 0;               ///< the number of rounds searched
+  PipelineTime time{};          ///< the times of the plan; planners minimise time.pipelined, T
+  Seconds lower_bound = 0;      ///< a bound of T of all plans that were allowed; 0: not known
+  bool optimal = false;         ///< proven: no plan has a lower T; if not feasible, none exists
+  int effort = 0;               ///< the number of finished rounds of the search
   std::string why{};            ///< the reason, if not feasible
 };
 

@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Consecutive operators [first, end) on one device.
+/// A stage: the consecutive operators [first, end) on one device.
 struct Stage {
   int device = 0;
   int first = 0;
@@ -22,44 +22,44 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-/// The most operators and devices that a pipeline is planned for.
+/// The most operators and the most devices of a PipelineProblem.
 inline constexpr int most_pipeline_operators = 4096;
 inline constexpr int most_pipeline_devices = 1024;
 
 /// A chain of operators, and devices that may run it. A graph of operators becomes a chain in any topological order,
-/// with crossing_bytes().
+/// with crossing_bytes() as `cut`.
 struct PipelineProblem {
   std::vector<double> flops{};     ///< by operator: its operations for one micro-batch
   std::vector<Bytes> memory{};     ///< by operator: the bytes that it needs on its device
-  std::vector<double> cut{};       ///< by boundary, one more than operators: bytes that cross it
+  std::vector<double> cut{};       ///< by boundary, one more than operators: bytes of a micro-batch that cross it
   std::vector<double> speed{};     ///< by device: operations per second, as measured
   std::vector<Bytes> capacity{};   ///< by device: its memory
-  profile::Network links{};        ///< messages take links.time(from, to, bytes)
-  std::int64_t micro_batches = 1;  ///< n_b
+  profile::Network links{};        ///< the links: a message takes links.time(from, to, bytes)
+  std::int64_t micro_batches = 1;  ///< n_b, the number of micro-batches
 
   [[nodiscard]] int operators() const { return static_cast<int>(flops.size()); }
   [[nodiscard]] int devices() const { return static_cast<int>(speed.size()); }
 
-  /// Returns the times of a plan: Eq. 1 for every stage, then Eq. 2 to 4. The first stage receives nothing.
+  /// Returns the times of a plan by pipeline_time(), for micro-batches of `samples`. The first stage receives nothing.
   [[nodiscard]] PipelineTime time(const std::vector<Stage>& stages, double samples = 1) const;
 
   /// Returns true if each stage's operators fit its device.
   [[nodiscard]] bool fits(const std::vector<Stage>& stages) const;
 
-  /// Throws OptionError, naming the figure, unless there are operators and devices, sizes agree, speeds and links
-  /// are above 0, and sums are numbers.
+  /// Throws OptionError, naming the figure, unless there are operators and devices, sizes agree, speeds and rates of
+  /// links are at least 1, and figures are small enough for their sums.
   void validate() const;
 };
 
-/// Returns the bytes that cross each boundary of operators in a topological order: an operator's output counts once for
-/// all operators that read it, however far behind. Boundaries are one more than operators; nothing crosses the first
-/// and the last.
+/// Returns the bytes that cross each boundary of operators in a topological order: an operator's output counts once at
+/// each boundary up to its last reader. There is one more boundary than operators; nothing crosses the first and the
+/// last.
 ///
-/// | outputs | the bytes that each operator hands on, any number                            |
-/// | edges   | pairs of an operator and one behind it that reads its output                 |
-/// | cost    | O(edges + operators^2): each boundary is a sum of its own, so none keeps the |
-/// |         | rounding of another's sum                                                    |
-/// | errors  | OptionError for an edge that does not lead forward                           |
+/// | outputs | the bytes of each operator's output                                           |
+/// | edges   | pairs of an operator and a later one that reads its output                    |
+/// | cost    | O(edges + operators^2): each boundary is summed anew, so no rounding error is |
+/// |         | carried over from one boundary to the next                                    |
+/// | errors  | OptionError for an edge that does not lead forward                            |
 ///
 /// \code
 /// const std::vector<double> outputs{1e6, 1e6, 4e6};

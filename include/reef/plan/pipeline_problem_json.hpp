@@ -12,12 +12,12 @@ namespace plan {
 
 /// Reads a chain of operators and the devices that may run it.
 ///
-/// | flops, mem     | operations and bytes, by operator                                    |
-/// | cut            | bytes through each boundary, one more than operators                 |
+/// | flops, mem     | operations for a micro-batch, and bytes, by operator                 |
+/// | cut            | bytes that cross each boundary, one boundary more than operators     |
 /// | outputs, edges | instead of cut, for a graph: bytes by operator, and [from, to] pairs |
 /// | speed, cap     | operations per second and bytes, by device                           |
 /// | alpha, beta    | square matrices [from][to]: seconds of latency, and seconds per byte |
-/// | n_b            | micro-batches                                                        |
+/// | n_b            | the number of micro-batches                                          |
 /// | devices        | the names of devices; may be left out                                |
 /// | network        | instead of alpha and beta: latency_ms, bandwidth_gbps, devices, see  |
 /// |                | network_from_json; and device_flops instead of speed                 |

@@ -8,7 +8,7 @@
 #include <reef/plan/pipeline_order.hpp>
 
 /// \file
-/// The known schedules of pipelines, by functions and by names.
+/// The known pipeline schedules, as functions and by name.
 ///
 /// \code
 /// const plan::PipelineOrder order = plan::zb_h1_order(4, 12);  // 4 ranks, 12 micro-batches
@@ -19,90 +19,90 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The orders of known schedules. f, b, w are the times of F, I and W of one chunk, c the delay of a hop, p the ranks,
-/// m the micro-batches, v the chunks of a rank. Times are of even chunks, without links unless c is in the formula.
+/// The orders of known schedules. f, b, w are the times of F, I and W of one chunk, c the delay of a message, p the ranks,
+/// m the micro-batches, v the chunks of a rank, r a rank. Times are for even chunks, and c = 0 unless c is in the formula.
 ///
-/// Any m >= 1 is allowed. Where a schedule is defined for multiples, or from some number on, the order is the longer
-/// one without the surplus micro-batches.
+/// Any m >= 1 is allowed. Where a schedule is defined for multiples of a number alone, or for a least m, the order is
+/// that of the next allowed m without the surplus micro-batches.
 ///
 /// | errors | OptionError: fewer than 1 rank, micro-batch or chunk, or more than most_pipeline_tasks |
 /// | cost   | O(tasks)                                                                                |
 /// \{
 
-/// GPipe, and ThreeSlot of DT-FM: all F, then all B, both ascending. Time (m + p - 1)(f + b + w) + 2 (p - 1) c, and m
-/// activations.
+/// Returns the order of GPipe, and of ThreeSlot of DT-FM: all F, then all B, by ascending micro-batch. With p ranks and m
+/// micro-batches its time is (m + p - 1)(f + b + w) + 2 (p - 1) c, and a rank holds m activations.
 ///
 /// Source: Huang et al., arXiv 1811.06965. Deviation: the paper runs B descending, which adds gradients in another
 /// order.
 PipelineOrder gpipe_order(int ranks, int micro_batches);
 
-/// 1F1B: p - 1 - r F, then F and B by turns, then B. The time of GPipe where c = 0, and min(m, p - r) activations. Eager:
-/// 2 (p - 1 - r) F first, which hides delays of up to half a stage.
+/// Returns the order of 1F1B: rank r of p runs p - 1 - r F, then F and B by turns, then B. Its time is GPipe's if c = 0,
+/// rank r holds min(m, p - r) activations. `eager`: 2 (p - 1 - r) F first, which hides delays of up to half a stage.
 ///
 /// Source: Narayanan et al., PipeDream-flush, arXiv 2006.09503.
 PipelineOrder one_f_one_b_order(int ranks, int micro_batches, bool eager = false);
 
-/// 1F1B with `warm_up` F first on each rank. Throws OptionError if a rank has fewer than the next one: each of the two
-/// would wait for the other.
+/// Returns the order of 1F1B in which rank r runs warm_up[r] F first. Throws OptionError if a rank has fewer of them than
+/// the next rank, since each of the two would wait for the other.
 PipelineOrder one_f_one_b_order(int ranks, int micro_batches, const std::vector<int>& warm_up);
 
-/// Interleaved 1F1B: chunk c on rank c mod p; each rank takes a `group` of micro-batches (0: p of them) through its
-/// chunks in turn. Time (m v + p - 1)(f + b + w) where p divides m. A group has p micro-batches at least.
+/// Returns the order of interleaved 1F1B: chunk c is on rank c mod p; each rank runs a `group` of p or more micro-batches
+/// (0: p) through its v chunks in turn. Its time is (m v + p - 1)(f + b + w) if p divides the m micro-batches.
 ///
 /// Source: Narayanan et al., arXiv 2104.04473.
 PipelineOrder interleaved_order(int ranks, int micro_batches, int chunks_per_rank, int group = 0);
 
-/// Looped, breadth first: all F of each chunk in turn; then all B of each chunk, from the last on. m v activations.
+/// Returns the looped breadth-first order: all F chunk by chunk, then all B from the last chunk on; m v activations.
 ///
 /// Source: Lamy-Poirier, arXiv 2211.05953. Deviation: B in ascending order.
 PipelineOrder looped_bfs_order(int ranks, int micro_batches, int chunks_per_rank);
 
-/// Zero bubble at the memory of 1F1B: W trails I by r micro-batches. Time m (f + b + w) + (p - 1)(f + b - w) where
-/// w <= min(f, b) and m >= p; p activations.
+/// Returns the zero-bubble order ZB-H1, with the memory of 1F1B: on rank r, W runs r micro-batches after I. Its time is
+/// m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and m >= p; a rank holds p activations.
 ///
 /// Source: Qi et al., arXiv 2401.10241, ZB-H1.
 PipelineOrder zb_h1_order(int ranks, int micro_batches);
 
-/// Zero bubble at about twice the memory of 1F1B, 2 p - 1 activations: time m 3 f + (p - 1)(f + c) where f = b = w >= c
-/// and m >= 2 p - 2.
+/// Returns the zero-bubble order ZB-H2, with about twice the memory of 1F1B, 2 p - 1 activations. Its time is
+/// m 3 f + (p - 1)(f + c) if f = b = w >= c and m >= 2 p - 2.
 ///
 /// Source: Qi et al., arXiv 2401.10241, ZB-H2.
 PipelineOrder zb_h2_order(int ranks, int micro_batches);
 
-/// ZB-H1 of interleaved steps. Time m v (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and p divides m; p v
-/// activations.
+/// Returns the order of ZB-H1 with v chunks on each rank, as in interleaved_order(). Its time is
+/// m v (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and p divides m; a rank holds p v activations.
 PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int chunks_per_rank,
                                    int group = 0);
 
-/// Zero bubble with the memory of 1F1B: two chunks on each rank, r and 2 p - 1 - r. Time 6 m f + (p - 1) f where
-/// f = b = w and m >= 2 p - 1; 2 p activations of half a stage each.
+/// Returns the zero-bubble order ZB-V, with the memory of 1F1B: rank r has the chunks r and 2 p - 1 - r. Its time is
+/// 6 m f + (p - 1) f if f = b = w and m >= 2 p - 1; a rank holds 2 p activations of half a stage each.
 ///
 /// Source: Qi et al., arXiv 2405.15362, ZB-V.
 PipelineOrder zb_v_order(int ranks, int micro_batches);
 
-/// V-Half and V-Min: chunks as in ZB-V with about half, and a third, of its memory: 2 floor((p + 2) / 2) and
-/// 2 floor((p + 4) / 3) activations of half a stage.
+/// Return the orders V-Half and V-Min, which place chunks as ZB-V and need about half, and a third, of its memory:
+/// 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) activations of half a stage.
 ///
-/// Source: Qi et al., arXiv 2405.15362, V-Half and V-Min, as the repeated patterns are, not squeezed.
+/// Source: Qi et al., arXiv 2405.15362, V-Half and V-Min: the repeated patterns, without squeezing out idle times.
 PipelineOrder v_half_order(int ranks, int micro_batches);
 PipelineOrder v_min_order(int ranks, int micro_batches);
 
-/// DualPipe with its two directions folded into a V. Time 6 m f + (p - 1) f where f = b = w and m >= 2 p; 2 p + 1
-/// activations of half a stage. An F and a B, which DualPipe overlaps, stand one after the other here.
+/// Returns the order of DualPipe with its two directions folded into a V. Its time is 6 m f + (p - 1) f if f = b = w and
+/// m >= 2 p; a rank holds 2 p + 1 activations of half a stage. An F and a B that DualPipe overlaps run one by one here.
 ///
-/// Source: DeepSeek-AI, DualPipe; Sea AI Lab's cut in half.
+/// Source: DeepSeek-AI, DualPipe, in Sea AI Lab's "cut-in-half" form.
 PipelineOrder dualpipe_v_order(int ranks, int micro_batches);
 /// \}
 
-/// A schedule: its name, and its properties.
+/// A known schedule: its name, its properties, and the function that returns its order.
 struct PipelineSchedule {
   /// The number of chunks that a rank may have: one, two, or any number, two by default.
   enum class Chunks : std::uint8_t { one, two, any };
 
   std::string_view name;
   Chunks chunks;
-  bool groups;                ///< the schedule takes a group of micro-batches
-  bool updates_within_a_step; ///< the schedule is asynchronous, with the order of 1F1B
+  bool groups;                ///< the schedule accepts a `group` other than 0
+  bool updates_within_a_step; ///< weights are updated within a step: asynchronous, in the order of 1F1B
   PipelineOrder (*make)(int ranks, int micro_batches, int chunks_per_rank, int group);
 };
 
@@ -127,17 +127,17 @@ inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"2bw", PipelineSchedule::Chunks::one, false, true, [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
 }};
 
-/// Returns the names of pipeline_schedules in their order, with those that update within a step last, or without these.
+/// Returns the names of pipeline_schedules in their order; without those that update within a step, if not asynchronous.
 std::vector<std::string_view> pipeline_schedule_names(bool asynchronous = true);
 
-/// Returns the schedule of a name; null if none has it.
+/// Returns the schedule with this name; null if there is none.
 const PipelineSchedule* find_pipeline_schedule(std::string_view name);
 
 /// Returns true if the name is that of a schedule that updates within a step.
 bool is_asynchronous_schedule(std::string_view name);
 
-/// Returns the order of the schedule of a name. Throws OptionError for an unknown name, and if the schedule cannot have
-/// so many chunks on a rank (0: 1 or 2, as it needs) or a group.
+/// Returns the order of the schedule with this name. Throws OptionError for an unknown name, and if the schedule does
+/// not allow a group, or so many chunks on a rank (0: 1 or 2, as the schedule needs).
 PipelineOrder pipeline_order_of(std::string_view schedule, int ranks, int micro_batches,
                                 int chunks_per_rank = 0, int group = 0);
 

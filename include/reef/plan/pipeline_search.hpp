@@ -25,75 +25,75 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A pipeline that has no order yet.
+/// A pipeline whose order is to be searched.
 struct PipelineOrderProblem {
   int micro_batches = 0;
   std::vector<int> rank_of_chunk{};  ///< the rank of each chunk; each rank has one chunk at least
   PipelineTimes times{};
-  std::vector<PipelineEdge> forward{};  ///< the forward edges; `backward` has the others, as in PipelineModel
+  std::vector<PipelineEdge> forward{};  ///< the forward edges, as PipelineModel::forward; `backward` likewise
   std::vector<PipelineEdge> backward{};
   std::vector<int>
-      max_activations{};  ///< the most activations, by rank, as PipelineEstimate::peak_activations; empty: any
-  bool splits = true;     ///< backwards may run in halves
+      max_activations{};  ///< the most that PipelineEstimate::peak_activations may be, by rank; empty: any
+  bool splits = true;     ///< backwards may be split into the tasks I and W
 
   [[nodiscard]] int ranks() const;
 
-  /// Returns the model of this problem with these tasks.
+  /// Returns the model of this problem in which each rank runs the given tasks in their order.
   [[nodiscard]] PipelineModel model(std::vector<std::vector<PipelineTask>> tasks) const;
 
   /// Throws OptionError, naming the invalid figure.
   void validate() const;
 };
 
-/// The most tasks that are searched, three for each chunk and micro-batch.
+/// The most tasks of an order that is searched, counting three for each chunk and micro-batch.
 inline constexpr std::int64_t most_searched_tasks = std::int64_t{1} << 21;
 
 /// Returns a lower bound of the makespan of all orders: the greater of two bounds.
 ///
-/// | of a rank | its first forward cannot start before that of the chunk has come, its tasks take their time, and     |
-/// |           | behind its last backward the gradient goes on to the first chunk; and what one micro-batch alone     |
-/// |           | holds an activation for, times the activations, fits into its memory times the step                  |
-/// | of tasks  | each begins as early as every single necessity allows: what it needs; its kind and its link in order; |
-/// |           | W of j ahead of F of j + K, with room for K activations; and between any two tasks of a chunk all that |
-/// |           | must run there, whatever the order                                                                   |
-/// | errors    | OptionError of PipelineOrderProblem::validate()                                                      |
-/// | cost      | O(chunks (chunks + edges + micro-batches))                                                           |
+/// | of ranks | each rank waits for its first input, runs all its tasks, and its last gradient then travels to the   |
+/// |          | first chunk; and all its activations, each times the time for which one micro-batch alone holds it,  |
+/// |          | fit into the rank's max_activations times the makespan                                               |
+/// | of tasks | each task starts no earlier than any single rule allows: after its inputs; after earlier tasks of    |
+/// |          | its kind and messages of its link; F of micro-batch j + K after W of j, with room for K activations; |
+/// |          | and after all tasks of its chunk that must run between an earlier task and this one                  |
+/// | errors   | OptionError of PipelineOrderProblem::validate()                                                      |
+/// | cost     | O(chunks (chunks + edges + micro-batches))                                                           |
 Seconds pipeline_lower_bound(const PipelineOrderProblem& problem);
 
-/// Options of search_pipeline_order: the effort of the search.
+/// Options of search_pipeline_order(): the effort of the search.
 struct PipelineSearchOptions {
   std::uint64_t seed = 0;
-  int effort = -1;  ///< the rounds; fewer with a proof; -1: 40, or as many as the budget has time for
+  int effort = -1;  ///< the number of rounds, fewer if an order is proven best; -1: 40, or as the budget allows
   Seconds budget = 0;  ///< the time limit: the search stops at the last whole round within it; 0: no limit
   /// A function called after every finished round, with its number and the least makespan so far.
   std::function<void(int, Seconds)> progress = {};
 };
 
-/// The result of search_pipeline_order: the best order found, and a lower bound of all orders.
+/// The result of search_pipeline_order(): the best order found, and a lower bound of the makespan of all orders.
 struct PipelineSearch {
   bool feasible = false;
   std::string why{};  ///< the reason, if not feasible
   PipelineOrder order{};
   Seconds makespan = 0;
   Seconds lower_bound = 0;
-  bool optimal = false;  ///< proven: the makespan is the bound, or all orders were tried
+  bool optimal = false;  ///< no order is faster: the makespan equals lower_bound, or all orders were tried
   std::string
-      fixed{};  ///< the best known schedule that fits, as pipeline_schedule_names; empty: none does
-  Seconds fixed_makespan = 0;
+      fixed{};  ///< the name of the best known schedule that fits (pipeline_schedules); empty: none fits
+  Seconds fixed_makespan = 0;  ///< the makespan of the schedule `fixed`
   int effort = 0;  ///< the number of finished rounds
 };
 
-/// Searches the order with the least makespan in the asynchronous model.
+/// Searches the order with the least makespan in the asynchronous model of PipelineEstimate.
 ///
-/// | starts | the known schedules that have this placement and fit the memory, and rules that let each rank run |
-/// |        | what it has, with W where nothing else can run                                                    |
-/// | search | annealing over legal orders: of the chain of tasks and messages that decides the makespan a task  |
-/// |        | moves along its rank, since nothing else can shorten it                                           |
-/// | exact  | small problems, of which all orders are tried; and where the bound is met                         |
-/// | never  | worse than the best known schedule that fits                                                      |
-/// | same   | for the same problem, seed and effort                                                             |
-/// | cost   | some 30 ms a round, longer above 100,000 tasks; the starts are always finished                    |
-/// | errors | OptionError, naming the invalid figure; memory that one micro-batch exceeds is an answer          |
+/// | starts | the known schedules that have this placement and fit the memory; greedy orders, in which a rank |
+/// |        | runs any task that is ready, and W where no other task is                                       |
+/// | search | simulated annealing over legal orders: each change moves a task of the critical path along its  |
+/// |        | rank, since other changes cannot shorten the makespan                                           |
+/// | exact  | for small problems, all of whose orders are tried, and if the makespan meets the lower bound    |
+/// | never  | the result is never worse than the best known schedule that fits                                |
+/// | same   | the result is the same for the same problem, seed and effort                                    |
+/// | cost   | some 30 ms a round, longer above 100,000 tasks; the starts are always finished                  |
+/// | errors | OptionError, naming the figure; if one micro-batch exceeds the memory, `feasible` is false      |
 ///
 /// The nearest published work is Chen et al., CrossPipe, arXiv 2507.00217, which uses a solver or rules.
 PipelineSearch search_pipeline_order(const PipelineOrderProblem& problem,

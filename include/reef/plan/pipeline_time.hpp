@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The time of a pipeline of stages, from the times for which each computes and receives for a micro-batch.
+/// The times of a pipeline in which stage p computes for C_p and receives for R_p for each of n_b micro-batches.
 ///
 ///     latency   T_FP   = sum over stages p of  C_p + R_p                                    (Eq. 2)
 ///     pipelined T_pipe = T_FP + (n_b - 1) max over p of  max(C_p, R_p)                      (Eq. 3)
@@ -29,9 +29,9 @@ struct PipelineTime {
   double rate = 0;         ///< samples per second
 };
 
-/// Computes Eq. 2 to 4. Throws OptionError, naming the stage, unless there are as many times of both kinds, each from 0
-/// to 1e30 s (the longest that the slowest device of a PipelineProblem can take), and at least one micro-batch of more
-/// than no sample.
+/// Computes Eq. 2 to 4 from the compute and the receive time of each stage, for micro-batches of `samples`. Throws
+/// OptionError, naming the stage, unless both lists have an entry for each stage, from 0 to 1e30 s (the most that the
+/// slowest device of a PipelineProblem can take), and there is a micro-batch and `samples` > 0.
 ///
 /// \code
 /// const plan::PipelineTime time = plan::pipeline_time({0.10, 0.12}, {0, 0.05}, 8);

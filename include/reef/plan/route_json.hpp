@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A case of routing: the blocks to go through, and the servers by name.
+/// The input of a routing in a file: the request, and the servers by name.
 struct RouteCase {
   RouteRequest request;
   std::map<std::string, RouteServer> servers;
@@ -20,11 +20,11 @@ struct RouteCase {
 
 /// Reads a case of routing.
 ///
-/// | L, start, end       | blocks of the model; the half-open range of the blocks to go through       |
+/// | L, start, end       | the number of blocks of the model; the half-open range of requested blocks |
 /// | servers             | by name: {start, end, rps, cache, next, queue, occupancy, batch} as in     |
-/// |                     | RouteServer; rps, cache and next may be null, the last three left out      |
+/// |                     | RouteServer; rps, cache, next may be null, the last three may be left out  |
 /// | client_rtt          | round trips in seconds by name; "inf": cannot be reached; missing: unknown |
-/// | cache_tokens_needed | null or left out: none                                                     |
+/// | cache_tokens_needed | RouteRequest::cache_tokens; may be null or left out                        |
 /// | errors              | DecodeError, naming the entry                                              |
 ///
 /// \code

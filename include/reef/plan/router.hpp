@@ -22,25 +22,25 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The quickest route through the blocks of a request, kept up to date while servers come, go and change.
+/// A search for the quickest route through the blocks of a request, updated while servers come, go and change.
 ///
 ///     cost = sum over hops [delay + overhead (+ allocation where the cache is short) + waiting]
 ///          + sum over blocks [max(1, (occupancy + 1) / batch) / rps] + delay back to the client
 ///     delay = min(rtt / 2, 5 s), 0.15 s where unknown;  waiting = queue * span / rps
 ///
-/// A route that enters a server leaves it at the server's last block, or at the request's. So the cost from a
-/// server on depends only on servers that end later: after a change the servers that it affects are settled in
-/// descending order of their ends, each once, and only while something changes.
+/// A route that enters a server leaves it at the server's last block, or at the request's. So the cost of the rest
+/// of a route depends only on servers that end later: after a change, the affected servers are recomputed in
+/// descending order of their ends, each once, until nothing changes.
 ///
-/// | defaults | queue, occupancy 0 and batch 1: the published cost                            |
-/// | order    | of equal cost: fewest hops, then the names, in the order of the alphabet      |
-/// | answers  | depend on the servers alone, not on what was changed in which order           |
-/// | cost     | a change looks at the servers that end inside the span of one that it affects |
-/// | memory   | a server that has left keeps its name and an empty place, for good            |
-/// | errors   | OptionError, naming the field; the router is unchanged                        |
+/// | defaults | with queue 0, occupancy 0 and batch 1 the cost is the published one               |
+/// | order    | of routes of equal cost, the one with fewest hops, then the first by server names |
+/// | answers  | a route depends on the present servers alone, not on the order of changes         |
+/// | cost     | a change examines the servers that end inside the span of an affected server      |
+/// | memory   | the name and an empty entry of a removed server are kept for good                 |
+/// | errors   | OptionError, naming the field; the router is unchanged                            |
 ///
 /// Source: Borzunov et al., arXiv 2312.08361, section 3.3, as the public code's `min_latency`; Koenig and
-/// Likhachev, D* Lite, AAAI 2002. Deviation from that: there are no cycles, so no server is settled twice.
+/// Likhachev, D* Lite, AAAI 2002. Deviation from D* Lite: without cycles, no server is recomputed twice.
 ///
 /// \code
 /// plan::Router router({.start = 0, .end = 8});
@@ -56,24 +56,24 @@ class Router {
 public:
   explicit Router(RouteRequest request, RouteOptions options = {});
 
-  /// Adds a server that has come, or replaces the data of one that has changed.
+  /// Adds a server, or replaces the data of the server with this name.
   void set(const std::string& name, const RouteServer& server);
 
-  /// Removes a server that has gone, or is not to be used. An unknown name changes nothing.
+  /// Removes a server, so that no route uses it. An unknown name changes nothing.
   void remove(std::string_view name);
 
-  /// Returns the quickest route through the present servers.
+  /// Returns the quickest route through the present servers; not feasible if no server holds one of the blocks.
   [[nodiscard]] Route route();
 
-  /// Returns the number of hops, from a server to another, or from and to the client, looked at since the router was
-  /// made.
+  /// Returns the number of hops (between servers, or between the client and a server) that were examined since the
+  /// router was constructed.
   [[nodiscard]] std::int64_t looked_at() const { return looked_at_; }
 
 private:
   static constexpr int client = 0;
   static constexpr detail::Picoseconds none = (std::numeric_limits<detail::Picoseconds>::max)();
 
-  /// The best continuation from a server's end on.
+  /// The best rest of a route from a server's end on: its cost, hops, and next server.
   struct Best {
     detail::Picoseconds cost = none;
     int hops = 0;
@@ -90,10 +90,10 @@ private:
     detail::Picoseconds block = 0;
     detail::Picoseconds entry = 0;  // the entry cost for the whole span
     Best best;
-    Best settled;  // the best that the servers before it know
+    Best settled;  // the value of `best` that the servers before it have been told
     bool is_there = false;
     bool touched = false;  // the cost of using it has changed for other servers
-    bool scan = false;     // its best must be searched among all servers
+    bool scan = false;     // `best` must be searched among all servers
   };
 
   static std::size_t at(int id) { return static_cast<std::size_t>(id); }
@@ -106,7 +106,7 @@ private:
 
   [[nodiscard]] detail::Picoseconds delay(int from, int to) const;
 
-  /// Returns the best from the end of server `from` to the end of all blocks, through server `to`.
+  /// Returns the rest of a route from the end of server `from` on, of which server `to` is the next.
   Best through(int from, int to);
 
   [[nodiscard]] bool before(const Best& a, const Best& b) const;
@@ -115,8 +115,8 @@ private:
 
   void look_again(int id);
 
-  /// Calls a function for the servers that may go on to a server: they end inside its span, and before the request
-  /// does.
+  /// Calls a function for each server from which a route can continue at `node`: it ends inside the node's span, and
+  /// before the end of the request.
   template <class F>
   void for_each_before(const Node& node, F&& function) {
     const int last = (std::min)(node.end, request_.end);
@@ -129,16 +129,16 @@ private:
 
   void leave(int id);
 
-  /// Returns the best continuation of a server over all servers that it can go on to.
+  /// Returns the best rest of a route from the end of a server on, over all servers that can be next.
   Best scan(int id);
 
-  /// Offers server `to` as a continuation of server `from`.
+  /// Offers server `to` as the next one of a route after server `from`.
   void offer(int from, int to);
 
-  /// Settles all touched servers, from the last blocks to the first. A server is settled from servers that end later.
+  /// Recomputes `best` of all changed servers by descending end, since each depends on servers that end later.
   void settle();
 
-  /// Returns why there is no route. There is one if each block is held: from a server's end to any that holds the next.
+  /// Returns the reason why there is no route: the first block that no server holds.
   [[nodiscard]] std::string why_not() const;
 
   RouteRequest request_;
@@ -147,7 +147,7 @@ private:
   std::deque<Node> nodes_;  // a deque, since nodes must keep their addresses when more come
   std::vector<std::string> names_ = std::vector<std::string>(1);
   std::vector<int> order_;  // the present servers and the client, by end and id
-  std::set<std::pair<int, int>, std::greater<>> dirty_;  // the servers to be settled, by end
+  std::set<std::pair<int, int>, std::greater<>> dirty_;  // the servers to be recomputed, by end and id
   std::int64_t looked_at_ = 0;
 };
 

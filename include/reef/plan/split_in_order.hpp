@@ -10,16 +10,16 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the plan of these stages, on any devices, of which one may come several times; feasible if each stage fits.
+/// Returns the plan with these stages, of which several may be on one device; feasible if each fits its device.
 PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
 
-/// Returns the plan of least T over devices in a given order, by dynamic programming.
+/// Returns the plan of least time.pipelined over devices in a given order, by dynamic programming.
 ///
 /// | order  | devices, each at most once; with `skips` any of them may be left out |
 /// | cost   | some dozens of times O(devices^2 operators)                          |
 /// | errors | OptionError for an invalid problem or order                          |
 ///
-/// The plan's lower_bound is that of the given order alone.
+/// The plan's lower_bound is a bound for the given order alone.
 ///
 /// \code
 /// // given: const plan::PipelineProblem& problem
@@ -28,21 +28,21 @@ PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
 PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order,
                             bool skips = true);
 
-/// The earliest begins of stages, by stage of an order and by the end of its operators: the first operator from which
-/// on the stage's device has memory for all up to that end; the end itself if there is none. For memory that is no sum
-/// over operators.
+/// The earliest first operators of stages, by stage of an order and by `end`: the lowest operator `first` for which the
+/// stage's device has memory for the operators [first, end), or `end` if there is none. It serves memory that is not a
+/// sum over operators.
 using StageBegins = std::vector<std::vector<int>>;
 
-/// Returns the plan of least T over all devices in a given order whose stages begin no earlier than `earliest`; the
-/// problem's own memory counts too.
+/// Returns the plan of least time.pipelined that uses all devices of a given order and whose stages begin no earlier
+/// than `earliest`; PipelineProblem::memory is checked, too.
 ///
-/// | errors | OptionError for an invalid problem or order, and begins that do not match its stages and ends |
+/// | errors | OptionError for an invalid problem or order, and for a wrong number of entries in `earliest` |
 PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order, const StageBegins& earliest);
 
-/// Returns the plan with the same number of operators on each device of the order: a baseline.
+/// Returns the plan with as nearly as possible equally many operators on each device of the order: a baseline.
 PipelinePlan equal_operators(const PipelineProblem& problem, const std::vector<int>& order);
 
-/// Returns the plan with as nearly the same number of operations on each device of the order as cuts allow: a baseline.
+/// Returns the plan with as nearly as possible equally many operations on each device of the order: a baseline.
 PipelinePlan equal_compute(const PipelineProblem& problem, const std::vector<int>& order);
 
 }  // namespace plan

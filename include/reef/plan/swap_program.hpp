@@ -10,16 +10,16 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the program of an iteration, for streaming that of one micro-batch; costs are in ticks instead of seconds.
-/// `cold`: the program begins with nothing on the device. Throws OptionError for bounds that do not cut the chain,
-/// fewer than 2 slots, slots or a turn with lanes that have none, or times too long for a virtual clock.
+/// Returns the program of an iteration, or with streaming lanes of one micro-batch; costs are in ticks, not seconds.
+/// `cold`: the program begins with nothing on the device. Throws OptionError for invalid bounds (validate_bounds),
+/// fewer than 2 slots, slots or a turn with lanes that do not allow them, or times too long for a virtual clock.
 schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
                                const SwapSchedule& schedule, bool cold = false);
 
-/// Returns the times of a schedule: those of swap_program in the simulator. Errors are those of swap_program.
+/// Returns the times of a schedule, by simulating its swap_program(). Throws OptionError as swap_program().
 ///
-/// Source: Wu et al., ATOM, arXiv 2403.10504, section III; two lanes, where loads are hidden, give the time
-/// of partition_chain.
+/// Source: Wu et al., ATOM, arXiv 2403.10504, section III. On two lanes with hidden loads, `iteration` is that
+/// of partition_chain().
 ///
 /// \code
 /// // given: const plan::Chain& chain, const plan::Partition& found

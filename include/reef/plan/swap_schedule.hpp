@@ -12,17 +12,17 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The lanes on which sub-models pass through the device.
+/// The lanes on which sub-models are loaded to the device, run, and evicted.
 ///
-/// | two_lanes      | ATOM as published: a load beside the sub-model that runs; what leaves, leaves on the |
+/// | two_lanes      | ATOM as published: the next sub-model is loaded while one runs; evictions run on the |
 /// |                | compute lane. The last stays for its backward, the first for the next forward        |
-/// | three_lanes    | as two_lanes, and what leaves has a lane of its own                                  |
-/// | streaming      | every micro-batch by itself through all sub-models, the next loaded beside, what     |
-/// |                | leaves on a lane of its own: layer streaming, as ZeRO-Offload's                      |
-/// | streaming_sync | as streaming, and nothing runs at the same time                                      |
+/// | three_lanes    | as two_lanes, but evictions run on a lane of their own                               |
+/// | streaming      | every micro-batch passes all sub-models alone; the next one is loaded meanwhile, and |
+/// |                | evictions run on a lane of their own: layer streaming, as in ZeRO-Offload            |
+/// | streaming_sync | as streaming, but no two of load, computation and eviction overlap                   |
 enum class SwapLanes : std::uint8_t { two_lanes, three_lanes, streaming, streaming_sync };
 
-/// Returns the lanes of a name in case files, if it is one.
+/// Returns the lanes that a case file means by a name, or nothing for an unknown name.
 constexpr std::optional<SwapLanes> swap_lanes_of(std::string_view name) {
   constexpr std::array<std::string_view, 4> names{"atom2", "atom3", "zero", "zero_sync"};
   const auto* const found = std::find(names.begin(), names.end(), name);
@@ -33,19 +33,19 @@ constexpr std::optional<SwapLanes> swap_lanes_of(std::string_view name) {
 struct SwapSchedule {
   std::int64_t accumulation = 1;
   SwapLanes lanes = SwapLanes::three_lanes;
-  /// The sub-models on the device at once, with three lanes; 0 asks only that one has left when it runs again.
-  /// Two lanes have two, and streaming has no limit.
+  /// The most sub-models on the device at once, 2 or more, or 0 for no limit; for three_lanes alone. Two lanes
+  /// always have two slots, and streaming has no limit.
   int weight_slots = 0;
-  /// Loads start one sub-model earlier where one pass ends and the other begins; on two or three
-  /// lanes.
+  /// True: loads start one sub-model earlier at the turns between forward and backward pass; for two_lanes and
+  /// three_lanes alone.
   bool turn = false;
 };
 
 /// The times of a schedule, in the chain's ticks.
 struct SwapTimes {
-  /// The time of an iteration in the steady state: after some dozen others, and their mean where they differ.
+  /// The time of an iteration in the steady state: of the last of some dozens, or their mean if they differ.
   Ticks iteration = 0;
-  Ticks compute = 0;  ///< the part of an iteration that is forwards and backwards
+  Ticks compute = 0;  ///< the time of all forwards and backwards in an iteration
   Ticks first = 0;    ///< the time of the first iteration, which begins with nothing on the device
 
   [[nodiscard]] double utilisation() const {

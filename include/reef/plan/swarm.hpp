@@ -13,8 +13,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Requests per second in whole millionths. Sums are exact, so servers that read the same announcements
-/// compute the same, whatever their compilers do to floating-point numbers.
+/// A throughput in whole millionths of a request per second. Sums are exact, so servers that read the same
+/// announcements compute the same results, however their compilers treat floating-point numbers.
 using Throughput = std::int64_t;
 
 constexpr double throughput_units = 1e6;
@@ -65,25 +65,25 @@ struct Swarm {
   static constexpr int most_blocks = 10'000;
   static constexpr int most_servers = 10'000;
   static constexpr Throughput most_throughput =
-      9'000'000'000'000'000;  // a thousandth of it is exact
+      9'000'000'000'000'000;  // a thousand times this number still fits into 64 bits
 
   int blocks = 0;
   std::vector<SwarmServer> servers;
 
-  /// Returns the index of the server of an id, or -1.
+  /// Returns the index of the server with this id, or -1.
   [[nodiscard]] int find(std::string_view id) const;
 
   /// Returns the indices of servers in ascending order of ids, which is the same on all servers.
   [[nodiscard]] std::vector<int> by_id() const;
 
-  /// Throws OptionError, naming the server, unless sizes are from 1 to 10 000, ids differ, spans lie in
-  /// the model, and throughputs are 0 or more and at most 9e9 requests a second together.
+  /// Throws OptionError, naming the server, unless there are 1 to 10 000 blocks and at most 10 000 servers, ids differ,
+  /// spans are inside the model, and throughputs are 0 or more and at most 9e9 requests a second together.
   void validate() const;
 
   friend bool operator==(const Swarm&, const Swarm&) = default;
 };
 
-/// Adds a throughput to the blocks [start, start + length).
+/// Adds a throughput to each of the blocks [start, start + length).
 inline void add_to_blocks(std::vector<Throughput>& blocks, int start, int length, Throughput more) {
   for (int i = start; i < start + length; ++i) blocks[static_cast<std::size_t>(i)] += more;
 }
@@ -93,31 +93,31 @@ inline void add_to_blocks(std::vector<Throughput>& blocks, int start, int length
 ///     t[i] = sum of the throughputs of all servers, joining or online, that hold block i
 std::vector<Throughput> block_throughputs(const Swarm& swarm);
 
-/// Returns the throughput of each block that can be served now: as block_throughputs, but of loaded blocks alone. A
-/// server that moves serves the old blocks until it has loaded the new ones, and then both, each by half, until it
-/// drops the old ones.
+/// Returns the throughput at which each block can be served now: as block_throughputs(), but without blocks that are
+/// still being loaded. A server that moves serves the old blocks until it has loaded the new ones, and then both, each
+/// with half its throughput, until it drops the old ones.
 std::vector<Throughput> online_throughputs(const Swarm& swarm);
 
-/// Returns the throughput of all blocks one after the other: the least of theirs.
+/// Returns the throughput of a pass through all blocks one after the other: the least of their throughputs.
 inline Throughput slowest_block(const std::vector<Throughput>& blocks) {
   return *std::ranges::min_element(blocks);
 }
 
-/// Returns an upper bound of the throughput of all placements: that of servers which may divide their throughput among
-/// spans of their length, the linear relaxation of contiguous placement, rounded down.
+/// Returns an upper bound of the throughput of all placements: the throughput if each server could divide its own among
+/// several spans of its length (the linear relaxation of contiguous placement), rounded down.
 ///
 ///     min_i t[i] <= throughput_bound <= sum_j throughput[j] * length[j] / blocks
 ///
-/// The bound is less than the sum where spans cannot lie evenly: servers with room for 24 of 70 blocks serve a third at
-/// best, not 24 / 70.
+/// The bound is less than the sum if spans cannot cover the blocks evenly: servers with room for 24 of 70 blocks serve
+/// a third of their throughput at best, not 24 / 70 of it.
 /// detail/swarm_bound.hpp has the proof.
 ///
-/// | numbers | whole, and exact: no answer depends on how a machine rounds                                           |
-/// | cost    | some hundred times O(blocks * lengths), of different lengths; beyond 2e8 in all it ends with a bound   |
-/// |         | that may be greater than the relaxation's                                                             |
+/// | numbers | integers, and exact: the bound does not depend on how a machine rounds                             |
+/// | cost    | some hundred times O(blocks * number of different lengths); beyond 2e8 operations the search stops |
+/// |         | with a bound that may be greater than the relaxation's                                             |
 ///
 /// Source: Borzunov et al., Distributed Inference and Fine-tuning of Large Language Models Over The Internet, arXiv 2312.08361,
-/// appendix E, compare with a bound without saying which.
+/// appendix E, which compares with a bound that it does not define.
 Throughput throughput_bound(const Swarm& swarm);
 
 }  // namespace plan

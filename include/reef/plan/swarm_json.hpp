@@ -12,11 +12,11 @@ namespace plan {
 
 /// Reads a swarm: the announcements of its servers.
 ///
-/// | L       | blocks                                                                            |
+/// | L       | the number of blocks                                                              |
 /// | servers | {id, start, end, thr, state} each: half-open span, requests per second,           |
 /// |         | ONLINE (where left out), JOINING or OFFLINE; a server without blocks yet has K    |
 /// |         | instead of start and end; one that serves old blocks while it loads has old_start |
-/// | records | of records of one id the furthest in the order OFFLINE, JOINING, ONLINE counts    |
+/// | records | of several with one id, the latest in the order OFFLINE, JOINING, ONLINE counts   |
 /// | errors  | DecodeError and OptionError, naming the entry                                     |
 ///
 /// \code

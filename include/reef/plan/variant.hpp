@@ -12,20 +12,20 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The rules that a partition into sub-models must keep, and the order by which one is best.
+/// The rules that a partition into sub-models must keep, and the criterion by which the best is chosen.
 ///
 /// | paper       | Algorithm 1 of ATOM, corrected: every sub-model fits alone, with workspaces added up; loads |
 /// |             | are hidden in the forward                                                                   |
 /// | full        | the sub-model that runs and the one that is loaded fit together, and loads are hidden in    |
 /// |             | both directions. The last one stays for its backward, the first one for the next forward    |
-/// | turn        | full, with a load begun one sub-model earlier at the two turns: more time to hide it, and   |
-/// |             | two sub-models together there too                                                           |
+/// | turn        | full, but the load at each turn between forward and backward begins one sub-model earlier:  |
+/// |             | it has more time to be hidden, and two sub-models must fit together there, too              |
 /// | stash       | full, with the tensors that cross the cuts so far, of all micro-batches, kept on the device |
-/// | three       | full, with the sub-model that leaves on the device, too: for a third lane                   |
-/// | three_stash | three and stash                                                                             |
-/// | soft        | the memory of full, and no load need be hidden: least time first, then least bytes          |
+/// | three       | full, counting the sub-model that is evicted, too: for SwapLanes::three_lanes               |
+/// | three_stash | the rules of three and of stash                                                             |
+/// | soft        | the memory rules of full, but loads need not be hidden: least time, then fewest bytes       |
 ///
-/// All but soft are for least bytes through the cuts first, then least time.
+/// All but soft choose the partition with the fewest bytes through the cuts, then the least time.
 ///
 /// \code
 /// constexpr std::optional<plan::Variant> variant = plan::variant_of("three-stash");
@@ -45,12 +45,12 @@ constexpr bool stashes(Variant variant) {
   return variant == Variant::stash || variant == Variant::three_stash;
 }
 
-/// Returns true if the sub-model that leaves is on the device beside the one that runs and the one that is loaded.
+/// Returns true if the sub-model that is evicted counts on the device beside the one that runs and the one loaded.
 constexpr bool keeps_three(Variant variant) {
   return variant == Variant::three || variant == Variant::three_stash;
 }
 
-/// Returns the variant of a name, if there is one.
+/// Returns the variant with this name, or nothing if there is none.
 constexpr std::optional<Variant> variant_of(std::string_view name) {
   for (std::size_t i = 0; i < variant_names.size(); ++i) {
     if (variant_names[i] == name) return static_cast<Variant>(i);

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// The operations of an operator, and the measured time of a run of it.
+/// A measured run of an operator: its number of floating-point operations, and its time.
 struct TimedOperations {
   double flops = 0;
   Seconds seconds = 0;
@@ -18,7 +18,7 @@ struct TimedOperations {
 /// A device's speed, fitted to a short warm-up.
 struct FittedSpeed {
   double flops_per_second = 0;  ///< S*, the fitted speed
-  int used = 0;                 ///< the number of runs that the speed is fitted to
+  int used = 0;                 ///< the number of runs to which the speed is fitted
   double error =
       0;  ///< the runs' root mean square deviation, as a share of their root mean square time
 };
@@ -27,11 +27,11 @@ struct FittedSpeed {
 ///
 ///     1 / S* = sum flops seconds / sum flops^2,    over runs near the line
 ///
-/// Near is within three times the median deviation from the line of least absolute deviation, so that outliers, such as
-/// a first run or one beside another program, do not count. S* is below a device's peak: it includes the efficiency of
-/// operators, and their overhead.
+/// A run is near if it is within three times the median deviation from the line of least absolute
+/// deviation, so that outliers, such as a first run or a run beside another program, do not count.
+/// S* is below a device's peak: it includes the efficiency of operators, and their overhead.
 ///
-/// Throws OptionError, naming the run, unless there is one, and all operations and times are above 0.
+/// Throws OptionError, naming the run, unless there is at least one run, and all operations and times are above 0.
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.5 (S* = lambda S). Deviation: robust.
 ///

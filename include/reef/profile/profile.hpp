@@ -11,13 +11,13 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// The figures of one operator, for one micro-batch.
+/// The times, sizes and operations of one operator, for one micro-batch.
 struct OperatorProfile {
   std::string name;
   std::string kind;
   Seconds forward_s = 0;
   Seconds backward_s = 0;
-  Seconds load_s = 0;         ///< time to load its parameters from host memory to the device
+  Seconds load_s = 0;         ///< time to load the operator's parameters from host memory to the device
   Bytes parameter_bytes = 0;  ///< bytes of the parameters that it reads; a tied parameter counts at each of its uses
   Bytes gradient_bytes = 0;   ///< bytes of the gradients of these parameters, in the type of their sum
   Bytes saved_bytes = 0;      ///< bytes that this operator alone keeps from forward to backward
@@ -25,15 +25,15 @@ struct OperatorProfile {
   Bytes forward_workspace_bytes = 0;
   Bytes backward_workspace_bytes = 0;
   Bytes forward_set_bytes =
-      0;  ///< the working set of a forward: all in memory during it, but parameters
-  Bytes backward_set_bytes = 0;  ///< the working set of a backward, also without gradients of parameters
+      0;  ///< the working set of a forward pass: all bytes in memory during it, except parameters
+  Bytes backward_set_bytes = 0;  ///< the same of a backward pass, except parameters and their gradients
   double forward_flops = 0;
   double backward_flops = 0;
 
   friend bool operator==(const OperatorProfile&, const OperatorProfile&) = default;
 };
 
-/// The figures of a model's operators in the order of its Dag, as planners and simulators read them: plain data.
+/// The profiles of a model's operators in the order of its graph (Dag), for planners and simulators: plain data.
 ///
 /// \code
 /// // given: const profile::Profile& profile
@@ -44,13 +44,13 @@ struct Profile {
   std::string device;     ///< the device on which the times were measured, or for which they were estimated
   bool measured = false;  ///< true: the times were measured; false: estimated
   int threads = 1;
-  double memory_bytes_per_second = 0;  ///< rate of a sum in place, bytes read and written; 0: not known
+  double memory_bytes_per_second = 0;  ///< rate of a sum in place, in bytes read and written; 0: not known
   double host_bytes_per_second = 0;    ///< rate of a sum in place in pinned host memory; 0: memory_bytes_per_second
   double copy_bytes_per_second = 0;    ///< rate of copies from host memory to the device; 0: no link
   Seconds copy_latency = 0;
   double link_bytes_per_second = 0;  ///< rate of an emulated link, as configured; 0: none
   Seconds link_latency = 0;          ///< latency of the emulated link
-  double slowdown = 1;               ///< factor of the times of an emulated device's kernels
+  double slowdown = 1;               ///< the factor by which the kernels of an emulated device are slower
   std::vector<OperatorProfile> operators;
 
   [[nodiscard]] Seconds forward_s() const { return sum(&OperatorProfile::forward_s); }
@@ -62,8 +62,8 @@ struct Profile {
   [[nodiscard]] const OperatorProfile& at(std::string_view name) const&;
   [[nodiscard]] OperatorProfile at(std::string_view name) const&& { return at(name); }
 
-  /// Throws OptionError, naming the figure, unless times are 0 or more, of at most 1e9 seconds in all, rates 0
-  /// or at least 1, slowdowns at least 1, and operations 0 or more.
+  /// Throws OptionError, naming the figure, unless all times are 0 or more and at most 1e9
+  /// seconds in all, rates are 0 or at least 1, slowdowns at least 1, and operations 0 or more.
   void validate() const;
 
   friend bool operator==(const Profile&, const Profile&) = default;

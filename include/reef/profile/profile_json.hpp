@@ -11,19 +11,19 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// The format's name and version, first in every file.
+/// The name and version of the file format, which every file states first.
 inline constexpr std::string_view profile_format = "reef-profile-6";
 
-/// Returns the profile as JSON; numbers round-trip.
+/// Returns the profile as JSON, from which from_json reads the same numbers.
 io::Json to_json(const Profile& profile);
 
-/// The fix that errors recommend for a file that holds no profile.
+/// The fix that errors recommend for a file that is not a valid profile.
 inline constexpr std::string_view profile_fix = "measure it again.";
 
 /// Reads a profile from JSON. Throws DecodeError, naming `source` and the member at fault.
 Profile from_json(const io::Json& json, std::string_view source = "profile");
 
-/// Writes the profile to a file, atomically: it holds either the old profile or the new one.
+/// Writes the profile to a file, atomically: the file holds the old profile or the new one.
 inline void save(const Profile& profile, const std::filesystem::path& path) {
   io::write_atomically(path, to_json(profile).dump(1) + "\n");
 }

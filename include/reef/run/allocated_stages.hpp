@@ -14,21 +14,21 @@ namespace run {
 /// A placement of stages on ranks that plan::allocate finds, with its cost.
 struct AllocatedStages {
   Topology topology{};          ///< the rank of each stage of each replica (rank_at)
-  plan::AllocationCost cost{};  ///< time of the messages of a step
+  plan::AllocationCost cost{};  ///< the time of the messages of a step
   plan::AllocationCost
-      cost_in_turn{};  ///< the same time where ranks are placed in the order of their numbers
+      cost_in_turn{};  ///< that time if ranks were placed in the order of their numbers, for comparison
 };
 
 /// Places the stages of a model on ranks, so that ranks which exchange much have good links: replicas of a stage, which
-/// reduce gradients, and neighbours of a pipeline, which send activations (plan::allocate).
+/// reduce gradients, and neighbours in a pipeline, which send activations. The bytes that plan::allocate counts are
 ///
-///     c_pp  micro_batches times the most bytes that cross one of the cuts of chunk_bounds, for one a stage
-///     c_dp  the bytes of all parameters, over the stages
+///     c_pp  micro_batches times the most bytes that cross a cut of chunk_bounds into as many chunks as stages
+///     c_dp  the bytes of all parameters, divided by the number of stages
 ///
-/// | ranks  | are alike but for their links: where they are not, fenced_stages cuts for them             |
-/// | links  | between as many devices as the topology has ranks, by rank                                |
-/// | order  | deterministic: all ranks find the same, given the same                                    |
-/// | cost   | plan::allocate, of `search.effort` rounds                                                 |
+/// | ranks  | must be alike except for their links; fenced_stages is for ranks of uneven speed or memory |
+/// | links  | one device for each rank of the topology, numbered as the ranks                            |
+/// | order  | deterministic: from the same input all ranks get the same result                           |
+/// | cost   | that of plan::allocate with search.effort rounds                                           |
 /// | errors | OptionError: links of another number of devices, more stages than the model has nodes      |
 ///
 /// \code

@@ -12,24 +12,24 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The number of elements of a parameter whose squares are summed together; the last block of a parameter may be short.
-/// A shard is a whole number of blocks, so the sums depend neither on the number of ranks nor on where a model is cut.
+/// The number of elements of a norm block: consecutive elements of a parameter whose squares are summed together. The
+/// last block may be short. A shard has whole blocks, so the sums depend neither on the number of ranks nor on cuts.
 inline constexpr std::int64_t norm_block = 4096;
 
-/// The parameters that are first used in one segment, which are reduced, updated and gathered at once.
+/// A bucket: the parameters whose first use is in one segment. They are reduced, updated and gathered together.
 struct Bucket {
   int segment = 0;
   std::int64_t begin = 0;  ///< first element in the flat parameter layout
   std::int64_t end = 0;
   std::vector<std::int64_t> parameters;  ///< offsets of the parameters from begin: 0 first, ascending
-  std::vector<std::int64_t> shards;  ///< offsets of the shards from begin, one more than the group has members
-  std::vector<std::int64_t> owners{};  ///< shards of the ranks that a process stands for; else as `shards`
+  std::vector<std::int64_t> shards;  ///< offsets from begin at which shards start, by group member; then size()
+  std::vector<std::int64_t> owners{};  ///< shards of the virtual ranks of a lone process; otherwise equal to `shards`
   int stage = 0;                     ///< the stage that holds the bucket
   Group group{};                     ///< the ranks of that stage, which reduce the bucket with each other
 
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 
-  /// True if no other rank holds the bucket: nothing of it is sent.
+  /// Returns true if no other rank holds the bucket, so that nothing of it is sent.
   [[nodiscard]] bool alone() const { return group.size() == 1; }
 
   /// Returns the part of the bucket that a rank of the group owns: elements [shard_begin, shard_begin + shard_size).
@@ -38,8 +38,8 @@ struct Bucket {
     return shards[position(rank) + 1] - shards[position(rank)];
   }
 
-  /// Returns elements [first, last) of the bucket, parameter by parameter: [begin, end) of each, with the padding
-  /// behind it.
+  /// Returns the elements [first, last) of the bucket as ranges [begin, end), one for each parameter in them, with the
+  /// padding behind the parameter.
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> pieces(std::int64_t first,
                                                                           std::int64_t last) const;
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of(int rank) const {
@@ -60,8 +60,8 @@ constexpr std::int64_t norm_blocks(std::int64_t elements) {
 /// Returns the number of norm blocks in some pieces.
 std::int64_t norm_blocks(std::span<const std::pair<std::int64_t, std::int64_t>> pieces);
 
-/// Returns P + 1 offsets that give each of P ranks a share of n elements in whole norm blocks, which begin anew at each
-/// of `parameters`: shares differ from n / P by at most a block.
+/// Returns P + 1 offsets that divide n elements among P ranks in whole norm blocks: shares differ from n / P by at most
+/// a block. `parameters` are the offsets at which parameters start, and with each of them a new block.
 ///
 /// \code
 /// const std::vector<std::int64_t> offsets = run::shard_offsets(1'000'000, 4);
@@ -71,12 +71,12 @@ std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
 
 /// Returns P + 1 offsets that give each of P ranks whole parts of a bucket of n elements, balanced by their work.
 ///
-///     loads[r] += work of rank r's         the most that a rank is then loaded with is the least possible
+///     loads[r] += work of the parts of rank r         so that the largest of `loads` is the least possible
 ///
-/// | parts | offsets at which parts begin, from 0 on, ascending: a matrix that stays whole, or a norm block          |
-/// | order | parts stay in theirs, so a rank may have none; among the shares of one maximum each is as near as may  |
-/// |       | be to an equal part of what is left                                                                    |
-/// | loads | of the ranks, from the buckets before: what one has made uneven the next evens out                      |
+/// | parts | the offsets at which parts start, ascending from 0; a part is a whole matrix or a norm block        |
+/// | order | parts keep their order, so a rank may get none; with the same largest load, each rank's share is as |
+/// |       | near as possible to an equal part of the remaining work                                             |
+/// | loads | the work that each rank has from the buckets before, which this bucket evens out                    |
 ///
 /// \code
 /// std::vector<std::int64_t> loads(2);

@@ -8,22 +8,22 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The decisions of a plan that a planner may take: cuts, activations, and when segments are on the device.
+/// The decisions of a plan that a planner may make: cuts, activations, and when segments are on the device.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// How a segment of the model keeps its activations between its forward and its backward.
+/// The way in which a segment of the model keeps its activations from its forward to its backward.
 ///
-/// | keep                | all that its backward reads                                                      |
-/// | stash               | as much, in host memory: it leaves after the forward, and comes back before the  |
-/// |                     | backward. To stash, a policy has to swap                                         |
-/// | recompute           | what crosses its bounds; the rest is computed again, with the same random        |
-/// |                     | numbers and bits, before its backward                                            |
-/// | recompute_and_stash | what crosses its bounds, in host memory                                          |
+/// | keep                | all tensors that the backward reads stay on the device                         |
+/// | stash               | the same tensors, but copied to host memory after the forward, and back before |
+/// |                     | the backward; needs a policy that swaps                                        |
+/// | recompute           | only tensors that cross the segment's bounds stay; the others are computed     |
+/// |                     | again, with the same random numbers and bits, before the backward              |
+/// | recompute_and_stash | only tensors that cross the segment's bounds, in host memory                   |
 ///
-/// The last segment of a stage keeps, since its backward comes at once.
+/// The last segment of a stage keeps its activations, since its backward follows at once.
 ///
 /// Source of recomputation: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
 enum class Activations : std::uint8_t { keep, stash, recompute, recompute_and_stash };
@@ -39,23 +39,23 @@ constexpr bool stashes(Activations choice) {
   return choice == Activations::stash || choice == Activations::recompute_and_stash;
 }
 
-/// The rule by which segments of a model that is swapped are on the device.
+/// The schedule by which the segments of a swapped model are on the device.
 ///
-/// | per_micro_batch        | each micro-batch runs through all segments by itself; else all of a |
-/// |                        | fold through each. A pipeline with an order of its own, as one of   |
-/// |                        | several stages has, keeps that: its units pass                      |
-/// | copies_on_compute_lane | copies to host memory take the compute lane's time; else they have  |
-/// |                        | a lane of their own                                                 |
-/// | writes_back            | weights leave, too, after forwards and after backwards, though they |
-/// |                        | have not changed                                                    |
-/// | resident_segments      | how many first segments of a stage are on the device for good, with |
-/// |                        | gradients and optimizer state: no step waits for their load, nor    |
-/// |                        | for their gradients to leave                                        |
-/// | stash_slots            | for what is stashed of segments, on its way out, and as many on its |
-/// |                        | way back: with more of them the link goes on with much of one       |
-/// |                        | segment beside others that stash little                             |
+/// | per_micro_batch        | true: each micro-batch runs through all segments alone; false: all  |
+/// |                        | micro-batches of a fold run through a segment, then the next. A     |
+/// |                        | pipeline with an order of its own (several stages) keeps its order  |
+/// | copies_on_compute_lane | true: copies to host memory run on the compute lane; false: on a    |
+/// |                        | lane of their own                                                   |
+/// | writes_back            | true: weights are copied to host memory after each forward and      |
+/// |                        | backward, too, even though they have not changed                    |
+/// | resident_segments      | the number of first segments of a stage that always stay on the     |
+/// |                        | device, with gradients and optimizer state: no step waits for their |
+/// |                        | loads, or for copies of their gradients                             |
+/// | stash_slots            | the number of slots for stashed activations on their way to host    |
+/// |                        | memory, and of slots for their way back: with more slots, the link  |
+/// |                        | stays busy where segments stash unevenly                            |
 struct SwapSchedule {
-  int weight_slots = 2;  ///< slots on the device for weights; for gradients 3 at most
+  int weight_slots = 2;  ///< the number of slots on the device for weights; gradients have at most 3
   bool per_micro_batch = false;
   bool copies_on_compute_lane = false;
   bool writes_back = false;
@@ -73,10 +73,10 @@ struct SwapSchedule {
 ///                          .activations = {run::Activations::recompute, run::Activations::keep}};
 /// \endcode
 struct Choice {
-  std::vector<int> cuts;  ///< cuts of the model: 0, the first nodes of further segments, the number of nodes
-  std::vector<Activations> activations{};  ///< choice for each segment; empty: all are kept
+  std::vector<int> cuts;  ///< the nodes at which segments begin: 0, ..., and then the number of nodes
+  std::vector<Activations> activations{};  ///< the choice for each segment; empty: Activations::keep for all
   SwapSchedule swapping{};
-  std::vector<int> chunk_of_segment{};  ///< chunk of each segment; empty: as the topology has them
+  std::vector<int> chunk_of_segment{};  ///< the chunk of each segment; empty: as Topology assigns them
 
   friend bool operator==(const Choice&, const Choice&) = default;
   friend auto operator<=>(const Choice&, const Choice&) = default;

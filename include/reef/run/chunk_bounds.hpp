@@ -13,42 +13,42 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the time of each node for a micro-batch, forward and backward: by a profile, else in proportion to its
-/// operations.
+/// Returns the time of each node for a micro-batch, forward and backward: from a profile, or if it is null, in
+/// proportion to the node's operations.
 ///
-/// Throws OptionError unless the profile is of the model.
+/// Throws OptionError unless the profile is that of the model.
 std::vector<Seconds> node_times(const graph::Dag& dag, const profile::Profile* profile);
 
-/// Returns the best positions to cut a model at, ascending, and behind them the number of nodes: before nodes where no
-/// more bytes cross than beside them; before any node, where those are too few for so many chunks.
+/// Returns the nodes before which a model is best cut, ascending, and then the number of nodes: those before which no
+/// more bytes cross than before their neighbours; or all nodes, if those are too few for `chunks` chunks.
 ///
-/// Throws OptionError for more chunks than nodes, or for no chunk.
+/// Throws OptionError for more chunks than nodes, or fewer than 1.
 std::vector<int> narrow_positions(const graph::Dag& dag, int chunks);
 
-/// The share by which the slowest chunk may take longer than it must, where fewer bytes cross borders then. A border
-/// inside a layer of a transformer is at least twice as wide as one beside it, and half a layer takes less than this
-/// share of a stage.
+/// The share by which the slowest chunk may be slower than need be, if fewer bytes then cross borders. At least twice
+/// as many bytes cross a border inside a transformer layer as one between layers, and half a layer takes less time
+/// than this share of a stage.
 inline constexpr double narrow_border_tolerance = 0.1;
 
-/// Returns the bounds that cut a model into so many chunks, at narrow_positions.
+/// Returns the bounds that cut a model into `chunks` chunks, at narrow_positions.
 ///
-/// Of all cuts whose slowest chunk takes at most 1 + narrow_border_tolerance times as long as the least possible, it
-/// takes those that the fewest bytes cross; of these, the cuts with the fastest slowest chunk.
+/// Of all cuts whose slowest chunk takes at most 1 + narrow_border_tolerance times the least possible time, these are
+/// the cuts that the fewest bytes cross; of several such cuts, those with the fastest slowest chunk.
 ///
 /// \code
 /// // given: const graph::Dag& dag
 /// const std::vector<int> bounds = run::chunk_bounds(dag, run::node_times(dag, nullptr), 4);
 /// \endcode
 ///
-/// | order  | ascending: 0, the first nodes of further chunks, the number of nodes          |
-/// | errors | OptionError for more chunks than nodes                                       |
-/// | ties   | the earlier chunk has more                                                   |
-/// | cost   | O(chunks nodes log(range of times))                                          |
+/// | order  | ascending: 0, the first node of each further chunk, the number of nodes |
+/// | errors | OptionError for more chunks than nodes                                  |
+/// | ties   | the earlier chunk gets more nodes                                       |
+/// | cost   | O(chunks nodes log(range of times))                                     |
 std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Seconds>& times,
                               int chunks);
 
-/// Returns the chunk of each segment between cuts, among which the bounds of chunks are. Without bounds: an empty
-/// vector.
+/// Returns the chunk of each segment [cuts[s], cuts[s + 1]), where chunk c is [bounds[c], bounds[c + 1]); bounds are
+/// among the cuts. Returns an empty vector if there are no bounds.
 std::vector<int> chunks_between(const std::vector<int>& cuts, const std::vector<int>& bounds);
 
 }  // namespace run

@@ -13,19 +13,19 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the speeds of a profile for schedule::simulate, other than those of its operators.
+/// Returns the rates of a profile's device for schedule::simulate; the times of operators come from set_costs().
 schedule::Machine machine_of(const profile::Profile& profile);
 
-/// Returns the times of each segment of a plan, by a profile; without one, in proportion to its operations.
+/// Returns the times of each segment of a plan: from a profile, or if it is null, in proportion to its operations.
 ///
-/// Throws OptionError unless the profile is of the plan's model.
+/// Throws OptionError unless the profile is that of the plan's model.
 std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Profile* profile);
 
-/// Gives forwards, recomputations and backwards the seconds of a profile, and instructions that work on host memory, as
-/// updates of weights that live there, the seconds by its rate of host memory. All other instructions have operations,
-/// bytes and copies.
+/// Sets the costs of a program's instructions: forwards, recomputations and backwards get the seconds of a profile;
+/// instructions that work on host memory, such as updates of weights stored there, get seconds by the profile's rate of
+/// host memory. All other instructions keep their operations, bytes and copies.
 ///
-/// Throws OptionError unless the profile is of the plan's model.
+/// Throws OptionError unless the profile is that of the plan's model.
 ///
 /// \code
 /// // given: schedule::Program& program, const run::StepPlan& plan, const profile::Profile& profile
@@ -35,10 +35,10 @@ std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Pro
 void set_costs(schedule::Program& program, const StepPlan& plan,
                const profile::Profile& profile);
 
-/// Returns the seconds of each instruction of a round on its lane, by a profile; 0 for copies and messages, which links
-/// limit.
+/// Returns the seconds that each instruction of a round needs on its lane, by a profile; 0 for copies and messages,
+/// whose times depend on links.
 ///
-/// Throws OptionError unless the profile is of the plan's model.
+/// Throws OptionError unless the profile is that of the plan's model.
 std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan, const profile::Profile& profile);
 
 }  // namespace run

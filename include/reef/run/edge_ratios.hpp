@@ -15,8 +15,8 @@ namespace run {
 /// const run::EdgeRatios ratios{.step = 100, .by_edge = {0, 40, 1}};
 /// \endcode
 struct EdgeRatios {
-  std::int64_t step = -1;         ///< number of committed steps when links were last measured; -1: never
-  std::vector<double> by_edge{};  ///< ratio by remote edge: 0 where its codec decides, 1 where all numbers are sent
+  std::int64_t step = -1;         ///< the number of committed steps when links were last measured; -1: never
+  std::vector<double> by_edge{};  ///< the ratio of each remote edge; 0: its codec decides; 1: all numbers are sent
 };
 
 }  // namespace run

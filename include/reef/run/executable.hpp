@@ -16,9 +16,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A placed program in its arenas, with its code, ready to run: one for training, one to evaluate. make_executable makes one.
+/// A placed program in its arenas, with its code, ready to run: for training or for evaluation. See make_executable.
 ///
-/// | life | what its context refers to, and progress and lanes, outlive it |
+/// | life | the objects that its context refers to, progress and lanes outlive it |
 class Executable {
 public:
   /// Prepares the program's code. `serial`: every instruction waits for the one before it, as run::serial_order says.
@@ -30,12 +30,12 @@ public:
 
   void run();
 
-  /// Calls Executor::pace; trip_counts and replay call those of the Executor, too.
+  /// Calls Executor::pace; trip_counts() and replay() call the functions of these names of the Executor.
   void pace(const std::vector<Seconds>& seconds) { executor_.pace(seconds); }
   [[nodiscard]] std::span<const int> trip_counts() const { return executor_.trip_counts(); }
   void replay(std::vector<int> trip_counts) { executor_.replay(std::move(trip_counts)); }
 
-  /// Adds the messages that this rank has sent in all rounds, and the loss of its codecs, to a table: Executor::add_to.
+  /// Adds the messages that this rank has sent in all rounds (Executor::add_to), and the loss of its codecs, to a table.
   void add_to(LinkTable& table) const;
 
   [[nodiscard]] const Memory& memory() const& { return context_->memory; }
@@ -48,7 +48,7 @@ private:
   Executor executor_;
 };
 
-/// Makes an Executable of a placed program, for a device and a type of weights. add_code(handlers, context) adds the
+/// Returns an Executable for a placed program, a device and a type of weights. add_code(handlers, context) adds the
 /// code of the policies to that of the model.
 ///
 /// | life | placed, arenas, graph, state, progress and lanes outlive it |

@@ -27,21 +27,21 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Runs a program's rounds: every lane walks its own instructions and waits where a dependency says.
+/// A runner of a program's rounds: every lane runs its own instructions and waits for their dependencies.
 ///
-/// The compute lane leads the loops: it submits the messages of an iteration, tells the body's other lanes that there
-/// is one, and begins the next when all of it is complete. Instructions of a queue behind a body are submitted when the
-/// loop is left, so that they stay behind the iterations. The compute lane does not decide about a loop that ranks
-/// share: the instruction in which the ranks agree tells it.
+/// The compute lane leads the loops: it submits the messages of an iteration, lets the other lanes of the body run
+/// theirs, and begins the next iteration when all of this one is complete. A queue's instructions behind a body are
+/// submitted when the loop has ended, so that they stay behind the iterations. The compute lane does not decide when a
+/// loop that ranks share ends: it reads the result of the instruction in which the ranks agree.
 ///
-/// | blocks | run() until the round is complete on the device and on the wire                    |
-/// | cost   | per instruction one event, and a wait for each dependency on another lane; per     |
-/// |        | iteration the compute lane stands still until the iteration is complete on the     |
-/// |        | device                                                                             |
-/// | errors | what a handler throws, which the other ranks are told; comm's errors. The executor |
-/// |        | and the Progress object are unusable then, on all ranks, and the round is not      |
-/// |        | complete                                                                           |
-/// | life   | device, progress, lanes and program outlive the executor                           |
+/// | blocks | run() until the round is complete on the device and on the wire                  |
+/// | cost   | per instruction one event, and a wait for each dependency on another lane; per   |
+/// |        | iteration the compute lane stands still until the iteration is complete on the   |
+/// |        | device                                                                           |
+/// | errors | the exception of a handler, which the other ranks are told, or of comm. Then the |
+/// |        | executor and the Progress object are unusable on all ranks, and the round is not |
+/// |        | complete                                                                         |
+/// | life   | device, progress, lanes and program outlive the executor                         |
 ///
 /// \code
 /// // given: device::Host& host, comm::Progress& progress, const schedule::Program& program
@@ -58,27 +58,27 @@ public:
   Executor& operator=(const Executor&) = delete;
   ~Executor();
 
-  /// Runs one round. All ranks call it equally often.
+  /// Runs one round. All ranks call it the same number of times.
   void run();
 
-  /// Adds the messages that this rank has sent in all rounds, and the time in which its computation has stood still for
-  /// them: on a device whose lanes run ahead of it, the time of the thread that feeds them. Between rounds. The loss of
-  /// codecs is not known here.
+  /// Adds to a table the messages that this rank has sent in all rounds, and the time in which its computation stood
+  /// still for them: on a device with asynchronous lanes, the time of the thread that feeds these. To be called between
+  /// rounds. Does not add the loss of codecs.
   void add_to(LinkTable& table) const;
 
-  /// Returns how many iterations each loop ran in the last round. Code of a body finds here how many iterations its
-  /// loop ran before this one, code that waits for the loop how many it ran in all. The memory stays where it is.
+  /// Returns the number of iterations of each loop in the last round. During a round, code of a loop's body reads here
+  /// the iterations before this one, and code that waits for the loop reads all of them. The span stays valid.
   [[nodiscard]] std::span<const int> trip_counts() const { return trip_counts_; }
 
-  /// Sets the number of iterations that each loop runs in the next round, without asking: with the iterations of
-  /// another run, the bits of that run come again. Throws ScheduleError unless there is a count, 0 or more, for each
-  /// loop; run() throws it where ranks that share a loop are given different counts.
+  /// Sets the number of iterations that each loop runs in the next round, whatever its condition: the iterations of
+  /// another run reproduce the bits of that run. Throws ScheduleError unless there is a count, 0 or more, for each
+  /// loop; run() throws it if ranks that share a loop were given different counts.
   void replay(std::vector<int> trip_counts);
 
-  /// Sets the least seconds that each instruction takes on its lane of the device, from the next round on, by its place
-  /// in the round. The lane sleeps for the rest, and makes good a delay, also of kernels that took longer: instructions
-  /// that run without a wait between them take the longer of both sums. Throws ScheduleError unless there is a number
-  /// for each instruction, from 0 to a million, and where lanes are no threads of the host, on which kernels run.
+  /// Sets the least seconds that each instruction of a round takes on its lane of the device, from the next round on.
+  /// The lane sleeps for the rest of that time, and catches up on delays and slow kernels: instructions without a wait
+  /// between them take the longer of the sums of both times. Throws ScheduleError unless there is a number from 0 to a
+  /// million for each instruction, and for a device whose kernels do not run on threads of the host.
   void pace(const std::vector<Seconds>& seconds);
 
 private:
@@ -90,15 +90,15 @@ private:
 
   static constexpr auto leader = static_cast<std::size_t>(schedule::Lane::compute);
 
-  /// Releases lanes that wait for what will not come, and starts nothing more: run() then throws the error of the lane
-  /// or of the communication. Any thread.
+  /// Releases lanes that wait for events that will not happen, and starts no more instructions: run() then throws the
+  /// error of the lane or of the communication. Any thread may call it.
   void abandon();
   /// Keeps the first exception, releases the other lanes, and tells the other ranks.
   void fail();
 
   void submit_all();
   void submit(std::size_t i);
-  /// Blocks until the round's messages are on their way, or have arrived.
+  /// Blocks until all sends and receives of the round are complete on this rank.
   void wait_for_queues();
 
   void walk(Lane& lane, std::size_t index);
@@ -106,17 +106,17 @@ private:
   void begin_work(LaneWork& work, const Step& step) const;
   /// Sleeps until the time `end`, or until the round is abandoned.
   void rest_until(Seconds end) const;
-  /// Waits for an instruction, notes how long, and returns whether it had to wait. Where asking the device costs time,
-  /// it asks only for messages, or for the trace.
+  /// Waits for an instruction, notes how long, and returns true if it had to wait. Where asking the device costs time,
+  /// it asks only if it waits for messages or writes a trace.
   bool stand_still(Lane& lane, const Wait& wait, std::size_t i, bool traced);
 
   /// Runs the compute lane's part of a loop.
   void lead(Lane& lane, const Part& part);
-  /// Runs another lane's part of a loop: an iteration for each decision of the compute lane to go on.
+  /// Runs another lane's part of a loop: one iteration each time the compute lane decides to continue.
   void follow(Lane& lane, std::size_t index, Part& part);
   [[nodiscard]] bool goes_on(const Loop& loop, std::size_t index) const;
   [[nodiscard]] bool is_done(std::size_t index, int iterations) const;
-  /// Tells the other ranks whether this rank is done with a loop. Runs on the progress thread: the compute lane, which
+  /// Tells the other ranks whether this rank is done with a loop. Runs on the progress thread; the compute lane, which
   /// counts iterations, waits for it.
   void say(const Step& step);
 
@@ -131,9 +131,9 @@ private:
   std::atomic<bool> abandoned_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;      ///< the round's first exception; under error_mutex_ while a round runs
-  std::vector<int> trip_counts_;  ///< iterations by loop; the compute lane's while a round runs
+  std::vector<int> trip_counts_;  ///< iterations by loop; only the compute lane uses it while a round runs
   std::vector<int> replay_;       ///< fixed iterations by loop, or empty; written between rounds only
-  std::array<std::unique_ptr<LaneWork>, schedule::lane_count> works_{};  ///< work of each lane, for ranks that wait;
+  std::array<std::unique_ptr<LaneWork>, schedule::lane_count> works_{};  ///< each lane's report to waiting ranks;
                                                                          ///< null for queues
 };
 

@@ -25,16 +25,16 @@ namespace run {
 /// The properties in which ranks differ.
 struct RankFigures {
   std::vector<double> speeds{};   ///< speed by rank: work of t seconds on a rank of speed 1 takes t / speed; empty: 1
-  std::vector<Bytes> memories{};  ///< memory by rank; empty: enough of it
-  profile::Network links{};       ///< links between ranks
+  std::vector<Bytes> memories{};  ///< bytes of device memory by rank; empty: no limit
+  profile::Network links{};       ///< the links between ranks
 };
 
 /// A placement of stages on uneven ranks that plan::op_fence finds, with its time.
 struct FencedStages {
   Topology topology{};        ///< the rank of each stage (rank_at), and the nodes of each stage (bounds)
-  plan::PipelineTime time{};  ///< time of a step; time.pipelined is T, of all micro-batches of a replica
-  std::vector<int> spare{};   ///< ranks without which T would be less; all have a stage nevertheless
-  Seconds time_without = 0;   ///< T without the spare ranks; 0 where there are none
+  plan::PipelineTime time{};  ///< the times of a step; time.pipelined is that of all micro-batches of a replica
+  std::vector<int> spare{};   ///< the ranks without which a step would be faster; each has a stage nevertheless
+  Seconds time_without = 0;   ///< the time of a step without the spare ranks; 0 if there are none
 };
 
 namespace detail {
@@ -47,19 +47,19 @@ void validate(const RankFigures& figures, int ranks);
 /// the least time: plan::op_fence with no rank left out, since each holds a stage. Ranks that share a stage stay
 /// together.
 ///
-///     C_p  forward and backward of a micro-batch: times of the nodes over the speed of the stage's slowest rank
-///     R_p  what crosses to the stage, over the slowest of its links, of either direction: gradients go back meanwhile
-///     memory  what `needs` says: a layout that does not fit is none, and others are tried; without `needs`
-///             weights, gradients and two moments, and what is saved of as many micro-batches as 1F1B holds at most
+///     C_p  the time of a micro-batch, forward and backward: sum of node times / speed of the stage's slowest rank
+///     R_p  the time of the tensors that cross to stage p, over its slowest link in either direction, as gradients return
+///     memory  the result of `needs`, to which the layout must fit. Without `needs`: weights, gradients, two moments,
+///             and the saved activations of the most micro-batches that 1F1B holds
 ///
-/// | times  | of run::node_times: of a micro-batch on a rank of speed 1                                     |
-/// | cuts   | at narrow_positions, as those of chunk_bounds; on free links equal ranks get the fastest slowest stage |
-/// | order  | deterministic: all ranks find the same, given the same, and ask `needs` for the same           |
-/// | errors | OptionError: figures that are not of as many ranks as the topology has, more stages than nodes, or a model |
-/// |        | that no order of stages was found to have memory for: it names the rank that lacks it in the nearest |
-/// | cost   | plan::op_fence, twice: about a second at most of some dozens of stages, unless they are few; `needs` is |
-/// |        | called once where all have enough memory, else some dozens of times at most                    |
-/// | memory | with up to six stages all orders are searched, with more some: those of op_fence and by memory |
+/// | times  | node_times(): the times of nodes for a micro-batch on a rank of speed 1                                |
+/// | cuts   | at narrow_positions, as in chunk_bounds; equal ranks on free links get the fastest slowest stage       |
+/// | order  | deterministic: from the same input all ranks get the same result, and call `needs` alike               |
+/// | errors | OptionError: figures of another number of ranks, more stages than nodes, or no layout found that fits  |
+/// |        | the memory of all ranks: it names the rank that lacks memory in the layout that lacks least            |
+/// | cost   | plan::op_fence, twice: about a second at most for some dozens of stages; `needs` is called once if all |
+/// |        | ranks have enough memory, otherwise some dozens of times at most                                       |
+/// | memory | with `needs`: up to six stages are tried in all orders, more in those of op_fence and by memory        |
 ///
 /// \code
 /// // given: const graph::Dag& dag, const profile::Network& network
@@ -68,8 +68,8 @@ void validate(const RankFigures& figures, int ranks);
 /// const run::Topology topology = found.topology;  // TrainerOptions::topology
 /// \endcode
 ///
-/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence). Deviation: every rank has a stage; those that
-/// only slow a step down are named instead.
+/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence). Deviation: every rank has a stage; ranks that
+/// only slow a step down are listed in `spare`.
 FencedStages fenced_stages(const graph::Dag& dag, const std::vector<Seconds>& times,
                            const Topology& topology, const RankFigures& ranks, int micro_batches,
                            const StageNeeds& needs = {});

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace run::detail {
 
-/// Computes to[i] = from[i], or to[i] + from[i], rounded to the type of `to`.
+/// A kernel: to[i] = from[i], or to[i] + from[i] if `adds`, rounded to the type To.
 template <bool adds, class To, class From>
 struct FoldKernel {
   To* to;

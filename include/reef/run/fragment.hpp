@@ -12,13 +12,13 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// True if ranks gather their encoded differences, and each rank takes outer steps whole; else ranks sum weights, and
-/// the owner of a shard takes its step.
+/// Returns true if ranks gather encoded differences of weights, and each rank computes whole outer steps; false if all sum
+/// weights, and the owner of a shard computes the outer step of that shard.
 inline bool gathers_differences(const StepPlan& plan) {
   return plan.wire_of(schedule::Traffic::pseudo_gradient).encodes();
 }
 
-/// A part of a fragment of the weights (OuterSchedule) that lies in one bucket: elements [begin, end) of the bucket.
+/// The part of a fragment of the weights (OuterSchedule) that is in one bucket: elements [begin, end) of the bucket.
 ///
 /// \code
 /// // given: const run::StepPlan& plan, int rank
@@ -32,11 +32,11 @@ struct FragmentPiece {
   std::size_t bucket = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::vector<std::int64_t> parameters{};  ///< offsets from begin of the parts of one parameter each: 0 first, size() last
-  std::vector<std::int64_t> filled{};      ///< by part: elements that are the parameter's; padding behind them stays 0
-  std::vector<std::int64_t> shards{};      ///< offsets of shards from begin, as of a Bucket
-  Group group{};   ///< ranks that share its outer step by shards; where each takes it whole, this rank alone
-  Group senders{};  ///< ranks whose weights it averages: the bucket's
+  std::vector<std::int64_t> parameters{};  ///< offsets from begin at which each parameter's part starts; then size()
+  std::vector<std::int64_t> filled{};      ///< by part: the number of the parameter's elements; padding behind stays 0
+  std::vector<std::int64_t> shards{};      ///< offsets from begin at which shards start, as Bucket::shards
+  Group group{};   ///< the ranks that share its outer step by shards; if each computes it whole, this rank alone
+  Group senders{};  ///< the ranks whose weights it averages: the group of the bucket
 
   [[nodiscard]] std::int64_t size() const { return end - begin; }
   [[nodiscard]] std::int64_t shard_begin(int rank) const { return shards[position(rank)]; }
@@ -51,8 +51,8 @@ private:
   }
 };
 
-/// Returns the pieces of all fragments that a rank's stage holds, fragment after fragment: equal shares of the flat
-/// parameter layout, in whole norm blocks, wherever the buckets end.
+/// Returns the pieces of all fragments that a rank's stage holds, fragment after fragment. Fragments are equal shares of
+/// the flat parameter layout, in whole norm blocks, independent of the ends of buckets.
 std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank);
 
 }  // namespace run

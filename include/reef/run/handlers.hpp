@@ -30,11 +30,11 @@ class HandlerTable {
 public:
   using Code = std::function<void(device::AnyLane&)>;
 
-  /// The code of an instruction of a communicating lane: `task`, after `begin` on the progress thread. An instruction
-  /// in which ranks agree about a loop (schedule::Repeat) tells the other ranks a number, and hears theirs:
+  /// The code of an instruction of a communicating lane: `task`, before which `begin` runs on the progress thread. An
+  /// instruction in which ranks agree about a loop (schedule::Repeat) also has:
   ///
-  /// | say      | on the progress thread, before the task starts: this rank is done, or not |
-  /// | all_done | once the task is complete: all have said that they are done               |
+  /// | say      | is called on the progress thread before the task, with true if this rank is done |
+  /// | all_done | returns true, once the task is complete, if all ranks said that they are done    |
   struct Communication {
     std::shared_ptr<comm::Task> task;
     std::function<void()> begin{};
@@ -42,10 +42,10 @@ public:
     std::function<bool()> all_done{};
   };
 
-  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
+  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind already has code.
   void on_lane(std::string_view kind, std::function<Code(const schedule::Instruction&)> make);
 
-  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind has code.
+  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind already has code.
   void on_wire(std::string_view kind, std::function<Communication(const schedule::Instruction&)> make);
 
   /// Returns the code of an instruction. Throws ScheduleError if its kind has none.
@@ -60,8 +60,8 @@ private:
 /// A table of the code of each kind of instruction, for lanes of one device: one entry per kind, added by whoever adds
 /// the kind.
 ///
-/// An entry is asked once per instruction, before the first round, so it works out then all that is fixed for all
-/// rounds (addresses, sizes).
+/// An entry is called once per instruction, before the first round, and then computes everything that is the same in
+/// all rounds (addresses, sizes).
 ///
 /// \code
 /// // given: run::Handlers<device::Host>& handlers, const run::Memory& memory
@@ -78,14 +78,14 @@ public:
   using Code = std::function<void(Lane&)>;
   using Communication = HandlerTable::Communication;
 
-  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
+  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind already has code.
   void on_lane(std::string_view kind, std::function<Code(const schedule::Instruction&)> make) {
     table_.on_lane(kind, [make = std::move(make)](const schedule::Instruction& instruction) -> HandlerTable::Code {
       return [code = make(instruction)](device::AnyLane& lane) { code(device::lane_of<Device>(lane)); };
     });
   }
 
-  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind has code.
+  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind already has code.
   void on_wire(std::string_view kind, std::function<Communication(const schedule::Instruction&)> make) {
     table_.on_wire(kind, std::move(make));
   }

@@ -5,8 +5,8 @@
 #include <reef/core/kinds.hpp>
 
 /// \file
-/// The kinds of instructions that run/ writes and has the code of. Kinds are text, so that anybody may add some;
-/// these are constants, so that none is misspelt.
+/// The kinds of the instructions that this folder writes and runs. Kinds are text, so that anybody can add some;
+/// these constants guard against misspelling.
 ///
 /// \code
 /// // given: schedule::Program& program

@@ -16,15 +16,15 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Tells the ranks that wait for this one which instruction a lane is at.
+/// A record of the instruction that a lane runs, which tells the ranks that wait for this one that it is at work.
 ///
-/// An instruction that is repeated until something else has come is no work: it does not bring nearer what other ranks
-/// wait for. On a device whose lanes run ahead of it, the lane is at work until the event that it recorded last has
-/// happened. A wait for messages within an instruction, as a source may have, is no work either; on such a device it
-/// counts as work.
+/// An instruction that is repeated until something else completes does not count as work: it does not advance what
+/// other ranks wait for. On a device with asynchronous lanes, the lane is at work until its last recorded event has
+/// happened. A wait for messages within an instruction, such as in a source, does not count as work either, except
+/// on a device with asynchronous lanes.
 ///
-/// | who  | begin and end: the lane; the progress thread asks                     |
-/// | cost | begin and end: some relaxed stores and two looks at the clock         |
+/// | threads | the lane calls begin and end; the progress thread reads the record |
+/// | cost    | some relaxed stores and a reading of the clock                     |
 ///
 /// \code
 /// // given: comm::Progress& progress, device::AnyEvent& done, const std::string& name
@@ -35,14 +35,14 @@ namespace run {
 /// \endcode
 class LaneWork final : private comm::detail::Worker {
 public:
-  /// Registers the lane. `on_host`: true if work that the lane records is done by then, as device::device says.
+  /// Registers the lane. `on_host`: true if work is complete when the lane records its event (see device::device).
   LaneWork(comm::Progress& progress, bool on_host);
   LaneWork(const LaneWork&) = delete;
   LaneWork& operator=(const LaneWork&) = delete;
   ~LaneWork();
 
-  /// Notes that the lane begins the instruction `name`, which outlives this object. `until`, if given: the instruction
-  /// is repeated until that completion.
+  /// Notes that the lane begins an instruction, which should take `expected` seconds; `name` outlives this object. If
+  /// `until` is given, the instruction is repeated until this event has been recorded for `epoch`.
   void begin(const std::string& name, Seconds expected, const device::AnyEvent* until = nullptr,
              std::uint64_t epoch = 0) {
     name_.store(&name, std::memory_order_relaxed);
@@ -54,7 +54,7 @@ public:
     at_.store(true, std::memory_order_release);
   }
 
-  /// Notes that the lane has recorded the completion of its instruction.
+  /// Notes that the lane has recorded the completion of its instruction in an event.
   void end(const device::AnyEvent& recorded, std::uint64_t epoch) {
     if (!on_host_) {
       recorded_epoch_.store(epoch, std::memory_order_relaxed);

@@ -15,10 +15,10 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The ends of messages, and their sort of traffic.
+/// The two ends of messages, and their sort of traffic: the key of a LinkTable.
 ///
-/// | transfers   | `from` and `to` are ranks, and there is no group                                        |
-/// | collectives | `group` is the name of the group, whose members all send to all; no rank is named       |
+/// | transfers   | `from` and `to` are ranks, and `group` is empty                                      |
+/// | collectives | `group` is the name of the group, whose members all send to all; `from`, `to` are -1 |
 struct Link {
   schedule::Traffic traffic{};
   int from = -1;
@@ -31,32 +31,32 @@ struct Link {
   friend std::strong_ordering operator<=>(const Link&, const Link&) = default;
 };
 
-/// Returns the link of an instruction's messages on a rank.
+/// Returns the link of the messages of an instruction in the program of a rank.
 Link link_of(const schedule::Instruction& i, int rank);
 
-/// The loss of a codec on the numbers x of messages over a link, as sums of squares.
+/// The loss of precision by a codec on the numbers x of messages over a link, as sums of squares.
 struct CodingLoss {
   Link link{};
-  double numbers = 0;  ///< sum of squares of x
-  double lost = 0;     ///< sum of squares of x - decode(encode(x))
+  double numbers = 0;  ///< the sum of squares of x
+  double lost = 0;     ///< the sum of squares of x - decode(encode(x))
 };
 
-/// The bytes that a link has carried, and their cost in time and precision.
+/// The bytes that a link has carried, and their cost in time and in precision.
 ///
 ///     ratio = raw / wire      relative_error = ||x - decode(encode(x))|| / ||x||      over all x that were encoded
 struct LinkUse {
-  comm::Cost sent{};      ///< messages and bytes as comm::Meter counts them, headers included
-  Bytes raw = 0;          ///< bytes of the same numbers in memory
-  Seconds exposed = 0;    ///< time in which computation stood still for the link
-  double numbers = 0;     ///< CodingLoss::numbers of all that was measured; lost is CodingLoss::lost
-  double lost = 0;
-  bool unmeasured = false;  ///< true if a codec that loses something carried numbers whose loss was not measured
+  comm::Cost sent{};      ///< the messages and bytes as comm::Meter counts them, headers included
+  Bytes raw = 0;          ///< the bytes that the same numbers have in memory, not encoded
+  Seconds exposed = 0;    ///< the time in which computation stood still for the link
+  double numbers = 0;     ///< the sum of CodingLoss::numbers over all measured messages
+  double lost = 0;        ///< the sum of CodingLoss::lost over all measured messages
+  bool unmeasured = false;  ///< true if the loss of some messages of a lossy codec was not measured
 
   /// Returns the bytes sent, by messages and in shared memory.
   [[nodiscard]] Bytes wire() const { return sent.bytes + sent.window_bytes; }
   [[nodiscard]] double ratio() const { return wire() > 0 ? static_cast<double>(raw) / static_cast<double>(wire()) : 1; }
-  /// Returns the relative error: 0 where nothing is lost; nothing where it was not measured; NaN where a codec made NaN
-  /// of finite numbers.
+  /// Returns the relative error: 0 if nothing was lost, nothing if it was not measured, NaN if a codec turned finite
+  /// numbers into NaN.
   [[nodiscard]] std::optional<double> relative_error() const {
     if (unmeasured) return std::nullopt;
     return lost == 0 ? 0 : std::sqrt(lost / numbers);
@@ -66,15 +66,15 @@ struct LinkUse {
   LinkUse& operator-=(const LinkUse& before);
 
 private:
-  /// Returns now - before of sums that grow: a difference that rounding makes negative is 0, NaN stays NaN.
+  /// Returns now - before for sums that only grow: 0 if rounding makes the difference negative; NaN stays NaN.
   static double difference(double now, double before) { return now - before < 0 ? 0 : now - before; }
 };
 
-/// A table, by link, of the messages of ranks and of the time they stood still for them. Tables of several ranks are
-/// added; the figures of a span of time are the difference of two tables.
+/// A table, by link, of the messages of ranks and of the time for which ranks stood still for them. Tables of several
+/// ranks can be added; the figures of a span of time are the difference of two tables.
 ///
-/// | one rank  | what it sent over links from it, and its time stood still on links to it; of a group both        |
-/// | all ranks | the sum: of each transfer both ends, of a group all members' messages and seconds                |
+/// | one rank  | for links from it the messages sent, for links to it the time stood still; for groups both |
+/// | all ranks | the sum of these: for each transfer of both ends, for a group of all members               |
 ///
 /// \code
 /// #include <cstdio>
@@ -99,7 +99,7 @@ struct LinkTable {
     return now;
   }
 
-  /// Returns a line for each link that has carried something, below a line of column names.
+  /// Returns the table as text: a line of column names, and then a line for each link that has carried messages.
   [[nodiscard]] std::string text() const;
 };
 

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The two arenas in which a rank's programs run: one of the device, one of host memory from which copies are fast.
+/// The two arenas of a rank's programs: one in device memory, one in host memory from which copies are fast.
 /// Allocated once; several programs with the same reserved storages share them.
 class Arenas {
 public:
@@ -33,7 +33,7 @@ private:
   device::AnyBuffer host_;
 };
 
-/// A copy between two storages.
+/// A copy between two storages, which a lane runs.
 struct StorageCopy {
   void* to;
   const void* from;
@@ -71,13 +71,13 @@ public:
     return static_cast<T*>(static_cast<void*>(base + placement_.address(program_, id)));
   }
 
-  /// A storage from the byte at `offset` on.
+  /// The part of a storage from the byte at `offset` on.
   struct Part {
     schedule::StorageId storage;
     Bytes offset = 0;
   };
 
-  /// Returns a copy of so many bytes, in the direction that the places of both storages make it.
+  /// Returns a copy of `bytes` bytes, whose direction follows from the places of the two storages.
   [[nodiscard]] StorageCopy copy(Part to, Part from, Bytes bytes) const;
 
 private:

@@ -13,31 +13,31 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The ranges of the channel numbers of messages: a pass takes numbers that no other pass has, and every rank takes the
-/// same number for the same exchange. A channel stays on one lane. Exchanges of all ranks are numbered apart from those
-/// of a stage, since stages differ in how many they have.
+/// The ranges of the channel numbers of messages: a pass uses numbers that no other pass uses, and every rank uses the
+/// same number for the same exchange. All messages of a channel are on one lane. Exchanges of all ranks have a range
+/// of their own, since stages differ in the number of their exchanges.
 ///
-/// | [0, 2^29)                | pipelines                                                      |
-/// | [2^29, 2^30)             | parameters that several stages use                             |
-/// | [2^30, 2^30 + 2^29)      | optimizers, among the holders of a stage                       |
-/// | [2^30 + 2^29, 2^31)      | optimizers, among all ranks or those of a replica: scalars      |
-/// | [2^31, 2^32)             | what wraps an optimizer or rewrites its instructions, such as  |
-/// |                          | a compressor                                                   |
+/// | [0, 2^29)           | pipelines                                                  |
+/// | [2^29, 2^30)        | parameters that several stages use                         |
+/// | [2^30, 2^30 + 2^29) | optimizers, among the holders of a stage                   |
+/// | [2^30 + 2^29, 2^31) | optimizers, among all ranks or those of a replica: scalars |
+/// | [2^31, 2^32)        | passes that wrap an optimizer or rewrite its instructions, |
+/// |                     | such as a compressor                                       |
 inline constexpr std::uint32_t first_pipeline_channel = 0;
 inline constexpr std::uint32_t first_tied_channel = 1U << 29;
 inline constexpr std::uint32_t first_optimizer_channel = 1U << 30;
 inline constexpr std::uint32_t first_scalars_channel = first_optimizer_channel + (1U << 29);
 inline constexpr std::uint32_t first_wrapper_channel = 1U << 31;
 
-/// Returns the traffic of a remote edge: of its messages, and of the copies beside them.
+/// Returns the sort of traffic of a remote edge's messages, and of the copies that go with them.
 schedule::Traffic traffic_of_edge(const StepPlan& plan, int edge);
 
-/// Returns the most bytes of one message of a remote edge, and so of its slot, without headers: as in memory, or as the
-/// edge's codec has it.
+/// Returns the most bytes of one message of a remote edge without headers, which is the size of its slot: the bytes in
+/// memory, or if a codec encodes it, the codec's.
 Bytes edge_bytes(const StepPlan& plan, int edge);
 
-/// States the messages of a direct exchange in a group: `sent(position)` elements of `element` bytes go to
-/// each other member, `received(position)` come from it, cut into pieces as the collectives cut them.
+/// Adds the messages of a direct exchange in a group to an instruction: `sent(position)` elements of `element` bytes go
+/// to each other member, `received(position)` are received from it, cut into pieces as in collectives.
 template <class Sent, class Received>
 void add_messages(Instruction& instruction, const StepBuilder& builder, Bytes element,
                   std::uint32_t channel, const Group& group, const Sent& sent,
@@ -54,14 +54,14 @@ void add_messages(Instruction& instruction, const StepBuilder& builder, Bytes el
   }
 }
 
-/// Makes an instruction the reduce-scatter of a group, for RankContext::reduce_scatter: each member is sent the shard
-/// that it owns, and sends this rank's shard. `offsets` has one entry more than the group has members.
+/// Turns an instruction into the reduce-scatter of a group, for RankContext::reduce_scatter: each member is sent the
+/// shard that it owns, and sends this rank's shard. `offsets` has one entry more than the group has members.
 void add_reduce_scatter_messages(Instruction& instruction, const StepBuilder& builder,
                                  Bytes element, std::uint32_t channel, const Group& group,
                                  std::vector<std::int64_t> offsets);
 
-/// Makes an instruction the all-gather of a group, for RankContext::all_gather: this rank's shard is sent to each
-/// member, and each member sends its own.
+/// Turns an instruction into the all-gather of a group, for RankContext::all_gather: this rank sends its shard to each
+/// member, and receives the member's shard.
 ///
 /// \code
 /// // given: run::StepBuilder& builder, schedule::Instruction& gather, std::size_t b

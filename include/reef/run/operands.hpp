@@ -11,36 +11,36 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// The parts of a view of an instruction: of the values that it reads, writes and accumulates into, in one order that
-/// the view states. run/views.hpp has the views.
+/// The parts of which views of instructions consist: parts of the values that an instruction reads, writes and
+/// accumulates into, in an order that the view states. run/views.hpp has the views.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The way in which an instruction that adds to sums begins: `Instruction::mode` of Backward, AddGradients, FoldRank,
-/// Count and Evict.
+/// The way in which an instruction treats its sums: `Instruction::mode` of Backward, AddGradients, FoldRank, Count and
+/// Evict.
 ///
-/// | continues | its sums are among the values that it accumulates into     |
-/// | begins    | its sums are among the values that it writes: it is first |
+/// | continues | it adds to its sums, which are among the values that it accumulates into     |
+/// | begins    | it is the first to write its sums, which are among the values that it writes |
 enum class SumMode : std::uint8_t { continues, begins };
 
 inline bool begins_sum(const schedule::Instruction& instruction) {
   return instruction.mode == static_cast<std::uint8_t>(SumMode::begins);
 }
 
-/// Sets whether an instruction begins its sums, before a view makes room for them.
+/// Sets whether an instruction begins its sums. To be called before a view adds room for them.
 inline void set_sum_mode(schedule::Instruction& instruction, bool begins) {
   instruction.mode = static_cast<std::uint8_t>(begins ? SumMode::begins : SumMode::continues);
 }
 
-/// True if an instruction reads and writes something, as any collective does.
+/// Returns true if an instruction has values that it reads and values that it writes, as any collective has.
 inline bool has_operands(const schedule::Instruction& instruction) {
   return !instruction.reads.empty() && !instruction.writes.empty();
 }
 
-/// A run of consecutive values among those that an instruction reads, writes or accumulates into. A Part refers to the
-/// instruction, which must stay where it is as long.
+/// Consecutive values among those that an instruction reads, writes or accumulates into. A Part refers to the
+/// instruction, which must not be moved while the Part is used.
 template <class List>
 class Part {
 public:
@@ -58,17 +58,17 @@ public:
   [[nodiscard]] auto& operator[](std::size_t k) const { return (*list_)[first_ + k]; }
   [[nodiscard]] auto& front() const { return (*this)[0]; }
 
-  /// Returns the part of the k-th value alone.
+  /// Returns the Part that has the k-th value alone.
   [[nodiscard]] Part one(std::size_t k) const { return {*list_, first_ + k, 1}; }
 
-  /// Returns the list that the values stand in; `place` returns where in it the k-th stands.
+  /// Returns the instruction's list that contains the values; place(k) returns the index in it of the k-th value.
   [[nodiscard]] const std::vector<schedule::Value>* list() const { return list_; }
   [[nodiscard]] std::size_t place(std::size_t k) const { return first_ + k; }
 
   /// Returns a copy of the values.
   [[nodiscard]] std::vector<schedule::Value> values() const { return {begin(), end()}; }
 
-  /// Replaces the values. Throws ScheduleError unless there are as many.
+  /// Replaces the values. Throws ScheduleError unless `values` has size() of them.
   void set(std::span<const schedule::Value> values) const
     requires(!std::is_const_v<List>)
   {
@@ -85,12 +85,12 @@ private:
   std::size_t count_ = 0;
 };
 
-/// A part of the values of an Instruction, or of a const one.
+/// A Part of the values of an Instruction; its values are const if Instr is.
 template <class Instr>
 using PartOf = Part<std::conditional_t<std::is_const_v<Instr>, const std::vector<schedule::Value>,
                                        std::vector<schedule::Value>>>;
 
-/// Whether a view finds its operands, or makes room for them in an instruction that has none yet.
+/// The task of a view: to find its operands in an instruction, or to add room for them to an instruction without any.
 enum class Lists : std::uint8_t { found, added };
 
 namespace detail {
@@ -102,10 +102,10 @@ inline constexpr const char* operands_remedy =
 
 }  // namespace detail
 
-/// Deals an instruction's values out to parts, in the order of the calls. So a view states the order of its operands
-/// once, for the code that writes them, that replaces them and that finds them.
+/// A divider of an instruction's values into parts: each call returns a part of the next values. So a view states the
+/// order of its operands once, for the code that writes them, replaces them, or finds them.
 ///
-/// Throws ScheduleError where values are missing, or where there are more than a view has.
+/// Throws ScheduleError if values are missing, or if there are more than the view has.
 ///
 /// \code
 /// template <class I>
@@ -135,15 +135,15 @@ public:
   PartOf<Instr> accumulates(std::size_t count) {
     return take(instruction_.accumulates, accumulates_, count, "accumulates into");
   }
-  /// Returns the part of the values that the instruction sums in: written or accumulated into, by its mode.
+  /// Returns the part of the instruction's sums: of the values that it writes or accumulates into, by its SumMode.
   PartOf<Instr> sums(std::size_t count) {
     return begins_sum(instruction_) ? writes(count) : accumulates(count);
   }
 
-  /// Returns the values that the instruction reads beyond the parts taken: it waits for them, as for those in `after`.
+  /// Returns the remaining values that the instruction reads: it only waits for them, as for those in `after`.
   PartOf<Instr> further_reads() { return reads(instruction_.reads.size() - reads_); }
 
-  /// Throws ScheduleError if the instruction writes, or accumulates into, a further value.
+  /// Throws ScheduleError if the instruction writes, or accumulates into, values beyond the parts returned so far.
   void require_end_of_writes() const { require_end(instruction_.writes, writes_, "writes"); }
   void require_end_of_accumulates() const {
     require_end(instruction_.accumulates, accumulates_, "accumulates into");

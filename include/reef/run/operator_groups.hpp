@@ -16,11 +16,11 @@ namespace run {
 /// Returns the parameter groups of a Trainer for the operators' training options in a model file
 /// (graph::Model::optimizers, by node).
 ///
-/// | groups | one for each parameter of such an operator, by its name                                             |
-/// | tied   | a parameter is trained as its operators say, where several say something, alike                      |
-/// | rules  | names of rules by place, as in optim::rule_names; ParameterGroup::rule is a place among them         |
-/// | errors | OptionError, with the operators: a rule that is not there, operators that say different things of    |
-/// |        | one parameter, or a name that is a pattern (with * or ?)                                             |
+/// | groups | one for each parameter of an operator with options; its pattern is the parameter's name        |
+/// | tied   | operators that share a parameter must have the same options for it, if several have options    |
+/// | rules  | the names of update rules, as in optim::rule_names; ParameterGroup::rule is an index into them |
+/// | errors | OptionError, naming the operators: an unknown rule, operators with different options for one   |
+/// |        | parameter, or a parameter name that is a pattern (with * or ?)                                 |
 ///
 /// \code
 /// // given: const graph::Dag& dag, const std::vector<std::optional<graph::OperatorOptimizer>>& optimizers

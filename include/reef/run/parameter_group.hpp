@@ -19,13 +19,13 @@ namespace run {
 ///
 ///     learning rate of the parameter = that of the step * learning_rate
 ///
-/// | pattern       | text that names match: * stands for any characters, or none, ? for one. A parameter is in the first  |
-/// |               | group whose pattern its name matches                                                                 |
-/// | learning_rate | a factor of 0 or more                                                                                |
-/// | weight_decay  | decay of all parameters of the group, biases and norms too; not given: the rule's, where they decay  |
-/// | whole_matrix  | whether a rule that needs whole matrices takes these parameters as such, or as elements; not given:  |
-/// |               | the rule decides                                                                                     |
-/// | rule          | place of a rule in an optim::PerGroup, from 0                                                        |
+/// | pattern       | text that names match: * stands for any characters, or none, ? for one. A parameter is in the first |
+/// |               | group whose pattern its name matches                                                                |
+/// | learning_rate | a factor of 0 or more                                                                               |
+/// | weight_decay  | decay of all parameters of the group, biases and norms too; not given: as the update rule has it    |
+/// | whole_matrix  | true: an update rule of whole matrices treats these parameters as matrices; false: element by       |
+/// |               | element; not given: the rule decides                                                                |
+/// | rule          | index of an update rule in an optim::PerGroup, from 0                                               |
 ///
 /// \code
 /// Trainer<optim::Ddp<optim::PerGroup<optim::AdamW, optim::Sgd>>>::Options options;
@@ -39,19 +39,19 @@ struct ParameterGroup {
   std::optional<bool> whole_matrix{};
   int rule = 0;
 
-  /// Throws OptionError that names the first impossible member.
+  /// Throws OptionError, naming the first invalid member.
   void validate() const;
 
-  /// True if a name matches the pattern.
+  /// Returns true if a name matches the pattern.
   [[nodiscard]] bool fits(std::string_view name) const { return fits_pattern(pattern, name); }
 
   /// Returns a text such as "*.bias: learning rate * 0.5, weight decay 0".
   [[nodiscard]] std::string text() const;
 };
 
-/// Returns for each parameter the group that it is in, or -1.
+/// Returns for each parameter the index of its group, or -1 if it is in none.
 ///
-/// Throws OptionError for an impossible group, and for a group that no parameter is in.
+/// Throws OptionError for an invalid group, and for a group without parameters.
 ///
 /// \code
 /// // given: const graph::Dag& dag

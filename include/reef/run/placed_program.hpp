@@ -10,10 +10,10 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns a program of the plan as it runs: with its messages staged where they are made of host memory.
+/// Returns a program in the form in which it runs: if plan.discrete, with its messages staged in host memory.
 schedule::Program staged(const StepPlan& plan, schedule::Program written);
 
-/// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
+/// A rank's program in its three forms: as the passes wrote it (in `builder`), staged, and placed in memory.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -25,7 +25,7 @@ struct PlacedProgram {
   schedule::Program program;
   schedule::Placement placement;
 
-  /// Stages and places the program. Throws ScheduleError where an instruction names a storage that does not exist.
+  /// Stages and places the program. Throws ScheduleError if an instruction names a storage that does not exist.
   explicit PlacedProgram(StepBuilder written);
   PlacedProgram(PlacedProgram&&);
   ~PlacedProgram();

@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The part of a StepPlan that belongs to the compressor. Other axes ask wire_of: decision 050.
+/// The part of a StepPlan that the compressor fills in. Other policies read it by wire_of().
 ///
 /// \code
 /// // given: const run::StepPlan& plan
@@ -18,7 +18,7 @@ namespace run {
 /// static_cast<void>(as_in_memory);
 /// \endcode
 struct PlanOfCompress {
-  std::array<WireForm, schedule::traffic_count> wire{};  ///< encoding by Traffic
+  std::array<WireForm, schedule::traffic_count> wire{};  ///< the form of messages, by Traffic
 
   [[nodiscard]] const WireForm& wire_of(schedule::Traffic traffic) const& {
     return wire[static_cast<std::size_t>(traffic)];

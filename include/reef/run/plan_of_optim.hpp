@@ -13,54 +13,54 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The rule by which ranks that step on their own take an outer step, fragment by fragment.
+/// The schedule of outer steps, in which ranks that train on their own average a fragment of their weights.
 ///
-/// | none  | after a step: the next waits for it                                                      |
-/// | mix   | beside the next step, whose weights are then mixed with those that have arrived          |
-/// | eager | beside the steps until all fragments are due again; until then own weights stand in      |
+/// | none  | an outer step runs after a step, and the next step waits for it                                     |
+/// | mix   | it runs beside the next step, whose weights are then mixed with those that have arrived             |
+/// | eager | it runs beside all steps until the fragment's next; until then own weights stand in for the average |
 struct OuterSchedule {
   enum class Overlap : std::uint8_t { none, mix, eager };
 
-  int every = 1;      ///< H: the steps from one outer step of a weight to its next
-  int fragments = 1;  ///< F, at most H: equal shares of the weights
+  int every = 1;      ///< H: the number of steps from one outer step of a weight to its next
+  int fragments = 1;  ///< F, at most H: the number of equal shares into which the weights are divided
   Overlap overlap = Overlap::none;
 
-  /// Returns a text that is equal for two schedules if weights and differences are the same ones at the same step.
+  /// Returns a text that is equal for two schedules if they exchange the same weights and differences at each step.
   [[nodiscard]] std::string text() const;
 };
 
-/// The part of a StepPlan that belongs to the optimizer. Other axes do not read it: decision 050.
+/// The part of a StepPlan that the optimizer fills in. Other policies do not read it.
 ///
 /// \code
 /// run::StepPlan plan;
 /// plan.outer_schedule = {.every = 30, .fragments = 3};
 /// \endcode
 struct PlanOfOptim {
-  bool own_master = false;    ///< the optimizer keeps master weights also of weights that are no narrower
-  int max_micro_batches = 0;  ///< most micro-batches of a rank in a phase that adapts; 0 is no bound
-  OuterSchedule outer_schedule{};         ///< outer steps of ranks that step on their own
-  std::vector<ParameterGroup> groups{};   ///< groups of parameters that are updated otherwise
-  std::vector<int> group_of_parameter{};  ///< group by parameter; -1: none; empty: there are no groups
-  WholeMatrices matrices{};               ///< whole matrices of the update rule, which no shard cuts
+  bool own_master = false;    ///< the optimizer keeps master weights even if the model's weights are as wide
+  int max_micro_batches = 0;  ///< the most micro-batches of a rank in a phase that adapts; 0: no limit
+  OuterSchedule outer_schedule{};         ///< the outer steps of ranks that train on their own
+  std::vector<ParameterGroup> groups{};   ///< the groups of parameters that have options of their own
+  std::vector<int> group_of_parameter{};  ///< the group of each parameter; -1: none; empty: there are no groups
+  WholeMatrices matrices{};               ///< the whole matrices of the update rule, which no shard cuts
   std::vector<int>
-      states_of_parameter{};  ///< number of the rule's states, the first, that the weights of a parameter keep; empty: all
-  std::array<bool, schedule::traffic_count> gathers{};  ///< by Traffic: true if the optimizer has all-gathers of it
+      states_of_parameter{};  ///< by parameter: how many of the update rule's states it keeps, from the first; empty: all
+  std::array<bool, schedule::traffic_count> gathers{};  ///< by Traffic: true if the optimizer all-gathers it
 
-  /// Notes that weights that arrive are not those that were sent, so that their owners keep master weights.
+  /// Notes that received weights differ from those sent, as a codec is lossy, so that their owners keep master weights.
   void keep_own_master() { own_master = true; }
 
   [[nodiscard]] bool gathers_of(schedule::Traffic traffic) const {
     return gathers[static_cast<std::size_t>(traffic)];
   }
 
-  /// Returns the options of a parameter that differ from the rest; null where it has none.
+  /// Returns the group of a parameter, or null if it is in none.
   [[nodiscard]] const ParameterGroup* group_of(std::size_t parameter) const& {
     if (groups.empty() || group_of_parameter[parameter] < 0) return nullptr;
     return &groups[static_cast<std::size_t>(group_of_parameter[parameter])];
   }
   void group_of(std::size_t) const&& = delete;
 
-  /// Returns the place of a parameter's update rule in a composed rule.
+  /// Returns the index of a parameter's update rule in an optim::PerGroup.
   [[nodiscard]] int rule_of(std::size_t parameter) const {
     const ParameterGroup* const group = group_of(parameter);
     return group == nullptr ? 0 : group->rule;

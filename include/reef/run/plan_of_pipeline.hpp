@@ -8,7 +8,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The part of a StepPlan that belongs to the pipeline. Other axes ask its functions: decision 050.
+/// The part of a StepPlan that the pipeline fills in. Other policies read it by its functions.
 ///
 /// \code
 /// #include <cstdio>
@@ -16,10 +16,10 @@ namespace run {
 /// if (plan.has_order()) std::printf("units of %d micro-batches\n", plan.unit());
 /// \endcode
 struct PlanOfPipeline {
-  PipelineTimetables timetables{};            ///< timetables of a pipeline that has an order of its own
-  std::vector<SegmentTimes> segment_times{};  ///< times by which orders are made
+  PipelineTimetables timetables{};            ///< the timetables of a pipeline with an order of its own
+  std::vector<SegmentTimes> segment_times{};  ///< by segment: the times from which orders are computed
 
-  /// True if the pipeline has an order of its own, which other passes leave as it is.
+  /// Returns true if the pipeline has an order of its own, which other passes leave as it is.
   [[nodiscard]] bool has_order() const { return !timetables.training.empty(); }
   /// Returns the most micro-batches that pass a segment together in that order.
   [[nodiscard]] int unit() const { return timetables.unit; }

@@ -6,16 +6,16 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The part of a StepPlan that belongs to the swap policy. Other axes do not read it: decision 050.
+/// The part of a StepPlan that the swap policy fills in. Other policies do not read it.
 ///
 /// \code
 /// run::StepPlan plan;
 /// plan.swapping.weight_slots = 3;
 /// \endcode
 struct PlanOfSwap {
-  SwapSchedule swapping{};  ///< swap schedule, where the policy swaps
-  /// True adds `Drop` instructions, which mark device memory that nobody reads any more, so that a checking device
-  /// poisons it.
+  SwapSchedule swapping{};  ///< the swap schedule, if the policy swaps
+  /// True: programs get `Drop` instructions, which mark device memory that nobody reads again, so that a checking
+  /// device poisons it.
   bool poisons_dead_memory = false;
 };
 

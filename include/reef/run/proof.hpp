@@ -23,45 +23,45 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The hashes that a rank compares with the others: of the facts that all have alike beside their programs, of its own
-/// programs, and of the programs of the rank behind it, as it builds them.
+/// The hashes that a rank compares with the others: of the facts that must be equal on all ranks, of its own programs,
+/// and of the programs of the next rank, which this rank builds, too.
 struct PlanHashes {
   std::uint64_t alike = 0;
   std::uint64_t own = 0;
   std::uint64_t next = 0;
 };
 
-/// Returns the lists of all ranks, of one length, by rank. All ranks call it, with the same name. Blocks.
+/// Returns the lists of all ranks, one after the other. All ranks call it, with the same name and length. Blocks.
 std::vector<std::uint64_t> lists_of_all(comm::Progress& progress, std::string name,
                                         std::span<const std::uint64_t> mine);
 
-/// Returns a number that stands for all programs and facts if every rank has programs as the rank ahead of it builds
-/// them, and the facts are alike; else nothing. All ranks call it, and get the same answer. Blocks.
+/// Returns a hash of all programs and facts if every rank's programs equal those that the rank before it built for it,
+/// and the facts are equal on all ranks; otherwise nothing. All ranks call it, and get the same answer. Blocks.
 ///
 /// | wire | three numbers of each rank |
 std::optional<std::uint64_t> plans_agree(comm::Progress& progress, const PlanHashes& mine);
 
-/// The result of a rank's proof of one of its programs: its skeleton, or the error that it has by itself.
+/// The result of checking one program of a rank by itself: the program's skeleton, or its error.
 struct Said {
   std::string problem{};
-  std::string skeleton{};  ///< encoded bytes; empty where one rank is alone
+  std::string skeleton{};  ///< the encoded skeleton; empty if there is only one rank
 };
 
-/// Proves all that a program shows by itself, except that it fits into memory.
+/// Checks a rank's program by itself, except that it fits into memory, and returns its skeleton or its error.
 Said proved(const PlacedProgram& placed);
 
 namespace detail {
 
-/// Returns the first error of a rank's program by itself; else the error of the programs together.
+/// Returns the first error of a rank's program by itself; if there is none, the error of the programs together.
 std::string problem_of(std::vector<std::string> told);
 
 }  // namespace detail
 
-/// Returns the error of the programs of all ranks, from every rank's proofs; empty where there is none. All ranks call
-/// it with as many proofs, and get the same text. Blocks.
+/// Returns the error of the programs of all ranks, from each rank's results of proved(); empty if there is none. All
+/// ranks call it with the same number of results, and get the same text. Blocks.
 ///
-/// | wire | the skeletons of one program after the other to rank 0, which proves them together; its verdict to all |
-/// | cost | on rank 0 the skeletons of one program at a time, and what proves them                                 |
+/// | wire | the skeletons of one program after the other to rank 0, which checks them together; its verdict to all |
+/// | cost | on rank 0 the memory for the skeletons of one program at a time, and for their check                   |
 ///
 /// \code
 /// // given: comm::Progress& progress, const run::PlacedProgram& placed

@@ -29,41 +29,41 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Fills the graph's inputs for the samples first_sample, first_sample + 1, ... of one micro-batch, in
+/// A function that fills the graph's inputs for the samples first_sample, first_sample + 1, ... of one micro-batch, in
 /// host memory, and returns the micro-batch's loss weight: 1, or its count of tokens.
 ///
-/// Called on a thread of its own, one call after another; it may take its time. Equal calls give equal bytes. An
-/// exception from it ends the step of all ranks, with a SourceError on this one: itself, or one with it as cause.
+/// It is called on a thread of its own, one call after another, and may be slow. Equal calls must give equal bytes. An
+/// exception from it ends the step of all ranks, on this rank with a SourceError: the exception, or one caused by it.
 using Source = std::function<double(std::uint64_t first_sample, std::span<const AnyView> inputs)>;
 
-/// An exception of a source, with the rank, the micro-batch and its samples. The inputs are unspecified then.
+/// The error that a source failed; it names the rank, the micro-batch and its samples, whose inputs are unspecified.
 class SourceError : public CausedError {
 public:
   using CausedError::CausedError;
 };
 
-/// Returns which of the job's micro-batches a rank takes next, where ranks decide their counts themselves: called as a
-/// Source is. If the function is empty, the plan numbers micro-batches.
+/// A function that returns the number in the job of the micro-batch that a rank runs next, for ranks that decide their
+/// counts themselves; called as a Source is. If it is empty, the plan numbers micro-batches.
 using NextMicroBatch = std::function<std::uint64_t()>;
 
 /// The values that change from step to step, set between rounds.
 struct StepState {
   std::uint64_t seed = 0;
-  std::uint64_t micro_batch = 0;  ///< micro-batches of all ranks that the steps so far have used up
-  std::int64_t committed = 0;     ///< optimizer steps that changed the weights
-  std::int64_t updates = 0;       ///< updates of a weight in the committed steps: as many, or more where a pipeline
-                                  ///< updates within a step
+  std::uint64_t micro_batch = 0;  ///< the number of micro-batches of all ranks that the steps so far have used
+  std::int64_t committed = 0;     ///< the number of optimizer steps that changed the weights
+  std::int64_t updates = 0;       ///< the number of updates of a weight in these steps: equal to `committed`, or
+                                  ///< greater if a pipeline updates within a step
   double learning_rate = 0;
-  double next_learning_rate = 0;  ///< learning rate of the step after this one
-  std::int64_t began = 0;         ///< steps after which ranks last began at the same weights
-  EdgeRatios ratios{};            ///< ratios that a compressor plans again; else empty
+  double next_learning_rate = 0;  ///< the learning rate of the step after this one
+  std::int64_t began = 0;         ///< `committed` when all ranks last began with the same weights
+  EdgeRatios ratios{};            ///< the ratios that a compressor plans while training; empty for other compressors
   /// The ratios chosen for this step: by traffic, then edge, bucket or piece; 0, or no entry, where the codec decides.
-  /// Chosen anew by every step, so no part of a checkpoint.
+  /// Every step chooses them anew, so they are not saved in a checkpoint.
   std::array<std::vector<double>, schedule::traffic_count> chosen{};
 };
 
-/// The part of a rank's context that no device and no element type changes: the program, its memory, and the numbers of
-/// its samples.
+/// The part of a rank's context that depends on no device and no element type: the program, its memory, and the numbers
+/// of its samples.
 ///
 /// | life | placed, arenas and state outlive it |
 class AnyRankContext {
@@ -80,10 +80,10 @@ public:
   const StepBuilder& builder;  ///< the builder's program is the one before staging: storages keep their ids
   const Memory memory;
   const Source source;
-  const NextMicroBatch own_order;  ///< empty: the plan numbers micro-batches
+  const NextMicroBatch own_order;  ///< returns the next micro-batch's number; empty: the plan numbers micro-batches
   const StepState& state;
-  std::uint32_t round = 0;  ///< number of rounds of the program that have begun
-  mutable std::deque<CodingLoss> losses{};  ///< losses of codecs: code that measures one adds it
+  std::uint32_t round = 0;  ///< the number of rounds of the program that have begun
+  mutable std::deque<CodingLoss> losses{};  ///< the losses of codecs, added by the code that measures them
 
   [[nodiscard]] const StepPlan& plan() const { return builder.plan; }
   [[nodiscard]] int rank() const { return builder.rank(); }
@@ -91,23 +91,23 @@ public:
     return memory.program().storages[value.storage];
   }
 
-  /// Sends the value that the instruction reads to its one receiver, or receives the value that it writes from its one
-  /// sender: comm::SendTask and comm::ReceiveTask. The messages carry their origin in the job (origin_of).
+  /// Returns code that sends the value that the instruction reads to its one receiver, or receives the value that it
+  /// writes from its one sender: comm::SendTask, comm::ReceiveTask. Messages carry their origin in the job (origin_of).
   [[nodiscard]] Communication send(std::string name, const Instruction& instruction) const;
   [[nodiscard]] Communication receive(std::string name, const Instruction& instruction) const;
 
-  /// Returns the origin of the instruction's messages in the round that runs: alike on both ends.
+  /// Returns the origin of the instruction's messages in the present round, which is equal on both ends.
   [[nodiscard]] comm::Origin origin_of(const Instruction& instruction) const;
 
-  /// Calls a function of this rank alone, between its messages: comm::CallTask.
+  /// Returns code that calls a function on this rank alone, in the order of its messages: comm::CallTask.
   [[nodiscard]] static Communication call(std::string name, std::function<void()> function);
 
-  /// Begins a round: numbers this rank's micro-batches among those of the job as the plan says, also on a rank that fills
-  /// none itself.
+  /// Begins a round: gives this rank's micro-batches their numbers in the job, as planned, also on a rank that fills no
+  /// inputs itself.
   void begin_round();
 
-  /// Gives micro-batch j its number in its Batch, where ranks take micro-batches in an order of their own: in each
-  /// iteration of a loop another number.
+  /// Asks own_order, if there is one, for the number of micro-batch j. To be called by its Batch: in each iteration of
+  /// a loop it gets another number.
   void claim(int j) const {
     if (own_order) numbers_[static_cast<std::size_t>(j)] = own_order();
   }
@@ -119,22 +119,22 @@ protected:
   /// Returns the copies of the values that an instruction reads to those that it writes, one by one.
   [[nodiscard]] std::vector<StorageCopy> copies_of(const Instruction& instruction) const;
 
-  /// Returns the group of a collective; nothing stands for all ranks.
+  /// Returns the group of a collective, or nothing if the group is all ranks.
   [[nodiscard]] std::optional<Group> group_of(const schedule::Collective& all) const;
 
-  /// Returns the collective of an instruction. `has_operands`: true if the instruction reads its part, and writes the
-  /// result; else the caller has the memory.
+  /// Returns the collective of an instruction. Throws ScheduleError if it has none, or if `has_operands` and it does not
+  /// read its part and write the result; without `has_operands`, the caller provides the memory.
   static const schedule::Collective& collective_of(const Instruction& instruction, bool has_operands = true);
 
 private:
   template <class Task>
   [[nodiscard]] Communication transfer(std::string name, const Instruction& instruction, int peer, Value value) const;
 
-  mutable std::vector<std::uint64_t> numbers_;  ///< number in the job, by micro-batch of this rank
+  mutable std::vector<std::uint64_t> numbers_;  ///< the number in the job of each micro-batch of this rank
 };
 
-/// The context in which the code of one rank's program runs: the program, its memory, its model and its batches. All of
-/// these outlive the executor. A policy's code asks it for messages to other ranks, too.
+/// The context in which the code of one rank's program runs: the program, its memory, its model and its batches, which
+/// all outlive the executor. It also returns the code of messages to other ranks, for policies.
 ///
 /// \code
 /// template <class Handlers, class RankContext>
@@ -148,9 +148,9 @@ template <device::device Device, real T, real Gradient = sum_t<T>>
 class RankContext final : public AnyRankContext {
 public:
   using device_type = Device;
-  using element_type = T;          ///< type of weights
-  using sum_type = sum_t<T>;       ///< type of numbers computed from weights, of losses and optimizer state
-  using gradient_type = Gradient;  ///< type of the weights' gradients where they are kept and sent
+  using element_type = T;          ///< the type of weights
+  using sum_type = sum_t<T>;       ///< the type of numbers computed from weights, of losses and optimizer state
+  using gradient_type = Gradient;  ///< the type in which gradients of weights are stored and sent
 
   RankContext(const PlacedProgram& its_program, const Arenas& arenas, const graph::Graph<Device, T>& its_graph,
               Source its_source, NextMicroBatch its_order, const StepState& its_state)
@@ -173,9 +173,9 @@ public:
             static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
   }
 
-  /// Sums the value that the instruction reads over the members of its group, each shard on its owner:
-  /// comm::ReduceScatterTask. It reads the whole, and writes this rank's shard; run::add_reduce_scatter_messages has
-  /// set the group.
+  /// Returns code that sums the value that the instruction reads over the members of its group, each shard on its owner:
+  /// comm::ReduceScatterTask. The instruction reads the whole, and writes this rank's shard;
+  /// run::add_reduce_scatter_messages has set the group.
   [[nodiscard]] Communication reduce_scatter(std::string name, const Instruction& instruction) const {
     const schedule::Collective& all = collective_of(instruction);
     const CollectiveView view(instruction);
@@ -184,8 +184,8 @@ public:
         group_of(all))};
   }
 
-  /// Gathers the shards of all members of the instruction's group on every member: comm::AllGatherTask. It reads this
-  /// rank's shard, and writes the whole; run::add_all_gather_messages has set the group.
+  /// Returns code that gathers the shards of all members of the instruction's group on every member: comm::AllGatherTask.
+  /// The instruction reads this rank's shard, and writes the whole; run::add_all_gather_messages has set the group.
   template <class U>
   [[nodiscard]] Communication all_gather(std::string name, const Instruction& instruction) const {
     const CollectiveView view(instruction);

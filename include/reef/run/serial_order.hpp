@@ -7,9 +7,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the waits that make every instruction follow its predecessor in the program: with them an Executor is the
-/// serial reference, whose bits `run` must give. In this order the instruction that a loop runs until comes before the
-/// loop, so the loop runs its replayed iterations, or none.
+/// Returns the waits that make every instruction follow its predecessor in the program: with them an Executor runs
+/// serially, as the reference for the bits of a concurrent run. In this order the instruction that ends a loop
+/// (Repeat::until) comes before the loop, so the loop runs its replayed iterations, or none.
 ///
 /// \code
 /// // given: const schedule::Program& program

@@ -19,16 +19,16 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Writes the instructions by which the stages of this rank's replica agree about one loop. Each stage tells all others
-/// whether it is done; so all come to the same end without a leader, in one latency, and the last stage to arrive waits
-/// for nobody.
+/// A writer of the instructions by which the stages of this rank's replica agree about one loop. Each stage tells all
+/// others whether it is done; so all end the loop at the same iteration without a leader, in one latency, and the last
+/// stage to arrive waits for nobody.
 ///
-///     Ready       compute   behind all that is computed so far
+///     Ready       compute   after all instructions so far of that lane
 ///     Agree(l)    send      each stage's number to all: 1 if it is done, else 0
 ///     Agreed      compute   ends a body
 ///
-/// | wire  | 8 bytes and a header from each stage to each other, once before the loop and once an iteration |
-/// | lane  | send: behind the lane reduce, whose messages a loop waits for, nobody would ever go on          |
+/// | wire | 8 bytes and a header from each stage to each other, once before the loop and once an iteration  |
+/// | lane | send; on the lane reduce, the agreement would stand behind messages that end the loop: deadlock |
 ///
 /// \code
 /// // given: run::StepBuilder& builder, const run::Pass& body, std::uint32_t until
@@ -42,14 +42,14 @@ public:
   /// Refers to `builder`. `number`: the loop's number in the program. No other loop uses `channel`.
   SharedLoop(StepBuilder& builder, int number, std::uint32_t channel);
 
-  /// Writes the agreement ahead of the body.
+  /// Writes the agreement that comes before the loop's body.
   void begin();
 
-  /// Writes the agreement behind the body, and adds the loop to the program.
+  /// Writes the agreement that ends the body, and adds the loop to the program: see Repeat::until and Repeat::max.
   void end(std::uint32_t until, int max);
 
 private:
-  /// Appends an agreement, and returns the place of its Agree.
+  /// Appends an agreement, and returns the index of its Agree in the round.
   std::uint32_t add_agreement();
 
   StepBuilder& builder_;
@@ -61,7 +61,7 @@ private:
   schedule::Repeat repeat_{};
 };
 
-/// Adds the code of Ready, Agree and Agreed.
+/// Adds the code of the instructions Ready, Agree and Agreed to the handlers.
 template <class Handlers, class RankContext>
 void add_shared_loop_code(Handlers& handlers, const RankContext& context) {
   for (const std::string_view kind : {kinds::ready, kinds::agreed}) {

@@ -15,9 +15,9 @@ inline namespace v0 {
 namespace run {
 
 /// Device memory that segments use one after another: some slots, each as large as the largest segment needs, and in
-/// each a part for every operand of a segment. The slot that was used longest ago is taken next, in the order of the
-/// program: so reuse of a slot is a dependency, and memory stays bounded whatever the speed of the lanes. Each version
-/// of a segment's values is in a slot of its own.
+/// each a part for every operand of a segment. In the order of the program, the slot that was used longest ago is used
+/// next: so reuse of a slot is a dependency, and memory stays bounded at any speed of the lanes. Each version of a
+/// segment's values has a slot of its own.
 ///
 /// \code
 /// // given: schedule::Program& program, const std::vector<std::vector<schedule::Value>>& weights
@@ -29,22 +29,22 @@ class Slots {
 public:
   Slots() = default;
 
-  /// Adds the slots' storages to the program. `values`: for each segment, the values that are to lie in a slot.
+  /// Adds the slots' storages to the program. `values`: for each segment, the values for which a slot must have room.
   Slots(schedule::Program& program, int count, const char* what,
         const std::vector<std::vector<Value>>& values);
 
   [[nodiscard]] bool empty() const { return parts_.empty(); }
   [[nodiscard]] std::size_t size() const { return parts_.size(); }
 
-  using Held = std::pair<int, std::vector<Value>>;  ///< a segment, or -1, and its parts
+  using Held = std::pair<int, std::vector<Value>>;  ///< the segment in a slot (-1: none), and its parts
 
-  /// Gives the slot that was used longest ago to that version of the segment. Returns the former content of the slot.
+  /// Assigns the slot that was used longest ago to this version of the segment. Returns the slot's former content.
   Held take(int segment, int version = 0);
-  /// Returns the contents of the slots, in the order of their last use.
+  /// Returns the contents of all slots, the slot that was used longest ago first.
   [[nodiscard]] std::vector<Held> all() const;
-  /// Marks the slot that has that version of the segment as used; returns false if no slot has it.
+  /// Marks the slot that contains this version of the segment as used now; returns false if there is no such slot.
   bool find(int segment, int version = 0);
-  /// Forgets the contents of all slots, or of the one with that version of the segment.
+  /// Forgets the contents of all slots, or of the slot with this version of the segment.
   void forget() { std::fill(contents_.begin(), contents_.end(), Content{}); }
   void forget(int segment, int version) {
     std::replace(contents_.begin(), contents_.end(), Content{segment, version}, Content{});
@@ -74,9 +74,9 @@ private:
     return round_up(program.storages[value.storage].bytes, arena_alignment);
   }
 
-  std::vector<std::vector<std::vector<Value>>> parts_;  ///< by slot and segment
-  std::vector<std::size_t> order_;                      ///< slots by their last use
-  std::vector<Content> contents_;                       ///< by slot
+  std::vector<std::vector<std::vector<Value>>> parts_;  ///< the parts of each slot, by slot and segment
+  std::vector<std::size_t> order_;                      ///< the slots by last use, that of longest ago first
+  std::vector<Content> contents_;                       ///< the content of each slot
 };
 
 }  // namespace run

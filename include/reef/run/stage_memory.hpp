@@ -13,18 +13,18 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the bytes that the device of each rank needs for a topology whose order and bounds are known: for its
-/// programs as they are placed (Trainer::estimate), which is what a Trainer proves.
+/// A function that returns the bytes that the device of each rank needs for a topology with given order and bounds: those
+/// of its placed programs (Trainer::estimate), which a Trainer also checks.
 using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 
-/// The memory that the stages of a pipeline need on their devices, where a model may be cut at some positions: known
-/// for the parts that were asked for, and estimated for all others.
+/// The memory that the stages of a pipeline need on their devices, if the model may be cut at some positions: known for
+/// the parts that were learnt, and estimated for all others.
 ///
-/// | foreseen | of a stage's operators weights, gradients, two moments and what is saved of as many micro-batches as 1F1B |
-/// |          | holds there, and the largest workspace; corrected by how far that is off for the most similar part of that |
-/// |          | stage that is known, and never less than a known part of its operators takes, nor more than one that has    |
-/// |          | all of them                                                                                                 |
-/// | cost     | O(known parts) a look                                                                                       |
+/// | foreseen | weights, gradients and two moments of the stage's operators, saved activations of the micro-batches that  |
+/// |          | 1F1B holds there, and the largest workspace; corrected by the error of this estimate for the most similar |
+/// |          | known part of that stage; at least the bytes of any known part inside this one, and at most those of any  |
+/// |          | known part around it                                                                                      |
+/// | cost     | O(known parts) a call                                                                                     |
 ///
 /// \code
 /// // given: const graph::Dag& dag, const std::vector<int>& positions
@@ -34,18 +34,18 @@ using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 /// \endcode
 class StageMemory {
 public:
-  /// A part of the model, between two of the positions.
+  /// A part of the model, between the positions of these two indices.
   using Part = std::pair<int, int>;
 
-  /// `positions` ascend from 0 to the number of nodes.
+  /// Constructs the memory of a model that may be cut at `positions`, which ascend from 0 to the number of nodes.
   StageMemory(const graph::Dag& dag, const std::vector<int>& positions, int stages,
               int micro_batches);
 
   [[nodiscard]] int stages() const { return static_cast<int>(known_.size()); }
-  /// The number of parts between two neighbouring positions.
+  /// Returns the number of smallest parts, between neighbouring positions.
   [[nodiscard]] int parts() const { return static_cast<int>(fixed_.size()) - 1; }
 
-  /// Notes the bytes that a stage with that part needs.
+  /// Notes the bytes that a stage needs if it has that part.
   void learn(int stage, Part part, Bytes bytes) {
     known_[static_cast<std::size_t>(stage)][part] = bytes;
   }

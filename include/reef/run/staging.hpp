@@ -19,7 +19,7 @@ namespace run {
 
 namespace detail {
 
-/// Rewrites a program so that messages are made of host memory.
+/// A rewriter of a program, after which messages are sent from and received in host memory.
 class Stager {
 public:
   explicit Stager(schedule::Program program)
@@ -37,22 +37,22 @@ private:
     std::uint32_t before;  ///< number of the instruction in the round before staging
   };
 
-  /// Returns the lane that brings a received value to the device, and the place where it does. Micro-batches are
-  /// brought as they come. A reduced value comes late, as may a value that is received by a posted transfer, and all
-  /// instructions behind the upload on its lane wait for it too: so the update lane brings it, if that lane reads it,
-  /// or the load lane as late as it is needed. In loops, and where nothing in the round needs it, it is brought at
-  /// once.
+  /// Returns the lane that uploads a received value, and the instruction before which it does. Values of micro-batches
+  /// are uploaded as they arrive. A reduced value arrives late, as may a value of a posted transfer, and all
+  /// instructions behind its upload on that lane wait for it, too: so the update lane uploads it if it reads it,
+  /// or the load lane as late as possible. In loops, and if no instruction of the round reads it, it is uploaded
+  /// at once.
   [[nodiscard]] Landing landing_of(std::uint32_t i) const;
 
   [[nodiscard]] bool in_loop(std::uint32_t i) const;
 
-  /// True if `one` reads, writes or comes after a storage, or bytes of it, that `other` writes; an empty storage
-  /// counts.
+  /// Returns true if `one` reads, writes or waits for a storage that overlaps one which `other` writes; storages of
+  /// 0 bytes count, too.
   [[nodiscard]] bool touches(const schedule::Instruction& one,
                              const schedule::Instruction& other) const;
 
-  /// True if a loop begins or ends at the instruction. There copies are forgotten: a body knows of no copy from
-  /// outside, which an earlier iteration may have made stale, and the outside knows of none from a body, which may not
+  /// Returns true if a loop begins or ends at the instruction. All copies count as stale there: earlier iterations may
+  /// have overwritten values copied outside of the body, and a copy in a body is missing after it if the body does not
   /// run.
   [[nodiscard]] bool borders_loop(std::uint32_t i) const;
 
@@ -63,7 +63,7 @@ private:
     return program_.storages[id].place == schedule::Place::device;
   }
 
-  /// Returns the storage in host memory that stands for one on the device; the twin of a part is a part of the twin.
+  /// Returns the twin of a storage on the device: its copy in host memory. The twin of a part is a part of the twin.
   schedule::StorageId twin(schedule::StorageId id);
 
   void add_copy(schedule::Instruction& transfer, schedule::StorageId of) const {
@@ -74,7 +74,7 @@ private:
   void fetch(schedule::Value& value, schedule::Instruction& download);
 
   /// Makes an instruction wait for the copy in host memory, if that is current. A value that is only waited for is
-  /// never fetched.
+  /// never downloaded.
   void wait_on_host(schedule::Value& value);
 
   void bring(schedule::Value& value, schedule::Instruction& upload);
@@ -88,24 +88,24 @@ private:
     return {addresses_[id], addresses_[id] + program_.storages[id].bytes};
   }
 
-  /// Notes that twins of the bytes of a written storage are stale from here on.
+  /// Notes that from here on the twins of all storages with bytes of the written storage are stale.
   void note_write(schedule::StorageId written) {
     if (watched_[written]) writers_.write(range_of(written), written, nullptr);
   }
-  /// Finds the storages that messages are made of: only their twins are asked whether they are stale.
+  /// Finds the storages that messages send or receive: only for them it is recorded whether their twins are stale.
   void watch();
   void become_current(schedule::Value value) {
     current_[value.storage] = {value.version, writers_.now()};
   }
   [[nodiscard]] bool is_current(schedule::Value value) const;
 
-  /// The version that a twin was given after so many writes; the twin is stale once its bytes are written again.
+  /// The version that a twin holds, and the number of writes when it was copied: it is stale after a later write.
   struct Current {
     int version = -1;
     std::uint64_t since = 0;
   };
 
-  /// The bytes of its region that a storage has.
+  /// The range of bytes that a storage has in its region.
   struct Extent {
     schedule::StorageId region;
     Bytes begin, end;
@@ -123,27 +123,27 @@ private:
   schedule::Program program_;
   std::vector<schedule::Instruction> round_;  ///< the round before staging; finished instructions are moved out of it
   std::multimap<std::uint32_t, schedule::Instruction>
-      late_;  ///< uploads, by the instruction that they stand before
+      late_;  ///< uploads, by the instruction before which they run
   std::map<schedule::StorageId, schedule::StorageId> twins_;
   std::map<schedule::StorageId, schedule::StorageId> originals_;
   std::vector<Bytes> addresses_;           ///< by storage of the program before staging
-  std::vector<Current> current_;           ///< version that the twin holds, by storage of the program before staging
-  std::vector<bool> watched_{};            ///< by storage of the program before staging
-  schedule::detail::LastWriters writers_;  ///< last writers of bytes on the device
+  std::vector<Current> current_;           ///< the version that the twin holds, by storage before staging
+  std::vector<bool> watched_{};            ///< true if messages use it, by storage before staging
+  schedule::detail::LastWriters writers_;  ///< the last writers of bytes on the device
 };
 
 }  // namespace detail
 
-/// Gives every instruction that communicates host memory to work on, for a device whose own memory messages cannot be
-/// made of.
+/// Returns the program with operands in host memory for all instructions that communicate, for a device from whose
+/// memory messages cannot be sent.
 ///
 ///     Send(x)     becomes   Download(x -> x on the host), Send(x on the host)
 ///     Receive(x)  becomes   Receive(x on the host), Upload(x on the host -> x)
 ///
 /// Downloads run on the evict lane and uploads on the load lane: the copy engines of swapping. But the result of a
-/// reduction must not delay the micro-batches behind it: where the update lane reads it first, that lane brings it,
-/// else the load lane does when it is needed. A value whose host copy is still current is not fetched again, except at
-/// the borders of a loop. A body grows by the copies of its instructions; its loop still runs until the same
+/// reduction must not delay the micro-batches behind it: if the update lane reads it first, that lane uploads it,
+/// otherwise the load lane when it is needed. A value whose host copy is still current is not downloaded again, except
+/// at the borders of a loop. A body grows by the copies of its instructions; its loop still runs until the same
 /// instruction.
 ///
 /// \code

@@ -12,15 +12,15 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The seconds in which computation stood still for messages, by instruction.
+/// A record of the seconds for which computation stood still for messages, by instruction.
 ///
-/// Lanes note what they waited for, and when. For time in which the compute lane waited for another lane, the wait of
-/// that lane counts instead, and so on down to the messages at the end. Behind the compute lane's last instruction the
-/// update lane counts in its place, and behind that, the wait for the end of the round. An instruction without
-/// messages, in a queue of messages, counts as the last one before it that has some.
+/// Lanes note for which instructions they waited, and when. For time in which the compute lane waited for another lane,
+/// the wait of that lane counts instead, and so on down to messages. After the compute lane's last instruction, waits
+/// of the update lane count instead, and after its last one the wait for the end of the round. In a queue of messages,
+/// an instruction without messages counts as the last one before it that has messages.
 ///
-/// | threads | add: that of the lane, or computed: of the compute lane; everything else between rounds |
-/// | bits    | clocks are read, and nothing that is computed changes                                   |
+/// | threads | add() on the lane's thread, computed() on the compute lane's; others between rounds |
+/// | bits    | only clocks are read: no computed number changes                                    |
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -39,20 +39,20 @@ public:
     computed_ = 0;
   }
 
-  /// Notes that instruction `i` waited for instruction `on`.
+  /// Notes that instruction `i` waited for instruction `on`, from one time to another.
   void add(std::size_t i, std::size_t on, Seconds from, Seconds to) {
     stalls_[static_cast<std::size_t>(lanes_[i])].push_back({on, from, to});
   }
 
-  /// Notes the time at which the compute lane had no more to do in this round.
+  /// Notes the time at which the compute lane finished its last instruction of this round.
   void computed(Seconds at) { computed_ = at; }
 
-  /// Adds the time in which only messages were left.
+  /// Adds seconds at the end of the round in which only the messages of instruction `on` were left.
   void wait_for_end(std::size_t on, Seconds seconds) { exposed_[on] += seconds; }
 
   void end_round();
 
-  /// Returns the seconds of all rounds, by instruction.
+  /// Returns the seconds of all rounds for which computation stood still, by instruction.
   [[nodiscard]] const std::vector<Seconds>& exposed() const& { return exposed_; }
   [[nodiscard]] std::vector<Seconds> exposed() const&& { return exposed_; }
 
@@ -65,11 +65,11 @@ private:
     Seconds to;
   };
 
-  /// Adds the stalls of lane `of` in [from, to) to the messages at their end. `met`: the lanes followed so far, none of
-  /// which is followed again.
+  /// Adds the stalls of lane `of` in [from, to) to the messages that caused them in the end. `met`: the lanes followed
+  /// so far, none of which is followed again.
   void expose(schedule::Lane of, Seconds from, Seconds to, unsigned met);
 
-  std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< stalls of this round
+  std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< the stalls of this round, by lane
   std::vector<Seconds> exposed_;
   std::vector<schedule::Lane> lanes_;
   std::vector<std::size_t> messages_;  ///< by instruction: the instruction with messages that it counts as

@@ -25,10 +25,10 @@ using schedule::Value;
 
 /// The purpose of a program.
 ///
-/// | training         | a step: a round of programs that follow each other                  |
+/// | training         | a step; several such programs may take turns from step to step      |
 /// | evaluation       | forwards, and the mean of their losses                              |
-/// | diagnosis        | the model's part of a step once more, with a look at each gradient  |
-/// | prologue         | takes the gradient that the first of overlapping rounds begins with |
+/// | diagnosis        | forwards and backwards of a step again, checking each gradient      |
+/// | prologue         | computes the gradient with which the first overlapping round begins |
 /// | warm_up          | a step without overlap, of an optimizer whose rounds overlap later  |
 /// | gather_committed | brings the committed weights from their owners to all ranks         |
 enum class Purpose : std::uint8_t {
@@ -42,34 +42,34 @@ enum class Purpose : std::uint8_t {
 
 inline constexpr std::size_t purpose_count = 6;
 
-/// An accumulation phase of a step, in short a phase: the micro-batches of a rank at weights of one
-/// version. Most steps have one, a step of ACCO two. A stage is a pipeline's, and something else.
+/// An accumulation phase of a step, in short a phase: the micro-batches that a rank runs with weights of one
+/// version. Most steps have one phase, a step of ACCO has two.
 struct AccumulationPhase {
-  int weights = 0;         ///< version of the weights that is read
-  int gradients = 0;       ///< version of the gradients that is written
-  bool continues = false;  ///< true if gradients are added to those that are there
-  bool one_micro_batch = false;  ///< true for the body of a Repeat, with one stage: one more micro-batch in each iteration
-  int before = 0;          ///< number of phases whose samples come before those of this phase
+  int weights = 0;         ///< the version of the weights that is read
+  int gradients = 0;       ///< the version of the gradients that is written
+  bool continues = false;  ///< true if gradients are added to the sums of an earlier phase
+  bool one_micro_batch = false;  ///< true for the body of a Repeat on one stage: each iteration runs one micro-batch
+  int before = 0;          ///< the number of phases whose samples come before those of this phase
 };
 
-/// A rank's program under construction, with the storages that the axes agree on by name.
+/// A rank's program under construction, with the storages that all policies share by name.
 ///
 /// | weights[b]       | the parameters of bucket b, persistent: version 0, after the update 1    |
-/// | tied_weights[p]  | parameter p, which another stage holds; versions as of weights           |
+/// | tied_weights[p]  | parameter p, which another stage holds; versions as in weights           |
 /// | frozen[p]        | the frozen parameter p, if a segment of the stage uses it: version 0     |
-/// | accumulators     | what gradients are summed in: one for all folds, or one that each keeps; |
-/// |                  | of plan.gradient                                                         |
-/// | micro_batches[j] | what belongs to one micro-batch                                          |
-/// | reduced[b]       | where this process's gradient of bucket b ends up: the accumulator's, or |
-/// |                  | its fold over the ranks that the process stands for                      |
-/// | comm_buffer[b]   | of overlapping rounds: where the sums of gradients leave and weights     |
-/// |                  | arrive, at its beginning                                                 |
-/// | tied_buffer[p]   | where other weights of tied_weights[p] arrive, as those of comm_buffer   |
+/// | accumulators     | the sums of gradients: one set for all folds, or one for each fold; the  |
+/// |                  | type of elements is plan.gradient                                        |
+/// | micro_batches[j] | the storages of one micro-batch                                          |
+/// | reduced[b]       | this process's final gradient of bucket b: the accumulator's, or the sum |
+/// |                  | over the ranks that the process stands for                               |
+/// | comm_buffer[b]   | the buffer of overlapping rounds: sums of gradients are sent from it,    |
+/// |                  | and weights arrive at its beginning                                      |
+/// | tied_buffer[p]   | the buffer in which new weights for tied_weights[p] arrive meanwhile     |
 ///
 /// Only the `reserve` of an optimizer adds storages that outlive a round, and it adds them for every purpose, so that
-/// the programs of a trainer agree on where they lie. Then the optimizer composes the step: it sets `phase` and has the
-/// passes of the model, pipeline and swap, write the micro-batches of a phase, once for each phase of the step.
-/// Compressors rewrite the whole.
+/// they have the same addresses in all programs of a trainer. Then the optimizer composes the step: it sets `phase` and
+/// lets the passes of model, pipeline and swap write the micro-batches of a phase, once for each phase of the step.
+/// Compressors then rewrite the whole program.
 ///
 /// \code
 /// // given: const run::StepPlan& plan
@@ -79,55 +79,55 @@ struct AccumulationPhase {
 struct StepBuilder {
   /// The gradients that one fold over micro-batches sums: the fold of a rank, or of a virtual rank.
   struct Accumulators {
-    std::vector<StorageId> buckets;  ///< by bucket
-    std::vector<StorageId> uses;     ///< by use: storages for uses of tied parameters beyond the first, else none
+    std::vector<StorageId> buckets;  ///< the storage of each bucket's sum
+    std::vector<StorageId> uses;     ///< by use: that of a tied parameter's use beyond the first; otherwise no_storage
   };
 
   struct MicroBatch {
-    int number = 0;                    ///< number among the micro-batches of all ranks in the step
-    StorageId batch = no_storage;      ///< inputs and loss weight, as they come in
-    std::vector<StorageId> tensors;    ///< by tensor that crosses a boundary
-    std::vector<StorageId> gradients;  ///< gradients of those boundary tensors
+    int number = 0;                    ///< the number among the micro-batches of all ranks in the step
+    StorageId batch = no_storage;      ///< the region of the model's inputs
+    std::vector<StorageId> tensors;    ///< by tensor, if it crosses a boundary of segments
+    std::vector<StorageId> gradients;  ///< by tensor: its gradient, if it crosses a boundary
     std::vector<StorageId>
-        recomputed;                    ///< by boundary tensor: the storage that a Recompute writes it to
-    std::vector<StorageId> saved;      ///< by segment
+        recomputed;                    ///< by boundary tensor: the storage to which a Recompute writes it
+    std::vector<StorageId> saved;      ///< by segment: the tensors that its forward saves for its backward
     std::vector<StorageId> forward_workspace;   ///< by segment
     std::vector<StorageId> recompute_workspace;  ///< by segment
     std::vector<StorageId> backward_workspace;  ///< by segment
     std::vector<StorageId> input_workspace;     ///< by segment, for the input halves of backwards
     std::vector<StorageId> weight_workspace;    ///< by segment, for the weight halves of backwards
-    std::vector<StorageId> pending;             ///< by segment: what its weight half needs from its input half
-    std::map<int, std::vector<Value>> rounded;  ///< by segment: gradients before they are rounded
+    std::vector<StorageId> pending;             ///< by segment: data that its input half hands to its weight half
+    std::map<int, std::vector<Value>> rounded;  ///< by segment: the gradients before they are rounded
     StorageId loss = no_storage;
     StorageId loss_weight = no_storage;
   };
 
-  /// An update within a step, of the weights that the stage holds (WeightVersions).
+  /// An update, within a step, of the weights that the stage holds (WeightVersions).
   struct Update {
-    int first = 0;                 ///< first of the program's micro-batches whose gradients the update takes
-    int count = 0;                 ///< number of those micro-batches; their sums are `reduced`, of version phase.gradients
-    std::vector<Value> weights{};  ///< by bucket: weights before the update
-    std::vector<Value> target{};   ///< by bucket: weights after it; in a storage of their own, or the same
+    int first = 0;                 ///< the first of the program's micro-batches whose gradients the update uses
+    int count = 0;                 ///< the number of these; the sums are `reduced`, of version phase.gradients
+    std::vector<Value> weights{};  ///< by bucket: the weights before the update
+    std::vector<Value> target{};   ///< by bucket: the weights after it, in the same or another storage
   };
 
   const StepPlan& plan;
   Purpose purpose;
-  int variant = 0;  ///< which of the training programs this is
+  int variant = 0;  ///< the number of this one among the training programs
   schedule::Program program{};
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
-  std::vector<StorageId> tied_weights{};  ///< by parameter that another stage holds and this one uses too
-  std::vector<StorageId> frozen{};        ///< by parameter that is frozen and this stage uses
-  std::vector<int> tied_versions{};       ///< versions of tied_weights, where they differ from phase.weights
+  std::vector<StorageId> tied_weights{};  ///< by parameter, if another stage holds it and this one uses it, too
+  std::vector<StorageId> frozen{};        ///< by parameter, if it is frozen and this stage uses it
+  std::vector<int> tied_versions{};       ///< the versions of tied_weights, if they differ from phase.weights
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
-  std::vector<StorageId> tied_buffer{};   ///< by parameter, of an optimizer that trains ahead of its committed weights
+  std::vector<StorageId> tied_buffer{};   ///< by parameter, if the optimizer trains ahead of its committed weights
   std::vector<MicroBatch> micro_batches{};
-  StorageId verdict = no_storage;  ///< storage to which the optimizer writes the step's verdict
+  StorageId verdict = no_storage;  ///< the storage of the step's Verdict, which the optimizer writes
   bool sends_tied_weights = false;  ///< true if the optimizer itself sends tied weights
-  /// A function that writes an Update: set by an optimizer that has one, called by a pipeline that updates within a
-  /// step.
+  /// A function that writes the instructions of an Update: set by an optimizer that can update within a step, called by
+  /// a pipeline that does so.
   std::function<void(StepBuilder&, const Update&)> update{};
 
   /// Reserves weights and gradients of this rank's stage. Passes add the other storages.
@@ -136,33 +136,33 @@ struct StepBuilder {
   StepBuilder(const StepBuilder&) = delete;
   ~StepBuilder();
 
-  /// Makes gradients hold their value from round to round, in accumulators of each fold. Called from `reserve`. Leaves
-  /// out gradients from other stages, which keep them.
+  /// Makes gradients keep their values from round to round, in accumulators of each fold. Called by an optimizer's
+  /// `reserve`. Leaves out gradients that come from other stages, which keep them there.
   void keep_gradients();
   [[nodiscard]] bool keeps_gradients() const { return keeps_gradients_; }
 
   [[nodiscard]] int rank() const { return program.rank; }
 
-  /// Returns the stage of this rank; its segments and the buckets that it holds, ascending, have functions of their
-  /// own. Storages of other segments and buckets are no_storage here.
+  /// Returns the stage of this rank; segments() and held() return its segments and the buckets that it holds, ascending.
+  /// Storages of other segments and buckets are no_storage here.
   [[nodiscard]] int stage() const { return stage_; }
   [[nodiscard]] const std::vector<int>& segments() const& { return segments_; }
   [[nodiscard]] std::vector<int> segments() const&& { return segments_; }
   [[nodiscard]] const std::vector<std::size_t>& held() const& { return held_; }
   [[nodiscard]] std::vector<std::size_t> held() const&& { return held_; }
-  /// True if this rank computes losses. Other ranks count nothing of their micro-batches.
+  /// Returns true if this rank computes losses. Other ranks do not count their micro-batches.
   [[nodiscard]] bool reports_loss() const { return stage_ == plan.loss_stage(); }
 
-  /// True if the operator of that use of a parameter is on this stage.
+  /// Returns true if the operator that has this use of a parameter is on this stage.
   [[nodiscard]] bool runs_use(int use) const { return plan.stage_of_use(use) == stage_; }
 
-  /// True if weights change between micro-batches. A diagnosis keeps the weights that the step begins with.
+  /// Returns true if weights change between micro-batches, as only training programs of some pipelines do.
   [[nodiscard]] bool updates_within_the_step() const {
     return purpose == Purpose::training && plan.weight_versions.within_a_step();
   }
-  /// True if the program has backwards.
+  /// Returns true if the program has backwards.
   [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }
-  /// Returns the bytes of the gradients of bucket b as they are computed; gradient_bytes: as they are kept and sent.
+  /// Returns the bytes of bucket b's gradients as computed; gradient_bytes() returns those as stored and sent.
   [[nodiscard]] Bytes sum_bytes(std::size_t b) const {
     return static_cast<Bytes>(plan.buckets[b].size()) * plan.sum_bytes();
   }
@@ -193,12 +193,12 @@ struct StepBuilder {
   /// Returns the frozen parameters that a segment of this stage uses, ascending, each once.
   [[nodiscard]] std::vector<int> frozen_of(const graph::Segment& segment) const;
 
-  /// Returns the gradients into which a segment's backward folds: of its bucket, then of each of its uses of tied
+  /// Returns the gradients to which a segment's backward adds: that of its bucket, then that of each of its uses of tied
   /// parameters beyond the first.
   [[nodiscard]] std::vector<Value> gradients_of(int segment, int fold = 0) const;
 
-  /// Returns the number of values in weights_of, for a segment of this stage; gradients_made_by that in gradients_of.
-  /// Known from the start.
+  /// Returns the number of values in weights_of, for a segment of this stage; gradients_made_by() returns that in
+  /// gradients_of. Both are known from construction on.
   [[nodiscard]] std::size_t weights_read_by(int segment) const {
     return counts_[static_cast<std::size_t>(segment)].weights;
   }
@@ -207,11 +207,11 @@ struct StepBuilder {
   }
 
   /// Returns the uses, beyond the first, of the tied parameters of bucket b, in the order in which their gradients are
-  /// added to that of the first.
+  /// added to that of the first use.
   [[nodiscard]] std::vector<int> tied_uses(std::size_t b) const;
 
-  /// Returns an object that a pass keeps from phase to phase while it writes the program: one State of each type, made
-  /// when it is first asked for.
+  /// Returns an object that a pass keeps from phase to phase while it writes the program: one object for each type
+  /// State, constructed at the first call.
   template <class State>
   [[nodiscard]] State& scratch() {
     static char key = 0;  // not const: a linker may give constants that are equal one address
@@ -233,12 +233,12 @@ private:
   int stage_;
   std::vector<int> segments_;
   std::vector<std::size_t> held_;
-  std::vector<Counts> counts_{};  ///< by segment; zero for other stages
+  std::vector<Counts> counts_{};  ///< by segment; zero for segments of other stages
   bool keeps_gradients_ = false;
-  std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< by type
+  std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< the objects of scratch(), by their type's key
 };
 
-/// Writes a part of a program.
+/// A function that writes a part of a program.
 using Pass = std::function<void(StepBuilder&)>;
 
 }  // namespace run

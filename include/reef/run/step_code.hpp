@@ -23,8 +23,8 @@ namespace run {
 
 namespace detail {
 
-/// Adds the code of AddGradients: it rounds the gradients that a Backward has written, and writes them to gradients of
-/// a narrower type or adds them there. Padding between parameters stays as it is.
+/// Adds the code of AddGradients: it rounds the gradients that a Backward has written, and writes or adds them to
+/// gradients of a narrower type. It does not touch padding between parameters.
 template <device::device Device, real T, real Gradient>
 void add_rounding_code(Handlers<Device>& handlers,
                        const RankContext<Device, T, Gradient>& context) {
@@ -62,8 +62,8 @@ void add_rounding_code(Handlers<Device>& handlers,
 
 }  // namespace detail
 
-/// Adds the code of Batch, Number, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank, Download, Upload,
-/// and of the instructions that exchange tied parameters.
+/// Adds the code of the instructions Batch, Number, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank,
+/// Download and Upload, and of those that exchange tied parameters, to the handlers.
 template <device::device Device, real T, real Gradient>
 void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Gradient>& context) {
   using DeviceLane = typename Device::Lane;

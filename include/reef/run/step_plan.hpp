@@ -31,70 +31,70 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A copy of a trained parameter on a stage that uses it and does not own it: the stage of its first use does.
+/// A copy of a trained parameter on a stage that uses it but does not own it. The owner is the stage of its first use.
 struct TiedCopy {
   int parameter = 0;
   int stage = 0;
 };
 
-/// The plan that all ranks agree on before the first step. Plain data; every rank builds the same. The parts that one
-/// axis alone fills in and reads are the bases; the other members are for all.
+/// The plan on which all ranks agree before the first step: plain data, which every rank builds alike. Its bases are
+/// the parts that one policy alone fills in; the other members are for all.
 struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   const graph::Dag* dag = nullptr;  ///< outlives the plan
   Topology topology{};
-  int virtual_ranks = 1;  ///< number of ranks that one process stands for; more than 1 only alone
-  std::vector<int> micro_batches;  ///< in a phase, by replica, or by virtual rank
-  bool discrete = false;           ///< messages cannot be made of the device's memory
+  int virtual_ranks = 1;  ///< the number of ranks that one process stands for; above 1 only for a lone process
+  std::vector<int> micro_batches;  ///< the number of micro-batches in a phase, by replica or by virtual rank
+  bool discrete = false;           ///< true if messages cannot be sent from the device's memory
   schedule::Place persistent_place =
-      schedule::Place::device;  ///< place of storages that outlive a step; place_of: by bucket
+      schedule::Place::device;  ///< the place of storages that outlive a step; for a bucket, see place_of()
   Bytes piece_bytes = comm::default_piece_bytes;   ///< comm::ProgressOptions::piece_bytes
-  int phases_per_step = 1;                         ///< number of phases, in each of which a rank runs its micro-batches
-  Element gradient = Element::float32;  ///< type in which gradients of parameters are summed and sent
-  bool adapts = false;                  ///< a phase takes extra micro-batches while it communicates
-  /// True if updates wait for the norm of all gradients, also where a policy could do without.
+  int phases_per_step = 1;                         ///< the number of phases, in each of which a rank runs micro_batches
+  Element gradient = Element::float32;  ///< the type in which gradients of parameters are summed and sent
+  bool adapts = false;                  ///< true if a phase runs extra micro-batches while it communicates
+  /// True if updates wait for the norm of all gradients, even if a policy could do without.
   bool waits_for_global_norm = true;
   bool updates_within_a_step =
-      true;  ///< the optimizer can update within a step, where the pipeline asks for it (weight_versions)
-  std::vector<Activations> activations{};  ///< choice by segment; empty: all are kept
-  std::uint64_t agreed = 0;  ///< hash of the programs of all ranks, once these have compared them: sent in messages
+      true;  ///< true if the optimizer can update within a step, should the pipeline ask for it (weight_versions)
+  std::vector<Activations> activations{};  ///< the choice for each segment; empty: Activations::keep for all
+  std::uint64_t agreed = 0;  ///< a hash of the programs of all ranks, sent in messages; set once these are compared
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};
-  std::vector<graph::Segment> halves{};  ///< the segments with backwards in halves; empty: no backward has halves
+  std::vector<graph::Segment> halves{};  ///< the segments with backwards split in halves; empty: none is split
   std::vector<Bucket> buckets{};
   std::vector<int> bucket_of_parameter{};  ///< -1: the parameter is frozen, and in no bucket
-  std::vector<graph::RemoteEdge> remote_edges{};  ///< edges between stages
+  std::vector<graph::RemoteEdge> remote_edges{};  ///< the transfers between stages
   std::vector<TiedCopy> tied_copies{};            ///< ascending by parameter, then stage
   WeightVersions weight_versions{};               ///< weight versions of a pipeline that updates within a step
   std::vector<int> bucket_of_segment{};  ///< -1: the segment is not the first to use any trained parameter
   std::vector<int> stage_of_segment{};
-  std::vector<int> chunk_of_segment{};   ///< chunk by segment, of the chunks that the topology has
-  std::vector<int> position_in_stage{};  ///< by segment: number of segments of its stage that come before it
+  std::vector<int> chunk_of_segment{};   ///< the chunk of each segment, by Topology
+  std::vector<int> position_in_stage{};  ///< by segment: the number of segments of its stage that come before it
 
-  /// Returns the bytes of a weight; sum_bytes: of a number that is summed, as gradients of weights, losses, optimizer
+  /// Returns the bytes of a weight; sum_bytes() returns those of a sum: of a gradient, a loss, or optimizer
   /// state.
   [[nodiscard]] Bytes element_bytes() const { return size_of(dag->element); }
   [[nodiscard]] Bytes sum_bytes() const { return size_of(sum_of(dag->element)); }
 
-  /// Returns the bytes of a gradient that is kept or sent: sum_bytes, unless it is rounded after each sum.
+  /// Returns the bytes of a gradient as stored and sent: sum_bytes(), or fewer if it is rounded after each sum.
   [[nodiscard]] Bytes gradient_bytes() const { return size_of(gradient); }
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
 
   [[nodiscard]] int ranks() const { return topology.ranks(); }
 
-  /// Makes backwards run in halves where a pipeline asks for it.
+  /// Splits backwards in halves, for a pipeline that runs them so: sets `halves`.
   void split_backwards();
 
-  /// Returns the segments of a stage, and its buckets, ascending.
+  /// Return the segments of a stage, and its buckets, ascending.
   [[nodiscard]] std::vector<int> segments_of(int stage) const;
   [[nodiscard]] std::vector<std::size_t> buckets_of(int stage) const;
 
   /// Returns the stage that holds a parameter: that of its first use.
   [[nodiscard]] int owner_of(int parameter) const { return stage_of_use(dag->parameter_at(parameter).uses.front()); }
-  /// Returns the stage of the operator that has that use of a parameter.
+  /// Returns the stage of the operator that has this use of a parameter.
   [[nodiscard]] int stage_of_use(int use) const;
 
-  /// True if no segment of the same stage comes behind this one.
+  /// Returns true if no segment of the same stage comes after this one.
   [[nodiscard]] bool is_last_of_stage(std::size_t segment) const {
     const auto at = stage_of_segment.begin() + static_cast<std::ptrdiff_t>(segment);
     return std::find(at + 1, stage_of_segment.end(), *at) == stage_of_segment.end();
@@ -103,7 +103,7 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   /// Returns the stage whose segments compute the loss.
   [[nodiscard]] int loss_stage() const;
 
-  /// Returns the place of a bucket's weights, gradients and optimizer state; place_of_segment: of what a segment keeps.
+  /// Returns the place of a bucket's weights, gradients and optimizer state; place_of_segment() that for a segment.
   [[nodiscard]] schedule::Place place_of(std::size_t bucket) const {
     return place_of_segment(static_cast<std::size_t>(buckets[bucket].segment));
   }
@@ -111,8 +111,8 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
     return position_in_stage[segment] < swapping.resident_segments ? schedule::Place::device : persistent_place;
   }
 
-  /// Returns the activations' choice for a segment. The last segment of a stage keeps, unless the pipeline has an order
-  /// of its own, since its backward comes at once.
+  /// Returns how a segment keeps its activations. The last segment of a stage keeps them on the device, since its
+  /// backward follows at once, unless the pipeline has an order of its own.
   [[nodiscard]] Activations activations_of(std::size_t segment) const;
   [[nodiscard]] bool recomputes_segment(std::size_t segment) const {
     return recomputes(activations_of(segment));
@@ -122,14 +122,14 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   }
   [[nodiscard]] bool stashes_some() const;
 
-  /// True if an optimizer keeps master weights: those of the model are narrower than sums, or own_master is set.
+  /// Returns true if an optimizer keeps master weights: the model's are narrower than sums, or own_master is set.
   [[nodiscard]] bool keeps_master() const { return own_master || element_bytes() < sum_bytes(); }
 
-  /// Returns where the parameters of a bucket lie in it: [begin, end) of runs without padding, ascending.
+  /// Returns the ranges [begin, end) of a bucket that its parameters fill without padding, ascending.
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> parameters_in(int bucket) const;
 
-  /// Returns the replicas that a process works for, its own or those that it stands for: [first, last) of
-  /// micro_batches.
+  /// Returns the range [first, last) of micro_batches for which a process works: its replica, or the ranks that it
+  /// stands for.
   [[nodiscard]] std::pair<int, int> folds_of(int rank) const;
 
   /// Returns the number of micro-batches that a process runs in a phase.
@@ -138,13 +138,13 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
     return std::accumulate(micro_batches.begin() + first, micro_batches.begin() + last, 0);
   }
 
-  /// Returns the number of micro-batches that an adaptive phase takes at once beyond its first ones: one; with a
-  /// pipeline as many again, since with fewer its stages would wait longer for each other.
+  /// Returns the number of micro-batches in each further iteration of an adaptive phase: one; with a pipeline as many
+  /// as in the first, since with fewer its stages would wait longer for each other.
   [[nodiscard]] int micro_batches_of_body(int rank) const {
     return topology.stages > 1 ? micro_batches_of(rank) : 1;
   }
 
-  /// Returns the number of micro-batches of all replicas in a phase; micro_batches_of_step those in a step.
+  /// Returns the number of micro-batches of all replicas in a phase; micro_batches_of_step() that in a step.
   [[nodiscard]] int micro_batches_in_all() const {
     return std::accumulate(micro_batches.begin(), micro_batches.end(), 0);
   }
@@ -159,25 +159,25 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   }
 };
 
-/// True if a process stands for several ranks that would send encoded messages of that traffic: it then encodes them
-/// for itself, by collectives of one member.
+/// Returns true if a process stands for several ranks that would send encoded messages of this traffic: it then encodes
+/// and decodes them itself, in collectives of one member.
 inline bool stands_for_encoded(const StepPlan& plan, schedule::Traffic traffic, std::size_t bucket) {
   return plan.virtual_ranks > 1 && plan.wire_of(traffic).encodes(static_cast<int>(bucket));
 }
 
-/// Returns cuts of a model: the bounds of segments with at least `segment_bytes` of parameters each, at positions where
-/// fewer bytes cross than beside them.
+/// Returns cuts of a model: the bounds of segments with at least `segment_bytes` of parameters each, at positions that
+/// fewer bytes cross than neighbouring positions.
 ///
-/// | bounds | of chunks, where there are any: they are among the cuts               |
-/// | order  | ascending, first 0, last the number of nodes                          |
-/// | bits   | none change: gradients are folded per use, wherever the cuts are      |
+/// | bounds | the bounds of chunks, or none; all of them are among the cuts  |
+/// | order  | ascending, first 0, last the number of nodes                   |
+/// | bits   | cuts change no bit of results: gradients are summed use by use |
 std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes,
                              const std::vector<int>& bounds = {});
 
-/// Returns the plan of the segments between the cuts, and of the buckets of their parameters. `micro_batches`: of each
-/// replica, or of each rank that a lone process stands for.
+/// Returns the plan of the segments between the cuts, and of their parameters' buckets. `micro_batches`: the number
+/// for each replica, or for each rank that a lone process stands for.
 ///
-/// Throws OptionError for impossible cuts, topology or counts.
+/// Throws OptionError for invalid cuts, an invalid topology or invalid numbers.
 ///
 /// \code
 /// // given: const graph::Dag& dag

@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Adds the code of DownloadTied, SendTied and ReceiveTied.
+/// Adds the code of the instructions DownloadTied, SendTied and ReceiveTied to the handlers.
 template <class Handlers, class RankContext>
 void add_tied_code(Handlers& handlers, const RankContext& context) {
   using Communication = typename Handlers::Communication;

@@ -25,25 +25,25 @@ namespace run {
 /// \endcode
 ///
 /// A stage may hold several runs of consecutive segments, its chunks: chunk k, counted from the model's first, is on
-/// stage_of_chunk[k]. Pipeline policies with several chunks a stage set it themselves.
+/// stage_of_chunk[k]. Pipeline policies with several chunks on each stage set it themselves.
 ///
 /// | who reduces with whom | the holders of one stage, one rank of each replica: holders(stage)    |
 /// | who sends to whom     | the stages of one replica: pipeline(replica)                          |
-/// | bits                  | replicas are summed in the order of their ranks in each stage: where  |
-/// |                       | those ascend with the replicas, D_DP of them give the bits of one     |
-/// |                       | process with virtual_ranks = D_DP, whatever the stages                |
+/// | bits                  | gradients of replicas are summed in the order of ranks in each stage: |
+/// |                       | if ranks ascend with replicas, D_DP replicas give the bits of one     |
+/// |                       | process with virtual_ranks = D_DP, for any number of stages           |
 struct Topology {
   int replicas = 1;             ///< number of copies of the model (D_DP)
   int stages = 1;               ///< number of stages of each copy (D_PP)
-  std::vector<int> rank_at{};   ///< rank at [replica * stages + stage]; empty: the rank of that number
-  std::vector<int> chunk_of_segment{};  ///< by segment, ascending; empty: shared out evenly
-  std::vector<int> stage_of_chunk{};    ///< by chunk; empty: chunk k is all of stage k
-  std::vector<int> bounds{};  ///< cuts of a Trainer between chunks: 0, the first nodes of further chunks, the number of
-                              ///< nodes; empty: cuts whose slowest chunk takes the least time
-  std::vector<int> stage_of_segment{};  ///< by segment; empty: of S segments, chunk k of n has [k S / n, (k + 1) S / n)
+  std::vector<int> rank_at{};   ///< the rank at [replica * stages + stage]; empty: that index itself is the rank
+  std::vector<int> chunk_of_segment{};  ///< the chunk of each segment, ascending; empty: segments are divided evenly
+  std::vector<int> stage_of_chunk{};    ///< the stage of each chunk; empty: chunk k is all of stage k
+  std::vector<int> bounds{};  ///< the nodes at which a Trainer begins chunks: 0, ..., and then the number of nodes;
+                              ///< empty: bounds whose slowest chunk takes the least time
+  std::vector<int> stage_of_segment{};  ///< the stage of each segment; empty: as chunk_of_segment and stage_of_chunk
 
   Topology() = default;
-  /// Gives every rank the whole model. Converts a number of ranks where a topology is asked for.
+  /// Constructs a topology in which every rank has the whole model; also an implicit conversion from a number of ranks.
   Topology(int ranks) : replicas(ranks) {}  // NOLINT(google-explicit-constructor)
   Topology(int replica_count, int stage_count) : replicas(replica_count), stages(stage_count) {}
 
@@ -63,27 +63,27 @@ struct Topology {
   /// Returns the ranks of a replica, ascending: together they hold the model once.
   [[nodiscard]] Group pipeline(int replica) const;
 
-  /// Throws OptionError unless every rank has one place.
+  /// Throws OptionError unless every rank has exactly one place in rank_at.
   void validate_ranks() const;
 
-  /// Returns the number of chunks where segments are shared out evenly.
+  /// Returns the number of chunks of which stage_of_chunk gives the stages; if it is empty, the number of stages.
   [[nodiscard]] int chunks() const {
     return stage_of_chunk.empty() ? stages : static_cast<int>(stage_of_chunk.size());
   }
 
-  /// Throws OptionError unless every rank has one place, every segment has a stage, and every stage a segment.
+  /// Throws OptionError unless every rank has exactly one place, every segment has a stage, and every stage a segment.
   void validate(int segments) const;
 
-  /// Throws OptionError unless `bounds` are those of all chunks of a model with so many nodes.
+  /// Throws OptionError unless `bounds` are those of all chunks of a model with `nodes` nodes.
   void validate_bounds(int nodes) const;
 
-  /// Returns the chunk of each of so many segments: where stages are given, each run of segments of one stage.
+  /// Returns the chunk of each of `segments` segments; with stage_of_segment, each run of segments of one stage is one.
   [[nodiscard]] std::vector<int> chunks_of(int segments) const;
 
-  /// Returns the stage of each of so many segments.
+  /// Returns the stage of each of `segments` segments.
   [[nodiscard]] std::vector<int> stages_of(int segments) const;
 
-  /// Returns a text such as "2 replicas of 3 stages", with the places of ranks and segments where they are given.
+  /// Returns a text such as "2 replicas of 3 stages", with the places of ranks and segments if they are given.
   [[nodiscard]] std::string text() const;
 
   void add_to(Hash& hash) const;

@@ -22,7 +22,7 @@ std::vector<schedule::Value> waits_of(const schedule::Instruction& instruction, 
   return result;
 }
 
-/// A copy of values, one by one: Download, Upload, and others of the kind.
+/// A view of a copy of values, one by one: Download, Upload and similar instructions.
 ///
 ///     reads    from; waits
 ///     writes   to       to[k] = from[k]
@@ -45,7 +45,7 @@ struct CopyView {
     to = layout.writes(count);
     waits = layout.further_reads();
   }
-  /// Writes a copy.
+  /// Writes the operands of a copy into an instruction without operands.
   CopyView(Instr& copy, const std::vector<schedule::Value>& sources,
            const std::vector<schedule::Value>& targets)
       : CopyView(copy, sources.size(), Lists::added) {
@@ -54,16 +54,16 @@ struct CopyView {
   }
 };
 
-/// True if a copy has a value to move.
+/// Returns true if a copy has at least one value to copy.
 inline bool copies_something(const schedule::Instruction& copy) { return !copy.writes.empty(); }
 
-/// Adds a value to those that a copy moves.
+/// Adds a value to those that a copy copies.
 inline void add_copied(schedule::Instruction& copy, schedule::Value from, schedule::Value to) {
   copy.reads.push_back(from);
   copy.writes.push_back(to);
 }
 
-/// `DownloadTied(parameter)`: weights leave for another stage.
+/// A view of `DownloadTied(parameter)`, which copies weights to host memory, to be sent to another stage.
 ///
 ///     reads    weights of the parameter's bucket, whole or in parts side by side
 ///     writes   the parameter
@@ -78,10 +78,10 @@ struct DownloadTiedView {
   }
 };
 
-/// A collective, as run::add_reduce_scatter_messages and run::add_all_gather_messages make one.
+/// A view of a collective (see run::add_reduce_scatter_messages and run::add_all_gather_messages).
 ///
-///     reads    given: what this rank has, the whole or its shard; waits
-///     writes   taken: what this rank receives, the whole or its shard
+///     reads    given: this rank's input, the whole or its shard; waits
+///     writes   taken: this rank's result, the whole or its shard
 template <class Instr>
 struct CollectiveView {
   PartOf<Instr> given, taken, waits;
@@ -92,7 +92,7 @@ struct CollectiveView {
     taken = layout.writes(1);
     waits = layout.further_reads();
   }
-  /// Writes a collective that waits for nothing else.
+  /// Writes the operands of a collective that waits for no other values.
   CollectiveView(Instr& collective, schedule::Value from, schedule::Value to)
       : CollectiveView(collective, Lists::added) {
     given.front() = from;
@@ -100,7 +100,7 @@ struct CollectiveView {
   }
 };
 
-/// A message to a peer: Send, SendTied.
+/// A view of a message to a peer: Send, SendTied.
 ///
 ///     reads    payload
 ///     sends    message
@@ -120,7 +120,7 @@ private:
   Instr& send_;
 };
 
-/// A message from a peer: Receive, ReceiveTied.
+/// A view of a message from a peer: Receive, ReceiveTied.
 ///
 ///     writes     payload
 ///     receives   message

@@ -8,8 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The outcome of a step: written to the builder's `verdict` storage once all ranks' scalars are here, with the same
-/// bits on every rank. optim::judge makes it.
+/// The outcome of a step, with the same bits on every rank. optim::judge computes it from all ranks' scalars; it is
+/// written to the storage StepBuilder::verdict.
 ///
 /// \code
 /// // given: const run::Verdict& verdict

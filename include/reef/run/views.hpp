@@ -11,7 +11,7 @@
 #include <reef/run/transfers.hpp>
 
 /// \file
-/// Views of instructions, one for each kind that the model has: a view names the parts of the values that the
+/// Views of instructions, one for each kind that runs the model: a view names the parts of the values that the
 /// instruction reads, writes and accumulates into. Code that writes the kind (run/instructions.hpp), rewrites it, or
 /// runs it goes through the view, which alone states the order of operands and how many of each there are.
 ///
@@ -30,7 +30,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// True if the forward of a segment keeps what its backward reads.
+/// Returns true if the forward of a segment keeps the tensors that its backward reads.
 inline bool keeps(const StepBuilder& builder, int s) {
   return builder.trains() && !builder.plan.recomputes_segment(static_cast<std::size_t>(s));
 }
@@ -44,7 +44,7 @@ const graph::Segment& segment_of(const StepBuilder& builder, const Instr& instru
 
 }  // namespace detail
 
-/// `Batch(j)`: fills a micro-batch's inputs.
+/// A view of `Batch(j)`, which fills the inputs of micro-batch j.
 ///
 ///     writes   inputs of the model, loss weight
 template <class Instr>
@@ -58,10 +58,10 @@ struct BatchView {
   }
 };
 
-/// How a `Number(j)`, which has no operands, gets its micro-batch's number: its Instruction::mode.
+/// The way in which `Number(j)`, which has no operands, gets the number of micro-batch j: its Instruction::mode.
 ///
-/// | claims  | it asks for a number                                |
-/// | follows | its Batch has asked for it: Number comes after that |
+/// | claims  | it asks for a number itself                                 |
+/// | follows | Batch(j) has asked for the number, and Number(j) runs after |
 enum class NumberMode : std::uint8_t { claims, follows };
 
 inline bool claims_number(const Instruction& number) {
@@ -71,7 +71,7 @@ inline void set_claims_number(Instruction& number, bool claims) {
   number.mode = static_cast<std::uint8_t>(claims ? NumberMode::claims : NumberMode::follows);
 }
 
-/// `Forward(segment, j)`.
+/// A view of `Forward(segment, j)`, the forward of a segment for micro-batch j.
 ///
 ///     reads    weights_of(segment), boundary inputs
 ///     writes   boundary outputs, saved (if it keeps any), workspace
@@ -82,10 +82,10 @@ struct ForwardView {
   ForwardView(const StepBuilder& builder, Instr& forward, Lists lists = Lists::found);
 };
 
-/// `Recompute(segment, j)`.
+/// A view of `Recompute(segment, j)`, which computes the tensors for the backward of a segment again.
 ///
 ///     reads    weights_of(segment), those boundary inputs that it needs
-///     writes   boundary outputs that it passes by, saved, workspace
+///     writes   boundary outputs that it computes on the way, saved, workspace
 template <class Instr>
 struct RecomputeView {
   PartOf<Instr> weights, inputs, outputs, saved, workspace;
@@ -93,25 +93,25 @@ struct RecomputeView {
   RecomputeView(const StepBuilder& builder, Instr& recompute, Lists lists = Lists::found);
 };
 
-/// Returns the part of a backward that instructions of a kind are; `none` for kinds that are no backward.
+/// Returns the part of a backward that instructions of this kind run; `none` for kinds that are no backward.
 inline graph::BackwardPart backward_part(std::string_view kind) {
   if (kind == kinds::backward) return graph::BackwardPart::all;
   if (kind == kinds::backward_input) return graph::BackwardPart::input;
   return kind == kinds::backward_weight ? graph::BackwardPart::weight : graph::BackwardPart::none;
 }
 
-/// `Backward(segment, j)`, or `BackwardInput` and later `BackwardWeight`. Whoever writes it has set its mode.
+/// A view of `Backward(segment, j)`, or of its halves `BackwardInput` and `BackwardWeight`. Set its SumMode first.
 ///
 ///     reads          weights_of(segment), boundary tensors that it reads, saved, output gradients
-///     writes         input gradients of which it is the first, workspace
-///     accumulates    input gradients that it adds to
-///     behind either  gradients_of(segment), as the mode says
+///     writes         input gradients that it is the first to write, workspace
+///     accumulates    input gradients to which it adds
+///     then           gradients_of(segment), written or accumulated into by its SumMode
 ///
-/// | BackwardInput  | writes what is pending, last; it has gradients only where an operator with parameters cannot split |
-/// | BackwardWeight | reads that, before output gradients, of which it reads some; it has no input gradients. Its        |
-/// |                | gradients are among what it accumulates into where BackwardInput has some too                     |
+/// | BackwardInput  | writes `pending`, last; has `gradients` only if an operator with parameters cannot be split   |
+/// | BackwardWeight | reads `pending`, then the output gradients that it needs; has no input gradients; accumulates |
+/// |                | into its `gradients` if BackwardInput has some, too                                           |
 ///
-/// Where the plan rounds gradients, these are the micro-batch's own: AddGradients has those of the fold.
+/// If the plan rounds gradients, `gradients` are the micro-batch's own, which AddGradients adds to those of the fold.
 template <class Instr>
 struct BackwardView {
   PartOf<Instr> weights, tensors, saved, output_gradients;
@@ -122,7 +122,7 @@ struct BackwardView {
   [[nodiscard]] graph::BackwardPart part() const { return part_; }
   [[nodiscard]] const graph::Segment& segment() const { return *segment_; }
 
-  /// Returns the ids of the tensors whose values `tensors` has; output_gradient_ids those of `output_gradients`.
+  /// Returns the ids of the tensors in `tensors`; output_gradient_ids() returns those of `output_gradients`.
   [[nodiscard]] const std::vector<int>& tensor_ids() const {
     switch (part_) {
       case graph::BackwardPart::input: return segment_->input_half_reads;
@@ -139,7 +139,7 @@ struct BackwardView {
                                                 : segment_->backward_workspace_bytes;
   }
 
-  /// Returns the gradient of Segment::input_gradients[k], written or accumulated into.
+  /// Returns the gradient of the tensor Segment::input_gradients[k], which is written or accumulated into.
   [[nodiscard]] PartOf<Instr> input_gradient(std::size_t k) const {
     const bool adds = segment_->input_gradient_accumulates[k];
     return (adds ? added_input_gradients : written_input_gradients).one(count_before(k, adds));
@@ -156,11 +156,11 @@ private:
   const graph::Segment* segment_;
 };
 
-/// `AddGradients(segment, j)`: what a Backward has written is rounded into the fold's gradients. Whoever writes it has
-/// set its mode.
+/// A view of `AddGradients(segment, j)`, which rounds the gradients that a Backward has written, and writes or adds them
+/// to the fold's. Set its SumMode first.
 ///
-///     reads                 what the Backward wrote, as gradients_of(segment)
-///     writes, accumulates   gradients_of(segment), as the mode says
+///     reads                 the gradients that the Backward wrote, in the order of gradients_of(segment)
+///     writes, accumulates   gradients_of(segment), by its SumMode
 template <class Instr>
 struct AddGradientsView {
   PartOf<Instr> from, gradients;
@@ -173,7 +173,7 @@ struct AddGradientsView {
   }
 };
 
-/// `FoldUses(bucket)`: gradients of further uses of parameters are added to those of the first.
+/// A view of `FoldUses(bucket)`, which adds the gradients of further uses of parameters to those of the first.
 ///
 ///     reads         tied_uses(bucket)
 ///     accumulates   the bucket's gradient
@@ -188,10 +188,10 @@ struct FoldUsesView {
   }
 };
 
-/// `FoldRank(bucket)`: a virtual rank's gradient is added to those before. Whoever writes it has set its mode.
+/// A view of `FoldRank(bucket)`, which adds a virtual rank's gradient to those of the ranks before. Set its SumMode first.
 ///
 ///     reads                 the rank's gradient
-///     writes, accumulates   the sum, as the mode says
+///     writes, accumulates   the sum, by its SumMode
 template <class Instr>
 struct FoldRankView {
   PartOf<Instr> gradient, sum;

@@ -14,26 +14,26 @@ namespace run {
 /// asynchronous pipelines do. A step begins at version 0 and is drained at its end: then all stages are at the last
 /// version.
 ///
-///     micro-batch j    reads version max(0, floor(j / every) - (kept - 1)), forward and back
-///     update k         makes version k + 1 of version k, by the gradients of the micro-batches from k every on,
-///                      once the last of them has gone back
+///     micro-batch j    reads version max(0, floor(j / every) - (kept - 1)) in its forward and in its backward
+///     update k         computes version k + 1 from version k and the gradients of the micro-batches from k * every
+///                      to (k + 1) * every - 1, after the last of their backwards
 ///
 /// \code
 /// const run::WeightVersions versions{1, {2, 1}};  // PipeDream on two stages
 /// const int read = versions.version_of(0, 5);     // 4: one update behind
 /// \endcode
 struct WeightVersions {
-  int every = 0;            ///< micro-batches per update; 0: a step updates once, behind all of them
-  std::vector<int> kept{};  ///< by stage: number of versions that it holds at one time
+  int every = 0;            ///< the number of micro-batches per update; 0: one update after all of the step
+  std::vector<int> kept{};  ///< by stage: the number of versions that it holds at one time
 
   [[nodiscard]] bool within_a_step() const { return every > 0; }
 
-  /// Returns the number of updates in a step of so many micro-batches.
+  /// Returns the number of updates in a step of `micro_batches` micro-batches.
   [[nodiscard]] int updates(int micro_batches) const {
     return within_a_step() ? micro_batches / every : 1;
   }
 
-  /// Returns the number of versions that a stage holds at one time in a step of so many micro-batches.
+  /// Returns the number of versions that a stage holds at one time in a step of `micro_batches` micro-batches.
   [[nodiscard]] int kept_by(int stage, int micro_batches) const {
     if (!within_a_step()) return 1;
     return (std::min)(kept[static_cast<std::size_t>(stage)], updates(micro_batches));

@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The parameters that an update rule takes as whole matrices. Empty for a rule that goes element by element.
+/// The parameters that an update rule treats as whole matrices. Empty for an element-wise rule.
 ///
 /// \code
 /// #include <cstdio>
@@ -22,15 +22,15 @@ struct WholeMatrices {
   struct Matrix {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
-    Bytes workspace = 0;  ///< bytes of an update
-    double flops = 0;     ///< operations of an update
+    Bytes workspace = 0;  ///< the bytes of workspace of an update
+    double flops = 0;     ///< the operations of an update
   };
 
-  /// The operations that a core could compute while the bytes of one element's update come.
+  /// The operations that a core can compute while it loads the bytes for the update of one element.
   static constexpr std::int64_t flops_of_element = 128;
 
-  std::vector<std::optional<Matrix>> of_parameter{};  ///< empty: the rule needs no whole matrices
-  /// The work of the update of each rank's shards, in operations; an element that is in no matrix counts
+  std::vector<std::optional<Matrix>> of_parameter{};  ///< by parameter; empty: no whole matrices are needed
+  /// The work of the update of each rank's shards, in operations; an element outside of matrices counts as
   /// flops_of_element.
   std::vector<std::int64_t> loads{};
 

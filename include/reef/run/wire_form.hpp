@@ -12,11 +12,11 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The form in which messages of one sort go over the wire, where it differs from the form in memory: what programs and
-/// plans know of a codec.
+/// The form in which messages of one sort of traffic are sent, if it differs from that in memory: the properties of a
+/// codec that programs and plans need.
 ///
-/// | index | of the remote edge, or the bucket; of pseudo-gradients the piece of a fragment             |
-/// | n     | numbers of one message                                                                  |
+/// | index | the index of the remote edge, or of the bucket; for pseudo-gradients of the piece of a fragment |
+/// | n     | the number of numbers in one message                                                            |
 ///
 /// \code
 /// run::WireForm halved;
@@ -24,20 +24,20 @@ namespace run {
 /// halved.lossless = false;
 /// \endcode
 struct WireForm {
-  std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< most bytes of a message; empty: as in memory
-  std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< numbers that the sender remembers
-  std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< numbers that the receiver remembers
-  bool by_element = false;  ///< a state is a number for each element of a bucket, wherever that is cut
-  std::string codec{};   ///< description of the codec, for errors and for checkpoints
-  bool exact = true;     ///< a message has the same length whatever its numbers are
-  bool lossless = true;  ///< the numbers that arrive are those sent, bit for bit
-  std::vector<int> masks{};      ///< by edge of a gradient: the edge of its tensor, whose zeros it leaves out; -1: none
-  /// The number of steps after which samples come again (AQ-SGD's epoch), each with a state of its own; 0: one state
-  /// for all messages.
+  std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< the most bytes of a message; empty: as in memory
+  std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< the count of numbers the sender keeps
+  std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< the count that the receiver keeps
+  bool by_element = false;  ///< true if a state has a number for each element of a bucket, however that is sharded
+  std::string codec{};   ///< a description of the codec, for errors and for checkpoints
+  bool exact = true;     ///< true if the length of a message does not depend on its numbers
+  bool lossless = true;  ///< true if the numbers that arrive equal those sent, bit for bit
+  std::vector<int> masks{};      ///< by edge of a gradient: the edge of the tensor whose zeros it leaves out; -1: none
+  /// The number of steps after which the same samples are repeated (AQ-SGD's epoch), each with a state of its own; 0:
+  /// one state for all messages.
   std::int64_t period = 0;
-  std::vector<double> ratios{};  ///< ratio by index; 0: the codec's own; 1: the message stays as it is
+  std::vector<double> ratios{};  ///< the ratio by index; 0: the codec's own; 1: the message is not encoded
 
-  /// True if some messages are encoded, or those of one edge or bucket.
+  /// Returns true if some messages are encoded; with an index, if those of that edge or bucket are.
   [[nodiscard]] bool encodes() const { return static_cast<bool>(bytes); }
   [[nodiscard]] bool encodes(int index) const { return encodes() && ratio(index) != 1; }
   [[nodiscard]] int mask(int index) const {

@@ -10,10 +10,10 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// The offset of every region in the arena of its place, fixed before the first step: nothing is
-/// allocated while a round runs, so the peak is exact.
+/// The offset of every region in the arena of its place (device or host memory), fixed before
+/// the first step: no memory is allocated while a round runs, so the peak is known exactly.
 struct Placement {
-  std::vector<Bytes> offset{};  ///< by storage: the offset of a region in its arena; 0 for a part
+  std::vector<Bytes> offset{};  ///< by storage: the offset of a region in its arena; 0 for a part of a storage
   Bytes device_bytes = 0;       ///< the size of the device arena
   Bytes host_bytes = 0;         ///< the size of the arena of pinned host memory
 
@@ -24,30 +24,30 @@ struct Placement {
   /// Returns the offset at which a storage, region or part, begins in the arena of its place.
   [[nodiscard]] Bytes address(const Program& program, StorageId id) const;
 
-  /// Returns the address of each storage in one space: the host's arena lies behind the device's.
+  /// Returns the address of each storage in one address space, in which the host's arena follows the device's.
   [[nodiscard]] std::vector<Bytes> addresses(const Program& program) const;
 };
 
 namespace detail {
 
-/// Returns the address of each storage if all regions lie one behind the other.
+/// Returns the address that each storage would have if all regions were stored one after another.
 std::vector<Bytes> addresses_by_region(const Program& program);
 
-/// The lifetimes of a program's regions: which regions are alive, and which of two is certainly done with its bytes
-/// before the other begins, whatever the speed of the lanes. A region that an instruction waits for
-/// (Instruction::after) is alive up to that instruction, so a region that takes its bytes is not waited for too. A
-/// region that a lane with posted transfers touches is done with its bytes at the end of the round; rings of slots may
-/// be done earlier.
+/// The lifetimes of a program's regions: which regions are in use, and which of two certainly needs
+/// its bytes no more before the other needs any, whatever the speed of the lanes. A region that an
+/// instruction waits for (Instruction::after) is alive up to that instruction, so that it does not
+/// wait for another region that reuses the bytes. A region that a lane with posted transfers accesses
+/// is alive to the end of the round; only slots of a ring (transfer_slots) are reused earlier.
 class Lifetimes {
 public:
   explicit Lifetimes(const Program& program);
 
-  /// Returns true if an instruction uses the region, or if its life keeps it whether or not one does.
+  /// Returns true if the region needs bytes: an instruction uses it, or it is reserved or persistent.
   [[nodiscard]] bool alive(StorageId region) const {
     return !regions_[region].of_round || regions_[region].used;
   }
 
-  /// Returns true if two regions must have different bytes.
+  /// Returns true if two regions must have different bytes, since their lifetimes overlap.
   [[nodiscard]] bool meet(StorageId a, StorageId b) const;
 
   /// Returns the lifetime of a region, which must be alive.
@@ -61,8 +61,8 @@ private:
     Lifetime life{};
   };
 
-  /// Keeps the regions that hold a value before a loop alive to its end: each iteration may read them, so no region of
-  /// the loop takes their bytes.
+  /// Extends the lives of regions that hold a value before a loop to its end: each
+  /// iteration may read them, so no region of the loop may reuse their bytes.
   void keep_through(const Repeat& repeat);
 
   const Program& program_;
@@ -71,18 +71,18 @@ private:
 
 }  // namespace detail
 
-/// Gives every region an offset. Two regions share bytes if one is certainly done before the other begins: sharing
-/// never makes a lane wait that would not wait anyway.
+/// Assigns an offset to every region. Two regions share bytes only if one is certainly no longer used when
+/// the other begins to be used: sharing never makes a lane wait that would not wait anyway.
 ///
-/// Reserved and persistent regions come first, in the order of the program's storages, so that
-/// programs which begin with the same storages agree on their offsets. The other regions are
-/// taken largest first, of one size in the order in which they are first used, and put at the lowest offset that no
-/// region they meet holds: so regions of one size that one lane uses take no more places than are alive at one time.
-/// `looked_at`, if given, becomes the number of regions that were looked at in the search for offsets.
+/// Reserved and persistent regions come first, in the order of the program's storages, so that programs which
+/// begin with the same storages agree on their offsets. The other regions follow, the largest first, regions
+/// of one size in the order of their first use, each at the lowest offset where it overlaps no region that is
+/// alive with it: so regions of one size on one lane need only as many places as are alive at one time.
+/// `looked_at`, if given, is set to the number of regions that were examined in the search for offsets.
 ///
-/// | cost   | O(accesses * log storages), and for each region the entries that Occupancy looks at: log       |
-/// |        | regions where the same pattern repeats, as that of micro-batches does                         |
-/// | order  | deterministic: equal programs get equal placements                                            |
+/// | cost  | O(accesses * log storages), plus for each region the entries that the search examines: about |
+/// |       | log(regions) where a pattern repeats, as that of micro-batches does                          |
+/// | order | deterministic: equal programs get equal placements                                           |
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -94,13 +94,13 @@ Placement place(const Program& program, std::uint64_t* looked_at = nullptr);
 /// Returns true if two programs have the same placement: on their lanes they access the same storages. Their messages,
 /// costs and names may differ.
 ///
-/// | cost | O(accesses + storages) at most: much less than placing |
+/// | cost | O(accesses + storages) at most: much less than that of place() |
 bool placed_alike(const Program& a, const Program& b);
 
-/// Returns the most bytes of a place that are alive at one instruction, in the order of the program: no arena that
-/// `place` makes is smaller.
+/// Returns the largest number of bytes of a place that are alive at one instruction,
+/// in the order of the program: a lower bound of the arena that `place` computes.
 ///
-/// | cost | O(accesses + storages): much less than placing |
+/// | cost | O(accesses + storages): much less than that of place() |
 Bytes most_live(const Program& program, Place place);
 
 /// Returns true if two storages share at least one byte.

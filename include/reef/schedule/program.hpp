@@ -20,8 +20,8 @@ inline namespace v0 {
 namespace schedule {
 
 /// The in-order queues of one rank. Two instructions of one lane never run at once; two of
-/// different lanes do, unless a value orders them. `update` is a lane of the device for the optimizer's
-/// computation beside the model; `source` is the lane on which batches come in.
+/// different lanes may run at once unless a value orders them. `update` is the lane of the device
+/// on which the optimizer computes beside the model; `source` is the lane that brings in batches.
 enum class Lane : std::uint8_t { compute, load, evict, send, receive, reduce, update, source };
 
 inline constexpr std::size_t lane_count = 8;
@@ -32,8 +32,8 @@ constexpr std::string_view name_of(Lane lane) {
   return names[static_cast<std::size_t>(lane)];
 }
 
-/// Returns true if the lane runs messages, and calls between them: they move bytes to or from the device, and not by
-/// the device's own engines.
+/// Returns true if the lane runs messages, or calls between messages: its instructions
+/// move bytes to or from the device without the device's own copy engines.
 constexpr bool communicates(Lane lane) {
   return lane == Lane::send || lane == Lane::receive || lane == Lane::reduce ||
          lane == Lane::source;
@@ -45,26 +45,26 @@ using reef::name_of;
 using reef::Traffic;
 using reef::traffic_count;
 
-/// The memory that a storage lives in: the device's, or host memory that copies are fast from.
+/// The memory that contains a storage: device memory, or pinned host memory, from which copies are fast.
 enum class Place : std::uint8_t { device, host };
 
-/// The time for which a region's bytes are its own.
+/// The time for which no other region may use a region's bytes.
 ///
-/// | round      | from its first use in a round to its last; then other regions may have the bytes |
-/// | reserved   | always, but the region holds no value when a round begins                        |
-/// | persistent | always, and the region holds its value from one round to the next                |
+/// | round      | from the first to the last use in a round; at other times other regions may use the bytes |
+/// | reserved   | always, but the region holds no value when a round begins                                 |
+/// | persistent | always, and the region holds its value from one round to the next                         |
 enum class Life : std::uint8_t { round, reserved, persistent };
 
 using StorageId = std::uint32_t;
 inline constexpr StorageId no_storage = ~StorageId{0};
 
-/// Bytes with a name: either a region of its own, or a part of another storage.
+/// A named block of bytes: either a region of its own, or a part of another storage.
 struct Storage {
   std::string name;
   Bytes bytes = 0;
   Place place = Place::device;
   Life life = Life::round;
-  StorageId parent = no_storage;  ///< the storage that this one is a part of
+  StorageId parent = no_storage;  ///< the storage that contains this one; no_storage for a region
   Bytes offset = 0;               ///< the offset in the parent; 0 for a region
 };
 
@@ -76,22 +76,22 @@ struct Value {
   friend constexpr bool operator==(const Value&, const Value&) = default;
 };
 
-/// The bytes that one rank sends another at once. The n-th send to a peer under a channel meets the peer's n-th
-/// receive under that channel.
+/// The bytes that one rank sends to another at once. The n-th send to a
+/// peer under a channel matches the peer's n-th receive under that channel.
 struct Message {
   int peer = 0;
   Bytes bytes = 0;  ///< the size on the wire, headers included
   std::uint32_t channel = 0;
-  std::uint64_t pieces = 1;  ///< the number of the transport's messages that this message becomes
-  std::optional<Bytes> raw{};  ///< if the message's numbers are encoded: the bytes that they take in memory
+  std::uint64_t pieces = 1;  ///< the number of the transport's messages into which this message is cut
+  std::optional<Bytes> raw{};  ///< if the message's numbers are encoded: their size in memory
 };
 
-/// The form of a collective: it sums its members' elements for their owners, or brings the owners' elements to all
-/// members.
+/// The form of a collective: a reduce-scatter sums its members' elements for
+/// their owners, an all-gather sends the owners' elements to all members.
 enum class CollectiveForm : std::uint8_t { reduce_scatter, all_gather };
 
-/// The members of a collective, and the elements of the whole that each owns: member p owns
-/// [offsets[p], offsets[p + 1]).
+/// The members of a collective, and the range of elements that each of
+/// them owns: the member at position p owns [offsets[p], offsets[p + 1]).
 struct Collective {
   Group group{};
   std::vector<std::int64_t> offsets{};
@@ -108,15 +108,15 @@ struct Cost {
 
 /// One step of a program, as plain data. `kind` names the code that runs it.
 ///
-/// The instruction carries the facts that its code cannot get elsewhere: `mode`, the layout of its operand
-/// lists, as the writer of the kind defines it; `elements`, the range of a bucket that it works on;
-/// `collective`. The code must infer nothing from the number of operands.
+/// The instruction contains the facts that its code cannot get elsewhere: `mode`, the layout of
+/// its operand lists, as the writer of the kind defines it; `elements`, the range of a bucket
+/// that it processes; `collective`. The code must infer nothing from the number of operands.
 ///
-/// Dependencies are derived from reads, writes, accumulates and after. An accumulation reads and writes:
-/// accumulations into one storage keep the program's order, so sums have one order of terms. A value in
-/// `after` orders and nothing else: the instruction waits until the value exists in that version, and the next
-/// write of the value does not wait for the instruction. The value keeps its bytes up to the instruction, as if it
-/// were read (decision 050); a storage without bytes orders at no cost of memory.
+/// Dependencies are derived from reads, writes, accumulates and after. An accumulation reads and
+/// writes: accumulations into one storage keep the program's order, so sums have one order of terms. A
+/// value in `after` only orders: the instruction waits until the value exists in that version, and the
+/// next write of the value does not wait for the instruction. The value keeps its bytes up to the
+/// instruction, as if it were read (decision 050); a storage without bytes orders at no cost of memory.
 struct Instruction {
   std::string kind;
   Lane lane = Lane::compute;
@@ -125,14 +125,14 @@ struct Instruction {
   std::vector<Value> reads{};
   std::vector<Value> writes{};
   std::vector<Value> accumulates{};
-  std::vector<Value> after{};  ///< the values waited for, and neither read nor written
+  std::vector<Value> after{};  ///< values that the instruction waits for, but neither reads nor writes
   std::vector<Message> sends{};
   std::vector<Message> receives{};
   Cost cost{};
   std::uint8_t mode = 0;
   Traffic traffic = Traffic::none;
   Completion completion = Completion::held;
-  std::pair<std::int64_t, std::int64_t> elements{0, 0};   ///< the range [first, second) of what `index` names
+  std::pair<std::int64_t, std::int64_t> elements{0, 0};   ///< the range [first, second) in what `index` numbers
   std::shared_ptr<const Collective> collective{};         ///< the collective, if the instruction is one; else null
 
   [[nodiscard]] bool is_posted() const { return completion == Completion::posted; }
@@ -157,28 +157,28 @@ void for_each_value(Instr& instruction, const F& f) {
 ///
 ///     while (`until` of this round is not complete && (max == 0 || iterations < max)) one more
 ///
-/// | body      | round[begin, end), which ends on the compute lane. It leaves values in the       |
-/// |           | versions in which it finds them: any number of iterations is right, also none    |
-/// | asks      | the compute lane, once all instructions outside that any instruction of the body |
-/// |           | waits for, and those before the body on its lanes, are complete                  |
-/// | iteration | complete on all lanes before the next one begins, or the loop ends               |
-/// | after     | an instruction that waits for one of the body, or follows it on its lane, waits  |
-/// |           | for the loop                                                                     |
+/// | body      | round[begin, end), which ends on the compute lane. It leaves every value in the            |
+/// |           | version that it had before, so that any number of iterations is valid, also none           |
+/// | asks      | the compute lane tests the condition, once all instructions outside the body for which the |
+/// |           | body waits, and those before the body on its lanes, are complete                           |
+/// | iteration | complete on all lanes before the next one begins, or the loop ends                         |
+/// | after     | an instruction that waits for one of the body, or follows it on its lane, waits            |
+/// |           | for the end of the loop                                                                    |
 ///
-/// A body exchanges messages only if ranks share the loop: the loops of one place in `repeats` of their programs.
-/// They run the same number of iterations, since before each of them, and before they go on, all have told all in an
-/// exchange of one number whether they are done: `until` complete, or `max` iterations run. They go on unless all are.
+/// A body exchanges messages only if ranks share the loop, which then has the same index in `repeats` of their
+/// programs. The ranks run the same number of iterations: before each iteration, all tell all others in an exchange of
+/// one number whether they are done (`until` complete, or `max` iterations run), and the loop ends when all are done.
 ///
-/// | first_agree | the exchange ahead of the body, in no body: decides whether there is an iteration at all |
-/// | agree       | the same exchange in the body, behind what an iteration computes                          |
-/// | peers       | the ranks that both exchange with; the messages of the body are with these alone, and     |
-/// |             | meet messages of the same loop                                                            |
+/// | first_agree | the exchange before the body, outside of all bodies: decides whether there is an iteration at all |
+/// | agree       | the same exchange in the body, after the computation of an iteration                              |
+/// | peers       | the ranks with which both exchanges communicate; the body's messages go to and from these         |
+/// |             | alone, and match messages of the same loop                                                        |
 struct Repeat {
   static constexpr std::uint32_t alone = ~std::uint32_t{0};
 
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  std::uint32_t until = 0;  ///< the instruction whose completion ends the loop: before the body, in no body
+  std::uint32_t until = 0;  ///< the instruction whose completion ends the loop; before the body, in no body
   int max = 0;              ///< the most iterations; 0 is no limit
   std::uint32_t first_agree = alone;
   std::uint32_t agree = alone;
@@ -198,8 +198,8 @@ struct Repeat {
   }
 };
 
-/// The instructions that one rank runs in one step of training, on lanes that run at once; they stand in the order in
-/// which a single lane would run them (the reference).
+/// The instructions that one rank runs in one step of training, on concurrent lanes;
+/// they are stored in the order in which a single lane would run them (the reference).
 ///
 /// The round is repeated; persistent storages hold their values from one round to the next.
 ///
@@ -217,17 +217,17 @@ struct Program {
   std::vector<Instruction> round{};
   std::vector<Repeat> repeats{};  ///< the loops, ascending; their bodies have no instruction in common
 
-  /// Adds a region of its own.
+  /// Adds a region, a storage with bytes of its own, and returns its id.
   StorageId add_storage(std::string name, Bytes bytes, Place place, Life life = Life::round);
 
-  /// Adds a name for `bytes` at `offset` of another storage. Throws ScheduleError when they do not
-  /// lie inside it.
+  /// Adds a part: a storage of `bytes` bytes at `offset` in `parent`.
+  /// Throws ScheduleError if the part is not completely inside `parent`.
   StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes);
 
   /// Appends an instruction; the returned reference is valid until the next call.
   Instruction& add(std::string_view kind, Lane lane, int index = -1, int micro_batch = -1) &;
 
-  /// Returns the region that a storage lies in, and the storage's offset in that region.
+  /// Returns the region that contains a storage, and the storage's offset in that region.
   [[nodiscard]] std::pair<StorageId, Bytes> region_of(StorageId id) const;
 
   [[nodiscard]] const std::string& name(Value value) const& { return storages[value.storage].name; }
@@ -236,14 +236,14 @@ struct Program {
 
 inline constexpr std::uint32_t no_loop = ~std::uint32_t{0};
 
-/// Returns for each instruction the index in `repeats` of the loop whose body the instruction is in, or no_loop.
+/// Returns for each instruction the index in `repeats` of the loop whose body contains the instruction, or no_loop.
 std::vector<std::uint32_t> loop_by_instruction(const Program& program);
 
-/// Returns for each instruction its scope, a number that both ends of a message have alike: 0 outside of shared loops;
-/// of the loop l in `repeats` 3 l + 1 in its body, 3 l + 2 for `first_agree`, 3 l + 3 for `agree`.
+/// Returns for each instruction its scope, a number that is equal at both ends of a message: 0 outside of shared
+/// loops; for shared loop l in `repeats` 3 l + 1 in its body, 3 l + 2 for `first_agree`, 3 l + 3 for `agree`.
 std::vector<std::uint32_t> scope_by_instruction(const Program& program);
 
-/// Returns true if a scope is that of the exchange, `first_agree` or `agree`, in which ranks agree about a loop.
+/// Returns true if a scope is that of an exchange, `first_agree` or `agree`, in which ranks agree about a loop.
 constexpr bool agrees(std::uint32_t scope) { return scope > 0 && scope % 3 != 1; }
 
 }  // namespace schedule

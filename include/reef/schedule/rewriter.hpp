@@ -11,8 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// Adds instructions to a round that is written, and keeps its loops right: an instruction added ahead of a body's
-/// first instruction is outside of the loop, as is one added behind its last.
+/// A rewriter that adds instructions to an existing round, and updates its loops: an instruction that is
+/// inserted before the first instruction of a loop's body, or after its last one, is outside of the loop.
 ///
 /// \code
 /// // given: schedule::Program& program, const schedule::Instruction& encode
@@ -23,10 +23,10 @@ namespace schedule {
 /// rewriter.apply();
 /// \endcode
 ///
-/// | places | positions in the round as it was when the Rewriter was made                     |
-/// | order  | instructions added at one place stay in the order in which they were added      |
-/// | errors | std::out_of_range for a place that the round does not have                      |
-/// | cost   | O(instructions), once, in apply()                                               |
+/// | places | positions in the round as it was when the Rewriter was constructed         |
+/// | order  | instructions added at one place stay in the order in which they were added |
+/// | errors | std::out_of_range for a position that the round does not have              |
+/// | cost   | O(instructions), once, in apply()                                          |
 class Rewriter {
 public:
   explicit Rewriter(Program& program)
@@ -39,7 +39,7 @@ public:
     after_.at(place).push_back(std::move(instruction));
   }
 
-  /// Replaces the round of the program by the new one. Called once, at the end.
+  /// Replaces the round of the program by the new one. Call it once, at the end.
   void apply() {
     std::vector<Instruction> round;
     std::vector<std::uint32_t> now_at;

@@ -22,8 +22,8 @@ struct RankRun {
   friend constexpr bool operator==(const RankRun&, const RankRun&) = default;
 };
 
-/// A set of ranks, ascending. Stored as runs, the replicas of a stage take a few numbers, however many replicas there
-/// are.
+/// A set of ranks in ascending order, stored as runs: the replicas
+/// of a stage take only a few numbers, however many replicas exist.
 struct RankSet {
   std::vector<RankRun> runs{};
 
@@ -32,13 +32,13 @@ struct RankSet {
   [[nodiscard]] std::vector<int> members() const;
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] int first() const { return runs.front().first; }
-  /// Returns the position of a rank among the members; -1 if it is none.
+  /// Returns the position of a rank among the members; -1 if it is not a member.
   [[nodiscard]] int position_of(int rank) const;
 
   friend bool operator==(const RankSet&, const RankSet&) = default;
 };
 
-/// A number of consecutive members of a group, to or from each of which one message of the same size goes, or none.
+/// Consecutive members of a group that each send or receive one message of one size, or no message if `there` is false.
 struct Portion {
   std::uint32_t members = 1;
   bool there = false;
@@ -62,21 +62,21 @@ struct Exchange {
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
-/// The part of a rank's program that other ranks can wait for: its messages and their peers, and which instructions
-/// have to be complete, or started, before which start.
+/// The part of a rank's program that other ranks can wait for: its messages and their peers, and the
+/// order of the instructions: which of them must be complete, or have started, before another starts.
 ///
-/// A deadlock is a cycle of waits. No cycle lies within one rank: all waits of a rank go back in its
-/// program. So a cycle goes through messages, within a round, and can be found in the skeletons alone.
+/// A deadlock is a cycle of waits. No cycle is within one rank, since an instruction waits only for earlier ones
+/// of its program. So a cycle passes through messages, within a round, and can be found from the skeletons alone.
 ///
-/// A shared loop stands in the skeleton with one iteration, which proves any number: messages meet within an iteration,
-/// and no rank ends an iteration before all ranks that share the loop have begun it. So a path through several
-/// iterations, from behind the loop to before it on another rank, is a path through one.
+/// The skeleton contains one iteration of a shared loop, which proves any number: messages match within an iteration,
+/// and no rank ends an iteration before all ranks that share the loop have begun it. So if there is a path through
+/// several iterations, from after the loop to before it on another rank, there is one through a single iteration.
 ///
-/// | node     | an instruction with messages; a loop on a path between two of these; or a join: a point     |
-/// |          | that several nodes wait for and that waits for several itself                              |
-/// | start    | after `waits`, and after the node ahead of it on its lane: complete, or started if posted   |
-/// | complete | once all the messages that it sends and receives have both ends started                    |
-/// | names    | instructions and loops have names, for the error text of a deadlock                        |
+/// | node     | an instruction with messages; a loop on a path between two of these; or a join: a point for |
+/// |          | which several nodes wait and which waits for several nodes itself                           |
+/// | start    | after `waits`, and after the previous node on its lane is complete, or started if posted    |
+/// | complete | once both ends of all messages that it sends or receives have started                       |
+/// | names    | instructions and loops have names, for the error text of a deadlock                         |
 struct Skeleton {
   enum class Part : std::uint8_t { instruction, loop, join };
 
@@ -95,7 +95,7 @@ struct Skeleton {
     std::uint32_t first_wait = 0;
     std::uint32_t first_send = 0;
     std::uint32_t first_receive = 0;
-    std::uint32_t exchange = none;  ///< an index into `exchanges`; of a loop an index into `untils`
+    std::uint32_t exchange = none;  ///< an index into `exchanges`; for a loop, an index into `untils`
     std::uint32_t scope = 0;  ///< the scope of an instruction, from scope_by_instruction
     Part part = Part::join;
     Lane lane = Lane::compute;
@@ -104,7 +104,7 @@ struct Skeleton {
     friend constexpr bool operator==(const Node&, const Node&) = default;
   };
 
-  /// A wait for an earlier node: twice its index, plus one if the node must be complete and not just started.
+  /// A wait for an earlier node. `point` is twice its index, plus 1 if the node must be complete, not just started.
   struct Wait {
     std::uint32_t point = 0;
 
@@ -137,7 +137,7 @@ struct Skeleton {
   }
   void receives_of(std::size_t) const&& = delete;
 
-  /// Returns a node as errors name it: "rank 0: Send(3, micro-batch 1) on lane send".
+  /// Returns the name of a node for errors: "rank 0: Send(3, micro-batch 1) on lane send".
   [[nodiscard]] std::string text_of(std::size_t node) const;
 
 private:

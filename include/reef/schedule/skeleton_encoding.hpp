@@ -10,10 +10,10 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// Encodes a skeleton as bytes that another rank can decode: numbers take as few bytes as they need, and repeated
-/// entries (sizes, kinds) are encoded by their index in a list.
+/// Encodes a skeleton as bytes that another rank can decode: numbers use as few bytes as
+/// they need, and repeated entries (sizes, kinds) are encoded by their index in a list.
 ///
-/// | size | about 20 bytes for a message and 5 for a join, whatever the rest of the program has |
+/// | size | about 20 bytes for a message and 5 for a join, whatever the size of the rest of the program |
 ///
 /// \code
 /// // given: const schedule::Skeleton& skeleton
@@ -22,8 +22,8 @@ namespace schedule {
 /// \endcode
 std::string encode(const Skeleton& skeleton);
 
-/// Decodes the skeleton of one of `ranks` ranks from the bytes that `encode` made. Throws DecodeError for other bytes:
-/// all lengths, indices and ranks are checked, and the memory of the skeleton is in proportion to the bytes.
+/// Decodes the skeleton of one of `ranks` ranks from the bytes that `encode` returned. Throws DecodeError for other
+/// bytes: all lengths, indices and ranks are checked, and the skeleton's memory is proportional to the bytes.
 Skeleton decode_skeleton(std::string_view bytes, int ranks);
 
 }  // namespace schedule

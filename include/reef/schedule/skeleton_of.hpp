@@ -10,9 +10,9 @@ namespace schedule {
 
 /// Returns the skeleton of a valid program (verify_rank), given its dependencies.
 ///
-/// | cost | linear in instructions, dependencies and messages                                            |
-/// | size | no more nodes and waits than the program has instructions and dependencies; none for         |
-/// |      | micro-batches of which no rank sends or receives anything                                    |
+/// | cost | linear in instructions, dependencies and messages                                    |
+/// | size | no more nodes and waits than the program has instructions and dependencies; none for |
+/// |      | micro-batches without messages                                                       |
 ///
 /// \code
 /// // given: const schedule::Program& program

@@ -19,30 +19,30 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// A message in the asynchronous model: sends never block, and for every message there is a slot. A message leaves
-/// when it has been produced and its link is free.
+/// A message in the asynchronous model, in which sends never block, and every message
+/// has a slot. A message leaves when it has been produced and its link is free.
 struct FreeTransfer {
-  std::size_t sender = 0;  ///< the sender's program; `send` is the instruction in its round
+  std::size_t sender = 0;  ///< the index of the sender's program; `send` is the index of the instruction in its round
   std::size_t send = 0;
   std::size_t receiver = 0;
   std::size_t receive = 0;
   Seconds produced = 0;  ///< the time at which the message has been produced
   Seconds left = 0;      ///< the time at which its first byte leaves
   Seconds arrived = 0;
-  Seconds landed = 0;    ///< the start of the first instruction that reads the message; `arrived` if there is none
+  Seconds landed = 0;    ///< the start of the first instruction that reads the message; `arrived` if none reads it
   Seconds released = 0;  ///< the end of the last instruction that reads the message
 };
 
-/// Returns every posted message of a round in the asynchronous model, in the order in which they are produced; messages
-/// of one time are ordered by the sender's rank, then by their order in the sender's program.
+/// Returns every posted message of a round in the asynchronous model, in the order of the times at which they are
+/// produced; those of one time are ordered by the sender's rank, then by their order in the sender's program.
 ///
-/// | errors | ScheduleError as simulate()                       |
-/// | cost   | that of a simulation, and of finding first readers |
+/// | errors | ScheduleError as from simulate()                            |
+/// | cost   | that of a simulation, and of a search for the first readers |
 std::vector<FreeTransfer> free_transfers(std::span<const Program> programs,
                                                 const World& world);
 
-/// An edge, whose messages share a ring of slots at the receiver: the messages of one kind about one tensor between two
-/// ranks.
+/// An edge: the messages of one kind about one tensor between
+/// two ranks, which share a ring of slots at the receiver.
 struct TransferEdge {
   int from = 0;
   int to = 0;
@@ -52,18 +52,18 @@ struct TransferEdge {
   friend constexpr auto operator<=>(const TransferEdge&, const TransferEdge&) = default;
 };
 
-/// The time for which a message has a slot.
+/// The time for which a message occupies its slot.
 ///
 /// | to_landing  | until its first reader starts: a message in host memory is copied to the device then |
 /// | to_last_use | until its last reader has ended: the message is read in its slot                     |
 enum class SlotUse : std::uint8_t { to_landing, to_last_use };
 
-/// The slots in which messages arrive: each edge has as many as it has messages at one time that have been produced
-/// and not been used, in the asynchronous model. A message takes the first slot that is free when it is produced, so no
-/// message ever waits for a slot.
+/// The slots in which messages arrive. The number of slots of an edge is the largest number of its
+/// messages that, in the asynchronous model, have been produced but not yet used at one time. A
+/// message takes the first slot that is free when it is produced, so no message ever waits for a slot.
 ///
-/// A message counts from when it is produced, not from when it leaves: receives are posted in the order in which
-/// messages are produced, so a message that waits for its link would hold up the messages behind it.
+/// A message occupies its slot from its production, not from its departure: receives are posted in the order
+/// in which messages are produced, so a message that waits for its link would delay the messages behind it.
 struct TransferSlots {
   std::vector<int> of_transfer{};         ///< by transfer: the index of its slot among those of its edge
   std::map<TransferEdge, int> of_edge{};  ///< the number of slots of each edge
@@ -72,15 +72,15 @@ struct TransferSlots {
 TransferSlots transfer_slots(std::span<const Program> programs,
                                     std::span<const FreeTransfer> transfers, SlotUse use);
 
-/// Puts the posted transfers of each lane in the order in which their messages are produced in the asynchronous
-/// model, on every rank by the same key: of the messages that have not arrived, the one with the smallest key can
-/// always go. A send stays behind the instruction that produces its message, a receive ahead of those that read it. All
-/// other instructions keep their order.
+/// Sorts the posted transfers of each lane by the time at which their messages are produced in the
+/// asynchronous model, on every rank by the same key: of the messages that have not arrived, the one
+/// with the smallest key can always be sent. A send stays behind the instruction that produces its
+/// message, a receive before those that read the message. All other instructions keep their order.
 ///
-/// | errors | ScheduleError as of simulate(); if one end of a message is posted and the other held; |
-/// |        | if a read would find another value, because a slot is still in use                    |
-/// | laws   | with the slots of transfer_slots, verify() finds no deadlock, whatever the schedule,  |
-/// |        | cuts, speeds and links, and simulate() gives the times of the asynchronous model      |
+/// | errors | ScheduleError as from simulate(); if one end of a message is posted and the other held; |
+/// |        | if a read would find another value, because a slot is still in use                      |
+/// | laws   | with the slots of transfer_slots, verify() finds no deadlock, whatever the schedule,    |
+/// |        | cuts, speeds and links, and simulate() gives the times of the asynchronous model        |
 ///
 /// \code
 /// // given: std::vector<schedule::Program>& programs, const schedule::World& world

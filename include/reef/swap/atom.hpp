@@ -14,7 +14,7 @@ namespace swap {
 
 namespace detail {
 
-/// The common base of policies that swap: weights, gradients and optimizer state live in host memory, except those of
+/// Common base of policies that swap: weights, gradients and optimizer state are kept in host memory, except those of
 /// the first SwapSchedule::resident_segments segments.
 struct Swapped {
   using policy_tag = SwapTag;
@@ -32,33 +32,33 @@ struct Swapped {
 
 }  // namespace detail
 
-/// Swaps the model: weights, gradients and optimizer state live in host memory; the device holds one segment of the
+/// Swaps the model: weights, gradients and optimizer state are kept in host memory; the device holds one segment of the
 /// model after another, each for all micro-batches of the step before the next. Where there is room, the first segments
 /// stay on the device.
 ///
-///     Forward:   Load(s), s = 0 .. S-1;  Backward:  Load(s), Evict(s), s = S-1 .. 0, but the last stays
+///     Forward:   Load(s), s = 0 .. S-1;  Backward:  Load(s) if s < S-1, Evict(s), s = S-1 .. 0
 ///
-/// | lanes  | loads, kernels and evictions run beside each other; weights are dropped,            |
-/// |        | gradients leave                                                                     |
+/// | lanes  | loads, kernels and evictions run at the same time; an eviction drops the weights    |
+/// |        | and copies the gradients to the host                                                |
 /// | memory | device: slots for the weights and the gradients of the largest segment, and         |
-/// |        | activations of all micro-batches: what crosses segments' bounds, and the rest where |
-/// |        | it is kept; more slots than two save loads between the forward and the backward     |
-/// |        | pass, and let loads run ahead                                                       |
-/// | copies | per step and direction less than twice the weights, and the gradients, however many |
-/// |        | micro-batches (unless the plan streams them); and of each what is stashed           |
+/// |        | activations of all micro-batches: those that cross a segment's bound, and others    |
+/// |        | where segments keep them; more than two slots save loads between the forward and    |
+/// |        | the backward pass, and let loads run ahead                                          |
+/// | copies | per step and direction less than twice the weights, and the gradients, for any      |
+/// |        | number of micro-batches (unless the plan streams them); and all stashed activations |
 /// | bits   | those of Resident                                                                   |
-/// | stages | a stage of a pipeline brings its segments for one unit of micro-batches after       |
+/// | stages | a stage of a pipeline loads its segments for one unit of micro-batches after        |
 /// |        | another: pipeline::ScheduledOptions::unit. Where it updates within a step, versions |
-/// |        | of its weights lie in host memory, and each micro-batch is loaded its own           |
-/// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how |
-/// |        | many first segments live on the device (SwapSchedule::resident_segments) are chosen |
-/// |        | for it: TrainerOptions::cuts, profile. Where LayerStreaming's schedule is faster,   |
-/// |        | the plan takes that                                                                 |
+/// |        | of its weights are kept in host memory, and each micro-batch loads its own version  |
+/// | plan   | if the device's memory is limited, a plan chooses cuts, slots, the activations that |
+/// |        | each segment keeps and how many first segments stay on the device                   |
+/// |        | (SwapSchedule::resident_segments): TrainerOptions::cuts, profile. It may choose     |
+/// |        | the schedule of LayerStreaming, if that is faster                                   |
 ///
 /// `Slots` above 0 fixes the number of slots.
 ///
-/// Source: Wu et al., ATOM, arXiv 2403.10504, section III. Deviation: a third lane for evictions; the optimizer works
-/// where weights live.
+/// Source: Wu et al., ATOM, arXiv 2403.10504, section III. Deviation: a third lane for evictions; the optimizer runs
+/// where weights are kept.
 ///
 /// \code
 /// using MyTrainer = Trainer<swap::Atom<>, optim::Ddp<optim::AdamW>>;
@@ -72,10 +72,10 @@ struct Atom : detail::Swapped {
   static_assert(Slots == 0 || Slots >= 2,
                 "reef::swap::Atom<Slots>: Slots is at least 2, one runs and one is loaded; or 0.");
 
-  /// True: a plan may have the first segments live on the device.
+  /// True: a plan may keep the first segments on the device.
   static constexpr bool allows_resident_segments = true;
 
-  /// Returns the schedules of which a plan chooses; without a plan the first holds.
+  /// Returns the schedules from which a plan chooses; without a plan the first is used.
   static constexpr auto schedules() {
     if constexpr (Slots > 0) {
       return std::array{

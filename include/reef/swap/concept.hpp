@@ -16,9 +16,9 @@ namespace swap {
 ///                                evictions
 ///     add_code(handlers, context)   if it writes instructions of its own: adds their code
 ///     schedules()                if offloads_to_host: each run::SwapSchedule that a plan may choose,
-///                                ascending where only slots differ; the first is that without a plan
+///                                ascending where only slots differ; without a plan the first is used
 ///     allows_resident_segments   optional: a plan may choose that first segments stay on the device
-///     Planner                    if offloads_to_host: chooses within a device's memory: swap::Planner
+///     Planner                    if offloads_to_host: the type that plans for a device's memory: swap::Planner
 ///
 /// | facts  | `updates_in_backward`: weights change before the last backward has ended       |
 /// |        | `offloads_to_host`: weights, gradients and optimizer state live in host memory |

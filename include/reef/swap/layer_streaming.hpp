@@ -14,8 +14,8 @@ namespace swap {
 ///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
 ///
-/// | copies | per micro-batch and direction up to twice the weights, and the gradients: those of the     |
-/// |        | micro-batches before come back, so that sums have the bits of Resident                     |
+/// | copies | per micro-batch and direction up to twice the weights, and the gradients: the sums of      |
+/// |        | earlier micro-batches are loaded again, so that they have the bits of Resident             |
 /// | memory | slots for the weights and the gradients of two segments; activations of one micro-batch    |
 ///
 /// Source: the schedule of Ren et al., ZeRO-Offload, arXiv 2101.06840, for weights that do not fit.

@@ -23,29 +23,29 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// Chooses cuts, activations and swap schedule for a device: of candidates, the fastest that fits.
+/// A planner of swapping: chooses cuts, kept activations and a swap schedule for a device, the fastest that fits.
 ///
 /// | cuts        | the best partitions of plan::partition_chain, for this capacity and for        |
 /// |             | smaller ones, since its rules do not count activations between forward and     |
-/// |             | backward; cuts behind equal shares of the parameters; and, except to run       |
+/// |             | backward; cuts after equal shares of the parameters; and, except to run        |
 /// |             | micro-batch by micro-batch, the fastest of these without some of the cuts that |
-/// |             | many bytes cross. Bounds of chunks are among them all                          |
-/// | resident    | no segment (as few as must be, where nothing else fits); then, with the        |
-/// |             | fastest cuts, as many as there is memory for; then as many as make it faster   |
-/// | activations | the same for all segments; then other ones for some, in the four fastest that  |
-/// |             | differ in cuts, resident segments or slots of stashes: for late segments,      |
-/// |             | whose activations are needed soonest, or for spread ones, which share link and |
-/// |             | processor out evenly; and last for each segment by itself. The same with as    |
-/// |             | many candidates of the most segments, of fewer cuts, and of those that run     |
-/// |             | micro-batch by micro-batch. In the fastest of all and the fastest of the       |
-/// |             | latter two segments change at once, or one more or less is resident            |
-/// | slots       | those of the schedules; where something is stashed, then more or fewer for     |
-/// |             | that                                                                           |
+/// |             | many bytes cross. All of them contain the bounds of chunks                     |
+/// | resident    | first no segment (as few as needed, if nothing else fits); then, with the      |
+/// |             | fastest cuts, as many as fit; then as many as make the step faster             |
+/// | activations | first one choice for all segments; then another one for some, in the four      |
+/// |             | fastest candidates that differ in cuts, resident segments or stash slots: for  |
+/// |             | late segments, whose activations are needed soonest, or for evenly spread      |
+/// |             | ones, which balance link and processor; last for each segment separately. The  |
+/// |             | same for four candidates of the most segments, four of fewer cuts, and four    |
+/// |             | that run micro-batch by micro-batch. In the fastest of all and the fastest of  |
+/// |             | these last, two segments change at once, or one more or less is resident       |
+/// | slots       | those of the schedules; if activations are stashed, then more or fewer stash   |
+/// |             | slots                                                                          |
 ///
 /// The memory and the time of a candidate are those of its own program, placed and simulated: the memory is
 /// exact, and waits for other ranks are left out of the time. Candidates whose segments are all treated alike are
-/// looked at first, then some hundreds or thousands of others, as many as bounds on their instructions leave
-/// room for.
+/// evaluated first, then some hundreds or thousands of others, until a limit on the number of simulated instructions
+/// is reached.
 ///
 /// \code
 /// // given: const graph::Dag& dag, const profile::Profile& profile
@@ -61,24 +61,24 @@ public:
     Bytes memory = 0;  ///< memory of the device
     std::int64_t accumulation = 1;
     std::span<const run::SwapSchedule> schedules{};
-    std::vector<int> cuts{};  ///< given cuts, without 0 and the number of nodes; empty: all are tried
-    std::vector<int> bounds{};  ///< bounds of chunks, where there are several: all cuts that are tried have them
-    std::vector<run::Activations> activations{};  ///< given choices; empty: all are tried
-    bool allows_resident_segments = false;        ///< true: segments may live on the device
+    std::vector<int> cuts{};  ///< fixed cuts, without 0 and the number of nodes; empty: the planner chooses
+    std::vector<int> bounds{};  ///< bounds of pipeline chunks, if there are several: all cuts contain them
+    std::vector<run::Activations> activations{};  ///< fixed choice for each segment; empty: the planner chooses
+    bool allows_resident_segments = false;        ///< true: first segments may stay on the device
   };
 
   using Programs = detail::Programs;
 
-  /// Refers to `dag` and to `profile`, which is of that model; both outlive the planner.
+  /// Creates a planner that refers to `dag` and to `profile`, a profile of that model; both must outlive it.
   Planner(const graph::Dag& dag, const profile::Profile& profile, Limits limits, Programs programs)
       : dag_(dag),
         profile_(profile),
         limits_(std::move(limits)),
         evaluator_(profile, limits_.memory, std::move(programs)) {}
 
-  /// Returns the figures to plan by: the profile of the options, else an estimate. The estimate of a host has its
-  /// emulated link and slowdown and 50 GFLOP/s, whatever its threads, since ranks may differ in these; that of other
-  /// devices is of a GPU behind 16 lanes of PCIe 4.
+  /// Returns the profile to plan by: that of the options, else an estimate. The estimate for a host has its emulated
+  /// link and slowdown and 50 GFLOP/s, for any number of threads, since ranks may differ in these; for other devices it
+  /// is that of a GPU behind 16 lanes of PCIe 4.
   ///
   /// Throws OptionError if the profile is of another model, or was measured on a device of another kind, behind
   /// another link, slowed down otherwise, or with other threads than the options say.
@@ -102,18 +102,18 @@ public:
     }
   }
 
-  /// Returns the fastest choice that was found. Throws ScheduleError if no candidate fits, with the memory that the
-  /// most modest one needs, and the segment that needs most of it.
+  /// Returns the fastest choice that was found. Throws ScheduleError if no candidate fits; the error states the memory
+  /// that the smallest candidate needs, and the segment that needs most of it.
   run::Choice choose();
 
 private:
   using Candidate = detail::Candidate;
 
   static constexpr std::size_t refined = 4;
-  /// The ratio of a step's time to that of its kernels, each once, up to which the swapping counts as hidden.
+  /// The largest ratio of a step's time to the sum of its kernels' times at which swapping counts as hidden.
   static constexpr double hidden = 1.01;
-  /// The most work on candidates whose segments are all treated alike: one bound for those that stream, one for others,
-  /// and one for thinned ones.
+  /// The limit of work, in instructions, on candidates whose segments are all treated alike: one limit for those that
+  /// stream, one for the others, and one for the thinned ones.
   static constexpr std::size_t most_uniform_work = 10'000'000;
 
   template <class Device, class Options>
@@ -145,50 +145,50 @@ private:
 
   [[nodiscard]] std::set<std::vector<int>> with_bounds(const std::set<std::vector<int>>& partitions) const;
 
-  /// True if there is time to look at further candidates.
+  /// Returns true if the limit of work allows further candidates.
   [[nodiscard]] bool may_work() const { return evaluator_.work() <= most_; }
 
-  /// Returns for each of these cuts, and each schedule that streams, or that does not, the fastest candidate whose
-  /// segments are all treated alike.
+  /// Returns the fastest candidate whose segments are all treated alike, for each of `partitions` and each schedule
+  /// whose per_micro_batch is `streams`.
   std::vector<Candidate> uniform(const std::set<std::vector<int>>& partitions, bool streams);
 
   void add_uniform(std::vector<Candidate>& found, const std::vector<int>& cuts, bool streams);
 
-  /// Returns candidates with resident segments, where no other fits: a segment that lives on the device needs no slot,
-  /// for which the largest may be too large.
+  /// Returns candidates with resident segments, for use if no other fits: a resident segment needs no slot, and the
+  /// largest segment may be too large for slots.
   std::vector<Candidate> with_some_resident(const std::set<std::vector<int>>& partitions);
 
-  /// Returns the candidate with the fewest first segments on the device that fits, the rest as modest as possible.
+  /// Returns the candidate that fits with the fewest resident segments, with the activations that need least memory.
   Candidate fewest_resident(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// Returns the given activations, or one choice for all segments each, beginning with the one that keeps most.
+  /// Returns the fixed activations, or each choice for all segments, beginning with the one that keeps most.
   [[nodiscard]] std::vector<std::vector<run::Activations>> activations_to_try(
       std::size_t segments) const;
 
   Candidate fastest_uniform(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// Returns the cuts of the fastest candidates, without some or all of the bounds that many bytes cross: less is
-  /// stashed, and some is computed again.
+  /// Returns the cuts of the fastest candidates, without some or all of the bounds that many bytes cross: fewer bytes
+  /// are stashed, and more activations are computed again.
   std::set<std::vector<int>> thinned_to_try(const std::vector<Candidate>& from);
 
-  /// Adds the fastest of these candidates with as many resident segments as there is memory for: with few slots, or
-  /// with activations that take less, these are more.
+  /// Adds the fastest candidates with as many resident segments as fit, for each schedule and each choice of
+  /// activations: with few slots, or with activations that need less memory, more segments fit.
   void add_resident(std::vector<Candidate>& candidates);
 
-  /// Returns the candidate of a choice with the most first segments on the device that there is memory for.
+  /// Returns `choice` with the largest number of resident segments that fits.
   Candidate most_resident(const run::Choice& choice);
 
   /// Removes the fastest candidate and returns it. A time that was only a bound is computed first.
   Candidate take_fastest(std::vector<Candidate>& candidates);
 
-  /// Returns the fastest of these candidates that differ in cuts, resident segments or slots of stashes, a few of them.
+  /// Returns up to `refined` of the fastest candidates, which differ in cuts, resident segments or stash slots.
   std::vector<Candidate> fastest_of(std::vector<Candidate> left);
 
-  /// Returns the candidates with the most segments, each of which may have other activations.
+  /// Returns the candidates with the most segments, since each segment may have its own activations.
   static std::vector<Candidate> finest_of(const std::vector<Candidate>& candidates);
 
-  /// Refines the candidates in `some`, and those that run micro-batch by micro-batch. A policy that knows only the
-  /// latter begins with the same ones, so its plan is hardly ever better than the one found here.
+  /// Improves the candidates in `some` and in `streaming` by local search; the evaluator keeps the best one. A policy
+  /// whose schedules all stream starts from the same `streaming`, so its plan is hardly ever better than the one here.
   void refine(const std::vector<std::vector<Candidate>>& some,
               const std::vector<Candidate>& streaming);
 
@@ -196,7 +196,7 @@ private:
   const profile::Profile& profile_;
   Limits limits_;
   detail::PlanEvaluator evaluator_;
-  std::size_t most_ = 0;  ///< work after which no further candidate is looked at
+  std::size_t most_ = 0;  ///< work after which no further candidate is evaluated
 };
 
 }  // namespace swap

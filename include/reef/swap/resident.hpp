@@ -6,7 +6,7 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// The swap policy without swapping: the whole model stays in the device's memory. The neutral element of its axis.
+/// The swap policy without swapping, the default of a Trainer: the whole model stays in the device's memory.
 ///
 /// \code
 /// using MyTrainer = Trainer<swap::Resident, optim::Ddp<optim::AdamW>>;  // as without Resident

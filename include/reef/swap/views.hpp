@@ -10,10 +10,10 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// `Evict(segment)`: copies gradients that were summed in a slot to host memory. The code that writes it has set its
-/// mode: whether the sums began in the slot, or continued earlier ones.
+/// The operands of `Evict(segment)`, which copies gradients that were summed in a slot to host memory. Its mode must
+/// be set before: whether the sums began in the slot, or continued earlier ones.
 ///
-///     reads                 the parts of the slot, as gradients_of(segment)
+///     reads                 the parts of the slot, in the order of gradients_of(segment)
 ///     writes, accumulates   gradients_of(segment), as the mode says
 ///
 /// \code

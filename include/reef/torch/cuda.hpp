@@ -27,7 +27,7 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// Runs libtorch's operations on the lane's stream.
+/// The functions by which libtorch's operations run on the lane's stream.
 template <>
 struct Place<device::Cuda> {
   static constexpr c10::DeviceType type = c10::kCUDA;
@@ -44,7 +44,7 @@ struct Place<device::Cuda> {
     return {type, static_cast<c10::DeviceIndex>(options.ordinal)};
   }
 
-  /// Frees libtorch's cache after a trial: the cache is by stream, and Reef's own cudaMalloc cannot use it.
+  /// Frees libtorch's cache after a trial: the cache belongs to one stream, and Reef's own cudaMalloc cannot use it.
   static void release() { c10::cuda::CUDACachingAllocator::emptyCache(); }
 
   static void require_settings() {

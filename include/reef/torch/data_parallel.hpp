@@ -34,27 +34,27 @@ namespace torch {
 /// The tensors of a module, by name.
 using StateDict = ::torch::OrderedDict<std::string, at::Tensor>;
 
-/// The options of data_parallel: those of the Trainer, and how the module becomes nodes of its graph.
+/// The options of data_parallel: those of the Trainer, and how the module is turned into nodes of its graph.
 template <class... Policies>
 struct DataParallelOptions : Trainer<Policies...>::Options {
-  ModuleOptions module{};  ///< keeps_graph not given: true
+  ModuleOptions module{};  ///< the options of the module; keeps_graph, if not given, is true
 
-  /// The fewest bytes of parameters in a node, for a torch::nn::Sequential; a node's gradients travel while those of
-  /// the nodes before it are computed. 0 chooses an eighth of the model, from 256 KiB to 16 MiB.
+  /// The fewest bytes of parameters in a node of a torch::nn::Sequential; a node's gradients are sent while those of the
+  /// nodes before it are computed. 0 selects an eighth of the model, from 256 KiB to 16 MiB.
   Bytes node_bytes = 0;
 
-  /// A function that returns the weight of a batch's loss: 1, or its count of tokens.
+  /// A function that returns the weight of a batch's loss, such as the number of its tokens; not given: 1.
   std::function<double(const Tensors& batch)> weight{};
 };
 
-/// A libtorch module that is trained on all ranks: it owns a Trainer of the module's graph. data_parallel() makes it.
+/// A libtorch module that is trained on all ranks; it owns a Trainer of the module's graph. Created by data_parallel().
 ///
-/// | batches | each rank gives its own, one a micro-batch, all of the example's shapes                              |
-/// | loss    | the mean over a batch; the step's gradient is the mean over all batches of all ranks, by weight     |
-/// | weights | Reef's. The module keeps its initial ones, until module() brings it the trained ones                 |
-/// | bits    | Trainer's laws; of the same batches, a rank of each, those of one process with virtual_ranks = P     |
-/// | memory  | beside the Trainer's: the tensors that autograd keeps of a micro-batch, the module's own weights, and |
-/// |         | the batches of two steps                                                                             |
+/// | batches | each rank gives its own batches, one for each micro-batch, all of the example's shapes               |
+/// | loss    | the mean over a batch; the step's gradient is the weighted mean over all batches of all ranks       |
+/// | weights | are Reef's. The module keeps its initial weights until module() copies the trained ones into it      |
+/// | bits    | as Trainer guarantees; P ranks with a batch each give the bits of one process with virtual_ranks = P |
+/// | memory  | besides the Trainer's: the tensors that autograd keeps of a micro-batch, the module's own weights,    |
+/// |         | and the batches of two steps                                                                         |
 template <class M, class... Policies>
 class DataParallel {
 public:
@@ -78,21 +78,21 @@ public:
         held_out_(batches(detail::Batches::Use::evaluation, example, options)),
         trainer_(make(loss, example, options, ranks)) {}
 
-  /// Takes one optimizer step on all ranks, each with a micro-batch of its own. Throws OptionError where the step needs
-  /// more than one.
+  /// Runs one optimizer step on all ranks, each with one micro-batch of its own. Throws OptionError if the step needs more
+  /// than one micro-batch for each rank.
   StepResult step(const Tensors& batch) {
     training_->begin(batch, trainer_->rank());
     return trainer_->step();
   }
 
-  /// Takes one optimizer step with as many micro-batches as the options and the optimizer say.
+  /// Runs one optimizer step with as many micro-batches as the options and the optimizer require.
   StepResult step(NextBatch next) {
     training_->begin(std::move(next), trainer_->rank());
     return trainer_->step();
   }
 
-  /// Returns the mean loss of the committed weights over `rounds` times this job's micro-batches, which are counted
-  /// from 0. All ranks call it. The module is in evaluation mode.
+  /// Returns the mean loss of the committed weights over `rounds` times this job's micro-batches, which are numbered
+  /// from 0. All ranks must call it. The module runs in evaluation mode.
   double evaluate(NextBatch next, std::int64_t rounds = 1) {
     held_out_->begin(std::move(next), trainer_->rank());
     const double loss = trainer_->evaluate(rounds);
@@ -100,8 +100,8 @@ public:
     return loss;
   }
 
-  /// Returns the module with the weights of the last step: for torch::save, or to go on without Reef. All ranks call
-  /// it. Later steps do not change it.
+  /// Returns the module with the weights of the last step, for torch::save, or for use without Reef. All ranks must call
+  /// it. Later steps do not change these weights.
   std::shared_ptr<M> module() {
     const ::torch::NoGradGuard no_gradients;
     trainer_->gather_committed_weights();
@@ -109,8 +109,8 @@ public:
     return module_;
   }
 
-  /// Returns the trained parameters, and the buffers, by the module's names, of which a tensor may have several. All
-  /// ranks call it. The module's own values stay as they are.
+  /// Returns the trained parameters and the buffers, by the module's names; a tensor may have several names. All
+  /// ranks must call it. The module's own values stay unchanged.
   [[nodiscard]] StateDict state_dict() {
     const ::torch::NoGradGuard no_gradients;
     trainer_->gather_committed_weights();
@@ -122,9 +122,9 @@ public:
     return result;
   }
 
-  /// Sets the weights. All ranks call it, with the same tensors. For a parameter with several names one is enough.
+  /// Sets the weights. All ranks must call it, with the same tensors. Of a parameter's several names, one is enough.
   /// Throws OptionError for a parameter that is missing, has another shape, or other values under another name, and for
-  /// a tensor that the module does not have, or has as a constant of other values; the weights are then as they were.
+  /// a tensor that the module does not have, or has as a constant of other values; the weights are then unchanged.
   void load_state_dict(const StateDict& tensors) {
     const ::torch::NoGradGuard no_gradients;
     const auto fail = [](const std::string& name, const std::string& text) {
@@ -159,7 +159,7 @@ public:
     }
   }
 
-  /// Returns the Trainer, for checkpoints, figures and all else: checkpoint::save(trainer(), folder).
+  /// Returns the Trainer, for checkpoints, figures and other functions: checkpoint::save(trainer(), folder).
   [[nodiscard]] TrainerType& trainer() { return *trainer_; }
 
 private:
@@ -198,8 +198,8 @@ private:
     return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_));
   }
 
-  /// Throws OptionError for a module on another GPU than `device`: it could be called, but would keep no graph, and
-  /// hold memory there.
+  /// Throws OptionError for a module on another GPU than `device`: the module could be called, but would keep no graph,
+  /// and would use memory of that GPU.
   void require_own_gpu(at::Device device) const {
     for (const auto& entry : module_->named_parameters()) {
       const at::Device where = entry.value().device();
@@ -216,35 +216,35 @@ private:
     return all;
   }
 
-  /// Returns the parameter of a tensor; null where the tensor is not trained.
+  /// Returns the parameter to which a tensor belongs, or null if the tensor is not trained.
   [[nodiscard]] const detail::Named* parameter_of(const at::Tensor& tensor) const {
     const auto found = std::find_if(parameters_.begin(), parameters_.end(),
                                     [&](const detail::Named& parameter) { return parameter.tensor.is_same(tensor); });
     return found == parameters_.end() ? nullptr : &*found;
   }
 
-  /// Returns a copy of a parameter's committed values, in the module's type. Called once they are gathered.
+  /// Returns a copy of a parameter's committed values, in the module's type. Must be called after they are gathered.
   [[nodiscard]] at::Tensor learnt(const detail::Named& parameter) const {
     std::vector<Sum> values = trainer_->parameter(parameter.name);
     return at::from_blob(values.data(), parameter.original.sizes(), type).to(parameter.original.options(), false, true);
   }
 
   std::shared_ptr<M> module_;
-  std::vector<detail::Named> parameters_;  ///< each parameter once
+  std::vector<detail::Named> parameters_;  ///< each parameter once, under one of its names
   std::shared_ptr<detail::Batches> training_;
   std::shared_ptr<detail::Batches> held_out_;
   std::unique_ptr<TrainerType> trainer_;
 };
 
-/// Makes a libtorch module train on all ranks.
+/// Returns a DataParallel that trains a libtorch module on all ranks.
 ///
-/// | loss    | (module, batch), or (output, batch) where module.forward(batch[0]) is the output: one number       |
-/// | example | a batch of the shapes and types that all have; its numbers are not read. Floating-point numbers arrive as      |
-/// |         | fp32, or fp64 of a Trainer in fp64, bools as bools, bytes as bytes, other integers as int64, which travel as int32                   |
-/// | nodes   | one; of a torch::nn::Sequential with the second form of loss several (node_bytes). Two parts that     |
-/// |         | pass each other what no node may (a tuple, integers, 5 axes), or of which the second writes in place, are one |
-/// | ranks   | all, of MPI_COMM_WORLD or of the communicator given, which outlives the result                        |
-/// | errors  | those of Module and Trainer; ranks whose modules begin with other values are refused                |
+/// | loss    | a number from (module, batch), or from (output, batch) with output = module.forward(batch[0])      |
+/// | example | a batch with the shapes and types of all batches; its numbers are not read. Floating-point numbers arrive as   |
+/// |         | fp32, or as fp64 in a Trainer of fp64, bools as bools, bytes as bytes, other integers as int64, sent as int32                        |
+/// | nodes   | one; for a torch::nn::Sequential with the second form of loss several (node_bytes). Two parts are one |
+/// |         | node if they pass each other what no node can (a tuple, integers, 5 axes), or the second writes in place      |
+/// | ranks   | all ranks of MPI_COMM_WORLD, or of the given communicator, which must outlive the result              |
+/// | errors  | those of Module and Trainer, also if the modules of ranks have different initial values             |
 ///
 /// \code
 /// #include <reef/optim/adamw.hpp>
@@ -269,7 +269,7 @@ DataParallel<M, Policies...> data_parallel(std::shared_ptr<M> module, const Loss
   return DataParallel<M, Policies...>(std::move(module), loss, example, options, ranks);
 }
 
-/// Makes a module that TORCH_MODULE wraps train on all ranks.
+/// Returns a DataParallel that trains a module wrapped by TORCH_MODULE on all ranks.
 template <class Holder, class Loss, class... Policies>
   requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
 auto data_parallel(const Holder& module, const Loss& loss, const Tensors& example, const DataParallelOptions<Policies...>& options,

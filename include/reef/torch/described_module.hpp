@@ -25,8 +25,8 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// A kind of module: its name in files, its attributes there, and a function that makes one of them: an object of which
-/// a Module can be made, or a Module.
+/// A description of a kind of module: its name in files, its attributes, and a function module() that returns an object
+/// from which a Module can be constructed, or a Module.
 template <class Description>
 concept module_description =
     graph::described_operator<Description> && std::copyable<Description> && requires(const Description& description) {
@@ -36,9 +36,9 @@ concept module_description =
 
 /// A module as an operator that files can name, with attributes: graph::Registry::add accepts it.
 ///
-/// | parameters | begin with the values that the module is made with, when its node is added: from libtorch's default |
-/// |            | generator, so a file after torch::manual_seed begins as C++ does that adds the same nodes      |
-/// | errors     | those of Module; ShapeError with the node for attributes that no module can be made of            |
+/// | parameters | begin with the values of the module that is constructed when the node is added, by libtorch's       |
+/// |            | default generator: after torch::manual_seed, a file begins as C++ does that adds equal nodes   |
+/// | errors     | those of Module; ShapeError with the node for attributes from which no module can be constructed  |
 /// | all else   | as for Module                                                                                  |
 ///
 /// \code
@@ -88,7 +88,7 @@ private:
     return concat(", ", attribute.name, " ", graph::detail::attribute_json(this->*attribute.member).dump());
   }
 
-  mutable std::optional<Module> module_;  ///< made when its node is added
+  mutable std::optional<Module> module_;  ///< constructed when its node is added
 };
 
 }  // namespace torch

@@ -33,21 +33,21 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// The options of calls of a module.
+/// The options with which a module is called.
 struct ModuleOptions {
-  int threads = 1;       ///< libtorch's threads in each call, whatever the device has: the bits may depend on it
-  /// The most bytes that tensors of a call may take; 0: no limit. On a GPU a lane's first calls take libtorch's
-  /// workspaces too, some 32 MiB, and copies of the constants of a module in host memory.
+  int threads = 1;       ///< libtorch's threads in each call, whatever the device has; the bits may depend on this number
+  /// The most bytes that tensors of a call may use; 0: no limit. On a GPU, a lane's first calls also include libtorch's
+  /// workspaces, some 32 MiB, and copies of a module's constants that are in host memory.
   Bytes heap_bytes = 0;
 
-  /// True keeps the autograd graph of the last forward, with the tensors that it saves, until the backward of the same
+  /// If true, keeps the autograd graph of the last forward, with the tensors that it saves, until the backward of the same
   /// micro-batch, which then need not call the module again. The bits are the same. It applies to a module whose
-  /// parameters are of the type of the computation, fp64 in an fp64 graph, else fp32, and on its device. Not given:
+  /// parameters have the type of the computation (fp64 in an fp64 graph, else fp32), and are on its device. Not given:
   /// true under data_parallel alone.
   std::optional<bool> keeps_graph{};
 
-  /// True makes libtorch refuse operations on a GPU that may give other bits at a second call. Its products then need
-  /// the environment variable CUBLAS_WORKSPACE_CONFIG to be :4096:8. False: the laws of bits do not hold.
+  /// If true, libtorch refuses operations on a GPU that may give other bits in a second call. Its products then need
+  /// the environment variable CUBLAS_WORKSPACE_CONFIG to be :4096:8. If false, equal calls may give different bits.
   bool deterministic = true;
 };
 
@@ -55,23 +55,23 @@ struct ModuleOptions {
 ///
 ///     outputs = module.forward(inputs);   backward: the same forward again under autograd, and its gradients
 ///
-/// | inputs     | of the graph's element type; int32 arrives as int64, uint8 as it is                     |
-/// | outputs    | a tensor, or a tuple, array or vector of them; floating-point; without axes: a loss, fp32 of a bf16 graph |
-/// | parameters | "node.name", as named_parameters() calls them; they begin with the values that the module has   |
-/// |            | when a Trainer is made. Reef owns them: the module sees them for the time of a call     |
+/// | inputs     | of the graph's element type; int32 arrives as int64, uint8 unchanged                    |
+/// | outputs    | a tensor, or a tuple, array or vector of tensors; floating-point; without axes: a loss, fp32 if bf16      |
+/// | parameters | "node.name", with the names of named_parameters(); they begin with the module's values when a   |
+/// |            | Trainer is constructed. Reef owns them: the module has them during a call only          |
 /// | frozen     | parameters with requires_grad(false) are constants, as are buffers                      |
-/// | modes      | training as each submodule was given: one in eval() stays so; evaluations are in eval() |
-/// | decay      | of parameters with two axes or more                                                     |
+/// | modes      | training in each submodule's own mode: one in eval() stays so; evaluations in eval()    |
+/// | decay      | applies to parameters with two axes or more                                             |
 /// | bf16       | weights and inputs are widened: the module computes in fp32                             |
-/// | device     | the graph's: device::Host, or device::Cuda where reef/torch/cuda.hpp is included. It is tried where its tensors lie |
-/// | random     | libtorch's default generator begins each call with a number of the key: seed, sample, node; backward draws as forward did |
+/// | device     | the graph's: device::Host, or device::Cuda with reef/torch/cuda.hpp. The module is tried on its tensors' device     |
+/// | random     | libtorch's default generator is seeded for each call by seed, sample and node; backward draws what forward drew           |
 /// | threads    | ModuleOptions::threads, whatever the device has                                         |
-/// | memory     | saves its inputs alone. The tensors of a call are outside the exact peak: Signature::heap_bytes has     |
-/// |            | what they took when the node was added, StepEstimate too. The values that parameters begin with stay |
-/// |            | in the module; of one on a GPU, or of another type than fp32 and fp64, a copy is in host memory too    |
-/// | once       | one call of a module at a time in a process                                             |
+/// | memory     | saves only its inputs. Tensors of a call are not in the exact peak: Signature::heap_bytes, also in      |
+/// |            | StepEstimate, has the bytes that they used when the node was added. The parameters' initial values   |
+/// |            | stay in the module; on a GPU, or in a type other than fp32 and fp64, a copy is in host memory too      |
+/// | once       | in a process, only one call of any such module runs at a time                           |
 /// | errors     | ShapeError, when the node is added, for a module that writes to inputs, parameters or buffers (running |
-/// |            | statistics), or gives other bits at a second call; MemoryError for a call above heap_bytes       |
+/// |            | statistics), or gives other bits in a second call; MemoryError for a call above heap_bytes       |
 ///
 /// \code
 /// #include <reef/graph/graph.hpp>
@@ -82,7 +82,7 @@ class Module {
 public:
   static constexpr std::string_view kind = "TorchModule";
 
-  /// Calls module->forward with as many tensors as the node has inputs, at most 8.
+  /// Constructs an operator that calls module->forward with all inputs of the node, at most 8.
   template <class M>
     requires std::derived_from<M, ::torch::nn::Module>
   explicit Module(std::shared_ptr<M> module, ModuleOptions options = {})
@@ -92,12 +92,12 @@ public:
                   "  fix: Module(module, [](M& module, const reef::torch::Tensors& inputs) { return reef::torch::Tensors{...}; })");
   }
 
-  /// Wraps a module that TORCH_MODULE makes: torch::nn::Linear(3, 4).
+  /// Constructs an operator from a module wrapped by TORCH_MODULE, such as torch::nn::Linear(3, 4).
   template <class Holder>
     requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
   explicit Module(const Holder& holder, ModuleOptions options = {}) : Module(holder.ptr(), options) {}
 
-  /// Calls the function with the module and the node's inputs.
+  /// Constructs an operator that calls the function with the module and the node's inputs.
   template <class M, class F>
     requires std::derived_from<M, ::torch::nn::Module> && std::is_invocable_r_v<Tensors, const F&, M&, const Tensors&>
   Module(std::shared_ptr<M> module, F function, ModuleOptions options = {})
@@ -115,7 +115,7 @@ public:
     collect();
   }
 
-  /// Calls the module twice, with autograd and without, with made-up inputs: normal numbers, and integers that are 0.
+  /// Returns the signature, from two calls, with and without autograd. Inputs are normal numbers, and integers 0.
   template <class Device, real T>
     requires detail::has_place<Device>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
@@ -162,7 +162,7 @@ public:
 
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
   [[nodiscard]] std::shared_ptr<::torch::nn::Module> module() const { return shared_->module; }
-  /// Returns the parameters that have a gradient, in the order of the node's parameters. Between calls the module holds
+  /// Returns the parameters that have a gradient, in the order of the node's parameters. Between calls the module has
   /// its own values.
   [[nodiscard]] std::span<const detail::Named> parameters() const& { return shared_->parameters; }
   void parameters() const&& = delete;
@@ -211,8 +211,8 @@ private:
                      shared_->device.str(), ".\n  fix: one device, by module->to().");
   }
 
-  /// Throws ShapeError unless the module's tensors lie in host memory, or on a device on which the graph's lanes
-  /// compute: the module is tried there.
+  /// Throws ShapeError unless the module's tensors are in host memory, or on a device of the kind on which the graph
+  /// computes: the module is tried there.
   template <class Device>
   void require_reachable() const {
     if (shared_->device.is_cpu() || shared_->device.type() == detail::Place<Device>::type) return;
@@ -220,8 +220,8 @@ private:
                      ".\n  fix: module->to(torch::kCPU), or a graph of that device.");
   }
 
-  /// Returns the facts that decide the results beside inputs and parameters: the module's printed form, its constants,
-  /// and threads.
+  /// Returns the facts that affect the results besides inputs and parameters: the module's printed form, its constants,
+  /// and the number of threads.
   [[nodiscard]] std::string attributes() const {
     std::ostringstream printed;
     printed << *shared_->module;
@@ -250,7 +250,7 @@ private:
     }
   }
 
-  /// Calls a function; an exception from the module, or about it, is given the module's name.
+  /// Calls a function; an exception from it gets the module's name in its text.
   template <class F>
   void named(const F& function) const {
     try {
@@ -263,7 +263,7 @@ private:
     }
   }
 
-  /// Returns an error that names the module, and has the exception being handled as its cause.
+  /// Returns an error that names the module and has the current exception as its cause.
   [[nodiscard]] graph::OperatorError failed() const {
     const std::string words = detail::words_of(std::current_exception());
     const bool differs = options_.deterministic && words.find("use_deterministic_algorithms") != std::string::npos;
@@ -326,8 +326,8 @@ private:
     require_within(heap, "backward", before);
   }
 
-  /// True if a call may keep its graph. Parameters that change their type or device for a call are other leaves to
-  /// autograd in the next call.
+  /// Returns whether a call may keep its graph. Parameters that are converted to another type or device for each call are
+  /// other leaves to autograd in the next call.
   template <real T>
   [[nodiscard]] bool keeps_graph(at::Device device) const {
     if (!options_.keeps_graph.value_or(false)) return false;
@@ -346,19 +346,19 @@ private:
                      "  fix: shapes that depend on those of the inputs alone.");
   }
 
-  /// A meter of libtorch's allocations, which libtorch notes only where there is a limit.
+  /// A meter of libtorch's allocations; null if there is no limit, since libtorch then reports none.
   using Meter = std::unique_ptr<detail::HeapMeter>;
   [[nodiscard]] Meter meter() const {
     return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();
   }
 
-  /// Drops a kept graph without counting it in the meter, which is of another call.
+  /// Drops a kept graph without counting its memory in the meter, which belongs to another call.
   static void drop(std::optional<detail::KeptGraph>& kept, const Meter& heap) {
     if (heap == nullptr) return kept.reset();
     heap->without([&] { kept.reset(); });
   }
 
-  /// Throws MemoryError if a call took more than heap_bytes. `before`: the bytes that were there when the call began.
+  /// Throws MemoryError if a call used more than heap_bytes. `before`: the bytes in use when the call began.
   void require_within(const Meter& heap, std::string_view what, Bytes before = 0) const {
     if (heap == nullptr || before + heap->peak() <= options_.heap_bytes) return;
     throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(before + heap->peak()), ", above heap_bytes, ",

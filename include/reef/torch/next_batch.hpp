@@ -17,24 +17,24 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// The error of a function that gives batches, or their weights: the rank, the micro-batch, and the text of its
-/// exception. The outcome of the step is unknown.
+/// An error in a function that returns batches or their weights. Its text has the rank, the micro-batch, and the text of
+/// the function's exception. The outcome of the step is unknown.
 class BatchError : public run::SourceError {
 public:
   using SourceError::SourceError;
 };
 
-/// A function that gives a batch, of the example's shapes, in one of two forms. `micro_batch`: its number in the job.
+/// A function that returns a batch of the example's shapes, in one of two forms. `micro_batch`: its number in the job.
 ///
-/// | (micro_batch)            | draws random numbers from libtorch's default generator, and so runs while no module is called      |
-/// | (micro_batch, generator) | draws from the generator that it is given, an at::Generator& of the host, and runs beside modules: what takes  |
-/// |                          | long, as reading files, overlaps computing. It calls nothing that draws from the default generator, |
-/// |                          | as dropout does, and reads no tensor of the module that is trained                           |
-/// | thread                   | another one, while a step runs; one call after another, with as many threads of libtorch as calls of |
-/// |                          | the module. It calls no Trainer                                                                    |
-/// | random                   | in both forms the generator begins each call with the same number of seed and micro-batch: what is  |
-/// |                          | drawn changes no module's bits, nor is it changed by them                                     |
-/// | errors                   | what it throws ends the step on all ranks, with the rank and the micro-batch: BatchError           |
+/// | (micro_batch)            | draws from libtorch's default generator, and so runs only while no module is called                |
+/// | (micro_batch, generator) | draws from the given generator, an at::Generator& of the host, and runs beside modules: long work, such as     |
+/// |                          | reading files, overlaps computing. It must not call what draws from the default generator, as       |
+/// |                          | dropout does, nor read a tensor of the module that is trained                                |
+/// | thread                   | the function runs on another thread, during a step; calls follow one another, with as many libtorch  |
+/// |                          | threads as calls of the module. It must not call a Trainer                                         |
+/// | random                   | in both forms the generator is seeded for each call by seed and micro-batch: draws neither change   |
+/// |                          | the bits of modules, nor are changed by them                                                  |
+/// | errors                   | an exception ends the step on all ranks, with the rank and the micro-batch: BatchError             |
 ///
 /// \code
 /// // given: const reef::torch::Tensors& images
@@ -59,8 +59,8 @@ public:
           }
         }) {}
 
-  /// Calls the function with random numbers of this seed; the default generators are those of the host and of this
-  /// device.
+  /// Calls the function with random numbers of this seed; in the first form they come from the default generators of the
+  /// host and of this device.
   [[nodiscard]] Tensors operator()(std::uint64_t micro_batch, std::uint64_t seed, at::Device device) const {
     return call_(micro_batch, seed, device);
   }

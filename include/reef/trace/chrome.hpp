@@ -18,31 +18,31 @@ namespace detail {
 
 using Nanoseconds = std::int64_t;
 
-/// The place of a span in the file.
+/// A span as the file states it: its rank, its row, and its begin and end.
 struct Slice {
   int pid = 0;
   int tid = 0;
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
 
-  /// The last nanosecond of the slice: a flow that is tied to its end must lie inside it.
+  /// Returns the last nanosecond of the slice: a flow that is tied to its end must be inside it.
   [[nodiscard]] Nanoseconds last() const { return (std::max)(begin, end - 1); }
 };
 
 }  // namespace detail
 
-/// Returns the time at which the first span of any recording begins; 0 for none.
+/// Returns the time at which the first span of any recording begins; 0 if there are no spans.
 Seconds first_begin(std::span<const Recording> recordings);
 
 /// Returns the recordings as JSON in Chrome's trace format, which Perfetto and chrome://tracing open.
 ///
-/// | pid    | the rank                                                                            |
-/// | tid    | the lane; spans that overlap in part get rows "lane (2)", ..., since rows must nest |
-/// | ts,dur | us with three decimals, from the first span of all                                  |
-/// | flows  | an s and an f a pair, numbered in the file, each inside the slice that it ties:     |
+/// | pid    | the rank                                                                                |
+/// | tid    | the lane; spans that overlap in part get rows "lane (2)", ..., since rows must nest     |
+/// | ts,dur | us with three decimals, from the begin of the first of all spans                        |
+/// | flows  | pairs of events "s" and "f" with a number, each inside the slice that it ties:          |
 /// |        | "dependency" from the end of the last span that a lane waited for to the span after it; |
-/// |        | "message" from a send to the end of its receive, and in a collective from the rank   |
-/// |        | that came last to the end of the others                                             |
+/// |        | "message" from a send to the end of its receive, and in a collective from the rank      |
+/// |        | that came last to the end of the others                                                 |
 std::string chrome_json(std::span<const Recording> recordings);
 
 /// Writes chrome_json to a file, atomically. Throws FileError.

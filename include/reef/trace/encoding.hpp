@@ -26,7 +26,7 @@ void put(std::vector<std::byte>& out, const T& value) {
 
 }  // namespace detail
 
-/// Encodes a recording as bytes that another rank can decode: names, tracks, spans, CRC-32C at the end.
+/// Encodes a recording as bytes that another rank can decode: names, tracks, spans and a CRC-32C.
 std::vector<std::byte> encode(const Recording& recording);
 
 /// Decodes a recording from the bytes of `encode`. Throws DecodeError for any other bytes: lengths,

@@ -15,9 +15,9 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// A name of a stretch of work in NVIDIA's profilers, in the domain "reef". Make it once, since a profiler
-/// keeps it for ever. It does nothing in a build without reef::cuda, but has the same size there, so that
-/// translation units with and without it agree on the layout of classes that have names.
+/// A name for a range of work in NVIDIA's profilers, in the domain "reef". Construct it once, since a
+/// profiler never frees it. It does nothing in a build without reef::cuda, but has the same size there, so
+/// that translation units with and without reef::cuda agree on the layout of classes with such members.
 class NvtxName {
 public:
   NvtxName() = default;
@@ -45,8 +45,8 @@ private:
 };
 static_assert(sizeof(NvtxName) == sizeof(void*));
 
-/// Marks the calling thread's work, and the device work that it enqueues, from construction to
-/// destruction. Costs two branches where no profiler is attached.
+/// A range in NVIDIA's profilers: marks the calling thread's work, and the device work that it
+/// enqueues, from construction to destruction. Costs two branches if no profiler is attached.
 ///
 /// \code
 /// static const trace::NvtxName name("forward");

@@ -23,7 +23,7 @@ public:
 
   Intervals() = default;
 
-  /// Makes the union of intervals that may overlap, nest or touch, in any order; empty ones are dropped.
+  /// Constructs the union of intervals that may overlap, nest or touch, in any order; drops empty ones.
   explicit Intervals(std::vector<Interval> parts);
 
   [[nodiscard]] std::span<const Interval> parts() const& { return parts_; }
@@ -33,7 +33,7 @@ public:
 
   [[nodiscard]] Intervals united(const Intervals& other) const;
 
-  /// The time within [begin, end) that is in the union.
+  /// Returns the time within [begin, end) that the union covers.
   [[nodiscard]] Seconds covered(Seconds begin, Seconds end) const;
 
 private:
@@ -56,21 +56,21 @@ struct Overlap {
 
   [[nodiscard]] Seconds overlap() const { return compute + communication - union_; }
   [[nodiscard]] Seconds idle() const { return wall - union_; }
-  /// The share of the communication that compute hides; 1 where there is none.
+  /// Returns the share of the communication that compute hides; 1 if there is no communication.
   [[nodiscard]] double hidden() const {
     return communication > 0 ? 1 - exposed / communication : 1;
   }
-  /// The share of the wall time in which communication is exposed.
+  /// Returns the share of the wall time in which communication is exposed.
   [[nodiscard]] double exposed_share() const { return wall > 0 ? exposed / wall : 0; }
 };
 
 /// Returns the union of the spans with this activity, cut to [from, to).
 Intervals busy(std::span<const Span> spans, Activity activity, Seconds from, Seconds to);
 
-/// Computes the figures of one rank's spans in [from, to). Cost: n log n.
+/// Computes the figures of one rank's spans in [from, to), in O(n log n) for n spans.
 ///
-/// A span is recorded when it ends: the figures of a window that ends during a transfer miss that
-/// transfer. Where rounds overlap, analyse a step after the next one.
+/// A span is recorded when it ends: the figures of a window that ends during a transfer
+/// do not include that transfer. If rounds overlap, analyse a step after the next one.
 ///
 /// \code
 /// // given: const trace::Recording& recording, Seconds begin, Seconds end
@@ -79,12 +79,12 @@ Intervals busy(std::span<const Span> spans, Activity activity, Seconds from, Sec
 /// \endcode
 Overlap analyze(std::span<const Span> spans, Seconds from, Seconds to);
 
-/// The figures of an Overlap that add up over windows.
+/// The members of Overlap that can be summed over windows.
 inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
     &Overlap::compute, &Overlap::communication, &Overlap::copy, &Overlap::union_,
     &Overlap::exposed, &Overlap::exposed_copy,  &Overlap::wall};
 
-/// Adds the figures of another window.
+/// Adds the figures of another window to `sum`.
 Overlap& operator+=(Overlap& sum, const Overlap& other);
 
 /// Returns the mean over ranks of each figure; zeros for no ranks.

@@ -32,11 +32,11 @@ struct ReportLink {
   std::uint64_t messages = 0;
   Bytes raw = 0;   ///< bytes of the numbers in memory
   Bytes wire = 0;  ///< bytes sent
-  std::optional<double> error;  ///< relative error of the decoded numbers; nothing: not measured
+  std::optional<double> error;  ///< relative error of the decoded numbers; nothing if not measured
   Seconds exposed = 0;
 };
 
-/// The content of a report. Parts that are empty are left out.
+/// The content of a report. The page leaves out parts that are empty.
 struct Report {
   std::string title = "Training run";
   std::string subtitle;
@@ -46,17 +46,17 @@ struct Report {
   std::vector<ReportLink> links;  ///< the traffic of all steps
   std::vector<Recording> recordings;
   Seconds origin = 0;  ///< the time at which the first step began, by the recordings' clock
-  Seconds from = 0;  ///< [from, to): the part of the recordings that the timeline shows; all if empty
+  Seconds from = 0;  ///< [from, to): the part of the recordings that the timeline shows; all if it is empty
   Seconds to = 0;
   std::string sample;                                      ///< generated text
   std::vector<std::pair<std::string, std::string>> facts;  ///< name and value, such as "recipe", "ddp"
 };
 
-/// Formats a run as one self-contained HTML page: curves of loss and throughput, the timeline of the lanes,
-/// the table of overlap, a sample of generated text.
+/// Formats a run as one self-contained HTML page: curves of loss and throughput,
+/// the timeline of the lanes, the table of overlap, and a sample of generated text.
 ///
-/// The page has no scripts and no outside resources; it is light or dark as the reader's system. Its size does
-/// not grow with the run: at most two points a pixel and some thousand boxes a lane.
+/// The page has no scripts and no outside resources; it is light or dark as the reader's system is. Its size
+/// does not grow with the run: at most two points for each pixel and some thousand boxes for each lane.
 std::string report_html(const Report& report);
 
 /// Writes report_html to a file, atomically. Throws FileError.

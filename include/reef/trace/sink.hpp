@@ -26,14 +26,14 @@ class Sink;
 
 namespace detail {
 
-/// The names of one sink. A track asks only for names that it has not seen.
+/// The table of the interned names of one sink. A track looks up only names that it has not seen before.
 class Names {
 public:
   static constexpr std::size_t limit = std::size_t{1} << 16;
 
   struct Entry {
     Name name;
-    const std::string* text;  // stays where it is as long as the table; null once the table is full
+    const std::string* text;  // valid as long as the table; null once the table is full
   };
 
   Names() { texts_.emplace_back("(more names than a sink keeps)"); }
@@ -50,11 +50,11 @@ private:
 
 }  // namespace detail
 
-/// The spans of one lane, as it writes them: a bounded queue from one writer to one reader.
+/// The spans of one lane, as the lane writes them: a bounded queue from one writer to one reader.
 ///
-/// | writer | one thread at a time; it neither locks nor allocates, but for a name's first use |
-/// | cost   | some tens of ns a span; a load and a branch while the sink is disabled           |
-/// | memory | fixed; a span for which there is no room is dropped and counted                  |
+/// | writer | one thread at a time; it neither locks nor allocates, except at a name's first use |
+/// | cost   | some tens of ns for each span; a load and a branch while the sink is disabled      |
+/// | memory | fixed; a span that finds no free space is dropped and counted                      |
 class Track {
 public:
   Track(Sink& sink, std::uint16_t index, std::string lane, std::size_t capacity);
@@ -65,7 +65,7 @@ public:
   [[nodiscard]] std::string lane() const&& { return lane_; }
   [[nodiscard]] bool enabled() const;
 
-  /// Interns a name: call it once for a name that is written often. On the writer's thread.
+  /// Interns a name and returns it. Call it once for a name that is written often, on the writer's thread.
   Name intern(std::string_view text) {
     const std::size_t hash = std::hash<std::string_view>{}(text);
     std::size_t slot = hash & (known_.size() - 1);
@@ -118,7 +118,7 @@ private:
   std::string lane_;
   std::uint16_t index_;
   std::uint64_t capacity_;                          // a power of two
-  std::unique_ptr<Span[]> spans_;                   // not initialised: pages come with use
+  std::unique_ptr<Span[]> spans_;                   // not initialised, so that pages are allocated with use
   alignas(64) std::atomic<std::uint64_t> head_{0};  // written by the writer
   std::uint64_t tail_seen_ = 0;
   std::atomic<std::uint64_t> dropped_{0};
@@ -127,14 +127,14 @@ private:
   alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the reader
 };
 
-/// The one sink of a rank, to which every lane and the communication write spans.
+/// The collector of the spans of one rank, to which all its lanes and its communication write.
 ///
-/// A lane asks once for its Track, to which it alone writes. `collect` moves the spans into a
+/// A lane gets its Track once, and is its only writer. `collect` moves the spans into a
 /// Recording, at any time, from any thread.
 ///
-/// | memory | 48 bytes * spans_per_track a track, touched as used       |
-/// | life   | outlives the writers of its tracks                        |
-/// | bits   | tracing reads clocks and changes no computed number       |
+/// | memory | 48 bytes * spans_per_track for each track, in pages that are allocated with use |
+/// | life   | outlives the writers of its tracks                                              |
+/// | bits   | tracing reads clocks and changes no computed number                             |
 ///
 /// \code
 /// trace::Sink sink(0);  // of rank 0
@@ -152,7 +152,7 @@ public:
   };
 
   explicit Sink(int rank) : Sink(rank, Options()) {}
-  /// Throws OptionError for more than 2^32 spans a track.
+  /// Constructs the sink. Throws OptionError for more than 2^32 spans in a track.
   Sink(int rank, Options options);
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
@@ -161,8 +161,8 @@ public:
   [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
   void enable(bool on) { enabled_.store(on, std::memory_order_relaxed); }
 
-  /// Returns the track of a lane, made at the first call; its address stays valid. Throws OptionError at
-  /// the 65 536th lane.
+  /// Returns the track of a lane, which the first call creates; its
+  /// address stays valid. Throws OptionError at the 65 536th lane.
   Track& track(std::string lane);
 
   /// Returns the first of `count` consecutive numbers that no span of this rank has yet, for Links::id.
@@ -171,12 +171,12 @@ public:
     return next_id_.fetch_add(static_cast<std::uint32_t>(count), std::memory_order_relaxed);
   }
 
-  /// The number of spans so far for which tracks had no room: collect more often, or give tracks more room.
+  /// Returns the number of spans that tracks dropped: collect more often, or raise spans_per_track.
   [[nodiscard]] std::uint64_t dropped() const;
 
   /// Moves the spans written since the last call to the end of `to`, which must always be the same
   /// recording, or an empty one. Returns the new spans, valid until `to` changes. Spans of one track
-  /// come in the order in which they were written; a span that has not ended is not among them.
+  /// are in the order in which they were written; a span that has not ended is not among them.
   std::span<const Span> collect(Recording& to);
 
 private:

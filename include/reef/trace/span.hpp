@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// The activity of a lane. `wait` is time in which a lane had work but could not go on; neither `wait`
-/// nor `other` counts as busy.
+/// The activity of a lane. `wait` is time in which a lane had work
+/// but could not continue; neither `wait` nor `other` counts as busy.
 enum class Activity : std::uint8_t { compute, communication, copy, wait, other };
 
 inline constexpr std::size_t activity_count = 5;
@@ -40,21 +40,21 @@ inline Seconds now() {
 /// An interned name: an index into Recording::names.
 enum class Name : std::uint32_t {};
 
-/// The role of a span in its message: it sends or receives it, or, in a collective, meets all other ranks that
-/// take part.
+/// The role of a span in its message: it sends the message, receives
+/// it, or, in a collective, meets all other ranks that take part.
 enum class Role : std::uint8_t { none, sends, receives, meets };
 
 inline constexpr std::size_t role_count = 4;
 
-/// The links of a span to other spans. A zero is no link.
+/// The links of a span to other spans. A number that is 0 means no link.
 struct Links {
   std::uint64_t message = 0;  ///< the number of the message, equal on all ranks that take part in it
-  std::uint32_t id = 0;       ///< the number of this span in its rank: Sink::ids
+  std::uint32_t id = 0;       ///< the number of this span among those of its rank: Sink::ids
   std::uint32_t cause = 0;  ///< the id of the last span that the lane waited for before this one began
   Role role = Role::none;   ///< the role in the message
 };
 
-/// One thing that one lane did, from `begin` to `end`, with the members of Links.
+/// One activity of one lane, from `begin` to `end`, with the members of Links.
 struct Span {
   Seconds begin;
   Seconds end;

@@ -12,25 +12,25 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// A cause for which computation waited.
+/// A cause of waits of computation, and their total time and number.
 struct Wait {
   std::string what;  ///< the name of the last span waited for, without its numbers, such as "activation"
   Seconds seconds = 0;
   std::uint64_t times = 0;
 };
 
-/// The use of a stretch of time by the computation of one rank. In a pipeline `bubble` is the stage's share of the bubble.
+/// The use of a time range by the computation of one rank. In a pipeline bubble() is the stage's share of the bubble.
 struct Waits {
   int rank = 0;
   Seconds busy = 0;
   Seconds wall = 0;
-  std::vector<Wait> waits{};  ///< the longest first; their sum is the time that is not busy
+  std::vector<Wait> waits{};  ///< the longest first; the sum of their times is the time that is not busy
 
   [[nodiscard]] double bubble() const { return wall > 0 ? 1 - busy / wall : 0; }
 };
 
-/// Attributes each gap in a rank's computation in [from, to) to causes: to the span that the computation after the gap
-/// waited for, to the cause of that span where it too began in the gap, and so on back to a span that began before.
+/// Attributes each gap in a rank's computation in [from, to) to causes: to the span for which the computation after the
+/// gap waited, to the cause of that span if it too began in the gap, and so on back to a span that began before the gap.
 ///
 /// | cost | O(spans log spans) |
 ///
@@ -41,17 +41,17 @@ struct Waits {
 /// \endcode
 Waits waits_of(const Recording& recording, Seconds from, Seconds to);
 
-/// The use of a link: messages from one rank to another of which both ends are recorded.
+/// The use of a link: the messages from one rank to another of which both ends are recorded.
 struct LinkUse {
   int from = 0;
   int to = 0;
   std::uint64_t messages = 0;
   Bytes bytes = 0;
-  Seconds median = 0;  ///< of the times from a message's readiness at the sender to its complete arrival
+  Seconds median = 0;  ///< the median time from a message's readiness at the sender to its complete arrival
 };
 
-/// Returns the use of each link, by sender and receiver, by messages that arrived in [from, to). A message of which one end
-/// is not recorded does not count.
+/// Returns the use of each link, in order of sender and receiver, by messages that
+/// arrived in [from, to). A message of which one end is not recorded does not count.
 std::vector<LinkUse> links_of(std::span<const Recording> recordings, Seconds from, Seconds to);
 
 }  // namespace trace

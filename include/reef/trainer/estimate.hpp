@@ -20,18 +20,18 @@ inline namespace v0 {
 /// sent.
 ///
 /// | weights to rest | bytes of the tensors of each kind, on the device or in host memory, as if     |
-/// |                 | no two shared memory. Slots for swapping are among the rest                   |
+/// |                 | no two shared memory; `rest` includes slots for swapping                      |
 /// | device_bytes    | device memory of a step: tensors that are never alive together share it       |
 /// | host_bytes      | pinned memory: the step's scalars, staged messages of a discrete device, and, |
 /// |                 | if the model is swapped, weights, gradients, optimizer state and stashes      |
-/// | heap_bytes      | device memory of operators (libtorch modules) outside the plan: all that the  |
-/// |                 | operators of this rank keep for their backwards, whatever the order of these, |
-/// |                 | and the most that a call takes beside what it keeps                           |
+/// | heap_bytes      | device memory that operators (libtorch modules) allocate outside the plan:    |
+/// |                 | all that this rank's operators keep for their backwards, in any order, and    |
+/// |                 | the most that one call needs in addition                                      |
 /// | flops           | forward, recomputation and backward of this rank's micro-batches, as the      |
-/// |                 | operators count; and the products of a rule that takes whole matrices         |
+/// |                 | operators count; and the products of an update rule of whole matrices         |
 /// | sent, messages  | bytes and messages over the wire, headers included, heartbeats excluded.      |
-/// |                 | Ranks of one node that reduce in shared memory send nothing: Meter counts     |
-/// |                 | these bytes apart                                                             |
+/// |                 | Reductions in shared memory of one node send none: comm::Meter counts their   |
+/// |                 | bytes apart                                                                   |
 /// | steps           | number of steps that flops, sent and messages cover: 1, or with DiLoCo the H  |
 /// |                 | steps from one outer step to the next. A loop of adaptive accumulation counts |
 /// |                 | with one iteration                                                            |
@@ -46,7 +46,7 @@ inline namespace v0 {
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes comm_buffers = 0;     ///< buffers of overlapping rounds, where gradients leave and weights arrive
+  Bytes comm_buffers = 0;     ///< buffers of overlapping rounds, which send gradients and receive weights
   Bytes optimizer_state = 0;  ///< state of the update rule, and master weights
   Bytes activations = 0;
   Bytes workspaces = 0;
@@ -88,13 +88,13 @@ inline void add_work(StepEstimate& result, const schedule::Program& program, std
   }
 }
 
-/// Raises the arenas' sizes to those that a program's placement needs.
+/// Raises device_bytes and host_bytes to the sizes of arenas that a program's placement needs.
 inline void add_arenas(StepEstimate& result, const schedule::Placement& placement) {
   result.device_bytes = (std::max)(result.device_bytes, placement.device_bytes);
   result.host_bytes = (std::max)(result.host_bytes, placement.host_bytes);
 }
 
-/// Returns the estimate of a training program whose arenas no other program shares; `work` has the sums of add_work.
+/// Returns the estimate for a training program that has its arenas alone; `work` has the sums of add_work().
 inline StepEstimate estimate_of(const run::PlacedProgram& training,
                                 const std::vector<optim::StateRange>& state,
                                 const StepEstimate& work) {

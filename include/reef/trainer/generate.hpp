@@ -14,7 +14,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// Returns the token ids of the prompt, followed by those that the trainer's present weights continue it with.
+/// Returns the token ids of the prompt, followed by those of the text that the trainer's present weights generate.
 ///
 /// \code
 /// // given: Trainer<optim::Ddp<optim::AdamW>>& trainer, nn::GptConfig config
@@ -24,14 +24,14 @@ inline namespace v0 {
 /// const auto tokens = generate(trainer, alone, prompt, {.tokens = 200, .seed = 1});
 /// \endcode
 ///
-/// `model` has the trainer's parameters and reads one sequence: nn::Generator states further costs and errors. The
-/// model's tensors live on the trainer's device beside the arenas; each call allocates them and copies all parameters
-/// through host memory.
+/// `model` has the trainer's parameters and reads one sequence; nn::Generator states further costs and errors. The
+/// model's tensors are on the trainer's device, in addition to the arenas; each call allocates them and copies all
+/// parameters through host memory.
 ///
-/// | who    | any rank, alone or with others, between steps; of stages all ranks, since each has its  |
-/// |        | part of the weights. All come to the same tokens                                     |
-/// | errors | ShapeError where the trainer lacks a parameter of the model; OptionError where its |
-/// |        | committed weights are on their owners alone, as Trainer::parameter                 |
+/// | who    | any rank, alone or with others, between steps; with stages all ranks, since each has its |
+/// |        | part of the weights. All ranks get the same tokens                                       |
+/// | errors | ShapeError if the trainer lacks a parameter of the model; OptionError if its committed   |
+/// |        | weights are on their owners alone, as of Trainer::parameter                              |
 template <class... Policies>
 std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
                                    const typename Trainer<Policies...>::Model& model,

@@ -22,19 +22,19 @@ class Engine;
 }
 
 /// The numbers that a rank keeps between steps, as named ranges: the weights that it holds, and its part of the
-/// optimizer's state. Checkpoints, exports, and peers that join read and write it. The class knows no policy, device or
-/// type.
+/// optimizer's state. Checkpoints, exports, and peers that join read and write it. The class depends on no policy,
+/// device or element type.
 ///
-///     weights   by the names of parameters: those of the model, which it computes with
+///     weights   by the names of parameters: the weights with which the model computes
 ///     ranges    run::StateRange, each of a part [begin, begin + elements) of the flat parameter layout
 ///
-/// | who       | each rank on its own, between steps or in TrainerOptions::after_update                          |
-/// | cost      | bytes that the host reaches are not copied; else a copy from or to the device                  |
-/// | checksums | CRC-32C of each part of 4096 numbers, counted from the first of a parameter or of the layout;    |
-/// |           | io::crc32c_joined makes one of several                                                        |
-/// | errors    | ShapeError for numbers beyond a parameter or a range; OptionError for a parameter that this rank  |
-/// |           | does not hold, or whose committed weights are on their owners alone, and for numbers of a type    |
-/// |           | that set_weights does not take                                                                  |
+/// | who       | each rank on its own, between steps or in TrainerOptions::after_update                         |
+/// | cost      | no copy for memory that the host can access; otherwise a copy from or to the device            |
+/// | checksums | CRC-32C of each block of 4096 numbers, counted from the first of a parameter or of the layout; |
+/// |           | io::crc32c_joined joins several to one                                                         |
+/// | errors    | ShapeError for numbers beyond a parameter or a range; OptionError for a parameter that this    |
+/// |           | rank does not hold, or whose committed weights are on their owners alone, and for numbers of a |
+/// |           | type that set_weights() does not accept                                                        |
 ///
 /// \code
 /// // given: Trainer<optim::Ddp<optim::AdamW>>& trainer
@@ -47,53 +47,53 @@ public:
 
   /// Facts about the state that the composition of policies decides.
   struct Facts {
-    Element element = Element::float32;  ///< type of the weights that the model computes with
-    Element sum = Element::float32;      ///< type of master weights
+    Element element = Element::float32;  ///< the type of the weights with which the model computes
+    Element sum = Element::float32;      ///< the type of master weights
     bool weights_are_committed =
-        true;  ///< the weights are committed after each step on all ranks that hold them; else on their owners
+        true;  ///< true: after a step, all ranks that hold a weight have the committed one; false: only its owner
   };
 
-  /// Functions that reach a rank's memory.
+  /// Functions that access a rank's memory.
   struct Memory {
     std::function<std::byte*(run::StorageId)> at;  ///< returns the first byte of a storage
-    std::function<bool(run::StorageId)> on_host;  ///< true if the host can read and write a storage where it lives
+    std::function<bool(run::StorageId)> on_host;  ///< returns true if the host can read and write a storage in place
     std::function<void(void*, const void*, Bytes, device::Copy)>
-        copy;  ///< copies bytes that the host cannot reach: to, from; blocks
+        copy;  ///< copies bytes that the host cannot access: (to, from, bytes, direction); blocks
   };
 
-  /// The number of numbers under one checksum; the last block of a parameter or a range may have fewer.
+  /// The number of numbers in a block with one checksum; the last block of a parameter or a range may have fewer.
   static constexpr std::int64_t checksum_numbers = 4096;
 
-  /// Refers to `plan`, `builder` and the memory behind `memory`, which outlive it. Calls `changed` with the name of
-  /// each parameter whose weights are set.
+  /// Constructs the state of a rank. `plan`, `builder` and the memory behind `memory` must outlive it. `changed` is
+  /// called with the name of each parameter whose weights are set.
   ModelState(const run::StepPlan& plan, const run::StepBuilder& builder, std::vector<Range> ranges,
              Facts facts, Memory memory, std::function<void(std::string_view)> changed);
 
   [[nodiscard]] const Facts& facts() const& { return facts_; }
   [[nodiscard]] Facts facts() const&& { return facts_; }
 
-  /// True if this rank has the weights of a parameter, by its place in Dag::parameters, since its stage uses it.
-  /// `owns`: true if its stage is the first to use the parameter, and so updates it.
+  /// Returns true if this rank has the weights of the parameter of this index in Dag::parameters: its stage uses it.
+  /// owns() returns true if its stage is the first to use the parameter, and so updates it.
   [[nodiscard]] bool holds(std::size_t parameter) const;
   [[nodiscard]] bool owns(std::size_t parameter) const;
 
-  /// Returns as many bytes of a parameter or a range as `room` has, from byte `offset` on: in the state's memory, valid
-  /// until the next step, or copied to `room` if the host cannot read that memory.
+  /// Returns room.size() bytes of a parameter or of a range, from byte `offset` on: in the state's memory, valid until
+  /// the next step, or copied to `room` if the host cannot read that memory.
   [[nodiscard]] std::span<const std::byte> weights(std::string_view name, Bytes offset,
                                                    std::span<std::byte> room) const;
   [[nodiscard]] std::span<const std::byte> read(const Range& range, Bytes offset,
                                                 std::span<std::byte> room) const;
 
-  /// Sets weights from element `first` on, and the master weights that they are rounded from, to numbers of type `of`,
-  /// which is facts().element or facts().sum. Does nothing for a parameter that this rank does not hold.
+  /// Sets weights from element `first` on, and the master weights from which they are rounded, to numbers of type `of`,
+  /// which is facts().element or facts().sum. Sets nothing for a parameter that this rank does not hold.
   void set_weights(std::string_view name, std::int64_t first, std::span<const std::byte> numbers,
                    Element of);
   void write(const Range& range, Bytes offset, std::span<const std::byte> bytes);
 
-  /// Returns a range's memory, if the host can read and write it; else null.
+  /// Returns a range's memory if the host can read and write it; otherwise null.
   [[nodiscard]] std::byte* host_memory(const Range& range) const;
 
-  /// Returns the ranges that there are now, or would be after set_pending(pending).
+  /// Returns the ranges that exist now, or that would exist after set_pending(pending).
   [[nodiscard]] std::vector<Range> ranges() const { return ranges(pending_, ahead_in_buffer_); }
   [[nodiscard]] std::vector<Range> ranges(bool pending) const {
     return ranges(pending, pending && !facts_.weights_are_committed);
@@ -101,48 +101,48 @@ public:
 
   [[nodiscard]] std::vector<std::uint32_t> checksums(std::string_view name) const;
   [[nodiscard]] std::vector<std::uint32_t> checksums(const Range& range) const;
-  /// Returns one checksum of all of a parameter, or of a range: its blocks' checksums joined.
+  /// Returns one checksum of a whole parameter or range: its blocks' checksums joined.
   [[nodiscard]] std::uint32_t checksum(std::string_view name) const;
   [[nodiscard]] std::uint32_t checksum(const Range& range) const;
 
-  /// A weight that is not finite: its parameter, by the place in Dag::parameters, and its element.
+  /// A weight that is not finite: the index of its parameter in Dag::parameters, its element, and its value.
   struct NotFinite {
-    int parameter = -1;  ///< -1: no weight
+    int parameter = -1;  ///< -1: all weights are finite
     std::int64_t element = 0;
     double value = 0;
   };
-  /// Returns the first weight that is not finite, among those at which this rank takes gradients.
+  /// Returns the first weight that is not finite, among the model's weights on this rank.
   [[nodiscard]] NotFinite weight_not_finite() const;
 
-  /// True if the ranges of kind StateRange::Kept::pending are there.
+  /// Returns true if the ranges of kind StateRange::Kept::pending exist.
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
     pending_ = pending;
     ahead_in_buffer_ = pending && !facts_.weights_are_committed;
   }
-  /// True if the weights on this rank are the committed ones.
+  /// Returns true if the weights on this rank are the committed ones.
   [[nodiscard]] bool has_committed_weights() const {
     return facts_.weights_are_committed || !pending_ || ahead_in_buffer_;
   }
 
 private:
-  friend class detail::Engine;  // it tells the state when a step begins
+  friend class detail::Engine;  // tells the state when a step begins
 
-  /// True if the model's storages have the committed weights, while StepBuilder::comm_buffer and tied_buffer have those
-  /// that gradients are taken at: from gathering the committed weights until the next step.
+  /// Returns true if the model's storages have the committed weights, StepBuilder::comm_buffer and tied_buffer those
+  /// of the next gradients: from the gathering of the committed weights until the next step.
   [[nodiscard]] bool ahead_in_buffer() const { return ahead_in_buffer_; }
   void buffers_were_swapped() { ahead_in_buffer_ = !ahead_in_buffer_; }
-  /// Notes that a step has begun, whose pending gradient is there.
+  /// Notes that a step begins, for which the pending gradient exists.
   void step_begins() { pending_ = true; }
   void nothing_is_pending() { pending_ = false; }
-  /// A parameter in memory: in the model's storage, or in the buffer of the weights ahead.
+  /// A parameter's memory: in the model's storage, or in the buffer of the weights of the next gradients.
   struct Located {
     run::StorageId storage;
     std::byte* begin;
     std::int64_t elements;
   };
   [[nodiscard]] Located locate(std::string_view name, bool in_buffer = false) const;
-  /// Copies bytes between a storage and the host's memory. No lane has work between steps.
+  /// Copies bytes between a storage and the host's memory, between steps, when no lane has work.
   void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
             device::Copy direction) const;
   [[nodiscard]] std::vector<Range> ranges(bool pending, bool ahead_in_buffer) const;

@@ -16,10 +16,10 @@ inline namespace v0 {
 
 /// The options of a Trainer: TrainerSettings, and the options of its device and its policies.
 ///
-/// | Device           | TrainerOptions::device is Device::Options                                      |
-/// | Optim            | its Rule, and optim::options_of it                                             |
-/// | Swap, Pipeline,  | options_of each: empty where a policy has none                                 |
-/// | Compress         |                                                                                |
+/// | Device          | `device` has the type Device::Options                                        |
+/// | Optim           | `rule` has the type Optim::Rule, `optim` the type options_of<Optim>          |
+/// | Swap, Pipeline, | `swap`, `pipeline`, `compress` have the types options_of<...>: empty structs |
+/// | Compress        | for policies without options                                                 |
 ///
 /// \code
 /// Trainer<optim::Acco<optim::AdamW>>::Options options;
@@ -34,13 +34,13 @@ struct TrainerOptions : TrainerSettings {
   using Rule = typename Optim::Rule;
 
   Rule rule{};
-  options_of<Optim> optim{};  ///< options of the policy of that axis, as the next three members: optim::DiLoCo
+  options_of<Optim> optim{};  ///< options of the optimizer, as of optim::DiLoCo; the next three likewise
   options_of<Swap> swap{};
   options_of<Pipeline> pipeline{};
   options_of<Compress> compress{};
   typename Device::Options device{};
 
-  /// Throws OptionError that names the first impossible option.
+  /// Throws OptionError, naming the first invalid option.
   void validate() const {
     TrainerSettings::validate(Device::on_host);
     if constexpr (requires { rule.validate(); }) rule.validate();

@@ -11,25 +11,25 @@
 #include <reef/swap/concept.hpp>
 
 /// \file
-/// The rules by which two axes must agree. Each rule is one concept and one text: what, why, fix, see. The Trainer
-/// checks all rules; `composable` asks the same without the error.
+/// The rules by which policies of two axes (optimizer, swap, pipeline, compressor, ...) must fit each other. Each rule
+/// is a concept and an error text: what, why, fix, see. The Trainer checks all rules; `composable` does so without errors.
 
 namespace reef {
 inline namespace v0 {
 namespace rules {
 
-/// P5. A policy has the members that the concept of its axis asks for.
+/// The error text of rule P5: a policy has all members that the concept of its axis requires.
 #define REEF_P5_IS_WHOLE                                                                          \
   "reef P5: a type says that it is a policy of this axis, and lacks what one has.\n"               \
   "  why: the Trainer reads each member; what is said of rules below follows from one that is missing.\n" \
   "  fix: the member that the compiler names with this; and a static_assert of SwapPolicy, PipelinePolicy, CompressorPolicy or OptimizerPolicy beside the type.\n" \
   "  see: docs/rules.md#p5"
 
-/// R1. The optimizer's reduction can combine what the compressor sends, in each form that it has.
+/// Rule R1: the optimizer's reduction can combine the compressor's messages, in each form in which it sends them.
 ///
-/// Two sparse messages name different entries of g, so a reduction that adds buffers element by
-/// element would add unrelated numbers. A codec is for what an optimizer sends: gradients, of ranks that step together,
-/// or differences, of ranks that step on their own.
+/// Two sparse messages name different entries of a gradient, so a reduction that adds buffers element by element would
+/// add unrelated numbers. A codec encodes what the optimizer sends: gradients if ranks step together, differences of
+/// weights if ranks train on their own.
 template <class Compress, class Optim>
 concept payload_travels = (Compress::payload & Optim::accepts) == Compress::payload;
 
@@ -42,8 +42,8 @@ concept payload_travels = (Compress::payload & Optim::accepts) == Compress::payl
   "that accepts sparse payloads.\n"                                                             \
   "  see: docs/rules.md#r1"
 
-/// R2. A swap policy that updates weights during the backward meets no optimizer that first needs a
-/// number from all gradients.
+/// Rule R2: a swap policy that updates weights during the backward is not combined with an optimizer that first needs
+/// a number from all gradients.
 ///
 /// Clipping and the finite check use the norm of the whole gradient, which is not known before the
 /// last backward has ended.
@@ -58,11 +58,11 @@ concept scalars_in_time = !(Swap::updates_in_backward && Optim::needs_scalars);
   "that needs no scalar.\n"                                                                  \
   "  see: docs/rules.md#r2"
 
-/// R3. Gradients that are rounded after each micro-batch meet an optimizer that keeps them so.
+/// Rule R3: gradients that are rounded after each micro-batch need an optimizer that stores rounded gradients.
 ///
-/// An optimizer whose rounds overlap keeps and sends gradients apart from where they are computed; all other optimizers
-/// reduce gradients where the backward leaves them, in fp32. An optimizer of the first sort declares
-/// `rounds_gradients`.
+/// An optimizer whose rounds overlap stores and sends gradients in buffers of their own, and declares
+/// `rounds_gradients`. All other optimizers reduce gradients in the memory to which the backward writes them, which is
+/// in fp32.
 template <class Precision, class Optim>
 concept gradients_may_round =
     std::same_as<precision::gradient_t<Precision>, sum_t<typename Precision::type>> ||
@@ -75,11 +75,11 @@ concept gradients_may_round =
   "  fix: an optimizer such as optim::Acco, or precision::Bf16, whose gradients are fp32.\n" \
   "  see: docs/rules.md#r3"
 
-/// R4. Weights, gradients and state in host memory meet an optimizer that works there.
+/// Rule R4: weights, gradients and state in host memory need an optimizer that works there.
 ///
-/// An optimizer may reserve storages as large as the model. If those are on the device, the model
-/// has to fit there with them. An optimizer that reserves its own where StepPlan::place_of says, or
-/// has none, says so by `supports_offload`.
+/// An optimizer may reserve storages as large as the model. If those are on the device, the model has to fit there with
+/// them. An optimizer that reserves its storages at the place StepPlan::place_of, or has none, declares
+/// `supports_offload`.
 template <class Swap, class Optim>
 concept supports_offload = !Swap::offloads_to_host || requires {
   requires Optim::supports_offload;
@@ -93,10 +93,10 @@ concept supports_offload = !Swap::offloads_to_host || requires {
   "or swap::Resident.\n"                                                                     \
   "  see: docs/rules.md#r4"
 
-/// R5. A pipeline that updates within a step meets an optimizer that writes such updates.
+/// Rule R5: a pipeline that updates within a step needs an optimizer that writes such updates.
 ///
-/// All other optimizers update when a step's micro-batches are done, or beside them, by what all ranks have told each
-/// other. An optimizer that writes updates within a step declares `updates_within_a_step`.
+/// Other optimizers update after a step's micro-batches, or beside them, from numbers that all ranks have exchanged. An
+/// optimizer that writes updates within a step declares `updates_within_a_step`.
 template <class Pipeline, class Optim>
 concept updates_in_step = !(requires { requires Pipeline::updates_within_a_step; }) || requires {
   requires Optim::updates_within_a_step;
@@ -110,10 +110,10 @@ concept updates_in_step = !(requires { requires Pipeline::updates_within_a_step;
   "pipeline::OneFOneB.\n"                                                                      \
   "  see: docs/rules.md#r5"
 
-/// R6. A rule that needs whole matrices meets an optimizer that gives it whole matrices.
+/// Rule R6: an update rule that works on whole matrices needs an optimizer that passes it whole matrices.
 ///
-/// An optimizer of rounds that overlap lets new weights leave as the rule makes them, element by element, and predicts
-/// further ones. An optimizer that updates weights where they are, and takes its shards from the plan, declares
+/// An optimizer whose rounds overlap sends new weights as the update rule computes them, element by element, and
+/// predicts later ones. An optimizer that updates weights in place, and whose shards are those of the plan, declares
 /// `keeps_matrices_whole`.
 template <class Optim>
 concept matrices_stay_whole = !optim::needs_whole_matrices<typename Optim::Rule> || requires {
@@ -127,10 +127,10 @@ concept matrices_stay_whole = !optim::needs_whole_matrices<typename Optim::Rule>
   "optim::AdamW.\n"                                                                            \
   "  see: docs/rules.md#r6"
 
-/// R7. A rule that needs whole matrices meets a device on the host.
+/// Rule R7: an update rule that works on whole matrices needs a device on the host.
 ///
-/// Such a rule sums squares of a matrix, and multiplies matrices, on the lane's thread, where the outcome is there at
-/// once.
+/// Such an update rule sums squares of a matrix, and multiplies matrices, on the lane's thread, which reads the results
+/// at once.
 template <class Device, class Optim>
 concept matrices_on_host = !optim::needs_whole_matrices<typename Optim::Rule> || Device::on_host;
 
@@ -140,9 +140,9 @@ concept matrices_on_host = !optim::needs_whole_matrices<typename Optim::Rule> ||
   "  fix: device::Host, or a rule that goes element by element, such as optim::AdamW.\n"      \
   "  see: docs/rules.md#r7"
 
-/// R8. A model is of the Trainer's device, and of the elements of its precision.
+/// Rule R8: a model has the Trainer's device type, and the element type of its precision.
 ///
-/// The operators of a graph are of one device and one element type; the policies decide which of them are called.
+/// All operators of a graph are written for one device and one element type, and the Trainer's policies decide these.
 template <class Graph, class Device, class T>
 concept model_is_of = std::same_as<typename Graph::device_type, Device> && std::same_as<typename Graph::element_type, T>;
 
@@ -153,7 +153,7 @@ concept model_is_of = std::same_as<typename Graph::device_type, Device> && std::
   "device::Cuda for one of device::Cuda; or a model that is a Trainer::Model.\n"               \
   "  see: docs/rules.md#r8"
 
-/// True if the policies can be composed.
+/// A concept that is satisfied if the policies of these four axes can be composed: by their concepts and rules.
 ///
 /// \code
 /// using Optim = optim::Zero1<optim::AdamW>;

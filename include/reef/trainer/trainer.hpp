@@ -50,7 +50,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// True if the policies can make a Trainer together: the question without the error.
+/// A concept that is satisfied if the policies can be composed to a Trainer; a Trainer of other policies is an error.
 template <class... Policies>
 concept composable =
     (policy<Policies> && ...) && one_policy_per_axis<Policies...> &&
@@ -64,7 +64,7 @@ concept composable =
                             typename detail::Composition<Policies...>::Optim> &&
     detail::composition_has_code<detail::Composition<Policies...>>;
 
-/// Trains a model on all ranks of an MPI job; composed of policies, in any order.
+/// A trainer of a model on all ranks of an MPI job, composed of policies in any order.
 ///
 /// \code
 /// #include <cstdio>
@@ -78,21 +78,21 @@ concept composable =
 ///
 /// A step is a program that the policies write as passes: all reserve storages; the optimizer composes the step, for
 /// which pipeline and swap write the model's part; the compressor rewrites transfers. Before the first step, every rank
-/// verifies its own programs and compares them with those that the rank ahead of it builds for it; one rank verifies
-/// what only the programs of all ranks show together.
+/// verifies its own programs and compares them with those that the rank ahead of it builds for it; rank 0 verifies
+/// the properties that only the programs of all ranks together show.
 ///
 /// | who    | all ranks construct it, call its members in the same order, on one thread at a time, and    |
 /// |        | destroy it; one at a time per process; a comm::Environment is alive meanwhile               |
 /// | memory | two arenas, allocated once, hold every tensor; a step allocates none                        |
-/// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, tracing,      |
-/// |        | resuming and cuts change none                                                               |
-/// | ranks  | what differs between them and must not is an OptionError of all, with names, values and     |
-/// |        | ranks: options from the constructor, weights from the first step                            |
+/// | bits   | P ranks give the bits of one process with virtual_ranks = P; threads, transport, tracing,   |
+/// |        | resuming and cuts change no bit                                                             |
+/// | ranks  | options or weights that must be equal on all ranks and are not: OptionError on all ranks,   |
+/// |        | with names, values and ranks, from the constructor or from the first step                   |
 /// | errors | OptionError, ScheduleError, MemoryError from the constructor; OptionError from step for a   |
-/// |        | learning rate that is no finite number of 0 or more, before anything of the step has run;   |
-/// |        | NonFiniteError from step, which has then committed nothing; comm's errors, and of what a    |
-/// |        | source or an operator throws run::SourceError or graph::OperatorError, of which the other   |
-/// |        | ranks hear as MpiError: after these it is unusable                                          |
+/// |        | learning rate that is not finite or below 0, before any work of the step has run;           |
+/// |        | NonFiniteError from step, which has then committed nothing; comm's errors; run::SourceError |
+/// |        | or graph::OperatorError for an exception of a source or an operator, which other ranks get  |
+/// |        | as MpiError. After comm's and these errors the trainer is unusable                          |
 template <class... Policies>
 class Trainer : public detail::Engine {
   using Composition = detail::Composition<Policies...>;
@@ -109,9 +109,9 @@ public:
   static_assert(compress::CompressorPolicy<Compress>, REEF_P5_IS_WHOLE);
   static_assert(optim::OptimizerPolicy<Optim>, REEF_P5_IS_WHOLE);
 
-  using T = typename Composition::Precision::type;  ///< type of parameters
-  using Sum = sum_t<T>;  ///< type of numbers computed from parameters, of losses, of the optimizer's state
-  using Gradient = precision::gradient_t<typename Composition::Precision>;  ///< type of gradients, kept and sent
+  using T = typename Composition::Precision::type;  ///< the type of parameters
+  using Sum = sum_t<T>;  ///< the type of numbers computed from parameters, of losses, of the optimizer's state
+  using Gradient = precision::gradient_t<typename Composition::Precision>;  ///< the type of stored and sent gradients
   using Rule = typename Optim::Rule;
   using Model = graph::Graph<Device, T>;
   using Options = TrainerOptions<Device, Optim, Swap, Pipeline, Compress>;
@@ -140,7 +140,7 @@ public:
       : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
                 &ranks) {}
 
-  /// Refuses a model of another device or element type: rule R8.
+  /// Fails to compile, with an explanation: a model must have the Trainer's device and element type (rule R8).
   template <class OtherDevice, class U, class... Others>
     requires(!std::same_as<graph::Graph<OtherDevice, U>, Model>)
   Trainer(const graph::Graph<OtherDevice, U>& model, run::Source source, Options options = {}, const Others&...)
@@ -148,30 +148,30 @@ public:
 
   ~Trainer() override { end(); }
 
-  /// Returns the estimate of a step on `rank` of `ranks`, before there is a Trainer: nothing is allocated, started or
-  /// sent. `micro_batches`: the number on each rank, where they differ; else that of the options.
+  /// Returns the estimate of a step on `rank` of `ranks` without a Trainer: nothing is allocated, started or sent.
+  /// `micro_batches`: the number on each rank, if these differ; if it is empty, options.micro_batches.
   static StepEstimate estimate(const Model& model, const Options& options, int ranks = 1,
                                int rank = 0, std::vector<int> micro_batches = {});
 
-  /// Returns the options with the plan for the device written into them: cuts, activations and swap schedule. Planned
-  /// once, these options serve estimate(), programs() and trainers; on a device with less memory these functions say
-  /// how much is missing.
+  /// Returns the options with the plan for the device written into them: cuts, activations and swap schedule. Options
+  /// planned once serve estimate(), programs() and trainers; on a device with less memory the errors of these say how
+  /// much is missing.
   static Options planned(const Model& model, Options options, int ranks = 1,
                          std::vector<int> micro_batches = {});
 
-  /// Returns the programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, of ranks that need
-  /// not exist. With a profile in the options, forwards and backwards have its times, and run::machine_of gives the
-  /// other speeds. `micro_batches`: as in estimate(). `variant`: which of the training programs (DiLoCo: 0 sends
-  /// nothing, f + 1 takes the outer step of fragment f).
+  /// Returns the programs of a step on `ranks` ranks, which need not exist, in the form in which they would run: for
+  /// schedule::simulate. With a profile in the options, forwards and backwards have its times, and run::machine_of
+  /// returns the other speeds. `micro_batches`: as in estimate(). `variant`: the number of the training program (of
+  /// DiLoCo, program 0 sends nothing, f + 1 has the outer step of fragment f).
   static std::vector<schedule::Program> programs(const Model& model, const Options& options,
                                                  int ranks, std::vector<int> micro_batches = {},
                                                  int variant = 0);
 
-  /// Returns estimate() of each rank, and hands out the programs to simulate, with the options of all: each program is
+  /// Returns estimate() for each rank, all with the same options, and passes the programs to `each`. Every program is
   /// built and placed once, so this takes a fraction of the time of estimate() and programs().
   ///
-  /// `each(variant, programs, placements)` is called for one variant after the other with the result of programs() and
-  /// the placements of schedule::place, both of which it may keep.
+  /// `each(variant, programs, placements)` is called for each variant of the training program, with the result of
+  /// programs() and the placements by schedule::place, both of which it may keep.
   static std::vector<StepEstimate> foresee(const Model& model, const Options& options, int ranks,
                                            const detail::EachVariant& each);
 
@@ -180,7 +180,7 @@ public:
   ///
   ///     Ddp<Rule>:  for each micro-batch j:          Forward(0..S-1, j), Backward(S-1..0, j)
   ///                 for each bucket b, last first:   reduce-scatter, all-gather its gradient,
-  ///                                                  under what is left of the last backward
+  ///                                                  during the rest of the last backward
   ///                 for each bucket b:               w = rule(w, clip * sum of g / sum of weights)
   ///
   ///     Acco<Rule>:  for each micro-batch j of phase 1:   g += Forward, Backward at w
@@ -194,15 +194,15 @@ public:
 
   /// Returns the weighted mean loss of the committed weights over `rounds` times this job's micro-batches of the
   /// held-out source, whose samples are counted from 0; NaN if no sample there has a weight. All ranks call it. Gathers
-  /// the committed weights and changes nothing else. `proceed`, where given, is asked before each round but the first
-  /// with the number of rounds done, and returns the same on all ranks: false ends the evaluation there.
+  /// the committed weights and changes nothing else. `proceed`, if given, is called before each later round with
+  /// the number of finished rounds, and must return the same on all ranks: false ends the evaluation.
   double evaluate(std::int64_t rounds, const std::function<bool(std::int64_t done)>& proceed = {}) {
     return Engine::evaluate(rounds, proceed);
   }
 
-  /// Returns which committed weight is not finite, the first that the lowest rank finds: "element 3 of 'wte.weight' is
-  /// nan on rank 0"; empty if all weights are finite. All ranks call it, between steps; it gathers the committed
-  /// weights.
+  /// Returns a text on the first committed weight that is not finite, of the lowest rank that has one: "element 3 of
+  /// 'wte.weight' is nan on rank 0"; empty if all weights are finite. All ranks call it, between steps; it gathers the
+  /// committed weights.
   std::string weight_not_finite() { return Engine::weight_not_finite(); }
 
   [[nodiscard]] const Options& options() const { return options_; }
@@ -214,23 +214,23 @@ public:
   }
   /// Returns the variant of the training program that the next step runs.
   [[nodiscard]] int variant() const { return Engine::variant(); }
-  /// Returns what this rank's programs have sent so far, evaluations included, and how long its computation has stood
-  /// still for messages: by link and sort of traffic. The figures of one step are the difference of two tables. The
-  /// loss of codecs is measured where options.compress.watch asks for it. Each rank calls it on its own, between steps.
+  /// Returns the messages that this rank's programs have sent so far, evaluations included, and the time for which its
+  /// computation stood still for messages, by link and traffic. The figures of one step are the difference of two
+  /// tables. The loss of codecs is measured if options.compress.watch is set. Any rank may call it, between steps.
   ///
-  /// | counted | every message where it is made, as comm::Meter does: what is sent by others than programs, such as
-  /// |         | checkpoints, is not in it                                                                          |
+  /// | counted | every message by its sender, as comm::Meter does; messages that are sent outside of programs, such |
+  /// |         | as those of checkpoints, are not counted                                                           |
   [[nodiscard]] run::LinkTable links() const { return Engine::links(); }
   [[nodiscard]] Device& device() { return device_; }
 
-  /// Copies a parameter of this rank out, or in. All ranks set the same values, between steps: the next step compares
-  /// checksums, and throws OptionError on all ranks, with the parameter's name, where they differ. In bf16, parameter()
-  /// returns the rounded weights, with which the model computes; set_parameter() sets these and the master weights,
-  /// which are not rounded. Throws OptionError where the committed weights are on their owners alone: call
+  /// Returns a parameter of this rank; set_parameter() sets it. All ranks must set the same values, between steps: the
+  /// next step compares checksums, and throws OptionError on all ranks, with the parameter's name, if they differ. In
+  /// bf16, parameter() returns the rounded weights, with which the model computes; set_parameter() sets these and the
+  /// master weights, which are not rounded. Throws OptionError if the committed weights are on their owners alone: call
   /// gather_committed_weights() first. For a parameter that this rank's stage does not use, parameter() throws
   /// OptionError, and set_parameter() sets nothing.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
-  /// Returns any parameter on every rank; with stages, it is sent by a rank that owns it. All ranks call it.
+  /// Returns a parameter of any stage on every rank: with several stages, an owner sends it. All ranks call it.
   [[nodiscard]] std::vector<Sum> gather_parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
   /// Sets some elements of a parameter, from `first` on.
@@ -249,9 +249,9 @@ public:
     return values;
   }
 
-  /// Returns the numbers of extra micro-batches in the phases of the last step, where accumulation adapts; replay()
-  /// fixes those of the next step, however long it communicates. The same counts on all ranks give the same bits again.
-  /// The stages of a replica have the same counts, multiples of its micro_batches.
+  /// Returns the numbers of extra micro-batches in the phases of the last step, if accumulation adapts; replay() sets
+  /// those of the next step, however long it communicates. The same numbers on all ranks reproduce the same bits. The
+  /// stages of a replica have the same numbers, multiples of its micro_batches.
   [[nodiscard]] std::span<const int> extra_micro_batches() const { return Engine::extra_micro_batches(); }
   void replay(std::vector<int> counts) { Engine::replay(std::move(counts)); }
 

@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress::cuda {
 
-/// Numbers 2 i and 2 i + 1, a word of the payload.
+/// A kernel's function that encodes numbers 2 i and 2 i + 1 into word i of the payload.
 template <class T>
 struct EncodePair {
   const T* values;
@@ -45,7 +45,7 @@ struct DecodePair {
   }
 };
 
-/// Enqueues what fills a payload that the device reaches, or reads it.
+/// Enqueues the kernel that encodes numbers into a payload, or decodes them from it; the device must reach the payload.
 template <class T>
 void encode_payload(device::Cuda::Lane& lane, const codec::Bf16&, const T* values, std::int64_t n, std::byte* payload) {
   device::for_each_index(lane, (n + 1) / 2, EncodePair<T>{values, n, payload});

@@ -15,12 +15,12 @@ namespace reef {
 inline namespace v0 {
 namespace compress::cuda {
 
-/// A table of the dynamic code, as a kernel's parameter.
+/// A table of the 8-bit dynamic code, its values or its thresholds, as a kernel's parameter.
 struct CodeTable {
   float at[256];
 };
 
-/// How many of 255 ascending thresholds a number is above; of NaN, 0.
+/// Returns how many of 255 ascending thresholds are below a number; 0 for NaN.
 __device__ inline std::uint32_t steps_below(const float* thresholds, float value) {
   std::uint32_t below = 0;
 #pragma unroll
@@ -30,7 +30,7 @@ __device__ inline std::uint32_t steps_below(const float* thresholds, float value
   return below;
 }
 
-/// The largest magnitude of a block, NaN if there is one, and the indices of its numbers over that: a block of threads each.
+/// Encodes a block of numbers per block of threads: its largest magnitude, NaN if it has one, and its numbers' indices.
 ///
 /// | payload | blocks largest magnitudes, fp32 | n indices |
 template <class T>

@@ -21,7 +21,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress::cuda {
 
-/// A number's magnitude, then its index, the lower the larger: no two are alike, and the largest are those that TopK sends.
+/// A function that ranks number i by magnitude, then by lower index: no two ranks are equal, and TopK sends the k largest.
 struct RankOf {
   const float* values;
 
@@ -30,7 +30,7 @@ struct RankOf {
   }
 };
 
-/// 8 bits of a rank from `shift` on, of ranks that agree with `prefix` above them; of others -1.
+/// A function that returns 8 bits of the rank of number i, from bit `shift` on, if the bits above equal `prefix`; else -1.
 struct DigitOf {
   static constexpr int bits = 8;
   static constexpr int digits = 1 << bits;
@@ -59,19 +59,19 @@ struct Gather {
   __device__ void operator()(std::int64_t i) const { to[i] = values[indices[i]]; }
 };
 
-/// Selects on a GPU what codec::TopK sends, so that only that comes to the host, which writes the message. Memory is grown once.
+/// Selects on a GPU the numbers that codec::TopK sends, so that only these are copied to the host, which writes the message.
 ///
 /// | bytes  | those of TopK::encode: ties to the lower index, NaN above all                                             |
-/// | cost   | numbers are read once for each 8 bits that tell the k-th from the next, as a rule 3 or 4 times, and once    |
-/// |        | more; 8 k bytes of the device and of page-locked memory, and what CUB asks for                            |
+/// | cost   | numbers are read once for each 8 bits that tell the k-th from the next, 3 or 4 times as a rule, and once    |
+/// |        | more; 8 k bytes of device and of page-locked memory, and CUB's scratch, all allocated once                |
 /// | errors | CudaError, MemoryError; OptionError as TopK::encode                                                       |
 ///
-/// `values` of encode() are the device's; it is called in a function on a lane. A Trainer does not use it: what ErrorFeedback keeps of a message is the host's.
+/// Call encode() from a function on a lane. A Trainer does not use this class, since ErrorFeedback's memory is the host's.
 class TopKEncoder {
 public:
   explicit TopKEncoder(device::Cuda& device) : device_(device) {}
 
-  /// As format.encode, of n numbers of the device; blocks the lane's thread.
+  /// Encodes n numbers in device memory as format.encode; blocks the lane's thread.
   Bytes encode(device::Cuda::Lane& lane, const codec::TopK& format, const float* values, std::int64_t n,
                std::span<std::byte> message) {
     const std::int64_t k = format.kept(n);
@@ -113,7 +113,7 @@ private:
     grow(room_, std::max<Bytes>({of_counts, of_selection, 1}), there);
   }
 
-  /// CUB says how much room it needs where it has none.
+  /// Runs CUB's histogram; with `at` null it only sets `room` to the bytes that CUB needs. keep() does so for a selection.
   void count(std::size_t& room, void* at, const DigitOf& digit, std::int64_t n, cudaStream_t stream) {
     check_cub(cub::DeviceHistogram::HistogramEven(
         at, room, thrust::make_transform_iterator(Indices(0), digit),
@@ -129,7 +129,7 @@ private:
     device::detail::check_cuda(code, "cub (top-k)", device_.ordinal());
   }
 
-  /// Of n numbers the k-th largest rank, or one that as many reach: digit by digit, from the highest.
+  /// Returns a rank that exactly k of n numbers reach, found digit by digit from the highest.
   std::uint64_t rank_of_kth(Lane& lane, const float* values, std::int64_t n, std::int64_t k) {
     auto* const counts = static_cast<const unsigned*>(counts_here_.data());
     std::uint64_t prefix = 0;

@@ -7,7 +7,7 @@
 #include <reef/device/launch.cuh>
 
 /// \file
-/// Messages in words of 4 bytes, wherever one begins: of words that lie across two, byte by byte.
+/// Access to messages in words of 4 bytes at any address: an unaligned word is read and written byte by byte.
 
 namespace reef {
 inline namespace v0 {
@@ -17,7 +17,7 @@ inline constexpr int word_bytes = 4;
 
 __device__ inline bool is_word(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0; }
 
-/// The first `bytes` of a word, its low ones first.
+/// Stores the `bytes` low bytes of a word, lowest first.
 __device__ inline void store_word(std::byte* to, std::uint32_t word, int bytes = word_bytes) {
   if (bytes == word_bytes && is_word(to)) {
     *reinterpret_cast<std::uint32_t*>(to) = word;
@@ -45,7 +45,7 @@ __device__ inline float float_of(std::uint32_t bits) {
   return value;
 }
 
-/// value = decoded, or value += decoded.
+/// Sets value = decoded, or, if `adds`, value += decoded.
 template <class T>
 __device__ void put(T& value, float decoded, bool adds) {
   value = T(adds ? static_cast<float>(value) + decoded : decoded);

@@ -68,16 +68,16 @@ private:
   static constexpr bool in_fp64 = sizeof(T) == sizeof(double);
   static constexpr std::size_t guard = 256;  ///< bytes behind each tensor that nobody may write
 
-  /// A variable of the check: an input or a parameter.
+  /// An input or a parameter whose gradient is checked.
   struct Variable {
     std::string name;
     Shape shape;
     T* values = nullptr;                ///< the values, on the device
-    std::vector<const T*> gradients{};  ///< the gradients: one of an input, one for each use of a parameter
-    bool accumulates = false;           ///< a second micro-batch adds to the gradients
+    std::vector<const T*> gradients{};  ///< pointers to gradients: one for an input, one for each use of a parameter
+    bool accumulates = false;           ///< whether a second micro-batch adds to the gradients
     std::vector<T> at{};
     std::vector<double> first{}, second{},
-        differences{};  ///< second: the gradient after one more backward that adds
+        differences{};  ///< first: the gradient after one backward; second: after another that adds to it
     std::vector<std::int64_t> entries{};
   };
   struct Result {
@@ -214,8 +214,8 @@ private:
     }
   }
 
-  /// Returns the function that is differentiated, the sum of the results weighted by the seeds, and the same sum of
-  /// absolute values.
+  /// Returns the value of the function that is differentiated, the sum of the results weighted by the seeds, and the sum
+  /// of the absolute values of its terms.
   std::pair<double, double> evaluate() {
     submit([&](Lane& lane) { graph_.forward(all_, bindings_, lane, {}, Forward::keeps); });
     double sum = 0;
@@ -281,8 +281,8 @@ private:
     return result;
   }
 
-  /// Compares both gradients of a variable, relative to the tensor's greatest entry, but to no less than the error that
-  /// rounding of the results leaves in other entries.
+  /// Compares both gradients of a variable. Errors are relative to the tensor's greatest entry, or to a floor if that is
+  /// smaller: the rounding error of the results, which are a sum over all variables.
   void compare(const Variable& variable) {
     double scale = 1e-5 * magnitude_;
     for (const Variable& other : variables_) {

@@ -22,10 +22,10 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// The largest head, C / H, that the attention kernels take.
+/// The largest head size, C / H, that the attention kernels accept.
 inline constexpr std::int64_t attention_head_limit = 128;
 
-/// The kernels' shape, or ShapeError where the heads do not fit.
+/// Returns the parameters of the kernels; throws ShapeError unless H divides C into heads that fit.
 template <class E>
 AttentionShape<E> attention_shape(std::int64_t T_, std::int64_t C, std::int64_t H, float rate,
                                   const DrawKey& key) {
@@ -46,7 +46,7 @@ AttentionShape<E> attention_shape(std::int64_t T_, std::int64_t C, std::int64_t 
           key};
 }
 
-/// Calls function(std::integral_constant<int, the tile's head size>).
+/// Calls function(std::integral_constant<int, N>), N being the tile's head size for `head` channels.
 template <class F>
 void with_attention_head(int head, F&& function) {
   if (head <= 64) {
@@ -56,8 +56,8 @@ void with_attention_head(int head, F&& function) {
   }
 }
 
-/// Whether the code that runs here has the bodies of the bf16 kernels: it was compiled for sm_80 or
-/// later, as only a device of that kind can run. Older devices, and code for them, have no such cores.
+/// Returns whether `kernel` has its body for bf16 tensor cores on the lane's device: it was compiled
+/// for sm_80 or later, which only such devices run. Older devices, and code for them, lack this body.
 template <class... Parameters>
 bool has_bf16_tensor_cores(device::Cuda::Lane& lane, void (*kernel)(Parameters...)) {
   cudaFuncAttributes attributes{};
@@ -67,8 +67,8 @@ bool has_bf16_tensor_cores(device::Cuda::Lane& lane, void (*kernel)(Parameters..
   return attributes.ptxVersion >= 80;
 }
 
-/// The attention of Kernels<device::Cuda>: of bf16 on tensor cores where there are some, else, as of
-/// fp32 and fp64, on the ordinary ones in sum_t<T>.
+/// The attention of Kernels<device::Cuda>: for bf16 on tensor cores if the device has them; otherwise,
+/// and for fp32 and fp64, on ordinary cores in sum_t<T>.
 struct AttentionKernels {
   template <real T>
   static constexpr Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t /*T_*/,
@@ -77,7 +77,7 @@ struct AttentionKernels {
     return 0;
   }
 
-  /// delta (B, H, T).
+  /// Returns the bytes of delta (B, H, T), the workspace of a backward.
   template <real T>
   static constexpr Bytes attention_backward_workspace(std::int64_t B, std::int64_t T_,
                                                       std::int64_t /*C*/, std::int64_t H,
@@ -109,7 +109,7 @@ struct AttentionKernels {
     });
   }
 
-  /// Overwrites d_qkv. Two passes, over queries and over keys, so that every sum has one owner.
+  /// Overwrites d_qkv, in two passes, over queries and over keys, so that each sum has one owner.
   template <real T>
   static void attention_backward(device::Cuda::Lane& lane, T* d_qkv, const T* d_out, const T* qkv,
                                  const T* out, const sum_t<T>* lse, std::int64_t B, std::int64_t T_,

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// delta[b, h, t] = d_out . out over a head's channels; a warp a row.
+/// Computes delta[b, h, t] = d_out . out over a head's channels; one warp for each row.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     attention_delta_kernel(sum_t<T>* delta, const T* d_out, const T* out, std::int64_t rows,
@@ -32,7 +32,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   if (lane == 0) delta[row] = sum;
 }
 
-/// dQ = scale dS K for one tile of queries, dS = P (drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
+/// Computes dQ = scale dS K of a query tile; dS = P(drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
 template <class T, int Head>
 REEF_HIDDEN __global__ void __launch_bounds__(256)
     attention_backward_queries_kernel(T* d_qkv, const T* d_out, const T* qkv, const sum_t<T>* lse,
@@ -110,7 +110,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   store_rows(d_qkv + rows.corner, rows.pitch, q0, shape.sequence, shape.head, sum, factor);
 }
 
-/// dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from there on.
+/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from it on.
 template <class T, int Head>
 REEF_HIDDEN __global__ void __launch_bounds__(256)
     attention_backward_keys_kernel(T* d_qkv, const T* d_out, const T* qkv, const sum_t<T>* lse,

@@ -16,7 +16,7 @@ namespace nn::cuda {
 
 inline constexpr float attention_log2_e = 1.44269504088896340736F;
 
-/// out and lse of one tile of queries, in one pass over the keys: sums are scaled down whenever a larger score comes.
+/// Computes out and lse for one tile of queries in one pass over the keys: a larger score scales the sums down.
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
     attention_forward_bf16_kernel(Bfloat16* out, float* lse, const Bfloat16* qkv,
@@ -118,7 +118,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
 #endif
 }
 
-/// dQ = scale dS K for one tile of queries, dS = P (drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
+/// Computes dQ = scale dS K for one tile of queries, dS = P (drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
     attention_backward_queries_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out,
@@ -202,7 +202,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
 #endif
 }
 
-/// dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from there on.
+/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from that tile on.
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     attention_backward_keys_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out, const Bfloat16* qkv,

@@ -13,12 +13,12 @@ inline namespace v0 {
 namespace nn::cuda {
 
 /// A block of bf16 attention on tensor cores: 4 warps, each responsible for 16 of the block's own
-/// rows, against `streamed` rows of the other side at a time, of which the next are on their way
-/// meanwhile. Products of bf16 are summed in fp32 in registers; weights and their gradients are
+/// rows, against `streamed` rows of the other side at a time, while the next ones are being loaded.
+/// Products of bf16 are summed in fp32 in registers; weights and their gradients are
 /// rounded to bf16 before they are multiplied.
 ///
-/// | memory | own rows of bf16, then two stages of streamed ones, of two kinds each, then floats      |
-/// | stride | of rows: a multiple of 16 bytes and of no more, so that eight rows lie in eight         |
+/// | memory | own rows of bf16, then two stages of streamed rows, of two kinds each, then floats      |
+/// | stride | the row stride is a multiple of 16 bytes, but not of 32, so that eight rows use eight   |
 /// |        | groups of banks                                                                         |
 ///
 /// Source: Dao, FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2; here each gradient has a pass
@@ -27,15 +27,15 @@ template <int Head>
 struct Bf16Tile {
   static constexpr int warps = 4;
   static constexpr int threads = warps * device::cuda_warp;
-  static constexpr int side = 16;  // of a Left factor
+  static constexpr int side = 16;  // the rows of a Left factor
   static constexpr int own = warps * side;
   static constexpr int streamed = Head <= 64 ? 64 : 32;
-  static constexpr int stride = Head + 8;  // of rows, in bf16
+  static constexpr int stride = Head + 8;  // the row stride, in numbers of bf16
   static constexpr int depths = Head / side;
-  static constexpr int columns = streamed / 8;  // of scores, as Sums
-  static constexpr int channels = Head / 8;     // of what is summed up, as Sums
+  static constexpr int columns = streamed / 8;  // the columns of scores, in Sums
+  static constexpr int channels = Head / 8;     // the channels of the sums, in Sums
 
-  /// Bytes of `own_kinds` of own rows, both stages, and `floats` for each streamed row of both.
+  /// Returns the bytes of `own_kinds` kinds of own rows, of both stages, and of `floats` for each streamed row.
   static constexpr std::size_t shared_bytes(int own_kinds, int floats) {
     return sizeof(Bfloat16) * static_cast<std::size_t>((own_kinds * own + 4 * streamed) * stride) +
            sizeof(float) * static_cast<std::size_t>(2 * floats * streamed);
@@ -48,7 +48,7 @@ struct Bf16Tile {
 
 namespace bf16 {
 
-/// Where a thread's numbers are: in a Sum, in rows `row` and `row` + 8 of columns `column` and `column` + 1.
+/// The position of a thread's numbers in a Sum: rows `row` and `row` + 8 of columns `column` and `column` + 1.
 struct Place {
   int warp, row, column;
 };
@@ -56,8 +56,8 @@ __device__ __forceinline__ Place here() {
   return {static_cast<int>(threadIdx.x) / device::cuda_warp, mma::lane() / 4, mma::lane() % 4 * 2};
 }
 
-/// Starts to load rows first, first + 1, ... of a head to shared memory, `depth` channels each, a multiple of 16 from
-/// head on; zeros behind the head and behind the sequence's end. By 16 bytes where rows lie so.
+/// Starts to load rows first, first + 1, ... of a head to shared memory, `depth` channels each (a multiple of 16, at
+/// least head), with zeros behind the head and behind the sequence's end; 16 bytes at once if rows are aligned so.
 template <int Rows, int Threads>
 __device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat16* from,
                                           std::int64_t pitch, std::int64_t first,
@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat
   }
 }
 
-/// A warp's own rows as factors, of `depth` channels.
+/// Loads a warp's own rows as factors, `depth` channels of each.
 template <class Tile>
 __device__ __forceinline__ void load_own(mma::Left (&factors)[Tile::depths], const Bfloat16* own,
                                          int depth) {
@@ -93,7 +93,7 @@ __device__ __forceinline__ void load_own(mma::Left (&factors)[Tile::depths], con
   }
 }
 
-/// scores = own rows times the streamed rows, transposed.
+/// Computes scores = own rows times the streamed rows, transposed.
 template <class Tile>
 __device__ __forceinline__ void dot_rows(mma::Sum (&scores)[Tile::columns],
                                          const mma::Left (&own)[Tile::depths],
@@ -114,13 +114,13 @@ __device__ __forceinline__ void dot_rows(mma::Sum (&scores)[Tile::columns],
   }
 }
 
-/// Sums of 16 columns, rounded, as the factor that they are in the next product.
+/// Returns sums of 16 columns, rounded to bf16, as the left factor of the next product.
 __device__ __forceinline__ mma::Left rounded(const mma::Sum& first, const mma::Sum& second) {
   return {mma::pair(first.part[0], first.part[1]), mma::pair(first.part[2], first.part[3]),
           mma::pair(second.part[0], second.part[1]), mma::pair(second.part[2], second.part[3])};
 }
 
-/// sum += weights, rounded, times the streamed rows.
+/// Adds the weights, rounded to bf16, times the streamed rows to `sum`.
 template <class Tile>
 __device__ __forceinline__ void add_weighted_rows(mma::Sum (&sum)[Tile::channels],
                                                   const mma::Sum (&weights)[Tile::columns],
@@ -139,7 +139,7 @@ __device__ __forceinline__ void add_weighted_rows(mma::Sum (&sum)[Tile::channels
   }
 }
 
-/// Rows first, first + 1, ... of a head = 16 rows of sums times a factor for each of this thread's two, rounded.
+/// Stores 16 rows of sums, rounded, to rows first, first + 1, ... of a head; factors scale this thread's two rows.
 template <int Channels>
 __device__ __forceinline__ void store_rows(Bfloat16* to, std::int64_t pitch, std::int64_t first,
                                            std::int64_t sequence, int head,

@@ -13,8 +13,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// out = softmax(scale Q K^T, keys up to the query) V for one tile of queries; lse beside it. The
-/// softmax is kept up to date tile by tile of keys: m the maximum, l the sum of exp(s - m).
+/// Computes out = softmax(scale Q K^T, keys up to the query) V for one tile of queries, and lse.
+/// The softmax is updated tile by tile of keys: m is the maximum, l the sum of exp(s - m).
 template <class T, int Head>
 REEF_HIDDEN __global__ void __launch_bounds__(256)
     attention_forward_kernel(T* out, sum_t<T>* lse, const T* qkv, AttentionShape<sum_t<T>> shape) {

@@ -22,29 +22,29 @@ namespace nn::cuda {
 #define REEF_BF16_TENSOR_CORES 1
 #endif
 
-/// Whether kernels of attention_bf16.cuh run instead of those that compute in sum_t<T>.
+/// True if T runs the kernels of attention_bf16.cuh instead of those that compute in sum_t<T>.
 template <class T>
 inline constexpr bool on_tensor_cores = REEF_BF16_TENSOR_CORES != 0 && std::is_same_v<T, Bfloat16>;
 
-// Shared by all attention kernels; each knows how it divides it.
+// The shared memory of all attention kernels; each kernel divides it in its own way.
 extern __shared__ __align__(32) unsigned char attention_shared[];
 
-/// What all attention kernels are told, E what they compute in. Head size D = C / H; qkv and d_qkv are
+/// The parameters of all attention kernels, which compute in E. Head size D = C / H; qkv and d_qkv are
 /// (B, T, 3 C), out and d_out (B, T, C), lse and delta (B, H, T).
 template <class E>
 struct AttentionShape {
   std::int64_t sequence, channels, heads;
   int head;     // D
   E scale;      // 1 / sqrt(D)
-  float rate;   // of dropout, 0: none
+  float rate;   // the dropout rate; 0: no dropout
   E kept;       // 1 / (1 - rate)
-  DrawKey key;  // of batch row 0
+  DrawKey key;  // the key of batch row 0
 };
 
-/// How much of the (T, T) scores a block holds at once: `own` rows that it is responsible for times
-/// `streamed` rows of the other side, with heads of at most Head.
+/// The part of the (T, T) scores that a block holds at once: the `own` rows that it is responsible for,
+/// times `streamed` rows of the other side, with heads of at most Head channels.
 ///
-/// A block is 16 x 16 threads; thread (y, x) has the own rows y + 16 i, the streamed rows x + 16 j
+/// A block is 16 x 16 threads; thread (y, x) handles the own rows y + 16 i, the streamed rows x + 16 j
 /// and the packs x + 16 j of channels, of 16 bytes each. Rows in shared memory are whole packs, an odd number of them, so
 /// that threads which read one pack of eight rows hit different banks. The sizes keep every kernel's shared memory within
 /// the 64 KiB that the smallest supported device has.
@@ -65,7 +65,7 @@ struct AttentionTile {
     return ((head + width - 1) / width | 1) * width;
   }
 
-  /// Bytes of `own_tiles` own tiles, a streamed tile and the weights between them.
+  /// Returns the bytes of `own_tiles` tiles of own rows, of a streamed tile and of the weights between them.
   static constexpr std::size_t shared_bytes(int head, int own_tiles) {
     return sizeof(E) * static_cast<std::size_t>((own_tiles * own + streamed) * row_stride(head) +
                                                 own * weight_stride);
@@ -74,28 +74,28 @@ struct AttentionTile {
                 shared_bytes(Head, 2) <= 64 * 1024);
 };
 
-/// What a block works on: head h of sample b, its own rows from `first` on.
+/// The work of one block: head h of sample b, own rows from `first` on.
 template <class T>
 struct AttentionRows {
   std::int64_t b, h, first;
-  std::int64_t pitch;   // from row to row of qkv and d_qkv
-  std::int64_t corner;  // where the head's row 0 of q is in them, with k's C and v's 2 C behind it
-  const T *q, *k, *v;   // row 0 of the head
+  std::int64_t pitch;   // the distance of rows in qkv and d_qkv
+  std::int64_t corner;  // the offset of the head's row 0 of q in qkv; those of k and v are C and 2 C behind it
+  const T *q, *k, *v;   // pointers to row 0 of the head
 
-  /// Where its row 0 is in out and d_out.
+  /// Returns the offset of the head's row 0 in out and d_out.
   template <class E>
   __device__ __forceinline__ std::int64_t output(const AttentionShape<E>& shape) const {
     return b * shape.sequence * shape.channels + h * shape.head;
   }
-  /// Where its row 0 is in lse and delta.
+  /// Returns the offset of the head's row 0 in lse and delta.
   template <class E>
   __device__ __forceinline__ std::int64_t statistics(const AttentionShape<E>& shape) const {
     return (b * shape.heads + h) * shape.sequence;
   }
 };
 
-/// Blocks count (B, H, tiles of Own rows), the tiles backwards where `last_first`: the longest start
-/// first.
+/// Returns the work of this block. Blocks count (B, H, tiles of Own rows); with `last_first` the tiles are
+/// counted backwards, so that the longest start first.
 template <int Own, class T, class E>
 __device__ __forceinline__ AttentionRows<T> attention_rows(const T* qkv,
                                                            const AttentionShape<E>& shape,
@@ -116,8 +116,8 @@ __device__ __forceinline__ AttentionRows<T> attention_rows(const T* qkv,
   return rows;
 }
 
-/// rows x head elements from global rows first, first + 1, ... to shared memory; zeros behind the head, to whole packs,
-/// and behind the sequence's end. `from` is row 0 of the head, `pitch` its row-to-row distance.
+/// Loads rows x head elements, global rows first, first + 1, ..., to shared memory; writes zeros behind the head, up to
+/// whole packs, and behind the sequence's end. `from` is row 0 of the head, `pitch` its row-to-row distance.
 template <int Rows, int Threads, class E, class T>
 __device__ __forceinline__ void load_rows(E* to, const T* from, std::int64_t pitch,
                                           std::int64_t first, std::int64_t sequence, int head,
@@ -135,7 +135,7 @@ __device__ __forceinline__ void load_rows(E* to, const T* from, std::int64_t pit
   }
 }
 
-/// product[i][j] = own row (y + 16 i) . streamed row (x + 16 j).
+/// Computes product[i][j] = own row (y + 16 i) . streamed row (x + 16 j) in thread (y, x).
 template <class E, int Own, int Streamed>
 __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* own,
                                          const E* streamed, int head, int stride) {
@@ -167,14 +167,14 @@ __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* o
   }
 }
 
-/// The channel that a thread's sum j of a row is of.
+/// Returns the channel to which a thread's sum j of a row belongs.
 template <class E>
 __device__ __forceinline__ int channel_of(int j) {
   constexpr int width = device::Pack<E>::width;
   return (static_cast<int>(threadIdx.x) % 16 + 16 * (j / width)) * width + j % width;
 }
 
-/// sum[i][j] += sum over s of weights[y + 16 i, s] streamed[s, channel_of(j)], s ascending.
+/// Computes sum[i][j] += sum over s of weights[y + 16 i, s] streamed[s, channel_of(j)], s ascending.
 template <class E, int Own, int Channels>
 __device__ __forceinline__ void add_weighted_rows(E (&sum)[Own][Channels], const E* weights,
                                                   int weight_stride, const E* streamed, int rows,
@@ -222,7 +222,7 @@ __device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64
   }
 }
 
-/// What dropout multiplies the weight of key s for query t by.
+/// Returns the factor by which dropout multiplies the weight of key s for query t.
 template <class E>
 __device__ __forceinline__ E attention_dropout(const AttentionShape<E>& shape, std::int64_t b,
                                                std::int64_t h, std::int64_t t, std::int64_t s) {
@@ -233,7 +233,7 @@ __device__ __forceinline__ E attention_dropout(const AttentionShape<E>& shape, s
   return dropout_factor(key, index, shape.rate, shape.kept);
 }
 
-/// The sum, or the maximum, over the 16 threads that share an own row, in each of them.
+/// Returns the sum, or in row_max the maximum, over the 16 threads that share an own row, to each of them.
 template <class E>
 __device__ __forceinline__ E row_sum(E value) {
 #pragma unroll

@@ -7,22 +7,22 @@
 #include <reef/device/map.cuh>
 #include <reef/nn/cuda/packed_rows.cuh>
 
-/// Sums over the rows of a matrix (R, C), in parts of the rows. A block sums a part of 32 columns or, where rows are `packed`,
-/// of 32 packs of them: each of its 8 warps every eighth row, a strand, and then the first one the strands ascending.
+/// Sums over the rows of a matrix (R, C), in parts of the rows. A block sums a part of 32 columns or, if rows are `packed`,
+/// of 32 packs: each of its 8 warps sums every eighth row, a strand; then the first warp adds the strands in order.
 namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
 inline constexpr int column_strands = 8;
 
-/// The blocks that it takes for one part of the rows.
+/// Returns the number of blocks that compute one part of the rows.
 template <class T>
 __host__ __device__ std::int64_t column_tiles(std::int64_t columns, bool packed) {
   const std::int64_t tile = device::cuda_warp * (packed ? device::Pack<T>::width : 1);
   return (columns + tile - 1) / tile;
 }
 
-/// What a thread sums: rows first + y, first + y + 8, ... below `last`, `width` columns from `column` on.
+/// The sum of one thread: rows first + y, first + y + 8, ... below `last`, `width` columns from `column` on.
 template <class T>
 struct ColumnStrand {
   using E = sum_t<T>;
@@ -35,7 +35,7 @@ struct ColumnStrand {
   std::int64_t column;
   std::int64_t first;
   std::int64_t last;
-  bool inside;  ///< the column is one of the matrix
+  bool inside;  ///< whether the column is in the matrix
 
   __device__ __forceinline__ ColumnStrand(std::int64_t rows, std::int64_t columns, std::int64_t part_rows, bool packed) {
     width = packed ? device::Pack<T>::width : 1;
@@ -50,7 +50,7 @@ struct ColumnStrand {
     inside = column < columns;
   }
 
-  /// Adds the other strands' sums to those of the first, and calls put(e, sum) there for each element of a pack.
+  /// Adds the other strands' sums to those of the first strand, whose threads call put(e, sum) for each element of a pack.
   template <class F>
   __device__ __forceinline__ void fold(Shared& strands, E (&sums)[device::Pack<T>::width], const F& put) const {
     for_each_element<T>(width, [&](int e) { strands[y][x + e] = sums[e]; });

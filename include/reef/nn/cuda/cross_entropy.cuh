@@ -18,8 +18,8 @@ namespace nn::cuda {
 
 inline constexpr int cross_entropy_fold = 1024;  // threads of the one block that folds the rows
 
-/// function(v, x[v]) for every v of [0, V), ascending in each thread of the block; by 16 bytes where `packed`, which the
-/// row then consists of.
+/// Calls function(v, x[v]) for every v of [0, V), ascending in each thread of the block; 16 bytes at once if `packed`,
+/// which requires a row of whole packs.
 template <class T, class F>
 __device__ __forceinline__ void for_each_logit(const T* x, std::int64_t V, bool packed,
                                                const F& function) {
@@ -35,15 +35,15 @@ __device__ __forceinline__ void for_each_logit(const T* x, std::int64_t V, bool 
   }
 }
 
-/// Whether rows of V lie so.
+/// Returns whether rows of V logits consist of whole packs of 16 bytes.
 template <class T>
 bool packed_logits(const T* logits, std::int64_t V) {
   return V % device::Pack<T>::width == 0 && device::Pack<T>::at(logits);
 }
 
-/// lse[r] = log sum exp(logits[r]); losses[r] = lse[r] - logits[r, target], 0 where the target is
-/// below 0, NaN where it is not below V. A block a row, which is read once: a thread's sum is scaled down whenever a
-/// larger logit comes.
+/// Computes lse[r] = log sum exp(logits[r]) and losses[r] = lse[r] - logits[r, target], 0 for a negative target,
+/// NaN for a target of V or more. One block for each row, which is read once: a thread's sum is scaled down
+/// whenever a larger logit is read.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     cross_entropy_rows_kernel(sum_t<T>* lse, double* losses, const T* logits,
@@ -79,7 +79,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
                               : static_cast<double>(total) - static_cast<double>(x[target]);
 }
 
-/// loss = sum of losses / number of targets >= 0, or 0 where there is none. One block.
+/// Computes loss = sum of losses / number of targets >= 0, or 0 if no target is. One block.
 template <class E>
 REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
     cross_entropy_mean_kernel(E* loss, const double* losses, const std::int32_t* targets,
@@ -95,7 +95,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
   if (threadIdx.x == 0) *loss = static_cast<E>(count > 0 ? sum / count : 0.0);
 }
 
-/// scale = d_loss / number of targets >= 0, or 0 where there is none. One block.
+/// Computes scale = d_loss / number of targets >= 0, or 0 if no target is. One block.
 template <class E>
 REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
     cross_entropy_scale_kernel(E* scale, const E* d_loss, const std::int32_t* targets,
@@ -109,7 +109,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
     *scale = count > 0 ? static_cast<E>(static_cast<double>(*d_loss) / count) : E(0);
 }
 
-/// d_logits[r, v] = (exp(logits[r, v] - lse[r]) - [v = target]) scale; a block a row.
+/// Computes d_logits[r, v] = (exp(logits[r, v] - lse[r]) - [v = target]) scale; one block for each row.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     cross_entropy_backward_kernel(T* d_logits, const sum_t<T>* scale, const T* logits,
@@ -138,7 +138,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
       });
 }
 
-/// The loss of Kernels<device::Cuda>.
+/// The cross-entropy members of Kernels<device::Cuda>.
 struct CrossEntropyKernels {
   template <real T>
   static constexpr Bytes cross_entropy_forward_workspace(std::int64_t R, std::int64_t /*V*/) {

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// gelu(x) = x/2 (1 + tanh(u)) = x q, with u = sqrt(2/pi) (x + 0.044715 x^3) and q = 1 / (1 + exp(-2 u)).
+/// Returns q in gelu(x) = x q: 1 / (1 + exp(-2 u)), with u = sqrt(2/pi) (x + 0.044715 x^3).
 template <class E>
 __device__ __forceinline__ E gelu_share(E x) {
   return E(1) / (E(1) + exp(E(-2 * 0.79788456080286535588) * (x + E(0.044715) * x * x * x)));
@@ -30,7 +30,7 @@ struct GeluForward {
   }
 };
 
-/// gelu'(x) = q + 2 x q (1 - q) u'.
+/// The derivative of GELU, gelu'(x) = q + 2 x q (1 - q) u', with q and u as in gelu_share.
 template <class T>
 struct GeluBackward {
   using E = sum_t<T>;
@@ -51,7 +51,7 @@ struct Add {
   __device__ sum_t<T> operator()(std::int64_t /*i*/, T a, T b) const { return a + b; }
 };
 
-/// What dropout multiplies element `index` of a sample by: 0, or scale = 1 / (1 - rate).
+/// Returns the factor by which dropout multiplies element `index` of a sample: 0, or 1 / (1 - rate).
 template <class E>
 __device__ __forceinline__ E dropout_factor(const DrawKey& key, std::int64_t index, float rate,
                                             E scale) {
@@ -75,7 +75,7 @@ struct Dropout {
   }
 };
 
-/// What Kernels<device::Cuda> does element by element, in sum_t<T>.
+/// The elementwise members of Kernels<device::Cuda>, which compute in sum_t<T>.
 struct ElementwiseKernels {
   template <real T>
   static void gelu_forward(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n) {
@@ -108,7 +108,7 @@ struct ElementwiseKernels {
     }
   }
 
-  /// The same bits are kept as on the host: element i of sample s asks draw (key with s, i).
+  /// Keeps the same elements as the host does: element i of sample s uses draw i of the key of sample s.
   template <real T>
   static void dropout(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t per_sample,
                       std::int64_t samples, float rate, DrawKey key, bool accumulate) {

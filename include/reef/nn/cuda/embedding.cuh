@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// out[b, t] = wte[tokens[b, t]] + wpe[t]; a token outside [0, V) gives NaN. i counts (B, T, C).
+/// A function of i in (B, T, C): out[b, t] = wte[tokens[b, t]] + wpe[t]; NaN for an invalid token.
 template <class T>
 struct EmbeddingForward {
   T* out;
@@ -36,7 +36,7 @@ struct EmbeddingForward {
   __device__ static T cuda_nan() { return T(::cuda::std::numeric_limits<sum_t<T>>::quiet_NaN()); }
 };
 
-/// present[v] = 1 for the tokens that occur. All writers of a byte write the same.
+/// A function that sets present[v] = 1 for the tokens that occur. All writers of a byte agree.
 struct MarkTokens {
   std::uint8_t* present;
   const std::int32_t* tokens;
@@ -48,7 +48,7 @@ struct MarkTokens {
   }
 };
 
-/// d_wpe[t] (+)= sum over b ascending of d_out[b, t]. i counts (T, C).
+/// A function of i in (T, C): d_wpe[t] (+)= sum over b ascending of d_out[b, t].
 template <class T>
 struct PositionGradient {
   sum_t<T>* d_wpe;
@@ -63,11 +63,11 @@ struct PositionGradient {
   }
 };
 
-inline constexpr int embedding_channels = 4;  // of a thread
+inline constexpr int embedding_channels = 4;  // the channels of each thread
 inline constexpr int embedding_tile = embedding_channels * device::cuda_block;
 
-/// d_wte[v] (+)= sum of d_out[i] over the positions i ascending whose token is v. A block for each
-/// row of the vocabulary and tile of 1024 channels looks through all tokens.
+/// Computes d_wte[v] (+)= sum of d_out[i] over the positions i, ascending, whose token is v. A
+/// block for each row of the vocabulary and tile of 1024 channels scans all tokens.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     embedding_backward_kernel(sum_t<T>* d_wte, const T* d_out, const std::int32_t* tokens,
@@ -112,7 +112,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   }
 }
 
-/// The embedding of Kernels<device::Cuda>.
+/// The embedding members of Kernels<device::Cuda>.
 struct EmbeddingKernels {
   template <real T>
   static void embedding_forward(device::Cuda::Lane& lane, T* out, const std::int32_t* tokens,
@@ -127,8 +127,8 @@ struct EmbeddingKernels {
     return round_up(static_cast<Bytes>(V), 64);
   }
 
-  /// The rows of d_wte that no token names are zeroed unless accumulate; of d_wpe, rows [0, T_) are
-  /// written. Positions fold ascending, tokens outside [0, V) are passed over.
+  /// Zeroes the rows of d_wte whose token does not occur, unless `accumulate`; writes rows [0, T_)
+  /// of d_wpe. Adds positions in ascending order, and skips tokens outside [0, V).
   template <real T>
   static void embedding_backward(device::Cuda::Lane& lane, sum_t<T>* d_wte, sum_t<T>* d_wpe,
                                  const T* d_out, const std::int32_t* tokens, std::int64_t B,

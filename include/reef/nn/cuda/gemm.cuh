@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// Scales a row-major matrix with a leading dimension.
+/// A function that scales the elements of a row-major matrix with a leading dimension.
 template <class T>
 struct ScaleMatrix {
   using E = sum_t<T>;
@@ -29,17 +29,17 @@ struct ScaleMatrix {
 
 /// The matrix product of Kernels<device::Cuda>.
 struct GemmKernels {
-  /// cuBLASLt's is the lane's own.
+  /// Returns 0: cuBLASLt uses the lane's own workspace.
   template <real T>
   static Bytes gemm_workspace(Transpose, Transpose, std::int64_t, std::int64_t, std::int64_t, int) {
     return 0;
   }
 
-  /// C(m,n) = alpha op(A) op(B) + beta C, row-major, by cuBLASLt: sums in full fp32 or fp64.
+  /// Computes C(m,n) = alpha op(A) op(B) + beta C, row-major, by cuBLASLt: sums in full fp32 or fp64.
   ///
-  /// | order | fixed for a shape and a device; sums that are split over k fold in a step of their own |
+  /// | order | fixed for a shape and a device; sums split over k are added up in a separate step      |
   /// | beta  | with 0, C is not read                                                                  |
-  /// | bf16  | C is bf16 or fp32; rounded once, after beta C was added                                |
+  /// | bf16  | C is bf16 or fp32; rounded once, after beta C has been added                           |
   template <real T, class C>
   static void gemm(device::Cuda::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
                    std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,

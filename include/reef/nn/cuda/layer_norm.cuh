@@ -19,7 +19,7 @@ namespace nn::cuda {
 inline constexpr int layer_norm_rows =
     device::cuda_block / device::cuda_warp;  // a warp for each row
 
-/// mean, rstd = 1 / sqrt(variance + epsilon), out = (in - mean) rstd weight + bias; a warp a row.
+/// Computes mean, rstd = 1 / sqrt(variance + epsilon) and out = (in - mean) rstd weight + bias; one warp for each row.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     layer_norm_forward_kernel(T* out, sum_t<T>* mean, sum_t<T>* rstd, const T* in, const T* weight,
@@ -61,7 +61,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   }
 }
 
-/// With h = (in - mean) rstd and g = d_out weight: d_in = rstd (g - mean(g) - h mean(g h)).
+/// Computes d_in = rstd (g - mean(g) - h mean(g h)), with h = (in - mean) rstd and g = d_out weight.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     layer_norm_backward_input_kernel(T* d_in, const T* d_out, const T* in, const T* weight,
@@ -105,13 +105,13 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   });
 }
 
-/// Parts of the rows that the parameters' gradients are summed in. Follows from R alone.
+/// Returns the number of parts of the rows in which the parameters' gradients are summed; it depends on R alone.
 constexpr std::int64_t layer_norm_parts(std::int64_t R) {
   const std::int64_t wanted = (R + 63) / 64;
   return wanted < 1 ? 1 : wanted > 64 ? 64 : wanted;
 }
 
-/// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p.
+/// Writes rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p of the rows.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(column_strands * device::cuda_warp)
     layer_norm_backward_parts_kernel(sum_t<T>* partial, const T* d_out, const T* in,
@@ -153,7 +153,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(column_strands * device::cuda_warp
   fold(d_bias, parts + own.part);
 }
 
-/// Folds the parts ascending; a thread a channel.
+/// Adds the parts in ascending order; one thread for each channel.
 template <class E>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     layer_norm_backward_fold_kernel(E* d_weight, E* d_bias, const E* partial, std::int64_t C,
@@ -170,7 +170,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   d_bias[c] = accumulate ? d_bias[c] + bias_sum : bias_sum;
 }
 
-/// The layer norm of Kernels<device::Cuda>.
+/// The layer norm members of Kernels<device::Cuda>.
 struct LayerNormKernels {
   template <real T>
   static void layer_norm_forward(device::Cuda::Lane& lane, T* out, sum_t<T>* mean, sum_t<T>* rstd,
@@ -186,7 +186,7 @@ struct LayerNormKernels {
     return static_cast<Bytes>(2 * layer_norm_parts(R) * C) * sizeof(sum_t<T>);
   }
 
-  /// d_in may be null: not wanted. The parameters' gradients fold in an order that R and C fix.
+  /// d_in may be null if it is not wanted. The parameters' gradients are summed in an order that depends on R and C alone.
   template <real T>
   static void layer_norm_backward(device::Cuda::Lane& lane, T* d_in, sum_t<T>* d_weight,
                                   sum_t<T>* d_bias, const T* d_out, const T* in, const T* weight,

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// Adds bias (N) to every row of out (R, N): of products to which cuBLASLt adds none.
+/// A function that adds bias (N) to every row of out (R, N), for products to which cuBLASLt adds no bias.
 template <class T>
 struct AddBias {
   T* out;
@@ -26,13 +26,13 @@ struct AddBias {
   __device__ void operator()(std::int64_t i) const { out[i] = T(out[i] + bias[i % columns]); }
 };
 
-/// Where Columns::sum puts what: rows are summed in `parts` ranges of `part_rows` rows, then the
-/// ranges' sums ascending. Follows from R and N alone.
+/// The partition of the rows in Columns::sum: they are summed in `parts` ranges of `part_rows` rows, then the
+/// ranges' sums in ascending order. It depends on R and N alone.
 struct ColumnSplit {
   std::int64_t part_rows;
   std::int64_t parts;
 
-  /// At most 64 parts of at least 64 rows, and no more than fit in `bytes` of scratch.
+  /// Chooses at most 64 parts of at least 64 rows, and no more than fit in `bytes` of scratch memory.
   ColumnSplit(std::int64_t rows, std::int64_t columns, std::size_t element, Bytes bytes) {
     const auto row_bytes = static_cast<std::int64_t>(element) * std::max<std::int64_t>(columns, 1);
     const std::int64_t fit = static_cast<std::int64_t>(bytes) / row_bytes;
@@ -42,8 +42,8 @@ struct ColumnSplit {
   }
 };
 
-/// target[c] (+)= sum of the rows r of part p of in[r, c]; with more than one part it is written to
-/// row p of target.
+/// Computes target[c] (+)= sum of in[r, c] over the rows r of part p; if there are several parts, writes
+/// the sum to row p of target.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(column_strands * device::cuda_warp)
     column_sums_kernel(sum_t<T>* target, const T* in, std::int64_t rows, std::int64_t columns,
@@ -73,7 +73,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(column_strands * device::cuda_warp
 /// Sums over the rows of a matrix (R, N).
 ///
 /// | order   | fixed by R and N: eight strands in each range of rows, then the ranges ascending |
-/// | scratch | the lane's own                                                                   |
+/// | scratch | the lane's own workspace                                                         |
 struct Columns {
   template <real T>
   static void sum(device::Cuda::Lane& lane, sum_t<T>* out, const T* in, std::int64_t rows, std::int64_t columns,
@@ -93,7 +93,7 @@ struct Columns {
   }
 };
 
-/// The affine map of Kernels<device::Cuda>.
+/// The members of Kernels<device::Cuda> for affine maps.
 struct LinearKernels : nn::detail::LinearGradients<device::Cuda, GemmKernels, Columns> {
   template <real T>
   static Bytes linear_forward_workspace(std::int64_t, std::int64_t, std::int64_t, Transpose, int) {

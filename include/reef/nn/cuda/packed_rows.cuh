@@ -5,13 +5,13 @@
 #include <reef/device/launch.cuh>
 #include <reef/device/map.cuh>
 
-/// Rows of channels, by 16 bytes where all of them lie so.
+/// Loops over rows of channels, 16 bytes at once if all rows are aligned so.
 namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// function(c, width) for the channels of a warp's lane, `width` from c on each time: 16 bytes of them where rows are
-/// `packed`, else one.
+/// Calls function(c, width) for the channels of a warp's lane, each time for `width` channels from c on: 16 bytes if
+/// rows are `packed`, else one channel.
 template <class T, class F>
 __device__ __forceinline__ void for_each_channel(std::int64_t C, bool packed, const F& function) {
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
@@ -37,7 +37,7 @@ __device__ __forceinline__ void store_channels(T* to, const device::Pack<T>& pac
   }
 }
 
-/// function(e) for every element of a pack of which `width` count.
+/// Calls function(e) for each of the first `width` elements of a pack.
 template <class T, class F>
 __device__ __forceinline__ void for_each_element(int width, const F& function) {
 #pragma unroll
@@ -46,7 +46,7 @@ __device__ __forceinline__ void for_each_element(int width, const F& function) {
   }
 }
 
-/// Whether rows of C channels of all arrays lie in whole packs.
+/// Returns whether rows of C channels consist of whole packs in all arrays.
 template <class T, class... Arrays>
 bool packed_rows(std::int64_t C, const Arrays*... arrays) {
   return C % device::Pack<T>::width == 0 && (device::Pack<T>::at(arrays) && ...);

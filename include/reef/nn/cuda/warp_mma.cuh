@@ -8,20 +8,20 @@
 #include <reef/core/bfloat16.hpp>
 #include <reef/device/launch.cuh>
 
-/// Products of bf16 by a warp's tensor cores, summed in fp32, and how their factors come from shared memory. For
-/// code of sm_80 on. Lane l of a warp has, with g = l / 4 and t = l % 4,
+/// Products of bf16 by a warp's tensor cores, summed in fp32, and loads of their factors from shared memory, for
+/// code of sm_80 or later. Lane l of a warp holds, with g = l / 4 and t = l % 4,
 ///
-/// | Left, 16 x 16  | columns 2t and 2t + 1 of row g, then of row g + 8; then the same 8 columns on |
-/// | Right, 16 x 8  | rows 2t and 2t + 1 of column g; then the same 8 rows on                       |
+/// | Left, 16 x 16  | columns 2t and 2t + 1 of row g, then of row g + 8; then those 8 columns on    |
+/// | Right, 16 x 8  | rows 2t and 2t + 1 of column g; then those 8 rows on                          |
 /// | Sum, 16 x 8    | columns 2t and 2t + 1 of row g, then of row g + 8                             |
 ///
-/// Source: PTX ISA 9.0, mma.m16n8k16 with .bf16. What a compiler for hosts makes of this file, where kernels are
-/// executed to be checked, has the same results without the instructions.
+/// Source: PTX ISA 9.0, mma.m16n8k16 with .bf16. A host compiler, with which kernels are executed to be checked,
+/// gets functions with the same results, without these instructions.
 namespace reef {
 inline namespace v0 {
 namespace nn::cuda::mma {
 
-/// Two bf16, the first in the low half.
+/// Two bf16 numbers, the first in the low half.
 using Pair = std::uint32_t;
 
 struct Left {
@@ -43,14 +43,14 @@ __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % d
 
 #if defined(__CUDACC__)
 
-/// 2^x within 2 units in the last place; 0 where that is below the normal numbers.
+/// Returns 2^x within 2 units in the last place; 0 if the result is below the normal numbers.
 __device__ __forceinline__ float exp2(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
 }
 
-/// sum += left right.
+/// Computes sum += left right.
 __device__ __forceinline__ void multiply_add(Sum& sum, const Left& left, const Right& right) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, "
@@ -64,7 +64,7 @@ __device__ __forceinline__ unsigned shared_address(const void* at) {
   return static_cast<unsigned>(__cvta_generic_to_shared(at));
 }
 
-/// 16 x 16 at `at`, of rows that are `stride` apart: each row at a multiple of 16 bytes.
+/// Loads the 16 x 16 matrix at `at`, whose rows are `stride` apart and begin at multiples of 16 bytes.
 __device__ __forceinline__ Left load_left(const Bfloat16* at, int stride) {
   Left left;
   const Bfloat16* const row = at + lane() % 16 * stride + lane() / 16 * 8;
@@ -75,7 +75,7 @@ __device__ __forceinline__ Left load_left(const Bfloat16* at, int stride) {
   return left;
 }
 
-/// The transpose of 16 x 16 at `at`, as two factors: of rows 0 to 7, and of 8 to 15.
+/// Loads the transpose of the 16 x 16 matrix at `at`, as two factors: of rows 0 to 7, and of rows 8 to 15.
 __device__ __forceinline__ void load_rights_of_rows(Right (&right)[2], const Bfloat16* at,
                                                     int stride) {
   const Bfloat16* const row = at + (lane() / 16 * 8 + lane() % 8) * stride + lane() / 8 % 2 * 8;
@@ -86,7 +86,7 @@ __device__ __forceinline__ void load_rights_of_rows(Right (&right)[2], const Bfl
                : "memory");
 }
 
-/// 16 x 16 at `at`, as two factors: of columns 0 to 7, and of 8 to 15.
+/// Loads the 16 x 16 matrix at `at`, as two factors: of columns 0 to 7, and of columns 8 to 15.
 __device__ __forceinline__ void load_rights_of_columns(Right (&right)[2], const Bfloat16* at,
                                                        int stride) {
   const Bfloat16* const row = at + lane() % 16 * stride + lane() / 16 * 8;
@@ -97,7 +97,7 @@ __device__ __forceinline__ void load_rights_of_columns(Right (&right)[2], const 
                : "memory");
 }
 
-/// Bytes, 4 or 16 and so aligned, from device to shared memory, or zeros; there when the thread has waited for it.
+/// Starts to copy 4 or 16 aligned bytes from device to shared memory, or zeros if not `inside`: wait_for_copies().
 template <int Bytes>
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
   static_assert(Bytes == 4 || Bytes == 16);
@@ -112,7 +112,7 @@ __device__ __forceinline__ void copy_async(void* to, const void* from, bool insi
   }
 }
 
-/// Until all copies that this thread has started are there.
+/// Waits until all copies that this thread has started are complete.
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }

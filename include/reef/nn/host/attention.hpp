@@ -22,12 +22,12 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// Causal attention of several heads; keys and values may be of fewer, each read by a group of queries, and of a
-/// window. A head of a batch row is one task (of a backward, one of keys and values); it goes over tiles of 64 query
-/// rows, whose scores against the keys that they see are a strip of (64, t) in the workspace. Masked keys
-/// beyond the tile are never computed, and no (T, T) is stored.
+/// Causal attention of several heads; keys and values may have fewer heads, each read by a group of query heads, and may
+/// be limited to a window. A task is one head of a batch row (in backward, one of keys and values); it runs over tiles
+/// of 64 query rows, whose scores for the keys up to their own are a strip of (64, t) in the workspace. Masked keys
+/// beyond the tile are never computed, and no (T, T) matrix is stored.
 ///
-/// Of bf16 a head's operands are widened in the workspace, and its results rounded once.
+/// For bf16, a head's operands are widened in the workspace, and its results are rounded once.
 struct Attention {
   template <real T>
   static Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t C,
@@ -97,17 +97,17 @@ private:
 
   using Scratch = detail::Scratch;
 
-  /// H heads of queries, of which H / K share a head of keys and values; D columns of each.
+  /// The extents of a call: H heads of queries, of which H / K share a head of keys and values; D columns in each head.
   struct Extents {
     std::int64_t B, T_, H, K, D, window;
 
-    /// The first key that a tile from t0 on computes with.
+    /// Returns the first key whose scores are computed for a tile of queries from t0 on.
     [[nodiscard]] std::int64_t first_key(std::int64_t t0) const {
       return detail::first_in_window(t0, window) / 16 * 16;
     }
   };
 
-  /// Queries, keys and values, or their gradients: the rows of the first head, and how far apart rows are.
+  /// Pointers to queries, keys and values, or to their gradients: to the first head, with the distances of rows.
   template <class S>
   struct Operands {
     S* q;
@@ -190,7 +190,7 @@ private:
     });
   }
 
-  /// The gradient of a head's queries, and its part of that of keys and values: the first head of a group writes theirs.
+  /// Computes the gradient of a head's queries, and writes (if `first`) or adds its part of those of keys and values.
   template <real T>
   static void backward_of_head(Operands<T> to, const T* d_out, Operands<const T> from, const T* out,
                                const sum_t<T>* lse, const Extents& e, std::int64_t b,
@@ -248,7 +248,7 @@ private:
     round_into(to.q + head, to.ld_q, d_q, T_, D);
   }
 
-  /// What the operands and results of a head take of a slot: `wide` of (T, D), and a tile.
+  /// Returns the bytes that a head's operands and results need in a slot: `wide` matrices (T, D), and a tile.
   template <real T>
   static Bytes widened_bytes(std::int64_t T_, std::int64_t D, Bytes wide) {
     using E = sum_t<T>;
@@ -269,14 +269,14 @@ private:
            (std::max)(forward_products<E>(T_, D),
                       detail::gemm_here_bytes<E>(Transpose::yes, Transpose::no, T_, D, tile));
   }
-  /// Of q k^T and p v, tile by tile.
+  /// Returns the scratch bytes of the products q k^T and p v, tile by tile.
   template <class E>
   static Bytes forward_products(std::int64_t T_, std::int64_t D) {
     return (std::max)(detail::gemm_here_bytes<E>(Transpose::no, Transpose::yes, tile, T_, D),
                       detail::gemm_here_bytes<E>(Transpose::no, Transpose::no, tile, D, T_));
   }
 
-  /// The rows as numbers to compute with: where they lie, or widened.
+  /// Returns the rows in the type that sums have: in place if they have it, otherwise widened into scratch memory.
   template <real T>
   static Rows<const sum_t<T>> widened(const T* from, std::int64_t ld, std::int64_t rows,
                                       std::int64_t columns, Scratch& scratch) {
@@ -289,7 +289,7 @@ private:
     }
   }
 
-  /// Where results are summed: in their own place, or to be rounded into it.
+  /// Returns the memory in which results are summed: their own, or scratch memory from which they are rounded.
   template <real T>
   static Rows<sum_t<T>> unrounded(T* to, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                                   Scratch& scratch) {
@@ -313,7 +313,7 @@ private:
     return tile * leading(window == 0 ? T_ : (std::min)(T_, window + tile + 16));
   }
 
-  // factors (t1 - t0, ld): dropout's factor of probability (t, s0 + i), 0 beyond t.
+  // Writes factors (t1 - t0, ld): dropout's factor of probability (t, s0 + i), 0 beyond t.
   template <class T>
   static void draw(T* factors, const DrawKey& key, std::int64_t h, std::int64_t T_, std::int64_t t0,
                    std::int64_t t1, std::int64_t s0, std::int64_t ld, float rate) {

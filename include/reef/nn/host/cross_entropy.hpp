@@ -19,8 +19,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// lse[r] = log(sum(exp(x[r]))) in one pass over memory: a chunk is read for its maximum, and again,
-/// out of the first-level cache, for its sum.
+/// A function: lse[r] = log(sum(exp(x[r]))), in one pass over memory. Each chunk is read for its
+/// maximum, and again, from the first-level cache, for its sum.
 struct LogSumExp {
   template <class V, class T, class S>
   void run(T* lse, const S* logits, std::int64_t rows, std::int64_t columns,
@@ -53,7 +53,7 @@ struct LogSumExp {
   }
 };
 
-/// d[i] = scale exp(x[i] - lse).
+/// A function that computes d[i] = scale exp(x[i] - lse).
 struct SoftmaxGradient {
   template <class V, class S, class T = typename V::element_type>
   void run(S* d, const S* x, std::int64_t n, T lse, T scale) const {

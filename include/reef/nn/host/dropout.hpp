@@ -18,8 +18,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// factors[0 .. 64 groups) of blocks first, first + 1, ...: sixteen blocks of Philox at a time, word
-/// by word, which the compiler turns into vectors of the instruction set in use.
+/// A function: factors[0 .. 64 groups) from blocks first, first + 1, ... of Philox: sixteen at a
+/// time, word by word, which the compiler turns into vectors of the instruction set in use.
 struct DropoutBlocks {
   template <class V>
   void run(typename V::element_type* factors, const DrawKey& key, std::uint64_t first,
@@ -66,8 +66,8 @@ struct DropoutBlocks {
 
 }  // namespace detail
 
-/// factors[i] = what dropout multiplies element first + i by: 0 where uniform(key, first + i) is
-/// below rate, else 1 / (1 - rate).
+/// Writes to factors[i] the number by which dropout multiplies element first + i: 0 if
+/// uniform(key, first + i) is below rate, else 1 / (1 - rate).
 template <std::floating_point T>
 void dropout_factors(T* factors, const DrawKey& key, std::uint64_t first, std::int64_t count,
                      float rate) {

@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// Token and position embedding, and that of tokens alone. The gradient is split over channels, not over rows: each channel
-/// of a token's row is summed by one thread, rows ascending.
+/// The embedding of tokens and positions, and of tokens alone. The gradient is split over channels, not over rows: each
+/// channel of a token's row is summed by one thread, rows ascending.
 struct Embedding {
   template <real T>
   static void embedding_forward(device::Host::Lane& lane, T* out, const std::int32_t* tokens,
@@ -39,7 +39,7 @@ struct Embedding {
     return 0;
   }
 
-  /// Rows of d_wpe from T_ on are left alone.
+  /// Leaves the rows of d_wpe from T_ on unchanged.
   template <real T>
   static void embedding_backward(device::Host::Lane& lane, sum_t<T>* d_wte, sum_t<T>* d_wpe,
                                  const T* d_out, const std::int32_t* tokens, std::int64_t B,

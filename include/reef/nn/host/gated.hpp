@@ -77,7 +77,7 @@ struct SwiGluForward {
   }
 };
 
-// Each gradient is null where nobody wants it. All of a vector is read before either is written.
+// A gradient is null if it is not wanted. All of a vector is read before a gradient is written.
 struct SwiGluBackward {
   template <class V, class S>
   void run(S* d_gate, S* d_up, const S* d_out, const S* gate, const S* up, std::int64_t n,

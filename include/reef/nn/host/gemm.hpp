@@ -17,14 +17,14 @@ namespace nn::host {
 
 namespace detail {
 
-/// How (m, n) is cut into tiles: `across` strips of rows by `along` strips of columns.
+/// The partition of an (m, n) matrix into tiles: `across` strips of rows by `along` strips of columns.
 struct GemmGrid {
   std::int64_t m, n;
   std::int64_t across, along;
 
-  // Two tiles from some 50 us of work on, four from half a millisecond, then more; but none that is
-  // small or narrow, since a tile packs its share of A and B once more; strips of rows where A is
-  // to be turned. Depends on the shape alone.
+  // Returns a grid of two tiles from some 50 us of work on, four from half a millisecond, then more; but
+  // no small or narrow tiles, since each tile packs its share of A and B again; strips of rows if A is
+  // to be transposed. Depends on the shape alone.
   static GemmGrid of(Transpose ta, std::int64_t m, std::int64_t n, std::int64_t k) {
     const double flops =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -48,21 +48,21 @@ struct GemmGrid {
   [[nodiscard]] std::int64_t row(std::int64_t strip) const { return cut(m, across, strip, 16); }
   [[nodiscard]] std::int64_t column(std::int64_t strip) const { return cut(n, along, strip, 16); }
 
-  /// Of the largest tile, which is the last.
+  /// Returns the scratch bytes of the largest tile, which is the last.
   template <real T>
   [[nodiscard]] Bytes scratch_bytes(Transpose ta, Transpose tb, std::int64_t k) const {
     return gemm_here_bytes<T>(ta, tb, m - row(across - 1), n - column(along - 1), k);
   }
 
 private:
-  // Whole units only; what is left over goes to the last strip, which so has at least a unit.
+  // Returns the start of a strip, at a whole unit; the last strip has the rest, and so at least a unit.
   static std::int64_t cut(std::int64_t size, std::int64_t strips, std::int64_t strip,
                           std::int64_t unit) {
     return strip == strips ? size : size / unit * strip / strips * unit;
   }
 };
 
-/// gemm on the pool; finished(row0, row1, column0, column1) follows each tile while it is hot.
+/// Computes gemm on the pool, and calls finished(row0, row1, column0, column1) after each tile, in cache.
 template <real T, class C, class Finished>
 void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
                 std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,
@@ -86,8 +86,8 @@ void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64
 
 }  // namespace detail
 
-/// Matrix products, tiled over the pool. The workspace is what the threads pack blocks in, and what oneDNN
-/// takes for that.
+/// Matrix products, tiled over the threads of the pool. In the workspace the threads or oneDNN pack blocks
+/// of the operands.
 struct Gemm {
   template <real T>
   static Bytes gemm_workspace(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n,

@@ -16,7 +16,7 @@ namespace nn::host {
 
 namespace detail {
 
-// Rows [0, rows) of (rows, C).
+// A function that normalises rows [0, rows) of (rows, C).
 struct LayerNormForward {
   template <class V, class S, class T>
   void run(S* out, T* mean, T* rstd, const S* in, const S* weight, const S* bias, std::int64_t rows,
@@ -45,7 +45,7 @@ struct LayerNormForward {
   }
 };
 
-// Rows [0, rows) of (rows, C); d_weight and d_bias are this block's own sums.
+// A function of the rows [0, rows) of (rows, C); d_weight and d_bias are this block's own sums.
 struct LayerNormBackward {
   template <class V, class S, class T>
   void run(S* d_in, T* d_weight, T* d_bias, const S* d_out, const S* in, const S* weight,
@@ -84,7 +84,7 @@ struct LayerNormBackward {
   }
 };
 
-// target (C) = [target +] the sum of parts[0], parts[stride], ... in this order.
+// A function: target (C) = [target +] the sum of parts[0], parts[stride], ... in this order.
 struct SumOfParts {
   template <class V, class T>
   void run(T* target, const T* parts, std::int64_t count, std::int64_t stride, std::int64_t C,
@@ -102,7 +102,7 @@ struct SumOfParts {
 
 }  // namespace detail
 
-/// Layer normalisation over the last axis. The parameters' gradients are folded in blocks of rows,
+/// Layer normalisation over the last axis. The parameters' gradients are summed in blocks of rows,
 /// then over the blocks in ascending order.
 struct LayerNorm {
   template <real T>

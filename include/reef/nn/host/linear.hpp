@@ -18,7 +18,7 @@ namespace nn::host {
 
 namespace detail {
 
-// rows x columns at out, leading dimension ld: each row += bias.
+// A function that adds bias to each of the rows x columns at out, with leading dimension ld.
 struct AddBias {
   template <class V, class S>
   void run(S* out, std::int64_t ld, const S* bias, std::int64_t rows, std::int64_t columns) const {
@@ -32,7 +32,7 @@ struct AddBias {
   }
 };
 
-// target (columns) = [target +] the sum over rows of from (rows, columns), in blocks of 64 rows.
+// A function: target (columns) = [target +] the sum over rows of from (rows, columns), in blocks of 64 rows.
 struct ColumnSums {
   template <class V, class T, class S>
   void run(T* target, const S* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -84,7 +84,7 @@ struct Columns {
   }
 };
 
-/// out = in w + bias and its gradients. The bias is added to each tile while it is in cache.
+/// The affine map out = in w + bias and its gradients. The bias is added to each tile while it is in cache.
 struct Linear : nn::detail::LinearGradients<device::Host, Gemm, Columns> {
   template <real T>
   static Bytes linear_forward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
@@ -92,7 +92,7 @@ struct Linear : nn::detail::LinearGradients<device::Host, Gemm, Columns> {
     return Gemm::gemm_workspace<T>(Transpose::no, tw, R, N, K, threads);
   }
 
-  /// Of either gradient.
+  /// Returns the workspace of a gradient, of the input or of the weight: the larger one.
   template <real T>
   static Bytes linear_backward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
                                          Transpose tw, int threads) {

@@ -15,7 +15,7 @@ namespace nn::host {
 
 namespace detail {
 
-// *sum = the sum of (a - b)^2.
+// A function: *total = the sum of (a - b)^2.
 struct SquaredDifference {
   template <class V, class S>
   void run(double* total, const S* a, const S* b, std::int64_t n) const {
@@ -75,7 +75,7 @@ struct MeanSquaredError {
   }
 
 private:
-  static constexpr std::int64_t block = 2048;  // of which fp32 sums have few roundings
+  static constexpr std::int64_t block = 2048;  // elements, whose fp32 sum has few roundings
 };
 
 }  // namespace nn::host

@@ -7,16 +7,16 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// True where this unit multiplies matrices of floats by Reef's own loops because its compiler was told of no BLAS
-/// (REEF_HAS_DNNL or REEF_HAS_CBLAS), and not because that is wanted (REEF_PORTABLE_PRODUCTS).
+/// True if this unit multiplies matrices of floats by Reef's own loops because its compiler was given no BLAS
+/// (REEF_HAS_DNNL or REEF_HAS_CBLAS), and not because these loops were asked for (REEF_PORTABLE_PRODUCTS).
 #if defined(REEF_HAS_DNNL) || defined(REEF_HAS_CBLAS) || defined(REEF_PORTABLE_PRODUCTS)
 constexpr bool lacks_blas = false;
 #else
 constexpr bool lacks_blas = true;
 #endif
 
-/// Says on standard error, once in a process, that products lack a BLAS and how to give them one. Says nothing of a
-/// model that has no Linear. Any thread.
+/// Prints on standard error, once in a process, that products lack a BLAS and how to give them one. Prints nothing
+/// for a model without a Linear. Can be called on any thread.
 ///
 /// \code
 /// // given: const graph::Dag& dag

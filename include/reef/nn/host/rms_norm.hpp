@@ -17,7 +17,7 @@ namespace nn::host {
 
 namespace detail {
 
-// Rows [0, rows) of (rows, C).
+// A function that normalises rows [0, rows) of (rows, C).
 struct RmsNormForward {
   template <class V, class S, class T>
   void run(S* out, T* rstd, const S* in, const S* weight, std::int64_t rows, std::int64_t C,
@@ -40,7 +40,7 @@ struct RmsNormForward {
   }
 };
 
-// Rows [0, rows) of (rows, C); d_weight is this block's own sum.
+// A function of the rows [0, rows) of (rows, C); d_weight is this block's own sum.
 struct RmsNormBackward {
   template <class V, class S, class T>
   void run(S* d_in, T* d_weight, const S* d_out, const S* in, const S* weight, const T* rstd,
@@ -72,7 +72,7 @@ struct RmsNormBackward {
 
 }  // namespace detail
 
-/// Division of rows by their root mean square. The parameter's gradient is folded in blocks of rows, then over the
+/// Division of rows by their root mean square. The parameter's gradient is summed in blocks of rows, then over the
 /// blocks in ascending order.
 struct RmsNorm {
   template <real T>

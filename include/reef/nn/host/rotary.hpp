@@ -19,7 +19,7 @@ namespace nn::host {
 
 namespace detail {
 
-// Rows [0, rows) of (rows, H, 2, half) turn by the angles whose cosines and sines are (rows, half).
+// A function that turns pairs of rows [0, rows) of (rows, H, 2, half); cosines and sines of its angles: (rows, half).
 struct TurnPairs {
   template <class V, class S, class T>
   void run(S* out, const S* in, const T* cosines, const T* sines, std::int64_t rows, std::int64_t H,
@@ -47,8 +47,8 @@ struct TurnPairs {
 
 }  // namespace detail
 
-/// Rotary positions. 32 positions are one task, of all samples; their angles' cosines and sines are found in its part
-/// of the workspace: those of the first by the library, of each further one by one turn more, all in fp64.
+/// Rotary positions. One task is 32 positions of all samples; it computes the cosines and sines of their angles in
+/// its part of the workspace: of the first position by the library, of each next by one more turn, all in fp64.
 struct Rotary {
   template <real T>
   static Bytes rotary_workspace(std::int64_t T_, std::int64_t D, int threads) {
@@ -90,7 +90,7 @@ private:
     return 2 * detail::Scratch::bytes<sum_t<T>>(block * (D / 2));
   }
 
-  // Of the angles first a, (first + 1) a, ..., `stride` apart.
+  // Writes the cosines and sines of the angles first a, (first + 1) a, ..., each `stride` behind the last.
   template <class E>
   static void tabulate(E* cosines, E* sines, std::int64_t stride, std::int64_t rows, double first,
                        double a) {

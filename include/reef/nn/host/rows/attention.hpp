@@ -22,14 +22,14 @@ namespace nn::host {
 
 namespace detail {
 
-/// A head's keys and values in one page, of 64 positions: keys (D, 64), so that a vector has one number of several
-/// positions, and behind them values (64, D).
+/// The layout of a head's keys and values in one page of 64 positions: keys (D, 64), so that a vector holds one channel
+/// of several positions, and behind them values (64, D).
 struct HeadPage {
   static constexpr std::int64_t positions = graph::page_positions;
   static std::int64_t elements(std::int64_t D) { return 2 * positions * D; }
 };
 
-/// scores[i] = q . key(i) for the positions [0, 64) of a page: a chain of fma over D ascending, then times `scale`.
+/// A function: scores[i] = q . key(i) for positions [0, 64) of a page, a chain of fma over D ascending; times `scale`.
 struct PageScores {
   template <class V, class E, class S>
   void run(E* scores, const E* q, const S* keys, std::int64_t D, E scale) const {
@@ -52,7 +52,7 @@ struct PageScores {
   }
 };
 
-/// out (D) += sum of p[i] values(i) over [first, last) of a page, ascending.
+/// A function: out (D) += sum of p[i] values(i) over [first, last) of a page, ascending.
 struct PageSum {
   template <class V, class E, class S>
   void run(E* out, const E* p, const S* values, std::int64_t D, std::int64_t first, std::int64_t last) const {
@@ -90,7 +90,7 @@ struct PageSum {
   }
 };
 
-/// p[i] = exp(p[i] - largest) over `count` numbers, a multiple of 64; their sum in *total.
+/// A function: p[i] = exp(p[i] - largest) for `count` numbers, a multiple of 64; their sum is written to *total.
 struct RowExponentials {
   template <class V, class E>
   void run(E* p, std::int64_t count, E* total) const {
@@ -109,15 +109,15 @@ struct RowExponentials {
 
 }  // namespace detail
 
-/// Attention of rows over the keys and values in the pages of their sequences. The rows' own are stored first; then a
-/// row and a group of heads that share keys are one task.
+/// Attention of rows over the keys and values in the pages of their sequences. The rows' own keys and values are stored
+/// first; then each task is one row and one group of heads that share keys.
 struct RowsAttention {
   template <real T>
   static Bytes rows_attention_state(std::int64_t G, std::int64_t D) {
     return static_cast<Bytes>(2 * G * D) * sizeof(T);
   }
 
-  /// Of sequences of at most so many positions.
+  /// Returns the bytes of the workspace for sequences of at most `positions` positions.
   template <real T>
   static Bytes rows_attention_workspace(std::int64_t D, std::int64_t positions, int threads) {
     return static_cast<Bytes>(threads) * slot<T>(D, positions);
@@ -172,7 +172,7 @@ private:
     std::copy_n(value, D, head + block * D + place * D);
   }
 
-  // One head of one row; page(i) gives the head's keys and values at positions [64 i, 64 (i + 1)).
+  // Computes one head of one row; page(i) returns the head's keys and values at positions [64 i, 64 (i + 1)).
   template <real T, class Page>
   static void attend(T* out, const T* q, std::int64_t D, std::int64_t window, std::int64_t position, const Page& page,
                      detail::Scratch scratch) {

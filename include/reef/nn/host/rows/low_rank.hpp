@@ -17,7 +17,7 @@ namespace nn::host {
 
 namespace detail {
 
-/// out (N) += scale (in A^T) B^T, of one row: in (K), A (rank, K), B (N, rank). h has room for `rank` numbers.
+/// A function: out (N) += scale (in A^T) B^T, of a row in (K), A (rank, K), B (N, rank). h: room for rank sums.
 struct LowRankRow {
   template <class V, class S, class E>
   void run(S* out, const S* in, const S* a, const S* b, E* h, std::int64_t K, std::int64_t N, std::int64_t rank,
@@ -41,7 +41,7 @@ struct LowRankRow {
 
 }  // namespace detail
 
-/// The low-rank update of a product of rows: a row is one task.
+/// The low-rank update of a product of rows: each row is one task.
 struct RowsLowRank {
   template <real T>
   static Bytes rows_low_rank_workspace(std::int64_t rank, int threads) {

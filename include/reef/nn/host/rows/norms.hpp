@@ -15,7 +15,7 @@ namespace nn::host {
 
 namespace detail {
 
-/// Sixteen sums, of the numbers at places i, i + 16, ... each: the same for vectors of any width.
+/// Sixteen partial sums, sum i of the numbers at indices i, i + 16, ...: the same for vectors of any width.
 template <class V>
 class SixteenSums {
 public:
@@ -26,8 +26,8 @@ public:
     for (V& part : parts_) part = V(E(0));
   }
 
-  /// Calls add(vector of sums, place, numbers left) for the places of a row of n numbers, in order; its answer replaces
-  /// the vector.
+  /// Calls add(vector of sums, index, numbers left) for each vector of a row of n numbers, in order; the result is the
+  /// new vector of sums.
   template <class Add>
   REEF_ALWAYS_INLINE void over(std::int64_t n, const Add& add) {
     for (std::int64_t i = 0; i < n; i += lanes) {
@@ -38,7 +38,7 @@ public:
     }
   }
 
-  /// Returns the sum of all: halves added to halves.
+  /// Returns the sum of all sixteen: halves are added to halves.
   [[nodiscard]] REEF_ALWAYS_INLINE E total() const {
     E sums[lanes];
     for (std::int64_t part = 0; part < lanes / V::width; ++part) parts_[part].store(sums + part * V::width);
@@ -52,7 +52,7 @@ private:
   V parts_[lanes / V::width];
 };
 
-/// out = (in - mean) / sqrt(variance + epsilon) weight + bias, of a row of C numbers.
+/// A function of a row of C numbers: out = (in - mean) / sqrt(variance + epsilon) weight + bias.
 struct LayerNormRow {
   template <class V, class S, class E>
   void run(S* out, const S* in, const S* weight, const S* bias, std::int64_t C, E epsilon) const {
@@ -73,7 +73,7 @@ struct LayerNormRow {
   }
 };
 
-/// out = in / sqrt(mean of squares + epsilon) weight, of a row of C numbers.
+/// A function of a row of C numbers: out = in / sqrt(mean of squares + epsilon) weight.
 struct RmsNormRow {
   template <class V, class S, class E>
   void run(S* out, const S* in, const S* weight, std::int64_t C, E epsilon) const {
@@ -92,7 +92,7 @@ struct RmsNormRow {
 
 }  // namespace detail
 
-/// Norms whose sums have one order on any instruction set.
+/// Norms of rows, whose sums have the same order on any instruction set.
 struct RowsNorms {
   template <real T>
   static void rows_layer_norm(device::Host::Lane& lane, T* out, const T* in, const T* weight, const T* bias,

@@ -19,7 +19,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// A (K, N) matrix as parameters have it: (K, N), or as its transpose.
+/// A (K, N) matrix as a parameter stores it: as (K, N), or as its transpose (N, K).
 template <class T>
 struct GivenMatrix {
   const T* w;
@@ -30,7 +30,7 @@ struct GivenMatrix {
   [[nodiscard]] T at(std::int64_t k, std::int64_t n) const { return transpose == Transpose::no ? w[k * N + n] : w[n * K + k]; }
 };
 
-/// Calls place(panel, k, c, n) for each number of the panels; n is -1 beyond the last column.
+/// Calls place(at, k, n) for each number of the panels, which is stored at `at`; n is -1 beyond the last column.
 template <class Place>
 void each_packed(device::Host::Lane& lane, std::int64_t K, std::int64_t N, const Place& place) {
   lane.parallel(panels_of(N), [&](std::int64_t panel) {
@@ -43,7 +43,7 @@ void each_packed(device::Host::Lane& lane, std::int64_t K, std::int64_t N, const
   });
 }
 
-/// Calls place(at, block, n) for each block of each column of the panels, as each_packed.
+/// Calls place(at, block, n) for each block of each column of the panels, as each_packed does for numbers.
 template <class Place>
 void each_packed_block(std::int64_t K, std::int64_t N, const Place& place) {
   const std::int64_t blocks = blocks_of(K);
@@ -57,7 +57,7 @@ void each_packed_block(std::int64_t K, std::int64_t N, const Place& place) {
   }
 }
 
-/// Returns the matrix as (N, K') floats, K' the least multiple of `width` that is K or more: zeros behind K.
+/// Returns the matrix as (N, K') floats, K' being the least multiple of `width` from K on, with zeros behind K.
 template <class T>
 std::vector<float> columns_as_rows(device::Host::Lane& lane, const GivenMatrix<T>& matrix, std::int64_t width) {
   const std::int64_t K = (matrix.K + width - 1) / width * width;
@@ -142,7 +142,7 @@ void pack_float4(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& m
   above[scales.largest_above.size()] = scales.offset;
 }
 
-/// Packs a matrix in a form, into PanelPlaces::bytes.
+/// Packs a matrix in the given form into `packed`, a memory of PanelPlaces::bytes.
 template <class T>
 void pack_panels(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& matrix, graph::WeightForm form) {
   switch (form) {
@@ -154,7 +154,7 @@ void pack_panels(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& m
   }
 }
 
-/// to (K) = column n of a packed matrix, decoded.
+/// Writes column n of a packed matrix, decoded, to `to` (K).
 template <class E, class Panels>
 void unpack_column(E* to, const Panels& panels, std::int64_t n, std::int64_t K) {
   using V = device::Vector<E, device::Portable>;

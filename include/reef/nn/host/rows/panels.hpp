@@ -21,16 +21,16 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// The columns of a panel of a packed matrix: panel j has columns [32 j, 32 (j + 1)), for k ascending 32 numbers.
+/// The number of columns in a panel of a packed matrix: panel j has columns [32 j, 32 (j + 1)), 32 numbers for each k.
 inline constexpr std::int64_t panel_columns = 32;
 
-/// The numbers of a column that share a scale in forms of blocks: those of k in [64 b, 64 (b + 1)).
+/// The number of a column's numbers that share a scale in forms with blocks: block b has the k in [64 b, 64 (b + 1)).
 inline constexpr std::int64_t panel_block = 64;
 
 inline std::int64_t panels_of(std::int64_t N) { return (N + panel_columns - 1) / panel_columns; }
 inline std::int64_t blocks_of(std::int64_t K) { return (K + panel_block - 1) / panel_block; }
 
-/// A table of numbers of type E, from one of floats.
+/// Returns a table of numbers of type E, converted from floats.
 template <class E, std::size_t n>
 std::array<E, n> table_of(const std::array<float, n>& values) {
   std::array<E, n> result{};
@@ -38,13 +38,13 @@ std::array<E, n> table_of(const std::array<float, n>& values) {
   return result;
 }
 
-/// The places of the parts of a packed (K, N) matrix in its memory, each a multiple of 64 bytes.
+/// The offsets of the parts of a packed (K, N) matrix in its memory, all multiples of 64 bytes.
 ///
 /// | as_given, bf16 | numbers (panel, k, 32)                                                                     |
 /// | int8           | numbers (panel, k, 32) int8; scales (panel, 32): the largest magnitude of a column / 127      |
-/// | blockwise8     | indices (panel, k, 32) of the dynamic code; largest (panel, block, 32)                     |
-/// | nf4            | codes (panel, k, 32), two a byte; indices (panel, block, 32) of their largest, nested: the  |
-/// |                | dynamic code times that of 256 blocks, n by n, plus the mean; these, float; the mean, float |
+/// | blockwise8     | indices (panel, k, 32) into the dynamic code; largest magnitudes (panel, block, 32)        |
+/// | nf4            | codes (panel, k, 32), two in a byte; nested scales: indices (panel, block, 32) into the     |
+/// |                | dynamic code, times a float for each 256 blocks (column by column), plus the mean, a float  |
 template <class T>
 struct PanelPlaces {
   using E = sum_t<T>;
@@ -70,7 +70,7 @@ struct PanelPlaces {
         return;
     }
   }
-  /// Returns how many groups of 256 blocks there are, each with a magnitude of its own.
+  /// Returns the number of groups of 256 blocks; each group has a magnitude of its own.
   static std::int64_t groups(std::int64_t k, std::int64_t n) { return (n * blocks_of(k) + 255) / 256; }
 
   Bytes scales = 0;
@@ -78,7 +78,7 @@ struct PanelPlaces {
   Bytes bytes = 0;
 };
 
-/// Panels of numbers, of type W.
+/// The panels of a matrix whose numbers are stored without scales, in type W.
 template <class E, class W>
 struct NumberPanels {
   NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/) : numbers(static_cast<const W*>(packed)), K(k) {}
@@ -98,7 +98,7 @@ struct NumberPanels {
   std::int64_t K;
 };
 
-/// Panels of int8, each column of one scale.
+/// The panels of an int8 matrix, in which each column has one scale.
 template <class E>
 struct Int8Panels {
   Int8Panels(const void* packed, std::int64_t k, std::int64_t N)
@@ -124,7 +124,7 @@ struct Int8Panels {
   std::int64_t K;
 };
 
-/// Panels of the dynamic code of 8 bits, in blocks.
+/// The panels of a matrix in the 8-bit dynamic code, in blocks.
 template <class E>
 struct DynamicPanels {
   DynamicPanels(const void* packed, std::int64_t k, std::int64_t N)
@@ -153,7 +153,7 @@ struct DynamicPanels {
   std::array<E, 256> table = table_of<E>(codec::detail::dynamic_code().values());
 };
 
-/// Panels of NormalFloat4 with nested scales.
+/// The panels of a NormalFloat4 matrix with nested scales.
 template <class E>
 struct Float4Panels {
   Float4Panels(const void* packed, std::int64_t k, std::int64_t n)
@@ -197,7 +197,7 @@ struct Float4Panels {
   const std::array<float, 256>& nested = codec::detail::dynamic_code().values();
 };
 
-/// Calls use(panels) with the panels of a packed matrix, whose type is that of its form.
+/// Calls use(panels) with the panels of a packed matrix; their type depends on its form.
 template <class T, class Use>
 void with_panels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form, const Use& use) {
   using E = sum_t<T>;

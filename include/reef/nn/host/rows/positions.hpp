@@ -23,7 +23,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// What depends on a row's position: rotary angles, in fp64 from the position alone, and vectors of positions.
+/// The kernels for rows that depend on positions: rotary angles, in fp64 from the position alone, and vectors.
 struct RowsPositions {
   template <real T>
   static Bytes rows_rotary_workspace(std::int64_t R, std::int64_t D) {

@@ -23,7 +23,7 @@ namespace nn::host {
 
 namespace detail {
 
-/// The numbers of rows that a tile may have, descending: the sums of the most stay in registers with 16 lanes a vector.
+/// The numbers of rows that a tile may have, descending: the sums of 14 rows fit in registers with 16 lanes a vector.
 inline constexpr std::array<std::int64_t, 5> tile_rows{14, 8, 4, 2, 1};
 
 /// Calls tile(first, rows) for tiles that together are R rows, in order.
@@ -36,7 +36,7 @@ void each_tile(std::int64_t R, const Tile& tile) {
   }
 }
 
-/// to (K, M) = from (M, K)^T, rows of `from` apart by ld: a tile's rows, side by side.
+/// Writes to (K, M) = from (M, K)^T, where rows of `from` are ld apart: a tile's rows, side by side.
 template <class E, class S>
 void pack_tile(device::Host::Lane& lane, E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64_t K) {
   device::for_each_block(lane, K, 1024, [&](std::int64_t begin, std::int64_t end) {
@@ -46,9 +46,9 @@ void pack_tile(device::Host::Lane& lane, E* to, const S* from, std::int64_t ld, 
   });
 }
 
-/// sums (M, 32) = in (count, M)^T panel (k to k + count, 32) + sums, each a chain of fma over k ascending, for M of
-/// tile_rows; of panels that are decoded, 1. `k` is a multiple of 64; rows of sums are ld apart. Columns are taken as many
-/// at once as fit in registers beside M rows.
+/// A function: sums (M, 32) = in (count, M)^T panel (k to k + count, 32) + sums, each a chain of fma over k ascending. M
+/// is one of tile_rows, or 1 for panels to be decoded. `k` is a multiple of 64; rows of sums are ld apart. It computes as
+/// many columns at once as fit in registers beside M rows.
 struct PanelProduct {
   template <class V, class E, class Panels>
   void run(E* sums, std::int64_t ld, const E* in, std::int64_t M, const Panels* panels, std::int64_t panel,
@@ -72,7 +72,7 @@ private:
            ...);
   }
 
-  // Of M rows; the vectors at once: 28 sums fit beside two columns and a row with 32 registers, 12 with 16.
+  // Computes the columns for M rows. Registers: 28 sums fit beside two columns and a row with 32 registers, 12 with 16.
   template <class V, std::size_t M, class E, class Block>
   static void columns(E* sums, std::int64_t ld, const E* in, const Block& block, std::int64_t K) {
     constexpr std::size_t registers = V::width == 16 ? 28 : 12;
@@ -103,7 +103,7 @@ private:
   }
 };
 
-/// to (count, 32) = the numbers of a panel from k on, decoded. `k` is a multiple of 64.
+/// A function that decodes the numbers of a panel from k on to `to` (count, 32). `k` is a multiple of 64.
 struct DecodePanel {
   template <class V, class E, class Panels>
   void run(E* to, const Panels* panels, std::int64_t panel, std::int64_t k, std::int64_t count) const {
@@ -118,7 +118,7 @@ struct DecodePanel {
 
 }  // namespace detail
 
-/// Products of rows with a packed matrix. A task is one panel: over blocks of k it multiplies all rows, a tile at a
+/// Products of rows with a packed matrix. A task is one panel: for each block of k it multiplies all rows, a tile at a
 /// time, so that the block of the panel is read from memory, and decoded, once.
 struct RowsProduct {
   template <real T>
@@ -158,9 +158,9 @@ private:
     return std::find(detail::tile_rows.begin(), detail::tile_rows.end(), R) != detail::tile_rows.end();
   }
 
-  static constexpr std::int64_t depth = 256;  // of a block: with 32 columns 32 KiB of floats
+  static constexpr std::int64_t depth = 256;  // the k of a block: with 32 columns 32 KiB of floats
 
-  /// Of a thread: the sums of a panel, and a block of it, decoded.
+  /// Returns the scratch bytes of a thread: the sums of a panel, and a decoded block of it.
   template <class E>
   static Bytes slot(std::int64_t R) {
     return static_cast<Bytes>((R + depth) * detail::panel_columns) * sizeof(E);
