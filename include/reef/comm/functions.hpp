@@ -36,7 +36,7 @@ Group members_of(const Progress& progress, std::string_view name, int root,
 
 }  // namespace detail
 
-/// The name of the queue that the blocking functions of this file share.
+/// The name of the queue of a Progress to which the blocking functions of this file submit their tasks.
 inline constexpr const char* default_queue = "default";
 
 /// Submits the task to the queue "default" and blocks until it is complete.

@@ -147,7 +147,7 @@ enum class Fault : std::uint8_t {
   payload
 };
 
-/// Returns the seal of a header whose other fields are set.
+/// Returns the seal, a checksum, of a header whose other fields are set.
 std::uint32_t seal_of(const Header& header);
 
 /// A received header, and its fault. If there is a fault, `header` has only the fields that can be trusted:

@@ -8,7 +8,7 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The properties of a transfer that programs, messages and plans share: its content, and when the next one may start.
+/// Two properties of a transfer, for programs, messages and plans: what it carries, and when the next transfer may start.
 
 namespace reef {
 inline namespace v0 {

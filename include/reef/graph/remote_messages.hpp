@@ -73,7 +73,7 @@ struct TiedParameter {
 
 /// The messages of a model whose nodes are on several places; each list is sorted by id.
 struct RemoteMessages {
-  std::vector<RemoteMessage> forward;   ///< the tensors sent in a micro-batch; messages of one tensor sorted by place
+  std::vector<RemoteMessage> forward;   ///< the tensors sent in a micro-batch's forward; those of one tensor by place
   std::vector<RemoteMessage> backward;  ///< the gradients sent if sums are StarSums; sorted by tensor, then by place
   std::vector<StarSum> sums;            ///< the gradients of tensors with several terms, as star sums
   std::vector<ChainedSum> chained;      ///< the gradients of tensors with terms on several places, as chains

@@ -67,7 +67,7 @@ struct RowsSignatureCall {
 };
 
 /// The argument of an operator's prepare_rows(), which converts the operator's first parameter, `values`, into the form
-/// that rows read, `prepared`. Both are in the device's memory.
+/// that its code for rows reads, `prepared`. Both are in the device's memory.
 template <class Device, real T>
 struct PrepareRowsCall {
   typename Device::Lane& lane;

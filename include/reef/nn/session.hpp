@@ -30,7 +30,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The operators of nn/ that have their own code for rows.
+/// The operators of nn/ with code of their own for the passes of a Session, over rows: a row is one token of a sequence.
 using RowOperators = graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
 
 /// Options of a Session.

@@ -92,7 +92,7 @@ struct CollectiveView {
     taken = layout.writes(1);
     waits = layout.further_reads();
   }
-  /// Writes the operands of a collective that waits for no other values.
+  /// Fills in the operands of a new collective, which reads `from`, writes `to`, and waits for no other values.
   CollectiveView(Instr& collective, schedule::Value from, schedule::Value to)
       : CollectiveView(collective, Lists::added) {
     given.front() = from;

@@ -167,8 +167,8 @@ private:
 
   Candidate fastest_uniform(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// Returns the cuts of the fastest candidates, without some or all of the bounds that many bytes cross: fewer bytes
-  /// are stashed, and more activations are computed again.
+  /// Returns the cuts of the fastest candidates, less some or all of the cuts that many bytes cross: with longer segments,
+  /// fewer bytes are stashed, and more activations are computed again.
   std::set<std::vector<int>> thinned_to_try(const std::vector<Candidate>& from);
 
   /// Adds the fastest candidates with as many resident segments as fit, for each schedule and each choice of
@@ -196,7 +196,7 @@ private:
   const profile::Profile& profile_;
   Limits limits_;
   detail::PlanEvaluator evaluator_;
-  std::size_t most_ = 0;  ///< work after which no further candidate is evaluated
+  std::size_t most_ = 0;  ///< the limit of evaluator_.work(): above it, no further candidate is evaluated
 };
 
 }  // namespace swap

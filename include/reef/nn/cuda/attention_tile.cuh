@@ -167,7 +167,7 @@ __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* o
   }
 }
 
-/// Returns the channel to which a thread's sum j of a row belongs.
+/// Returns the channel whose sum is element j of this thread's sums of a row; 16 threads share a row.
 template <class E>
 __device__ __forceinline__ int channel_of(int j) {
   constexpr int width = device::Pack<E>::width;

@@ -127,8 +127,8 @@ struct EmbeddingKernels {
     return round_up(static_cast<Bytes>(V), 64);
   }
 
-  /// Zeroes the rows of d_wte whose token does not occur, unless `accumulate`; writes rows [0, T_)
-  /// of d_wpe. Adds positions in ascending order, and skips tokens outside [0, V).
+  /// Computes the gradients of wte, by token, and of rows [0, T_) of wpe, by position: adds them if `accumulate`, else
+  /// writes them, 0 for a token that does not occur. Sums over ascending positions; skips tokens outside [0, V).
   template <real T>
   static void embedding_backward(device::Cuda::Lane& lane, sum_t<T>* d_wte, sum_t<T>* d_wpe,
                                  const T* d_out, const std::int32_t* tokens, std::int64_t B,
