@@ -29,7 +29,7 @@ namespace compress {
 /// | measured | comm::probe_links of the links between stages, after so many committed steps: a few messages each    |
 /// | agreed   | every rank has the same times, and plans the same ratios of them                                      |
 /// | stay     | where no ratio would change by more than `tolerance` of it                                            |
-/// | first    | of Options::network; measured where there is none                                                     |
+/// | first    | of TrainerOptions::network; measured where there is none                                              |
 /// | bits     | follow from clocks, so from `told` alone: `replay` gives them again, on any network                    |
 /// | room     | for ratios from 1: programs, plans and simulations say the bytes of that, what travels is as many     |
 /// | resume   | a checkpoint has the ratios in force; a log stands above it. Before its first entry codecs have their own |

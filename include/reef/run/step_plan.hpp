@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include <reef/run/topology.hpp>
 #include <reef/run/weight_versions.hpp>
 #include <reef/schedule/program.hpp>
+#include <reef/schedule/world.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -44,6 +46,9 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   Topology topology{};
   int virtual_ranks = 1;  ///< number of ranks that one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< in a phase, by replica, or by virtual rank
+  /// The links between ranks that planning knows, and what a rank's links share (TrainerSettings::network). Not given: plans are
+  /// made as if messages took no time.
+  std::optional<schedule::World> world{};
   bool discrete = false;           ///< messages cannot be made of the device's memory
   schedule::Place persistent_place =
       schedule::Place::device;  ///< place of storages that outlive a step; place_of: by bucket
