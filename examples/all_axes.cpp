@@ -14,7 +14,6 @@
 #include <exception>
 
 #include <reef/comm/environment.hpp>
-#include <reef/comm/network_shape.hpp>
 #include <reef/compress/ada_top_k.hpp>
 #include <reef/core/text.hpp>
 #include <reef/data/corpus.hpp>
@@ -23,6 +22,7 @@
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/run/allocated_stages.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -46,7 +46,7 @@ int main(int argc, char** argv) try {
   };
 
   // Two sites, ranks 0, 1, ... and the rest, with a slow link between them.
-  auto links = comm::NetworkShape::uniform(world.size(), 0.001, 1e8).links();
+  auto links = profile::Network::uniform(world.size(), 0.001, 1e8);
   const auto site = [&](int rank) { return 2 * rank / world.size(); };
   for (int from = 0; from < world.size(); ++from) {
     for (int to = 0; to < world.size(); ++to)
@@ -63,7 +63,7 @@ int main(int argc, char** argv) try {
   options.device.memory_bytes = 2'500'000;
   options.device.link_bytes_per_second = 4e9;
 
-  options.pipeline.network = options.compress.network = schedule::World::of(links);
+  options.network = links;
   options.compress.activation.ratio = 4;
 
   options = MyTrainer::planned(model, options, world.size());  // how segments are cut and swapped

@@ -123,14 +123,13 @@ typename TrainerWith<Compress>::Options options_of(const Settings& settings) {
   const double fast = 1e6 / 8 * settings.fast, slow = 1e6 / 8 * settings.slow;
   const std::vector<double> rates{fast, fast, fast, fast, fast, slow, fast, slow, fast};  // of ranks, to ranks
   const std::vector<double> latencies(rates.size(), 1e-3);
-  options.communication.network = reef::comm::NetworkShape(ranks, latencies, rates);
+  options.network = options.communication.network = reef::profile::Network{.devices = ranks, .latencies = latencies, .rates = rates};
 
   constexpr bool anew = std::is_same_v<Compress, SelectsAnew>;
   auto& compress = options.compress;
   compress.activation.ratio = settings.ratio;
   if constexpr (anew) compress.activation_gradient.ratio = settings.ratio;
-  compress.network = reef::schedule::World::uniform(ranks, {}, {});
-  for (std::size_t l = 0; l < rates.size(); ++l) compress.network->links[l] = {latencies[l], rates[l]};
+  compress.adapt = true;
   if (settings.compress == "dense") compress.choose = [](const auto&) { return 1.0; };
   if (settings.compress == "uniform") {
     // As on the slowest link: with an index of 2 bytes a number takes 6.

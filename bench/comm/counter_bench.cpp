@@ -106,7 +106,7 @@ double wait_for(const std::function<std::uint64_t()>& next, Seconds turn, const 
 void bench(benchmark::State& state, Seconds turn, Seconds latency) {
   const Communicator world;
   ProgressOptions options;
-  if (latency > 0) options.network = NetworkShape::uniform(world.size(), latency, 1e9);
+  if (latency > 0) options.network = profile::Network::uniform(world.size(), latency, 1e9);
   reef_bench::Notes notes;
   reef_bench::SharedNumber number;
   std::vector<reef_bench::Contender> contenders{

@@ -158,7 +158,7 @@ ProgressOptions with(Transport transport, bool reads = true) {
 
 ProgressOptions shaped(Seconds latency, double bandwidth) {
   ProgressOptions options;
-  options.network = NetworkShape::uniform(2, latency, bandwidth);
+  options.network = profile::Network::uniform(2, latency, bandwidth);
   return options;
 }
 

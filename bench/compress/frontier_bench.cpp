@@ -35,7 +35,6 @@
 #include <reef/optim/sgd.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
-#include <reef/schedule/world.hpp>
 #include <reef/trainer/trainer.hpp>
 
 #include "optim/small_model.hpp"
@@ -46,7 +45,7 @@ namespace {
 
 using namespace reef_bench;
 using reef::codec::Chosen;
-using reef::comm::NetworkShape;
+using reef::profile::Network;
 namespace compress = reef::compress;
 namespace optim = reef::optim;
 
@@ -64,20 +63,15 @@ struct Run {
   double slowdown = 1;
 };
 
-/// What links carry, row by sender; `uneven`: between the last two ranks a tenth.
-std::vector<double> rates_of(const Run& run, int ranks, bool uneven) {
-  std::vector<double> rates(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks), run.bytes_per_second);
+/// The links, if they are to be emulated; `uneven`: between the last two ranks a tenth of the rate.
+Network links_of(const Run& run, int ranks, bool uneven) {
+  if (run.bytes_per_second <= 0) return {};
+  Network links = Network::uniform(ranks, latency, run.bytes_per_second);
   const auto cell = [&](int from, int to) { return static_cast<std::size_t>(from * ranks + to); };
   if (uneven && ranks > 1) {
-    rates[cell(ranks - 2, ranks - 1)] = rates[cell(ranks - 1, ranks - 2)] = run.bytes_per_second / 10;
+    links.rates[cell(ranks - 2, ranks - 1)] = links.rates[cell(ranks - 1, ranks - 2)] = run.bytes_per_second / 10;
   }
-  return rates;
-}
-
-NetworkShape links_of(const Run& run, int ranks, bool uneven) {
-  if (run.bytes_per_second <= 0) return {};
-  std::vector<double> rates = rates_of(run, ranks, uneven);
-  return {ranks, std::vector<double>(rates.size(), latency), std::move(rates)};
+  return links;
 }
 
 /// Trains, and prints the held-out loss as it falls, what rank 0 has sent in steps, and the median time of a step.
@@ -153,11 +147,9 @@ void run_activations(const Run& run, bool adapts) {
   }
   const bool uneven = run.channel != "activations";
   options.communication.network = links_of(run, ranks, uneven);
-  if (adapts) {
-    auto network = reef::schedule::World::uniform(ranks, {}, {});
-    const std::vector<double> rates = rates_of(run, ranks, uneven);
-    for (std::size_t l = 0; l < rates.size(); ++l) network.links[l] = {latency, rates[l]};
-    options.compress.network = network;
+  if (adapts && !options.communication.network.empty()) {
+    options.network = options.communication.network;
+    options.compress.adapt = true;
   }
   train<Tested>(run, std::move(options), true);
 }

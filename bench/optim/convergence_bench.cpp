@@ -43,7 +43,7 @@ namespace {
 
 using namespace reef_bench;
 using reef::comm::Communicator;
-using reef::comm::NetworkShape;
+using reef::profile::Network;
 
 constexpr int micro_batches_of_step = 16;
 
@@ -124,7 +124,7 @@ void time_all(const Text& text, int rounds, double slowdown,
               const std::vector<std::string>& names) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
-  const auto setting = [&](int micro_batches, NetworkShape links) {
+  const auto setting = [&](int micro_batches, Network links) {
     Setting result = setting_of(text, 1, 1000, world.size(), true);
     result.micro_batches = micro_batches;
     result.network = std::move(links);
@@ -133,13 +133,13 @@ void time_all(const Text& text, int rounds, double slowdown,
   };
   const int of_rank = micro_batches_of_step / world.size();
   const double of_step = of_rank * micro_batch_seconds(setting, self);
-  const NetworkShape links = links_for(of_step / 2, setting, world);
+  const Network links = links_for(of_step / 2, setting, world);
   for (int round = 0; round < rounds; ++round) {
     const double c = micro_batch_seconds(setting, self);
     const double m = exchange_seconds(setting(of_rank, links), world);
     if (world.rank() == 0) {
       std::printf("{\"round\": %d, \"c\": %.6f, \"m\": %.6f, \"bytes_per_s\": %.0f}\n", round, c, m,
-                  links.bandwidth(0, 1));
+                  links.rate(0, 1));
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string& name = names[(i + static_cast<std::size_t>(round)) % names.size()];

@@ -13,7 +13,7 @@
 namespace reef_bench {
 
 /// A GPT that is computed for long and sent in little, as large batches make it.
-inline Setting gpt_setting(int micro_batches, reef::comm::NetworkShape links) {
+inline Setting gpt_setting(int micro_batches, reef::profile::Network links) {
   reef::nn::GptConfig config;
   config.layers = 2;
   config.heads = 4;

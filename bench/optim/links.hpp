@@ -80,7 +80,7 @@ inline Steps time_steps(const Recipe& recipe, Setting setting,
 }
 
 /// The Setting of a step with so many micro-batches on each rank, over those links.
-using MakeSetting = std::function<Setting(int micro_batches, reef::comm::NetworkShape links)>;
+using MakeSetting = std::function<Setting(int micro_batches, reef::profile::Network links)>;
 
 /// c: seconds of one micro-batch, while all ranks compute and none communicates. What a step has beside
 /// its micro-batches falls out. The same number on all ranks, as m is.
@@ -135,10 +135,10 @@ inline double exchange_seconds(Setting setting, const reef::comm::Communicator& 
 }
 
 /// Links between all ranks, of a bandwidth with which m is about `target` seconds. No latency.
-inline reef::comm::NetworkShape links_for(double target, const MakeSetting& setting,
+inline reef::profile::Network links_for(double target, const MakeSetting& setting,
                                           const reef::comm::Communicator& ranks) {
   const auto of = [&](double bandwidth) {
-    return reef::comm::NetworkShape::uniform(ranks.size(), 0, bandwidth);
+    return reef::profile::Network::uniform(ranks.size(), 0, bandwidth);
   };
   const auto parameters = static_cast<double>(setting(1, {}).model.dag().parameter_count());
   const double even = 2 * parameters * sizeof(float) / ranks.size() / target;

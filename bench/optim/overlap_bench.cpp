@@ -34,7 +34,7 @@ namespace {
 
 using namespace reef_bench;
 using reef::comm::Communicator;
-using reef::comm::NetworkShape;
+using reef::profile::Network;
 
 /// Those of DiLoCo have each outer step once.
 int steps_of(const Row& row) {
@@ -45,7 +45,7 @@ int steps_of(const Row& row) {
 void time_all(double ratio, int rounds, const std::vector<Row>& rows) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
-  const NetworkShape links =
+  const Network links =
       links_for(ratio * micro_batch_seconds(gpt_setting, self), gpt_setting, world);
   const bool prints = world.rank() == 0;
   for (int round = 0; round < rounds; ++round) {
@@ -56,11 +56,11 @@ void time_all(double ratio, int rounds, const std::vector<Row>& rows) {
           "{\"round\": %d, \"ranks\": %d, \"ratio\": %g, \"c\": %.6f, \"m\": %.6f, "
           "\"bytes_per_s\": "
           "%.0f}\n",
-          round, world.size(), ratio, c, m, links.bandwidth(0, 1));
+          round, world.size(), ratio, c, m, links.rate(0, 1));
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Row& row = rows[(i + static_cast<std::size_t>(round) * 5) % rows.size()];
-      Setting one = gpt_setting(row.micro_batches, row.alone ? NetworkShape() : links);
+      Setting one = gpt_setting(row.micro_batches, row.alone ? Network() : links);
       one.accumulation = row.accumulation;
       const Steps steps = time_steps(recipe_of(row.recipe), std::move(one),
                                      row.alone ? self : world, steps_of(row));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
@@ -37,7 +37,7 @@ struct Setting {
   double clip_norm = 1;
   reef::optim::LearningRate learning_rate{};
   reef::Bytes bucket_bytes = 0;  ///< of recipes that hide them behind a backward; others choose
-  reef::comm::NetworkShape network{};
+  reef::profile::Network network{};
   reef::trace::Sink* trace = nullptr;
 };
 

@@ -42,7 +42,7 @@ namespace {
 using namespace reef_bench;
 using reef::AnyView;
 using reef::comm::Communicator;
-using reef::comm::NetworkShape;
+using reef::profile::Network;
 
 constexpr int micro_batches_of_step = 8;
 constexpr std::int64_t batch = 2;
@@ -170,14 +170,14 @@ void time_all(const Job& job, int rounds, double flops, double share,
               const std::vector<std::string>& names) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
-  const auto setting = [&](int micro_batches, NetworkShape links) {
+  const auto setting = [&](int micro_batches, Network links) {
     Setting result = job.setting(1, 1000, micro_batches);
     result.network = std::move(links);
     result.flops = flops;
     return result;
   };
   const int of_rank = micro_batches_of_step / world.size();
-  const NetworkShape links =
+  const Network links =
       links_for(share * of_rank * micro_batch_seconds(setting, self), setting, world);
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < names.size(); ++i) {

@@ -23,7 +23,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/mpi.hpp>
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/core/error.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
@@ -120,7 +120,7 @@ plan::AllocationProblem part_of(const plan::AllocationProblem& whole, const std:
   const auto n = static_cast<int>(devices.size());
   const double smaller = activation_bytes / whole.activation_bytes;
   plan::AllocationProblem part;
-  part.network = {n, {}, {}, {}};
+  part.network = {.devices = n};
   for (const int from : devices) {
     for (const int to : devices) {
       const auto cell = static_cast<std::size_t>(from * whole.network.devices + to);
@@ -155,10 +155,8 @@ Placed measure(const plan::AllocationProblem& problem, const plan::Placement& si
   options.non_finite = optim::NonFinite::ignore;  // nothing waits for a norm
   options.device.threads = 1;
   const auto& network = problem.network;
-  schedule::World links = schedule::World::uniform(network.devices, {}, {});
-  for (std::size_t l = 0; l < links.links.size(); ++l) links.links[l] = {network.latencies[l], network.rates[l]};
-  options.pipeline.network = links;
-  options.communication.network = comm::NetworkShape(network.devices, network.latencies, network.rates);
+  options.network = options.communication.network = network;
+  const schedule::World links = schedule::World::of(network);
   Placed placed{plan::allocation_cost(problem, sigma).total(),
                 schedule::simulate(Piped::programs(model, options, network.devices), links).step, 0};
   std::vector<double> seconds;

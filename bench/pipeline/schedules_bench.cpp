@@ -208,11 +208,9 @@ void run_schedule(const Setting& setting, std::string_view name, const comm::Com
   options.pipeline.order = order;
   const auto machine = run::machine_of(*options.profile);
   const auto network = schedule::World::uniform(setting.stages, machine, setting.link());
-  options.pipeline.network = network;
-  if (setting.delay > 0) {
-    options.communication.network = comm::NetworkShape::uniform(
-        setting.stages, setting.link().latency, setting.link().bytes_per_second);
-  }
+  const auto rate = setting.link().bytes_per_second;
+  options.network = profile::Network::uniform(setting.stages, setting.link().latency, rate > 0 ? rate : profile::Network::most_rate);
+  if (setting.delay > 0) options.communication.network = *options.network;
 
   const plan::PipelineOrderProblem problem = problem_of(setting, order);
   Prediction foreseen{

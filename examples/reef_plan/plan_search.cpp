@@ -78,7 +78,7 @@ std::pair<double, double> messages_of(const RecipeCase& asked) {
 /// where all are alike.
 std::vector<int> placed(const RecipeCase& asked, std::uint64_t seed) {
   plan::AllocationProblem problem;
-  problem.network = asked.network();
+  problem.network = asked.links();
   bool even = true;
   for (int from = 0; from < asked.ranks; ++from) {
     for (int to = 0; to < asked.ranks; ++to) {

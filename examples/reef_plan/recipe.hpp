@@ -39,7 +39,7 @@ inline reef::run::Topology fenced(const reef::graph::Dag& dag, const reef::profi
                                   const reef::run::StageNeeds& needs) {
   const auto ranks = static_cast<std::size_t>(asked.ranks);
   reef::run::RankFigures figures;
-  figures.links = asked.network();
+  figures.links = asked.links();
   figures.speeds.assign(ranks, 1);
   if (needs) figures.memories.assign(ranks, asked.memory);
   return reef::run::fenced_stages(dag, reef::run::node_times(dag, &profile), topology, figures, micro_batches, needs).topology;
@@ -175,13 +175,12 @@ private:
     options.device.memory_bytes = asked_.memory;
     options.device.link_bytes_per_second = asked_.link;
     options.profile = graph::estimate(model_.dag(), graph::Speed{asked_.flops, asked_.memory_rate, asked_.link});
-    const schedule::World world = asked_.world(*options.profile);
     if constexpr (requires { options.pipeline.schedule; }) {
       run::Topology topology(asked_.ranks / asked_.stages, asked_.stages);
       topology.rank_at = asked_.rank_at;
       options.pipeline.schedule = asked_.pipeline;
       options.pipeline.unit = asked_.unit;
-      if (asked_.ranks > 1) options.pipeline.network = world;
+      options.network = asked_.network;
       options.topology = std::move(topology);
     }
     if constexpr (requires { options.compress.gradient = codec::Chosen(); }) {
@@ -196,7 +195,7 @@ private:
       if (asked_.one_mask && !options.compress.activation_gradient) {
         options.compress.activation_gradient = codec::Chosen::of("dense");
       }
-      if (asked_.adapt_ratios) options.compress.network = world;
+      options.compress.adapt = asked_.adapt_ratios;
     }
     if constexpr (periodic) {
       using Overlap = run::OuterSchedule::Overlap;

@@ -125,10 +125,7 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
   if (!ranks) refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
   if (*ranks < 1 || *ranks > 256) refuse(file, concat("network has ", *ranks, " ranks"), "1 to 256");
   to.ranks = *ranks;
-  comm::NetworkLinks read = comm::links_from_json(test, "network", file, to.ranks);
-  to.links.clear();
-  for (std::size_t link = 0; link < read.rates.size(); ++link) to.links.push_back({read.latencies[link], read.rates[link]});
-  to.uplinks = std::move(read.uplinks);
+  to.network = comm::links_from_json(test, "network", file, to.ranks);
 }
 
 /// Refuses speeds of uneven devices, which would be read as those of even ones.
@@ -263,18 +260,12 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
 
 }  // namespace
 
-profile::Network RecipeCase::network() const {
-  profile::Network all;
-  all.devices = ranks;
+profile::Network RecipeCase::links() const {
+  profile::Network all = network.without_uplinks();
+  if (!network.has_uplinks()) return all;
   const auto n = static_cast<std::size_t>(ranks);
   for (std::size_t cell = 0; cell < n * n; ++cell) {
-    const schedule::Link& between = links[cell];
-    double rate = between.bytes_per_second > 0 ? between.bytes_per_second : 1e18;
-    if (!uplinks.first.empty()) {
-      for (const double end : {uplinks.first[cell / n], uplinks.second[cell % n]}) rate = end > 0 ? std::min(rate, end) : rate;
-    }
-    all.latencies.push_back(between.latency);
-    all.rates.push_back(rate);
+    all.rates[cell] = std::min({all.rates[cell], network.uplinks[cell / n], network.downlinks[cell % n]});
   }
   return all;
 }
@@ -285,10 +276,12 @@ std::string RecipeCase::accumulate() const {
 }
 
 schedule::World RecipeCase::world(const profile::Profile& profile) const {
-  schedule::World all{std::vector<schedule::Machine>(static_cast<std::size_t>(ranks), run::machine_of(profile)), links};
-  for (std::size_t rank = 0; rank < uplinks.first.size(); ++rank) {
-    all.machines[rank].uplink_bytes_per_second = uplinks.first[rank];
-    all.machines[rank].downlink_bytes_per_second = uplinks.second[rank];
+  schedule::World all = schedule::World::of(network);
+  for (schedule::Machine& own : all.machines) {
+    schedule::Machine machine = run::machine_of(profile);
+    machine.uplink_bytes_per_second = own.uplink_bytes_per_second;
+    machine.downlink_bytes_per_second = own.downlink_bytes_per_second;
+    own = machine;
   }
   return all;
 }
@@ -315,7 +308,6 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
     result.model = model_of(test, file);
   }
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
-  result.links.assign(1, {});
   if (!device.is_object())
     refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
   constexpr std::array<std::string_view, 5> device_keys{"memory_bytes", "link_gbps", "flops",

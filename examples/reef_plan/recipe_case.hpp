@@ -48,8 +48,7 @@ struct RecipeCase {
   double flops = 0;
   double memory_rate = 0;
   int ranks = 1;
-  std::vector<reef::schedule::Link> links;
-  std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
+  reef::profile::Network network = reef::profile::Network::uniform(1, 0, reef::profile::Network::most_rate);
   int stages = 1;                              ///< of recipes over stages, as what follows
   std::string pipeline = "1f1b";
   std::string layout = "balanced";             ///< or op-fence
@@ -64,8 +63,8 @@ struct RecipeCase {
   int fragments = 1;
   std::string overlap = "none";
 
-  /// The links of planners: none is better than its ends.
-  [[nodiscard]] reef::profile::Network network() const;
+  /// The links of planners that know no uplinks: none is better than its ends.
+  [[nodiscard]] reef::profile::Network links() const;
 
   [[nodiscard]] bool has_graph() const { return graph != nullptr; }
 

@@ -42,7 +42,7 @@ plan::PipelineProblem pipeline_of(const RecipeCase& asked, const graph::Dag& dag
   const auto ranks = static_cast<std::size_t>(asked.ranks);
   problem.speed.assign(ranks, asked.flops);
   problem.capacity.assign(ranks, asked.memory > 0 ? asked.memory : Bytes{1} << 60);
-  problem.links = asked.network();
+  problem.links = asked.links();
   problem.micro_batches = asked.micro_batches;
   return problem;
 }

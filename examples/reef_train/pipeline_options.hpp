@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <reef/comm/gather.hpp>
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
@@ -25,7 +25,6 @@
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/run/topology.hpp>
-#include <reef/schedule/world.hpp>
 
 #include "graph_model.hpp"
 #include "options.hpp"
@@ -57,12 +56,12 @@ struct RanksDiffer {
 /// What ranks differ in: links of --network, speeds as reef-measure wrote them there, and --slow, --device-memory and
 /// --micro-batches of each rank. Speed 1 is that of the fastest device of the case where there is a profile, else 1e9
 /// operations a second, as run::node_times has it. All ranks call it.
-inline RanksDiffer differences_of_ranks(const Setup& run, reef::comm::Progress& progress, const reef::comm::NetworkShape& shape,
+inline RanksDiffer differences_of_ranks(const Setup& run, reef::comm::Progress& progress, const reef::profile::Network& emulated,
                                         double slowdown, bool has_profile) {
   const int ranks = run.ranks.size();
   RanksDiffer result;
   reef::run::RankFigures& figures = result.figures;
-  figures.links = (shape.empty() ? reef::comm::NetworkShape::uniform(ranks, 0, 1e18) : shape).links();
+  figures.links = emulated.empty() ? reef::profile::Network::uniform(ranks, 0, reef::profile::Network::most_rate) : emulated;
   figures.speeds.assign(static_cast<std::size_t>(ranks), 1);
   if (!run.options.network.empty()) {
     const reef::io::Json json = reef::io::read_json(run.options.network);
@@ -207,13 +206,11 @@ void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
     result.pipeline.order = reef::plan::parse_pipeline_order(
         reef::io::read_file(options.order, most_bytes_of_an_order), options.order);
   }
-  if (ranks == 1) return;
-  const reef::comm::NetworkShape& shape = result.communication.network;
-  if (shape.empty()) return;
-  const reef::profile::Network network = shape.links();
+  const reef::profile::Network& emulated = result.communication.network;
+  if (ranks == 1 || emulated.empty()) return;
   // Of one replica op-fence orders the ranks itself.
-  if (options.place.empty() && (!fences(run) || stages < ranks)) place_stages<TrainerType>(run, network, *result.topology);
-  result.pipeline.network = reef::schedule::World::of(network);
+  if (options.place.empty() && (!fences(run) || stages < ranks)) place_stages<TrainerType>(run, emulated, *result.topology);
+  result.network = emulated.without_uplinks();  // Searched knows links alone
 }
 
 }  // namespace reef_examples

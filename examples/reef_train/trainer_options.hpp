@@ -171,9 +171,9 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   if constexpr (requires { result.pipeline.schedule; }) set_pipeline<TrainerType>(run, result);
   if constexpr (requires(reef::codec::Chosen codec) { result.compress.gradient = codec; }) {
     set_codecs(options, result.compress);
-    if constexpr (requires { result.pipeline.network; }) {
-      if (options.adapt_ratios) result.compress.network = result.pipeline.network;
+    if constexpr (requires { result.pipeline.schedule; }) {
       set_replan(run, result.compress.replan);
+      result.compress.adapt = options.adapt_ratios && result.network;
     }
   }
   if constexpr (requires { result.compress.watch; }) result.compress.watch = run.edges.watch(options.measure_error);

@@ -34,7 +34,6 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/codec/two_bit.ipp>
 #include <reef/codec/uniform8.ipp>
 #include <reef/comm/network_file.ipp>
-#include <reef/comm/network_shape.ipp>
 #include <reef/compress/choice.ipp>
 #include <reef/compress/detail/adapted_ratios.ipp>
 #include <reef/compress/detail/channel_rules.ipp>

@@ -110,7 +110,7 @@ TEST_F(LateRank, is_waited_for_by_who_waits_for_somebody_that_waits_for_it) {
 struct ThinLink : LateRank {
   ProgressOptions thin() {
     ProgressOptions result = options(of_operation);
-    result.network = NetworkShape::uniform(world.size(), 1e-3, 10e3);
+    result.network = profile::Network::uniform(world.size(), 1e-3, 10e3);
     return result;
   }
   static constexpr std::size_t bytes = 90'000;

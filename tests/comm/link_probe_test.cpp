@@ -10,7 +10,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/functions.hpp>
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 
 namespace {
 
@@ -32,7 +32,7 @@ TEST(LinkProbe, finds_links_as_fast_as_they_are_and_all_ranks_find_the_same) {
   std::vector<double> bandwidth(cells, 1e12);
   if (ranks > 1) bandwidth[1] = 1e6;
   comm::ProgressOptions options;
-  options.network = comm::NetworkShape(ranks, std::vector<Seconds>(cells, 0.002), bandwidth);
+  options.network = profile::Network{.devices = ranks, .latencies = std::vector<Seconds>(cells, 0.002), .rates = bandwidth};
   comm::Progress progress(world, options);
   const auto links = links_of(ranks);
   Seconds least_latency = 1;

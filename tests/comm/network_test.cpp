@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ using reef::test::sum_of_ranks;
 
 std::string case_file(const std::string& name) { return std::string(REEF_TEST_DATA) + "/" + name; }
 
-ProgressOptions shaped(NetworkShape shape) {
+ProgressOptions shaped(profile::Network shape) {
   ProgressOptions options;
   options.deadline = 60;
   options.network = std::move(shape);
@@ -45,12 +46,12 @@ ProgressOptions shaped(NetworkShape shape) {
 }
 
 TEST(NetworkFile, the_links_of_the_first_devices_of_a_case_are_read) {
-  const NetworkShape shape = read_network(case_file("allocate_case5.json"), 9);
-  EXPECT_EQ(shape.ranks(), 9);
+  const profile::Network shape = read_network(case_file("allocate_case5.json"), 9);
+  EXPECT_EQ(shape.devices, 9);
   EXPECT_DOUBLE_EQ(shape.latency(0, 1), 0.005);
-  EXPECT_DOUBLE_EQ(shape.bandwidth(0, 1), 2e9 / 8);
+  EXPECT_DOUBLE_EQ(shape.rate(0, 1), 2e9 / 8);
   EXPECT_DOUBLE_EQ(shape.latency(0, 8), 0.067);
-  EXPECT_DOUBLE_EQ(shape.bandwidth(0, 8), 0.79e9 / 8);
+  EXPECT_DOUBLE_EQ(shape.rate(0, 8), 0.79e9 / 8);
 }
 
 TEST(NetworkFile, what_is_no_network_is_refused) {
@@ -67,7 +68,7 @@ TEST(NetworkFile, what_is_no_network_is_refused) {
     EXPECT_THROW((void)read_network(path, 2), DecodeError) << text;
   }
   write(R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]]})");
-  EXPECT_EQ(read_network(path, 2).ranks(), 2);
+  EXPECT_EQ(read_network(path, 2).devices, 2);
   EXPECT_THROW((void)read_network(path, 3), DecodeError);
   write(R"({"latency_ms": [[0, -1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]]})");
   EXPECT_THROW((void)read_network(path, 2), DecodeError);
@@ -110,11 +111,11 @@ TEST(NetworkFile, a_number_is_of_all_links_and_a_matrix_of_each_in_a_file_and_in
   const std::string path = std::filesystem::temp_directory_path().string() + "/reef-numbers-" +
                            std::to_string(getpid()) + ".json";
   std::ofstream(path) << text;
-  const NetworkShape shape = read_network(path, 2);
-  EXPECT_EQ(shape.ranks(), 2);
+  const profile::Network shape = read_network(path, 2);
+  EXPECT_EQ(shape.devices, 2);
   EXPECT_DOUBLE_EQ(shape.latency(1, 0), 0.005);
-  EXPECT_DOUBLE_EQ(shape.bandwidth(0, 1), 1e9 / 8);
-  EXPECT_DOUBLE_EQ(shape.bandwidth(1, 0), 3e9 / 8);
+  EXPECT_DOUBLE_EQ(shape.rate(0, 1), 1e9 / 8);
+  EXPECT_DOUBLE_EQ(shape.rate(1, 0), 3e9 / 8);
   std::ofstream(path) << R"({"latency_ms": 1, "uplink_gbps": 2})";
   EXPECT_DOUBLE_EQ(read_network(path, 4).latency(3, 0), 0.001) << "of as many ranks as there are";
   EXPECT_DOUBLE_EQ(read_network(path, 4).uplink(3), 2e9 / 8);
@@ -129,7 +130,7 @@ TEST(NetworkFile, a_number_is_of_all_links_and_a_matrix_of_each_in_a_file_and_in
     }
   }
   EXPECT_EQ(ranks_of_network(whole, "network", "text"), 3);
-  const NetworkLinks links = links_from_json(whole, "network", "text", 3);
+  const profile::Network links = links_from_json(whole, "network", "text", 3);
   EXPECT_DOUBLE_EQ(links.latencies[1], 0.005);
   EXPECT_DOUBLE_EQ(links.rates[7], 6e9 / 8);
 }
@@ -143,10 +144,10 @@ TEST(NetworkFile, uplinks_are_a_number_for_all_devices_or_one_for_each) {
     return read_network(path, 2);
   };
   EXPECT_FALSE(read("").has_uplinks());
-  const NetworkShape all = read(R"(, "uplink_gbps": 0.1)");
+  const profile::Network all = read(R"(, "uplink_gbps": 0.1)");
   EXPECT_DOUBLE_EQ(all.uplink(1), 0.1e9 / 8);
   EXPECT_DOUBLE_EQ(all.downlink(1), 0.1e9 / 8);
-  const NetworkShape each = read(R"(, "uplink_gbps": [0.1, 0.2, 7], "downlink_gbps": [1, 2])");
+  const profile::Network each = read(R"(, "uplink_gbps": [0.1, 0.2, 7], "downlink_gbps": [1, 2])");
   EXPECT_DOUBLE_EQ(each.uplink(1), 0.2e9 / 8);
   EXPECT_DOUBLE_EQ(each.downlink(1), 2e9 / 8);
   for (const auto& [wrong, why] : std::initializer_list<std::pair<const char*, const char*>>{
@@ -171,16 +172,24 @@ TEST(NetworkFile, uplinks_are_a_number_for_all_devices_or_one_for_each) {
   std::remove(path.c_str());
 }
 
-TEST(NetworkShapeTest, sizes_that_do_not_fit_are_refused) {
-  EXPECT_THROW(NetworkShape(2, {0, 1, 1}, {1, 1, 1, 1}), OptionError);
-  EXPECT_THROW(NetworkShape(0, {}, {}), OptionError);
-  EXPECT_THROW(NetworkShape(-1, {}, {}), OptionError);
-  EXPECT_THROW(NetworkShape::uniform(2, std::numeric_limits<double>::infinity(), 1), OptionError);
-  EXPECT_THROW(NetworkShape::uniform(2, 0, std::nan("")), OptionError);
-  const NetworkShape shape = NetworkShape::uniform(2, 0, 1);
-  EXPECT_THROW((void)shape.with_uplinks({1}, {1, 1}), OptionError);
-  EXPECT_THROW((void)shape.with_uplinks({1, 1}, {1, 0}), OptionError);
-  EXPECT_THROW((void)shape.with_uplinks({1, std::nan("")}, {1, 1}), OptionError);
+TEST(EmulatedNetwork, sizes_that_do_not_fit_are_refused) {
+  static_assert(std::is_same_v<NetworkShape, profile::Network>);
+  const auto accepts = [](const profile::Network& network, int ranks) {
+    ProgressOptions options;
+    options.network = network;
+    try {
+      static_cast<void>(checked(options, ranks));
+    } catch (const OptionError&) {
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(accepts({}, 2)) << "no network";
+  EXPECT_TRUE(accepts(profile::Network::uniform(3, 0, 1), 2)) << "of more ranks";
+  EXPECT_FALSE(accepts(profile::Network::uniform(1, 0, 1), 2));
+  EXPECT_FALSE(accepts({.devices = 2, .latencies = {0, 1, 1}, .rates = {1, 1, 1, 1}}, 2));
+  EXPECT_FALSE(accepts({.devices = -1}, 2));
+  EXPECT_FALSE(accepts({.devices = 2, .latencies = {0, 0, 0, 0}, .rates = {1, 1, 1, 1}, .uplinks = {1, 1}}, 2));
 }
 
 TEST(ShapedLinks, collectives_keep_their_bits_and_travel_as_messages) {
@@ -215,7 +224,7 @@ TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_
   const Seconds latency = 0.1;
   const double bandwidth = 10e6;
   const Bytes bytes = 2'000'000;
-  Progress progress(world, shaped(NetworkShape::uniform(world.size(), latency, bandwidth)));
+  Progress progress(world, shaped(profile::Network::uniform(world.size(), latency, bandwidth)));
   std::array<std::vector<std::int64_t>, 3> data;
   for (auto& part : data) part.resize(bytes / sizeof(std::int64_t));
   if (world.rank() == 0) {
@@ -261,7 +270,7 @@ TEST(ShapedLinks, messages_that_queue_up_take_no_longer_than_their_link) {
   std::array<std::vector<std::int64_t>, 3> data;
   for (auto& part : data) part.resize(50'000);  // 0.04 s each
   const double model = 3 * 8 * 50'000 / bandwidth + latency;
-  Progress progress(world, shaped(NetworkShape::uniform(world.size(), latency, bandwidth)));
+  Progress progress(world, shaped(profile::Network::uniform(world.size(), latency, bandwidth)));
   expect_in_time([&] {
     barrier(progress, "before");
     if (world.rank() > 1) return 0.0;
@@ -285,7 +294,7 @@ TEST(ShapedLinks, what_is_sent_after_a_long_wait_is_seen_in_time) {
   // MPI moves so much after an agreement, for which both ends look several times within the link's time.
   const Seconds latency = 4e-3;
   std::vector<std::int64_t> data(16'384 / sizeof(std::int64_t));
-  Progress progress(world, shaped(NetworkShape::uniform(world.size(), latency, 1e9)));
+  Progress progress(world, shaped(profile::Network::uniform(world.size(), latency, 1e9)));
   Seconds least_late = 1;  // a machine that is busy makes some later
   char in_time = 0;
   for (int i = 0; i < 30 && in_time == 0; ++i) {
@@ -315,7 +324,7 @@ TEST(ShapedLinks, who_waits_is_not_woken_for_a_piece_nor_for_those_of_another) {
   const Communicator world;
   if (world.size() == 1) GTEST_SKIP() << "no link";
   constexpr int pieces = 32;
-  ProgressOptions options = shaped(NetworkShape::uniform(world.size(), 1e-3, 10e6));
+  ProgressOptions options = shaped(profile::Network::uniform(world.size(), 1e-3, 10e6));
   options.piece_bytes = 64 << 10;
   Progress progress(world, options);
   std::vector<char> data(pieces * options.piece_bytes);
@@ -348,7 +357,7 @@ TEST(ShapedLinks, each_ordered_pair_has_its_own_link) {
   std::vector<Seconds> latency(ranks * ranks, 0.0);
   latency[1] = 0.1;
   Progress progress(
-      world, shaped(NetworkShape(world.size(), latency, std::vector<double>(ranks * ranks, 1e9))));
+      world, shaped({.devices = world.size(), .latencies = latency, .rates = std::vector<double>(ranks * ranks, 1e9)}));
   std::vector<std::int64_t> sent(10);
   std::vector<std::int64_t> received(10);
   const auto took = [&] {
@@ -379,7 +388,7 @@ TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
   const Bytes bytes = 500'000;  // 0.05 s each
   const std::vector<double> each(ranks, rate);
   Progress progress(world,
-                    shaped(NetworkShape::uniform(world.size(), 0, rate).with_uplinks(each, each)));
+                    shaped(profile::Network::uniform(world.size(), 0, rate).with_uplinks(each, each)));
   const auto took = [](std::int64_t begin) {
     return comm::detail::to_seconds(comm::detail::now_ns() - begin);
   };
@@ -439,7 +448,7 @@ TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
 TEST(ShapedLinks, a_network_for_fewer_ranks_is_refused) {
   const Communicator world;
   if (world.size() == 1) GTEST_SKIP() << "one rank fits every network";
-  EXPECT_THROW(Progress(world, shaped(NetworkShape::uniform(world.size() - 1, 0, 1e9))),
+  EXPECT_THROW(Progress(world, shaped(profile::Network::uniform(world.size() - 1, 0, 1e9))),
                OptionError);
 }
 

@@ -17,7 +17,7 @@
 #include <comm/posted.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/detail/clock.hpp>
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>
 
@@ -139,7 +139,7 @@ TEST_F(PostedPrograms, of_random_operations_do_what_a_model_says) {
 
 TEST_F(PostedPrograms, of_random_operations_do_so_on_shaped_links_too) {
   ProgressOptions shaped = options();
-  shaped.network = NetworkShape::uniform(world.size(), 100e-6, 200e6);
+  shaped.network = profile::Network::uniform(world.size(), 100e-6, 200e6);
   run_random_programs(world, shaped, 6, 40);
 }
 

@@ -398,7 +398,7 @@ TEST_P(ProgressThread, options_that_make_no_sense_are_refused) {
   refused([](auto& options) { options.operation_deadline = -1; });
   refused([](auto& options) { options.piece_bytes = 0; });
   refused([&](auto& options) {
-    options.network = NetworkShape::uniform(1, 0.0, 1e9);
+    options.network = profile::Network::uniform(1, 0.0, 1e9);
     options.transport = Transport::window;
   });
 }

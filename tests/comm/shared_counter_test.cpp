@@ -177,7 +177,7 @@ TEST(SharedCounter, claims_the_next_number_before_it_is_asked_for_over_a_slow_li
   const Communicator world;
   const Seconds latency = 0.05;
   ProgressOptions options;
-  options.network = NetworkShape::uniform(world.size(), latency, 1e6);
+  options.network = profile::Network::uniform(world.size(), latency, 1e6);
   Progress progress(world, options);
   SharedCounter counter(progress, name);
   const std::int64_t begin = comm::detail::now_ns();
@@ -282,7 +282,7 @@ TEST(SharedCounter, a_state_that_ranks_do_not_agree_on_is_refused) {
 TEST(SharedCounter, ends_with_a_claim_in_flight) {
   const Communicator world;
   ProgressOptions options;
-  options.network = NetworkShape::uniform(world.size(), 0.02, 1e6);
+  options.network = profile::Network::uniform(world.size(), 0.02, 1e6);
   Progress progress(world, options);
   SharedCounter counter(progress, name);
   EXPECT_LT(counter.next(), 2U * static_cast<unsigned>(world.size()));
@@ -309,7 +309,7 @@ TEST(SharedCounter, an_exception_on_one_rank_ends_a_waiting_claim_and_its_own_in
   const Communicator world;
   if (world.size() == 1) GTEST_SKIP() << "nobody else";
   ProgressOptions options;
-  options.network = NetworkShape::uniform(world.size(), 0.1, 1e6);
+  options.network = profile::Network::uniform(world.size(), 0.1, 1e6);
   for (const int failing : {0, world.size() - 1}) {
     std::string text;
     try {

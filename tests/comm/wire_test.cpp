@@ -29,7 +29,7 @@ struct ShapedWire : testing::Test {
   Communicator world;
   LiveMeter meter;
   Wire wire{world.handle(), world.rank(), world.size(),
-            NetworkShape::uniform(world.size(), 20.0, 1e6), meter};
+            profile::Network::uniform(world.size(), 20.0, 1e6), meter};
 };
 
 TEST_F(ShapedWire, what_is_here_says_when_the_last_of_it_may_be_seen) {
@@ -76,7 +76,7 @@ TEST_F(ShapedWire, it_is_looked_at_as_often_as_a_message_needs_within_its_time) 
   Header small;
   wire.receive(mine, 0, 0, 8, Kind::receive, head_of(0, data.size()), large, data.data());
   EXPECT_EQ(wire.quiet(), to_ns(1e-3)) << "20 s leave time";
-  Wire fast(world.handle(), 1, world.size(), NetworkShape::uniform(world.size(), 100e-6, 1e9),
+  Wire fast(world.handle(), 1, world.size(), profile::Network::uniform(world.size(), 100e-6, 1e9),
             meter);
   fast.receive(mine, 0, 0, 9, Kind::receive, head_of(0, 1000), small, data.data());
   // 101 us: three looks for the handshake and one for its only fragment.
@@ -96,8 +96,8 @@ TEST_F(ShapedWire, messages_share_the_uplink_of_who_sends_and_the_downlink_of_wh
   for (const int tag : {0, 1, 2}) {
     const auto ranks = static_cast<std::size_t>(world.size());
     const std::vector<double> none(ranks, fast);
-    const NetworkShape links = NetworkShape::uniform(world.size(), 0, tag == 0 ? slow : fast);
-    const NetworkShape shape =
+    const profile::Network links = profile::Network::uniform(world.size(), 0, tag == 0 ? slow : fast);
+    const profile::Network shape =
         links.with_uplinks(std::vector<double>(ranks, tag == 1 ? slow : fast),
                            std::vector<double>(ranks, tag == 2 ? slow : fast));
     Wire one(world.handle(), world.rank(), world.size(), shape, meter);

@@ -59,10 +59,10 @@ public:
     for (Seconds& each : all) each = unit * static_cast<double>(below(1000));
     return all;
   }
-  NetworkShape shape(double least_rate, Seconds unit) {
+  profile::Network shape(double least_rate, Seconds unit) {
     const auto cells = static_cast<std::size_t>(ranks_ * ranks_);
     const std::vector<Seconds> latency = latencies(cells, unit);
-    return {ranks_, latency, rates(cells, least_rate, 1e3 * least_rate)};
+    return {.devices = ranks_, .latencies = latency, .rates = rates(cells, least_rate, 1e3 * least_rate)};
   }
 
 private:
@@ -71,23 +71,11 @@ private:
 };
 
 /// When each message has arrived, by schedule::simulate. They are in the order in which a rank asks for them.
-std::vector<Seconds> simulated(const NetworkShape& shape, const std::vector<Asked>& messages) {
+std::vector<Seconds> simulated(const profile::Network& shape, const std::vector<Asked>& messages) {
   using schedule::Lane;
-  schedule::World world = schedule::World::uniform(shape.ranks(), {}, {});
+  const schedule::World world = schedule::World::of(shape);
   std::vector<schedule::Program> programs(world.machines.size());
-  for (int rank = 0; rank < shape.ranks(); ++rank) {
-    programs[static_cast<std::size_t>(rank)].rank = rank;
-    schedule::Machine& machine = world.machines[static_cast<std::size_t>(rank)];
-    if (shape.has_uplinks()) {
-      machine.uplink_bytes_per_second = shape.uplink(rank);
-      machine.downlink_bytes_per_second = shape.downlink(rank);
-    }
-    for (int to = 0; to < shape.ranks(); ++to) {
-      if (to == rank) continue;
-      world.links[static_cast<std::size_t>(rank * shape.ranks() + to)] = {
-          shape.latency(rank, to), shape.bandwidth(rank, to)};
-    }
-  }
+  for (int rank = 0; rank < shape.devices; ++rank) programs[static_cast<std::size_t>(rank)].rank = rank;
   std::vector<Seconds> asked(programs.size(), 0);
   std::vector<std::size_t> receive_of(messages.size());
   for (std::size_t m = 0; m < messages.size(); ++m) {
@@ -126,10 +114,10 @@ std::vector<Seconds> simulated(const NetworkShape& shape, const std::vector<Aske
   return arrived;
 }
 
-std::string text_of(const NetworkShape& shape, const Asked& message) {
+std::string text_of(const profile::Network& shape, const Asked& message) {
   std::string text = concat(message.bytes, " bytes from rank ", message.from, " to ", message.to,
                             ", asked for at ", message.time, " s, link ",
-                            shape.bandwidth(message.from, message.to), " B/s + ",
+                            shape.rate(message.from, message.to), " B/s + ",
                             shape.latency(message.from, message.to), " s");
   if (shape.has_uplinks()) {
     text += concat(", uplink ", shape.uplink(message.from), ", downlink ",
@@ -159,7 +147,7 @@ TEST_F(WireTimes, what_a_rank_sends_to_several_leaves_uplink_and_links_as_it_doe
   const std::vector<std::byte> data(2000);
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomLinks draw(seed, world.size());
-    NetworkShape shape = draw.shape(1e3, 1e-3);
+    profile::Network shape = draw.shape(1e3, 1e-3);
     if (seed % 3 > 0) {
       const auto ranks = static_cast<std::size_t>(world.size());
       const std::vector<double> none(ranks, 1e12);
@@ -209,9 +197,9 @@ TEST_F(WireTimes, what_several_send_to_one_passes_its_downlink_as_it_does_in_a_s
   std::int64_t ahead = to_ns(0.01);
   for (std::uint64_t seed = 0; seed < 30;) {
     RandomLinks draw(1000 + seed, world.size());
-    const NetworkShape links = draw.shape(1, 1e-6);
+    const profile::Network links = draw.shape(1, 1e-6);
     const std::vector<double> up = draw.rates(ranks, 1, 1e3);
-    const NetworkShape shape = links.with_uplinks(up, draw.rates(ranks, 1, 30));
+    const profile::Network shape = links.with_uplinks(up, draw.rates(ranks, 1, 30));
     std::vector<Asked> messages;
     for (int from = 1; from < world.size(); ++from) {
       const Seconds time = 1e-6 * static_cast<double>(draw.below(1000)) + 1e-8 * from;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/compress/replan.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
@@ -30,9 +30,9 @@ using Tested = Trainer<pipeline::OneFOneB<>, optim::Zero1<optim::AdamW>, compres
 using Log = std::vector<run::EdgeRatios>;
 
 /// Links of 1 GB/s, but that from a stage to the next of a hundredth.
-schedule::World with_slow_link(int from) {
-  auto network = schedule::World::uniform(world_size(), {}, {.latency = 0, .bytes_per_second = 1e9});
-  network.links[static_cast<std::size_t>(from * world_size() + from + 1)].bytes_per_second = 1e7;
+profile::Network with_slow_link(int from) {
+  auto network = profile::Network::uniform(world_size(), 0, 1e9);
+  network.rates[static_cast<std::size_t>(from * world_size() + from + 1)] = 1e7;
   return network;
 }
 
@@ -41,7 +41,7 @@ Tested::Options adapted_options() {
   options.topology = run::Topology(1, world_size());
   options.micro_batches = {4};
   options.compress.activation.ratio = 8;
-  options.compress.network = with_slow_link(world_size() - 2);
+  options.network = with_slow_link(world_size() - 2);
   return options;
 }
 
@@ -89,11 +89,11 @@ Log changing_log() {
 TEST(AdaTopK, shrinks_slow_links_and_leaves_fast_ones_as_they_are) {
   if (world_size() < 3) GTEST_SKIP() << "one link is the slowest";
   auto options = adapted_options();
-  options.compress.network.reset();
+  options.network.reset();
   const auto model = nn::gpt<device::Host, float>(small_config(), 1);
   EXPECT_THROW(Tested::planned(model, options, world_size()), OptionError) << "without a network";
   const int last = world_size() - 1;
-  options.compress.network = with_slow_link(last - 1);
+  options.network = with_slow_link(last - 1);
   const comm::Communicator world;
   auto trainer = small_trainer<Tested>(options, world);
   const run::StepPlan& plan = trainer.plan();
@@ -112,6 +112,31 @@ TEST(AdaTopK, shrinks_slow_links_and_leaves_fast_ones_as_they_are) {
   }
   EXPECT_GT(shrunk, 0);
   EXPECT_TRUE(std::isfinite(trainer.step().loss));
+}
+
+/// A network that is given for the order of messages makes no ratios by itself.
+TEST(Channels, adapt_ratios_to_links_where_they_are_told_to) {
+  if (world_size() < 3) GTEST_SKIP() << "one link is the slowest";
+  using Selecting = Trainer<pipeline::OneFOneB<>, optim::Zero1<optim::AdamW>, compress::Channels<compress::Activation<codec::TopK>>>;
+  auto options = small_options<Selecting>();
+  options.topology = run::Topology(1, world_size());
+  options.micro_batches = {4};
+  options.compress.activation.ratio = 8;
+  options.network = with_slow_link(world_size() - 2);
+  const comm::Communicator world;
+  const auto ratios = [&] { return small_trainer<Selecting>(options, world).plan().wire_of(schedule::Traffic::activation).ratios; };
+  EXPECT_TRUE(ratios().empty());
+  options.compress.adapt = true;
+  const std::vector<double> adapted = ratios();
+  EXPECT_GE(*std::max_element(adapted.begin(), adapted.end()), 8);
+  EXPECT_EQ(std::count(adapted.begin(), adapted.end(), 1), std::count_if(adapted.begin(), adapted.end(), [](double ratio) { return ratio > 0 && ratio < 8; }));
+  options.network.reset();
+  try {
+    static_cast<void>(ratios());
+    ADD_FAILURE() << "without a network";
+  } catch (const OptionError& error) {
+    EXPECT_NE(std::string(error.what()).find("there is no network"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Replan, of_links_that_stay_changes_no_bit) {
@@ -180,7 +205,7 @@ TEST(Replan, follows_links_as_they_are_and_its_log_has_its_bits) {
   const auto cells = static_cast<std::size_t>(world_size() * world_size());
   std::vector<double> bandwidth(cells, 1e12);
   bandwidth[1] = 5e5;  // from rank 0 to rank 1
-  options.communication.network = comm::NetworkShape(world_size(), std::vector<Seconds>(cells, 0), bandwidth);
+  options.communication.network = profile::Network{.devices = world_size(), .latencies = std::vector<Seconds>(cells, 0), .rates = bandwidth};
   Told told(options);
   const comm::Communicator world;
   double held_out = 0;
@@ -192,7 +217,7 @@ TEST(Replan, follows_links_as_they_are_and_its_log_has_its_bits) {
   }();
   ASSERT_GE(told.log.size(), 2U);
   auto again = adapted_options();
-  again.compress.network.reset();
+  again.network.reset();
   again.compress.replan.replay = told.log;
   auto trainer = small_trainer<Tested>(again, world);
   EXPECT_TRUE(same_bits(outcome_of(trainer, 6), measured));

@@ -287,7 +287,7 @@ TEST(Links, say_how_long_computation_stood_still) {
   if (world_size() == 1) GTEST_SKIP() << "one stage waits for nobody";
   auto options = linked_options(true, "");
   constexpr Seconds latency = 0.1;  // beside which a micro-batch takes little, on a busy machine too
-  options.communication.network = comm::NetworkShape::uniform(world_size(), latency, 1e9);
+  options.communication.network = profile::Network::uniform(world_size(), latency, 1e9);
   const comm::Communicator world;
   auto trainer = small_trainer<Linked>(options, world);
   trainer.step();

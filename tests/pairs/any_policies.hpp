@@ -132,7 +132,6 @@ struct AnyCompress : AllChannels {
     if (options.kind == CompressKind::ada_top_k) {
       compress::AdaTopK::Options own;
       own.activation.ratio = options.activation.get_ratio();
-      own.network = options.network;
       compress::AdaTopK::plan(plan, own);
     } else if (options.kind == CompressKind::everywhere) {
       compress::Everywhere<Chosen>::Options own;

@@ -113,10 +113,10 @@ void set_common(typename TrainerType::Options& options) {
   if constexpr (requires { options.optim.every; }) options.optim.every = 2;
 }
 
-schedule::World network_of(int ranks) { return schedule::World::uniform(ranks, {}, {.latency = 0, .bytes_per_second = 1e7}); }
+profile::Network network_of(int ranks) { return profile::Network::uniform(ranks, 0, 1e7); }
 
 template <class Options>
-void set_compress(Options& options, const std::string& name, int ranks) {
+void set_compress(Options& options, const std::string& name) {
   const auto is = [&name](const char* text) { return name == text; };
   const Chosen top_k = Chosen::of("top-k:4"), blockwise8 = Chosen::of("blockwise8:64"), feedback = Chosen::of("ef+top-k:4");
   if (name.starts_with("Everywhere")) {
@@ -134,7 +134,6 @@ void set_compress(Options& options, const std::string& name, int ranks) {
     options.activation = top_k;
     options.activation_gradient = Chosen::of("dense");
     options.one_mask = true;
-    options.network = network_of(ranks);
   }
 }
 
@@ -147,7 +146,8 @@ typename TrainerType::Options options_of_recipe(const Recipe& recipe, const Spre
   options.micro_batches = {spread.count(options.topology->replica_of(std::min(world_rank(), options.topology->ranks() - 1)))};
   options.pipeline.name = recipe.pipeline;
   if (recipe.pipeline == "Ordered") options.pipeline.order = plan::gpipe_order(spread.stages, spread.count(0));
-  set_compress(options.compress, recipe.compress, options.topology->ranks());
+  set_compress(options.compress, recipe.compress);
+  if (options.compress.kind == CompressKind::ada_top_k) options.network = network_of(options.topology->ranks());
   if (updates_within(recipe.pipeline)) {
     options.non_finite = optim::NonFinite::ignore;
     options.clip_norm = 0;
@@ -308,7 +308,7 @@ const Expected& expected_of(const Recipe& recipe, const Spread& spread, const co
       options.topology.reset();
       options.virtual_ranks = spread.replicas;
       options.micro_batches = spread.counts();
-      if (options.compress.network) options.compress.network = network_of(1);
+      if (options.network) options.network = network_of(1);
       return train<Tested>(options, self);
     });
   }

@@ -70,7 +70,7 @@ Piped::Options slow_network(Piped::Options options) {
     }
   }
   const std::vector<double> rates(latencies.size(), 1e9);
-  options.communication.network = comm::NetworkShape(world_size(), latencies, rates);
+  options.communication.network = profile::Network{.devices = world_size(), .latencies = latencies, .rates = rates};
   return options;
 }
 

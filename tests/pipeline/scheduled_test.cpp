@@ -46,6 +46,7 @@ public:
     }
     network = schedule::World::uniform(stages, {}, {});
     for (schedule::Link& link : network.links) link = {seconds(), 1e3 * (1 + below(1000))};
+    plan.world = network;
   }
   RandomStages(const RandomStages&) = delete;
   RandomStages& operator=(const RandomStages&) = delete;
@@ -92,8 +93,7 @@ TEST(Timetables, are_those_of_the_model_in_which_a_backward_computes_anew_what_w
     const int unit = 1 + drawn.below(3);
     const int count = drawn.plan.micro_batches[0];
     for (const char* const schedule : {"gpipe", "1f1b", "zb-h1"}) {
-      const std::optional<schedule::World> network = drawn.network;
-      pipeline::detail::Timetables timetables(drawn.plan, network, unit);
+      pipeline::detail::Timetables timetables(drawn.plan, unit);
       timetables.add(count, [&](const plan::PipelineModel&, int units) {
         return plan::pipeline_order_of(schedule, drawn.stages, units);
       });
@@ -162,7 +162,6 @@ TEST(ThreeSlot, with_a_barrier_no_stage_goes_back_before_all_have_gone_forth_and
     RandomStages drawn(seed);
     drawn.plan.activations.clear();
     pipeline::ThreeSlot::Options options;
-    options.network = drawn.network;
     options.held = seed % 2 == 0;
     options.barrier = true;
     std::vector<schedule::Program> programs = programs_of<pipeline::ThreeSlot>(drawn, options);

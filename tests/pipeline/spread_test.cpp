@@ -257,12 +257,13 @@ TEST(Spread, what_no_stage_can_run_is_refused_by_name) {
   EXPECT_NE(refusal([](auto& o) { o.pipeline.schedule = ""; }).find("neither a schedule nor an order"),
             std::string::npos);
   EXPECT_EQ(refusal([](auto& o) { o.pipeline.schedule = "zb-h1"; }), "none") << "backwards in halves";
-  EXPECT_NE(refusal([](auto& o) { o.pipeline.network = schedule::World::uniform(2, {}, {}); })
-                .find("2 machines and 4 links for 1 ranks"),
+  EXPECT_NE(refusal([](auto& o) { o.network = profile::Network::uniform(2, 0, 1e9); })
+                .find("options.network has links between 2 devices, but there is 1 rank"),
             std::string::npos);
+  EXPECT_NE(refusal([](auto& o) { o.network = profile::Network{.devices = 1}; }).find("1 devices have 0 latencies"), std::string::npos);
   EXPECT_EQ(refusal([](auto& o) {
               o.virtual_ranks = 2;
-              o.pipeline.network = schedule::World::uniform(1, {}, {});
+              o.network = profile::Network::uniform(1, 0, 1e9);
             }),
             "none");
 }
@@ -382,8 +383,8 @@ TEST(Spread, three_slots_take_the_time_of_the_paper_and_train_to_the_same_bits) 
   options.micro_batches = {m};
   for (int c = 1; c < p; ++c) options.cuts.push_back(c);
   const Bytes bytes = comm::message_cost(4000).bytes;
-  const schedule::World slow = schedule::World::uniform(p, {}, {0.030, static_cast<double>(bytes) / 0.005});
-  options.pipeline.network = slow;
+  options.network = profile::Network::uniform(p, 0.030, static_cast<double>(bytes) / 0.005);
+  const schedule::World slow = schedule::World::of(*options.network);
   const auto makespan = [&](bool held, bool barrier) {
     options.pipeline.held = held;
     options.pipeline.barrier = barrier;
@@ -423,7 +424,7 @@ TEST(Spread, a_simulated_step_takes_the_makespan_and_no_latency_more) {
     options.topology = run::Topology(1, p);
     for (int c = 1; c < p; ++c) options.cuts.push_back(c);
     options.pipeline.schedule = name;
-    options.pipeline.network = schedule::World::uniform(p, {}, link);
+    options.network = profile::Network::uniform(p, link.latency, link.bytes_per_second);
     options.micro_batches = {4};
     std::vector<schedule::Program> programs = Spread::programs(g, options, p);
     for (schedule::Program& program : programs) {
@@ -438,7 +439,7 @@ TEST(Spread, a_simulated_step_takes_the_makespan_and_no_latency_more) {
     model.times = plan::PipelineTimes::even(model.order, 0.010, 0.010, 0.010, link);
     model.forward = plan::chain_edges(p, comm::message_cost(4000).bytes);
     const Seconds makespan = plan::estimate(model).makespan;
-    const Seconds step = schedule::simulate(programs, *options.pipeline.network, 3).step;
+    const Seconds step = schedule::simulate(programs, schedule::World::of(*options.network), 3).step;
     EXPECT_GE(step, makespan - 1e-9) << name;
     EXPECT_LE(step, makespan + 0.002) << name << ": the bytes of some scalars";
   }

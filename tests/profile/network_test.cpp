@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,6 +64,39 @@ TEST(Network, the_first_devices_keep_their_links_and_names) {
   EXPECT_EQ(two.latency(1, 0), all.latency(1, 0));
   EXPECT_EQ(two.rate(0, 1), all.rate(0, 1));
   EXPECT_EQ(all.first(3), all);
+}
+
+TEST(Network, uplinks_and_downlinks_are_of_all_devices_or_of_none) {
+  const Network links = Network::uniform(3, 0.02, 1e6);
+  EXPECT_EQ(links.latency(2, 0), 0.02);
+  EXPECT_EQ(links.rate(0, 1), 1e6);
+  EXPECT_FALSE(links.has_uplinks());
+  EXPECT_FALSE(links.empty());
+  EXPECT_TRUE(Network{}.empty());
+  const Network homes = links.with_uplinks({1, 2, 3}, {4, 5, 6});
+  EXPECT_EQ(homes.uplink(1), 2);
+  EXPECT_EQ(homes.downlink(2), 6);
+  EXPECT_EQ(homes.rates, links.rates);
+  EXPECT_EQ(homes.without_uplinks(), links);
+  EXPECT_NE(homes, links);
+  const Network two = homes.first(2);
+  EXPECT_NO_THROW(two.validate());
+  EXPECT_EQ(two.uplinks, (std::vector<double>{1, 2}));
+  EXPECT_EQ(two.downlinks, (std::vector<double>{4, 5}));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double bad : {0.0, -1.0, nan, infinite}) {
+    EXPECT_THROW((void)links.with_uplinks({1, 1, bad}, {1, 1, 1}), OptionError) << bad;
+    EXPECT_THROW((void)links.with_uplinks({1, 1, 1}, {bad, 1, 1}), OptionError) << bad;
+  }
+  EXPECT_THROW((void)links.with_uplinks({1, 1}, {1, 1, 1}), OptionError);
+  EXPECT_THROW((void)links.with_uplinks({1, 1, 1}, {}), OptionError);
+  EXPECT_THROW((void)links.with_uplinks({}, {1, 1, 1}), OptionError);
+  for (const int devices : {0, -1}) EXPECT_THROW(Network::uniform(devices, 0, 1), OptionError);
+  EXPECT_THROW(Network::uniform(2, infinite, 1), OptionError);
+  EXPECT_THROW(Network::uniform(2, 0, nan), OptionError);
+  EXPECT_THROW(Network::uniform(2, 0, 0.5), OptionError);
+  EXPECT_THROW(Network::uniform(2, 0, 2e18), OptionError);
 }
 
 TEST(Network, what_cannot_be_is_refused_by_its_entry) {

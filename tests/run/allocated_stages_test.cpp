@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/schedule/world.hpp>
 
 #include "chain_dag.hpp"
@@ -64,15 +64,18 @@ TEST(AllocatedStages, refuses_a_network_of_others) {
   }
 }
 
-TEST(Links, are_those_of_the_shape_and_of_the_world) {
-  const comm::NetworkShape shape(2, {0, 0.02, 0.03, 0}, {1, 1e6, 2e6, 1});
-  const profile::Network links = shape.links();
-  EXPECT_EQ(links.latency(1, 0), 0.03);
-  EXPECT_EQ(links.rate(0, 1), 1e6);
+TEST(World, of_a_network_has_its_links_and_what_they_share) {
+  const profile::Network links{.devices = 2, .latencies = {0, 0.02, 0.03, 0}, .rates = {1, 1e6, 2e6, 1}};
   const schedule::World world = schedule::World::of(links);
   EXPECT_EQ(world.link(0, 1).latency, 0.02);
   EXPECT_EQ(world.link(1, 0).bytes_per_second, 2e6);
-  EXPECT_THROW(schedule::World::of({.devices = 3, .latencies = {0}, .rates = {1}, .names = {}}), OptionError);
+  EXPECT_EQ(world.machines[1].uplink_bytes_per_second, 0) << "they share nothing";
+  const schedule::World homes = schedule::World::of(links.with_uplinks({3, 4}, {5, 6}));
+  EXPECT_EQ(homes.link(1, 0).bytes_per_second, 2e6);
+  EXPECT_EQ(homes.machines[0].uplink_bytes_per_second, 3);
+  EXPECT_EQ(homes.machines[1].uplink_bytes_per_second, 4);
+  EXPECT_EQ(homes.machines[1].downlink_bytes_per_second, 6);
+  EXPECT_THROW(schedule::World::of({.devices = 3, .latencies = {0}, .rates = {1}}), OptionError);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ typename Tested::Options adaptive_options(Accumulation accumulation = Accumulati
 /// Each message takes far longer than a micro-batch.
 template <class Options>
 Options slow_network(Options options) {
-  options.communication.network = comm::NetworkShape::uniform(world_size(), 0.02, 1e9);
+  options.communication.network = profile::Network::uniform(world_size(), 0.02, 1e9);
   return options;
 }
 

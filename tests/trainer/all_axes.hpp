@@ -7,7 +7,7 @@
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
-#include <reef/schedule/world.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/resident.hpp>
 
@@ -54,10 +54,8 @@ typename TrainerType::Options options(int replicas, int stages, double ratio) {
   options.micro_batches = {count_of(options.topology->replica_of(world_rank()))};
   if constexpr (requires { options.device.link_bytes_per_second; }) options.device.link_bytes_per_second = 4e9;
   options.device.poison_freed = true;
-  auto network = schedule::World::uniform(world_size(), {}, {.latency = 0, .bytes_per_second = 1e8});
-  if (world_size() > 1) network.links[1].bytes_per_second = 5e7;
-  options.pipeline.network = network;
-  options.compress.network = network;
+  options.network = profile::Network::uniform(world_size(), 0, 1e8);
+  if (world_size() > 1) options.network->rates[1] = 5e7;
   options.compress.activation.ratio = ratio;
   return options;
 }

@@ -43,7 +43,7 @@ All::Options options_of(const Instance& one, double ratio) {
   if (!one.a_segment_is_a_chunk) options.topology->stage_of_segment = one.stage_of_segment;
   options.pipeline.order = one.order;
   options.pipeline.unit = one.unit;
-  options.compress.network = schedule::World::uniform(one.replicas * one.stages, {}, {.latency = 0, .bytes_per_second = 1e7});
+  options.network = profile::Network::uniform(one.replicas * one.stages, 0, 1e7);
   options.compress.activation.ratio = ratio;
   options.device.link_bytes_per_second = 4e9;
   options.device.poison_freed = true;

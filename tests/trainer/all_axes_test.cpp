@@ -327,14 +327,15 @@ TEST(AllAxes, adapt_in_virtual_time_as_long_as_replicas_exchange) {
   how.topology = run::Topology(2, 3);
   how.micro_batches = {2};
   how.accumulation = Accumulation::adaptive();
-  auto network = schedule::World::uniform(6, {.flops_per_second = 1e9}, {.latency = 1e-3, .bytes_per_second = 1e8});
+  how.network = profile::Network::uniform(6, 1e-3, 1e8);
   for (std::size_t from = 0; from < 6; ++from) {
     for (std::size_t to = 0; to < 6; ++to) {  // slow between replicas
       if (how.topology->replica_of(static_cast<int>(from)) == how.topology->replica_of(static_cast<int>(to))) continue;
-      network.links[6 * from + to].bytes_per_second = 1e5;
+      how.network->rates[6 * from + to] = 1e5;
     }
   }
-  how.pipeline.network = how.compress.network = network;
+  schedule::World network = schedule::World::of(*how.network);
+  for (schedule::Machine& machine : network.machines) machine.flops_per_second = 1e9;
   const auto programs = All::programs(nn::gpt<device::Host, float>(config(), 1), how, 6);
   schedule::verify(programs);
   const schedule::Simulation adapted = schedule::simulate(programs, network);
@@ -353,12 +354,11 @@ TEST(AllAxes, are_simulated_on_ranks_that_nobody_has) {
   auto how = swapped(1, 1, ratio);
   how.topology = run::Topology(2, 3);
   how.micro_batches = {2};
-  how.pipeline.network = how.compress.network =
-      schedule::World::uniform(6, {}, {.latency = 0.01, .bytes_per_second = 1e6});
+  how.network = profile::Network::uniform(6, 0.01, 1e6);
   const auto step = [&](double shrunk) {
     how.compress.activation.ratio = shrunk;
     const auto programs = All::programs(nn::gpt<device::Host, float>(config(), 1), how, 6);
-    return schedule::simulate(programs, *how.compress.network).step;
+    return schedule::simulate(programs, schedule::World::of(*how.network)).step;
   };
   EXPECT_LT(step(8), step(1));
 }
@@ -368,7 +368,7 @@ TEST(AllAxes, refuse_by_name_what_they_cannot_do) {
   const auto refusal = [&](const auto& change) -> std::string {
     auto how = swapped(1, 1, ratio);
     how.topology = run::Topology(1, 2);
-    how.pipeline.network = how.compress.network = schedule::World::uniform(2, {}, {});
+    how.network = profile::Network::uniform(2, 0, profile::Network::most_rate);
     change(how);
     try {
       static_cast<void>(All::programs(model, how, 2));
@@ -380,7 +380,7 @@ TEST(AllAxes, refuse_by_name_what_they_cannot_do) {
   EXPECT_EQ(refusal([](auto&) {}), "nothing");
   EXPECT_EQ(refusal([](auto& o) { o.accumulation = Accumulation::adaptive(); }), "nothing");
   EXPECT_NE(refusal([](auto& o) { o.serial = true; }).find("one instruction is to run at a time"), std::string::npos);
-  EXPECT_NE(refusal([](auto& o) { o.compress.network.reset(); }).find("there is no network"), std::string::npos);
+  EXPECT_NE(refusal([](auto& o) { o.network.reset(); }).find("there is no network"), std::string::npos);
 }
 
 }  // namespace all_axes

@@ -9,8 +9,11 @@
 #include <vector>
 
 #include <reef/comm/mpi.hpp>
+#include <reef/core/text.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/profile/network.hpp>
+#include <reef/trainer/detail/agreement.hpp>
 
 #include "../laws/trainer.hpp"
 
@@ -177,6 +180,10 @@ TEST(Trainer, names_what_ranks_differ_in_with_both_values_and_their_ranks) {
           "20 s");
   refused([](Options& o) { o.bucket_bytes = 1; }, "plan of a step", "hash ", "1");
   refused([](Options& o) { o.cuts = {1}; }, "plan of a step", "hash ", "1");
+  const auto links = profile::Network::uniform(world_size(), 0, 1e9);
+  refused([&](Options& o) { o.network = links; }, "plan of a step", "hash ", concat("hash ", detail::hash_of(links)));
+  const std::vector<double> rates(static_cast<std::size_t>(world_size()), 1e6);
+  EXPECT_NE(detail::hash_of(links), detail::hash_of(links.with_uplinks(rates, rates)));
 }
 
 TEST(Trainer, says_before_the_first_step_which_weights_the_ranks_do_not_have_alike) {

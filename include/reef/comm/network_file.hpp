@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 #include <reef/io/json.hpp>
+#include <reef/profile/network.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -33,30 +33,24 @@ std::vector<double> read_uplinks(const io::Json& network, const char* key, int r
 std::pair<std::vector<double>, std::vector<double>> read_uplinks(const io::Json& network, int ranks,
                                                                  const std::string& file);
 
-/// The links of a network, and the rates that all links of a rank share.
-struct NetworkLinks {
-  std::vector<Seconds> latencies;  ///< (P, P) row-major, [from * P + to]; the diagonal is never read
-  std::vector<double> rates;       ///< (P, P) as latencies, bytes per second; 0 where the network has no bandwidth_gbps
-  std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
-};
-
 /// Returns the number of ranks of a network: `ranks`, or the number of rows of its matrices or of its devices; nothing
 /// where it has links between any. `at` is the dotted path of the network in `root`, empty where `root` is the network.
 std::optional<int> ranks_of_network(const io::Json& root, const std::string& at, const std::string& file);
 
-/// Reads the links between the first `ranks` devices of a network; `at` as in ranks_of_network.
+/// Reads the first `ranks` devices of a network; `at` as in ranks_of_network.
 ///
 /// | ranks          | how many there are; may be left out where matrices say it, or any will do |
 /// | latency_ms     | milliseconds one way: one number for all links, or a square matrix, from a |
 /// |                | row's rank to a column's; 0 where it is not there                  |
-/// | bandwidth_gbps | as latency_ms, in 10^9 bits per second; may be left out where uplink_gbps is there |
+/// | bandwidth_gbps | as latency_ms, in 10^9 bits per second; Network::most_rate where it is not there, as it may be |
+/// |                | where uplink_gbps is                                               |
 /// | uplink_gbps    | may be there: what all links of a device carry together, sending; a number |
 /// |                | for all devices, or a list with one for each                       |
 /// | downlink_gbps  | as uplink_gbps, receiving; equal to it where it is not there       |
 /// | devices        | names, or how many there are; may be left out                      |
 /// | errors         | DecodeError, with the file, if it is no such network, has a key that nothing |
 /// |                | reads, a link that cannot be, or fewer devices than there are ranks |
-NetworkLinks links_from_json(const io::Json& root, const std::string& at, const std::string& file, int ranks);
+profile::Network links_from_json(const io::Json& root, const std::string& at, const std::string& file, int ranks);
 
 /// Reads a network that is a file of its own, as links_from_json does: rank r is device r. FileError if it cannot be read.
 ///
@@ -65,7 +59,7 @@ NetworkLinks links_from_json(const io::Json& root, const std::string& at, const 
 /// comm::ProgressOptions options;
 /// options.network = comm::read_network("case.json", world.size());
 /// \endcode
-NetworkShape read_network(const std::string& path, int ranks);
+profile::Network read_network(const std::string& path, int ranks);
 
 }  // namespace comm
 }  // namespace v0

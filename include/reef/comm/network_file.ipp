@@ -1,8 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <variant>
 
 #include <reef/comm/network_file.hpp>
@@ -119,8 +120,8 @@ REEF_INLINE std::optional<int> ranks_of_network(const io::Json& root, const std:
   return detail::devices_at(root, detail::key_at(at, "devices"), file);
 }
 
-REEF_INLINE NetworkLinks links_from_json(const io::Json& root, const std::string& at, const std::string& file,
-                                         int ranks) {
+REEF_INLINE profile::Network links_from_json(const io::Json& root, const std::string& at, const std::string& file,
+                                             int ranks) {
   const io::Json network = detail::network_at(root, at, file);
   io::require_known_keys(network, network_keys, file, at);
   const std::optional<int> devices = ranks_of_network(root, at, file);
@@ -134,28 +135,20 @@ REEF_INLINE NetworkLinks links_from_json(const io::Json& root, const std::string
     if (named != devices)
       detail::refuse_network(file, concat(key, " says ", named, ", and the network has ", *devices), "as many");
   }
-  NetworkLinks links;
-  links.uplinks = read_uplinks(network, ranks, file);
+  profile::Network links = profile::Network::uniform(ranks, 0, profile::Network::most_rate);
+  std::tie(links.uplinks, links.downlinks) = read_uplinks(network, ranks, file);
   const auto values = [&](const char* key, double unit, double least, double most) {
     return detail::values_of_links(root, detail::key_at(at, key), file, devices, ranks, unit, least, most);
   };
-  const std::size_t cells = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
-  links.latencies.assign(cells, 0);
-  links.rates.assign(cells, 0);
   if (network.contains("latency_ms")) links.latencies = values("latency_ms", 1e-3, 0, 1e9);
   // Without either a message would take no time.
-  if (network.contains("bandwidth_gbps") || (ranks > 1 && links.uplinks.first.empty()))
+  if (network.contains("bandwidth_gbps") || (ranks > 1 && !links.has_uplinks()))
     links.rates = values("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9);
   return links;
 }
 
-REEF_INLINE NetworkShape read_network(const std::string& path, int ranks) {
-  NetworkLinks links = links_from_json(io::read_json(path), "", path, ranks);
-  constexpr double endless = 1e18;
-  std::replace(links.rates.begin(), links.rates.end(), 0.0, endless);
-  const NetworkShape shape(ranks, std::move(links.latencies), std::move(links.rates));
-  const auto& [up, down] = links.uplinks;
-  return up.empty() ? shape : shape.with_uplinks(up, down);
+REEF_INLINE profile::Network read_network(const std::string& path, int ranks) {
+  return links_from_json(io::read_json(path), "", path, ranks);
 }
 
 }  // namespace comm

@@ -9,6 +9,7 @@
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/trace/sink.hpp>
 
 namespace reef {
@@ -21,7 +22,7 @@ namespace comm {
 /// // given: const comm::Communicator& world, trace::Sink& sink
 /// comm::ProgressOptions options;
 /// options.deadline = 120;
-/// options.network = comm::NetworkShape::uniform(world.size(), 0.02, 12.5e6);
+/// options.network = profile::Network::uniform(world.size(), 0.02, 12.5e6);
 /// options.trace = &sink;
 /// comm::Progress progress(world, options);
 /// \endcode
@@ -38,8 +39,9 @@ struct ProgressOptions {
   /// deadlines.
   Seconds operation_deadline = 0;
 
-  /// The network to emulate on this machine, read by read_network; empty: none.
-  NetworkShape network = {};
+  /// The network to emulate on this machine, of as many devices as there are ranks or more (read_network); empty: none,
+  /// messages take what they take. detail::Wire has the formulas. Planning is told of links by TrainerSettings::network.
+  profile::Network network = {};
 
   /// The sink in which every task is recorded, on a track "comm.QUEUE"; outlives the Progress object.
   trace::Sink* trace = nullptr;

@@ -25,8 +25,9 @@ REEF_INLINE ProgressOptions checked(ProgressOptions options, int ranks) {
     refuse("piece_bytes must be from 1 B to 1 GiB.");
   }
   if (!options.network.empty()) {
-    if (options.network.ranks() < ranks) {
-      refuse(concat("the network has links for ", options.network.ranks(), " ranks, but there are ",
+    options.network.validate();
+    if (options.network.devices < ranks) {
+      refuse(concat("the network has links for ", options.network.devices, " ranks, but there are ",
                     ranks, "."));
     }
     if (options.transport == Transport::window) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -140,9 +139,9 @@ struct Channels {
     /// that of the tensor that arrived, and none of its indices travels. With masks of their own, codecs that select by
     /// size favour some tokens.
     bool one_mask = false;
-    /// The links between all ranks, by which codecs with a ratio get one for each edge, as in AdaTopK; the codec's own
-    /// ratio is that of the slowest link. Not given: every edge has the codec's own ratio.
-    std::optional<schedule::World> network{};
+    /// True gives codecs with a ratio one for each edge, by the links of TrainerOptions::network, as AdaTopK does by its
+    /// nature; the codec's own ratio is that of the slowest link. False: every edge has the codec's own ratio.
+    bool adapt = false;
     /// The time that the slowest stage computes for a micro-batch: no link is made faster than that. 0: ratios do not
     /// depend on it.
     Seconds stage_compute = 0;
@@ -168,6 +167,7 @@ protected:
     options.ramp.validate();
     options.choose.validate();
     detail::require_possible(plan, options.replan);
+    if (options.adapt) detail::require_links(plan, options, "Channels");
     bool replans = false;
     bool chooses = false;
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
@@ -253,7 +253,7 @@ public:
       }, state);
     }
     if (!options.replan.is_on()) return;
-    detail::replan(progress, plan, options.replan, options.network ? &*options.network : nullptr, state,
+    detail::replan(progress, plan, options.replan, plan.world ? &*plan.world : nullptr, state,
                    [&](const schedule::World& world) { return planned_ratios(plan, options, world); });
   }
 

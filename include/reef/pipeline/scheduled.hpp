@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +15,6 @@
 #include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/transfers.hpp>
-#include <reef/schedule/world.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -24,9 +22,6 @@ namespace pipeline {
 
 /// The options of policies that are Scheduled: TrainerOptions::pipeline.
 struct ScheduledOptions {
-  /// The links between all ranks, by which messages are put in order. Not given: messages take no time. Any links are
-  /// safe; the true ones are fastest.
-  std::optional<schedule::World> network{};
   /// The number of micro-batches that an order counts as one; 0: all that a replica has. A stage runs the micro-batches
   /// of a unit segment by segment, so that a stage whose segments are swapped loads each once per unit and direction;
   /// ramps grow by as much.
@@ -53,6 +48,7 @@ struct ScheduledOptions {
 /// |        | options)` by the times and links of a model; where a stage has several chunks also               |
 /// |        | `stage_of_chunk(stages, options)`; and one that updates within a step has                         |
 /// |        | `weight_versions(stages, options)` (run::WeightVersions)                                          |
+/// | links  | messages are put in order by TrainerOptions::network, where that is given: else they take no time    |
 /// | bits   | those of Single, for every order that updates once a step: gradients of parameters are folded in  |
 /// |        | ascending micro-batch order, those of tensors by graph::remote_edges                              |
 /// | memory | activations as the order has them at one time, of units; slots as in the asynchronous model      |
@@ -67,7 +63,7 @@ struct Scheduled {
 
   template <class PolicyOptions>
   static void plan(run::StepPlan& plan, const PolicyOptions& options) {
-    detail::Timetables timetables(plan, options.network, options.unit);
+    detail::Timetables timetables(plan, options.unit);
     for (const int count : plan.micro_batches) {
       timetables.add(count, [&](const plan::PipelineModel& model, int units) {
         if constexpr (requires { Policy::order(model, units, options); }) {
@@ -130,10 +126,6 @@ struct Scheduled {
 
   static void hash(Hash& hash, const Options& options) {
     hash.add(options.unit);
-    if (!options.network) return;
-    for (const schedule::Link& link : options.network->links) {
-      hash.add(link.latency).add(link.bytes_per_second);
-    }
   }
 };
 

@@ -36,7 +36,7 @@ struct SearchedOptions : ScheduledOptions {
 /// using Searching = Trainer<pipeline::Searched, optim::Ddp<optim::AdamW>>;
 /// Searching::Options options;
 /// options.topology = run::Topology(1, 4);
-/// options.pipeline.network = schedule::World::uniform(4, {}, {0.05, 1e7});
+/// options.network = profile::Network::uniform(4, 0.05, 1e7);
 /// options.pipeline.max_activations = {6, 6, 4, 4};
 /// \endcode
 ///

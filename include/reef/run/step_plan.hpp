@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include <reef/run/topology.hpp>
 #include <reef/run/weight_versions.hpp>
 #include <reef/schedule/program.hpp>
+#include <reef/schedule/world.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -44,6 +46,9 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   Topology topology{};
   int virtual_ranks = 1;  ///< the number of ranks that one process stands for; above 1 only for a lone process
   std::vector<int> micro_batches;  ///< the number of micro-batches in a phase, by replica or by virtual rank
+  /// The links between ranks that planning knows, and the up- and downlinks (TrainerSettings::network). Not given: plans are
+  /// made as if messages took no time.
+  std::optional<schedule::World> world{};
   bool discrete = false;           ///< true if messages cannot be sent from the device's memory
   schedule::Place persistent_place =
       schedule::Place::device;  ///< the place of storages that outlive a step; for a bucket, see place_of()

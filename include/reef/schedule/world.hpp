@@ -44,6 +44,7 @@ struct Link {
 /// \code
 /// auto world = schedule::World::uniform(3, {.flops_per_second = 1e13}, {.latency = 0.001});
 /// world.links[0 * 3 + 2] = {.latency = 0.08, .bytes_per_second = 12.5e6};  // rank 0 to 2
+/// const auto homes = schedule::World::of(profile::Network::uniform(3, 0.02, 12.5e6));
 /// \endcode
 struct World {
   std::vector<Machine> machines{};
@@ -56,8 +57,8 @@ struct World {
   /// Returns a world of P equal ranks and equal links.
   static World uniform(int ranks, Machine machine, Link link);
 
-  /// Returns a world of machines of infinite rates, with the network's links between them. Throws OptionError as
-  /// Network::validate does.
+  /// Returns a world of machines of infinite rates but for the network's uplinks and downlinks, with its links between
+  /// them. Throws OptionError as Network::validate does.
   static World of(const profile::Network& network);
 };
 

@@ -35,8 +35,17 @@ REEF_INLINE World World::uniform(int ranks, Machine machine, Link link) {
 REEF_INLINE World World::of(const profile::Network& network) {
   network.validate();
   World world = uniform(network.devices, {}, {});
-  for (std::size_t l = 0; l < world.links.size(); ++l)
-    world.links[l] = {network.latencies[l], network.rates[l]};
+  for (int from = 0; from < network.devices; ++from) {
+    const auto rank = static_cast<std::size_t>(from);
+    for (int to = 0; to < network.devices; ++to) {
+      if (from == to) continue;
+      world.links[rank * world.machines.size() + static_cast<std::size_t>(to)] = {network.latency(from, to),
+                                                                                  network.rate(from, to)};
+    }
+    if (!network.has_uplinks()) continue;
+    world.machines[rank].uplink_bytes_per_second = network.uplink(from);
+    world.machines[rank].downlink_bytes_per_second = network.downlink(from);
+  }
   return world;
 }
 

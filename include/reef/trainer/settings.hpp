@@ -11,6 +11,7 @@
 #include <reef/core/units.hpp>
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/run/step_plan.hpp>
@@ -115,6 +116,13 @@ struct TrainerSettings {
   /// The figures by which cuts are chosen, and from which programs() has its times: graph::measure, profile::load. Not
   /// given: estimates.
   std::optional<profile::Profile> profile{};
+
+  /// The links between all ranks that planning knows, a device for each rank, equal on all ranks: pipelines of several
+  /// stages put messages in order by them, and compressors choose ratios (compress::AdaTopK, Options::adapt of
+  /// compress::Channels). Not given: plans are made as if messages took no time. Planning learns nothing of
+  /// communication.network, which is emulated, as it learns nothing of a real network: both may be given the same. Any links
+  /// are safe, and but for ratios change no bit; the true ones are fastest.
+  std::optional<profile::Network> network{};
 
   /// Emulates the device of `profile`: in training an instruction of the compute lane takes as long as on that device,
   /// or as long as it must, and the lane sleeps for the rest; later instructions make good a delay that shared cores

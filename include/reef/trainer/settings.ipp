@@ -80,6 +80,7 @@ REEF_INLINE void TrainerSettings::validate(bool on_host) const {
                "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
                "nothing can be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
   learning_rate.validate();
+  if (network) network->validate();
   for (const run::ParameterGroup& group : groups) group.validate();
 }
 

@@ -110,6 +110,7 @@ REEF_INLINE std::exception_ptr Training::require_same_plan(const detail::Policie
   if (const auto given = graph::hash_of_given(dag)) plan.add(*given);
   plan_.topology.add_to(plan);
   policies.add_to(plan, settings);
+  if (settings.network) plan.add(detail::hash_of(*settings.network));
   run::PlanHashes hashes;
   hashes.alike = plan.value();
   hashes.next = detail::hash_of_programs(policies, plan_, (rank() + 1) % ranks());

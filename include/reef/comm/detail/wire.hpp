@@ -13,7 +13,7 @@
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
 #include <reef/comm/mpi.hpp>
-#include <reef/comm/network_shape.hpp>
+#include <reef/profile/network.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -39,10 +39,25 @@ struct Mismatch {
 /// the sender books the link and writes the arrival into the header; the data moves at once, and
 /// the receiver does not see it before that time. So the real transfer hides in the emulated one,
 /// and whoever waits sleeps until a time that is known.
+///
+/// A network is emulated as one full-duplex FIFO link for every ordered pair of ranks and, where it has uplinks, an uplink
+/// and a downlink of each rank, which all its links share:
+///
+///     up      = max(asked, uplink free) + bytes / uplink
+///     left    = max(up, max(asked, link free) + bytes / rate)
+///     reaches = left + latency - bytes / min(uplink, rate)
+///     arrival = max(left + latency, max(reaches, downlink free) + bytes / downlink)
+///
+/// Without uplinks, arrival = max(asked, link free) + bytes / rate + latency. schedule::simulate computes with the same
+/// formulas.
+///
+/// | asked            | when the task was submitted, if nothing kept it from starting; else when it sends |
+/// | bytes            | of the whole message, header included                                             |
+/// | uplink, downlink | busy until up and arrival; infinite where there are none                          |
 class Wire {
 public:
   /// `told`: where ranks tell each other which tag a channel has; null: in `comm` too.
-  Wire(MPI_Comm comm, int rank, int size, NetworkShape shape, LiveMeter& meter,
+  Wire(MPI_Comm comm, int rank, int size, profile::Network shape, LiveMeter& meter,
        bool checksums = true, MPI_Comm told = MPI_COMM_NULL)
       : comm_(comm),
         rank_(rank),
@@ -199,7 +214,7 @@ private:
 
   MPI_Comm comm_;
   int rank_;
-  NetworkShape shape_;
+  profile::Network shape_;
   LiveMeter* meter_;
   bool checksums_;
   Channels channels_;

@@ -140,7 +140,7 @@ REEF_INLINE Seconds Wire::look_time() const {
     const int from = slot.receive ? slot.peer : rank_;
     const int to = slot.receive ? rank_ : slot.peer;
     const Seconds latency = slot.receive ? shape_.latency(from, to) : 0;
-    const Seconds time = latency + static_cast<double>(bytes) / shape_.bandwidth(from, to);
+    const Seconds time = latency + static_cast<double>(bytes) / shape_.rate(from, to);
     least = (std::min)(least, time / static_cast<double>(handshake + divide_up(bytes, fragment)));
   };
   for (const Slot& slot : slots_) look(slot);
@@ -249,7 +249,7 @@ REEF_INLINE std::int64_t Wire::book(int peer, Bytes bytes) {
   const auto amount = static_cast<double>(bytes);
   const std::int64_t asked = asked_ != 0 ? asked_ : now_ns();
   std::int64_t& free = link_free_[static_cast<std::size_t>(peer)];
-  free = (std::max)(free, asked) + to_ns(amount / shape_.bandwidth(rank_, peer));
+  free = (std::max)(free, asked) + to_ns(amount / shape_.rate(rank_, peer));
   if (shape_.has_uplinks()) {
     uplink_free_ = (std::max)(uplink_free_, asked) + to_ns(amount / shape_.uplink(rank_));
     free = (std::max)(free, uplink_free_);
@@ -259,7 +259,7 @@ REEF_INLINE std::int64_t Wire::book(int peer, Bytes bytes) {
 
 REEF_INLINE Wire::Slot Wire::reaching(Slot slot) const {
   const auto bytes = static_cast<double>(header_bytes + slot.expected.bytes);
-  const double rate = (std::min)(shape_.bandwidth(slot.peer, rank_), shape_.uplink(slot.peer));
+  const double rate = (std::min)(shape_.rate(slot.peer, rank_), shape_.uplink(slot.peer));
   slot.not_before -= to_ns(bytes / rate);
   slot.reaches = true;
   return slot;

@@ -42,15 +42,25 @@ template <class Options, class Own>
   return options.choose.is_by_step() && codec::takes_ratio(own);
 }
 
+/// Throws OptionError where ratios are to follow links, and there are none, nor are they measured or chosen.
+template <class Options>
+void require_links(const run::StepPlan& plan, const Options& options, const char* policy) {
+  if (plan.world || options.replan.is_on() || options.choose.is_by_step()) return;
+  throw OptionError("reef::compress::", policy, ": ratios are to adapt to links, and there is no network.\n"
+                    "  why: ratios follow what links take.\n"
+                    "  fix: TrainerOptions::network, measured or as profile::Network::uniform; or replan.every, to measure it before the "
+                    "first step and later; compress.choose, by step; or one ratio for all: Channels with TopK, without adapt.");
+}
+
 /// The ratios that stay, by index of what is carried: those that `choose` says, and those of links; 0 is the codec's own.
 template <class Options, class Own>
 [[nodiscard]] std::vector<double> ratios_of(const run::StepPlan& plan, const Options& options, schedule::Traffic traffic,
                                             const Own& own) {
   std::vector<double> ratios;
   if constexpr (codec::has_ratio<Own>) {
-    const bool adapts = options.network && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
+    const bool adapts = options.adapt && plan.world && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
     if (adapts && !is_replanned(options, traffic, own) && !is_chosen_by_step(options, own)) {
-      ratios = adapted_ratios(plan, *options.network, traffic, codec::ratio_of(own), options.stage_compute);
+      ratios = adapted_ratios(plan, *plan.world, traffic, codec::ratio_of(own), options.stage_compute);
     }
   }
   if (traffic == schedule::Traffic::pseudo_gradient) return ratios;  // pieces of fragments, which are not sent but encoded

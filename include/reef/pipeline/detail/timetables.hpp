@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,7 +25,7 @@ public:
   using Order = std::function<plan::PipelineOrder(const plan::PipelineModel&, int units)>;
 
   /// `unit`: micro-batches that an order counts as one; 0: all that a replica has.
-  Timetables(const run::StepPlan& plan, const std::optional<schedule::World>& network, int unit);
+  Timetables(const run::StepPlan& plan, int unit);
 
   /// The next replica has so many micro-batches. `order` makes the order of their units, given how many those are and a
   /// model that has all but that.
@@ -42,7 +41,7 @@ private:
   /// Its tasks are of whole units.
   [[nodiscard]] plan::PipelineModel model_of(int replica, int unit) const;
 
-  /// The links between the stages of a replica.
+  /// The links between the stages of a replica, and what its ranks share.
   [[nodiscard]] schedule::World world_of(int replica) const;
 
   [[nodiscard]] std::shared_ptr<const run::Timetable> timed(const plan::PipelineModel& model, int count,
@@ -62,7 +61,6 @@ private:
                                               const std::vector<std::vector<Seconds>>& times) const;
 
   const run::StepPlan& plan_;
-  const std::optional<schedule::World>& network_;
   int unit_;
   std::vector<int> stage_of_chunk_{};
   std::vector<graph::RemoteEdge> edges_{};

@@ -28,16 +28,16 @@ REEF_INLINE std::vector<int> looped(int stages, int chunks_per_stage) {
   return places;
 }
 
-REEF_INLINE Timetables::Timetables(const run::StepPlan& plan, const std::optional<schedule::World>& network, int unit)
-    : plan_(plan), network_(network), unit_(unit) {
+REEF_INLINE Timetables::Timetables(const run::StepPlan& plan, int unit) : plan_(plan), unit_(unit) {
   if (unit < 0) {
     throw OptionError("reef::pipeline: a unit of ", unit,
                       " micro-batches.\n  fix: 1 or more, or 0: all that a replica has.");
   }
   const auto ranks = static_cast<std::size_t>(plan.ranks());
-  if (network && (network->machines.size() != ranks || network->links.size() != ranks * ranks)) {
-    throw OptionError("reef::pipeline: the network has ", network->machines.size(), " machines and ",
-                      network->links.size(), " links for ", ranks,
+  const std::optional<schedule::World>& world = plan.world;
+  if (world && (world->machines.size() != ranks || world->links.size() != ranks * ranks)) {
+    throw OptionError("reef::pipeline: the plan's world has ", world->machines.size(), " machines and ",
+                      world->links.size(), " links for ", ranks,
                       " ranks.\n  fix: a machine for each rank, and a link for each ordered pair.");
   }
   stage_of_chunk_.resize(static_cast<std::size_t>(plan.chunk_of_segment.back()) + 1);
@@ -57,7 +57,7 @@ REEF_INLINE Timetables::Timetables(const run::StepPlan& plan, const std::optiona
 REEF_INLINE void Timetables::add(int count, const Order& order) {
   const int replica = static_cast<int>(result_.training.size());
   for (int other = 0; other < replica; ++other) {
-    if (plan_.micro_batches[to_index(other)] != count || network_) continue;
+    if (plan_.micro_batches[to_index(other)] != count || plan_.world) continue;
     result_.training.push_back(result_.training[to_index(other)]);
     result_.evaluation.push_back(result_.evaluation[to_index(other)]);
     return;
@@ -111,14 +111,14 @@ REEF_INLINE plan::PipelineModel Timetables::model_of(int replica, int unit) cons
 
 REEF_INLINE schedule::World Timetables::world_of(int replica) const {
   const int stages = plan_.topology.stages;
-  if (!network_) return schedule::World::uniform(stages, {}, {});
+  if (!plan_.world) return schedule::World::uniform(stages, {}, {});
   replica = (std::min)(replica, plan_.topology.replicas - 1);  // virtual ranks are on one
   schedule::World world;
   for (int stage = 0; stage < stages; ++stage) {
     const int rank = plan_.topology.rank(replica, stage);
-    world.machines.push_back(network_->machines[to_index(rank)]);
+    world.machines.push_back(plan_.world->machines[to_index(rank)]);
     for (int other = 0; other < stages; ++other) {
-      world.links.push_back(network_->link(rank, plan_.topology.rank(replica, other)));
+      world.links.push_back(plan_.world->link(rank, plan_.topology.rank(replica, other)));
     }
   }
   return world;

@@ -12,6 +12,7 @@
 #include <reef/graph/dag.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/visit_rule.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/trainer/settings.hpp>
 
 namespace reef {
@@ -71,6 +72,9 @@ struct AlikePolicies {
 /// What the ranks' programs do not show of their optimizer policy and settings, by the settings' names. Further entries are the ones
 /// that the caller wants compared.
 std::vector<comm::Alike> alike_of(const AlikePolicies& policies, const TrainerSettings& settings);
+
+/// Returns the hash of what planning knows of links: latencies, rates, uplinks and downlinks.
+std::uint64_t hash_of(const profile::Network& network);
 
 /// What a plan of a step follows from, by names: to say of plans that differ why they do. The plan itself,
 /// as a number, comes first.

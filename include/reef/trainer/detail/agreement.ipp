@@ -65,6 +65,18 @@ REEF_INLINE std::vector<comm::Alike> alike_of_outer(int every, int fragments, in
           {"optim.clip_to_median_norm", clips_to_median_norm ? "yes" : "no"}};
 }
 
+REEF_INLINE std::uint64_t hash_of(const profile::Network& network) {
+  Hash hash;
+  hash.add(network.devices);
+  for (int from = 0; from < network.devices; ++from) {
+    for (int to = 0; to < network.devices; ++to) {
+      if (from != to) hash.add(network.latency(from, to)).add(network.rate(from, to));
+    }
+    if (network.has_uplinks()) hash.add(network.uplink(from)).add(network.downlink(from));
+  }
+  return hash.value();
+}
+
 REEF_INLINE std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const TrainerSettings& options,
                                                    std::uint64_t plan) {
   std::vector<comm::Alike> all;
@@ -99,6 +111,7 @@ REEF_INLINE std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const 
         s.copies_on_compute_lane ? ", two lanes" : "", s.writes_back ? ", writes back" : "");
   }
   add("profile", options.profile ? "given" : "none");
+  add("network", options.network ? concat("hash ", hash_of(*options.network)) : "none");
   return all;
 }
 

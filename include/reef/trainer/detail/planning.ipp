@@ -9,8 +9,10 @@
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/graph/chain.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/costs.hpp>
+#include <reef/schedule/world.hpp>
 #include <reef/trainer/detail/planning.hpp>
 
 namespace reef {
@@ -91,6 +93,15 @@ inline run::Choice choice_of(const Policies& policies, const graph::Dag& dag, co
   return choice;
 }
 
+/// Throws OptionError unless a device of the network is a rank.
+inline schedule::World world_of(const profile::Network& network, int ranks) {
+  if (network.devices == ranks) return schedule::World::of(network);
+  throw OptionError("reef::Trainer: options.network has links between ", network.devices, " devices, but there ",
+                    ranks == 1 ? "is 1 rank" : concat("are ", ranks, " ranks"),
+                    ".\n  why: a device of it is a rank.\n  fix: the links between all ranks; profile::Network::first has those of "
+                    "the first devices.");
+}
+
 REEF_INLINE run::StepPlan outline_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings,
                                      int ranks, std::vector<int> micro_batches, const run::Choice& choice) {
   run::Topology topology = topology_of(policies, settings, ranks);
@@ -98,6 +109,7 @@ REEF_INLINE run::StepPlan outline_of(const Policies& policies, const graph::Dag&
   topology.bounds.clear();  // the cuts have them
   run::StepPlan plan = run::make_step_plan(dag, choice.cuts, std::move(topology), settings.virtual_ranks,
                                            std::move(micro_batches), policies.device(settings).discrete);
+  if (settings.network) plan.world = world_of(*settings.network, ranks);
   plan.segment_times = run::segment_times(plan, profile_in(settings));
   plan.groups = settings.groups;
   plan.group_of_parameter = run::groups_of_parameters(dag, plan.groups);
