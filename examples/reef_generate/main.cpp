@@ -72,13 +72,16 @@ private:
   bool first_ = true;
 };
 
-std::vector<Tokens> prompts_of(const Options& options, const std::optional<reef_examples::Tokenizer>& tokenizer) {
+/// Returns the prompts, each behind the placeholders of a soft prompt.
+std::vector<Tokens> prompts_of(const Options& options, const std::optional<reef_examples::Tokenizer>& tokenizer,
+                               std::int64_t placeholders) {
   std::vector<Tokens> prompts;
   for (const std::string& list : options.token_lists) prompts.push_back(tokens_of(list));
   if (!options.prompts.empty() && !tokenizer) refuse_text(options, "--prompt");
   for (const std::string& text : options.prompts) prompts.push_back(tokenizer->encode_begin(text));
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (prompts[i].empty()) throw reef::OptionError("prompt ", i + 1, " has no token.\n  fix: one at least.");
+    prompts[i].insert(prompts[i].begin(), static_cast<std::size_t>(placeholders), 0);
   }
   return prompts;
 }
@@ -92,7 +95,7 @@ reef::nn::Continuation generate_without_cache(Session& session, const Tokens& pr
     const int sequence = session.open();
     const reef::nn::Logits logits = session.append({{sequence, text}});
     std::vector<float> values(logits.values.begin(), logits.values.end());
-    reef::nn::penalise_repetition(values, text, options.repetition_penalty);
+    reef::nn::penalise_repetition(values, reef::nn::text_of(text, options), options.repetition_penalty);
     const std::int32_t token =
         reef::nn::draw_token(values, options, reef::uniform({options.seed, place, 1, 0}, text.size()));
     result.log_probabilities.push_back(reef::nn::log_probability(logits.row(0), token));
@@ -104,8 +107,10 @@ reef::nn::Continuation generate_without_cache(Session& session, const Tokens& pr
   return result;
 }
 
-/// Returns the logits behind each token of a text but the last, and behind the last if nothing was added.
-std::vector<std::vector<float>> logits_of(Session& session, const Options& options, const Tokens& prompt, const Tokens& added) {
+/// Returns the logits behind each token of a text but the last, and behind the last if nothing was added; none behind
+/// placeholders.
+std::vector<std::vector<float>> logits_of(Session& session, const Options& options, const Tokens& prompt, const Tokens& added,
+                                          std::int64_t placeholders) {
   Tokens text = prompt;
   if (!added.empty()) text.insert(text.end(), added.begin(), added.end() - 1);
   std::vector<std::vector<float>> rows;
@@ -116,12 +121,13 @@ std::vector<std::vector<float>> logits_of(Session& session, const Options& optio
   if (!options.no_cache) {
     keep(session.append({{sequence, text, true}}));
   } else {
-    for (std::size_t length = 1; length <= text.size(); ++length) {
+    for (std::size_t length = 1; length <= text.size(); ++length) {  // those of placeholders too, as with the cache
       session.truncate(sequence, 0);
       keep(session.append({{sequence, std::span(text).first(length)}}));
     }
   }
   session.close(sequence);
+  rows.erase(rows.begin(), rows.begin() + placeholders);
   return rows;
 }
 
@@ -140,13 +146,14 @@ void run(const Options& options) {
   if (!options.score.empty()) return print(score(options), "the score");
   const auto tokenizer = tokenizer_of(options);
   if (!options.stops.empty() && !tokenizer) refuse_text(options, "--stop");
-  const std::vector<Tokens> prompts = prompts_of(options, tokenizer);
+  const std::int64_t placeholders = placeholders_of(options);
+  const std::vector<Tokens> prompts = prompts_of(options, tokenizer, placeholders);
   std::size_t longest = 0;
   for (const Tokens& prompt : prompts) longest = std::max(longest, prompt.size());
   const std::int64_t new_tokens = options.new_tokens >= 0 ? options.new_tokens
-                                                          : room_for_new(options, static_cast<std::int64_t>(longest));
+                                                          : room_for_new(options, static_cast<std::int64_t>(longest) - placeholders);
   std::int64_t positions = static_cast<std::int64_t>(longest) + new_tokens;
-  if (options.context != 0) positions = options.context;
+  if (options.context != 0) positions = options.context + placeholders;
   // One more sequence: that of the logits, or of what is computed without a cache.
   const bool needs_other = options.logits || options.no_cache;
   Model model(options, positions, static_cast<std::int64_t>(prompts.size()) + (needs_other ? 1 : 0));
@@ -157,7 +164,8 @@ void run(const Options& options) {
                                 .top_k = options.top_k,
                                 .seed = options.seed,
                                 .top_p = options.top_p,
-                                .repetition_penalty = options.repetition_penalty};
+                                .repetition_penalty = options.repetition_penalty,
+                                .placeholders = placeholders};
   if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
   how.validate(session.vocabulary());
   const bool streams = !options.json && prompts.size() == 1 && options.stops.empty();
@@ -193,7 +201,7 @@ void run(const Options& options) {
     texts += reef_examples::shown_on_output(text) + "\n";
     reef::io::Json answer{{"tokens", found[i].tokens}, {"logprobs", found[i].log_probabilities}};
     if (tokenizer) answer["text"] = text;
-    if (options.logits) answer["logits"] = logits_of(session, options, prompts[i], found[i].tokens);
+    if (options.logits) answer["logits"] = logits_of(session, options, prompts[i], found[i].tokens, placeholders);
     answers.push_back(std::move(answer));
   }
   if (!options.json) return print(texts, "the texts");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -12,7 +13,6 @@
 #include <reef/device/host.hpp>
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/host.hpp>
-#include <reef/nn/lora.hpp>
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/session.hpp>
 
@@ -28,11 +28,19 @@ inline std::int64_t context_of(const reef::nn::ModelConfig& config) {
   return std::visit([](const auto& own) { return own.context; }, config);
 }
 
+/// Returns the number of positions that the soft prompt of --adapter takes before each text; 0 without one.
+inline std::int64_t placeholders_of(const Options& options) {
+  if (options.adapter.empty()) return 0;
+  const reef::nn::Adapter adapter = reef::nn::read_adapter_config(options.adapter);
+  const auto* const soft = std::get_if<reef::nn::SoftPrompt>(&adapter);
+  return soft == nullptr ? 0 : soft->tokens;
+}
+
 /// Returns how many tokens are added to a prompt where the command line does not say it. Throws OptionError for a prompt
 /// that leaves no room for one.
 inline std::int64_t room_for_new(const Options& options, std::int64_t prompt) {
   const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
-  const std::int64_t most = options.context != 0 ? options.context : context_of(config);
+  const std::int64_t most = options.context != 0 ? options.context : context_of(config) - placeholders_of(options);
   if (prompt < most) return std::min<std::int64_t>(most - prompt, 100);
   throw reef::OptionError("a prompt has ", prompt, " tokens, which leaves no room: a text has at most ", most,
                           ".\n  fix: a shorter prompt", options.context != 0 ? ", or more --context." : ".");
@@ -41,7 +49,7 @@ inline std::int64_t room_for_new(const Options& options, std::int64_t prompt) {
 /// A folder's model, its weights read.
 class Model {
 public:
-  /// `positions`: of the longest text; `sequences`: of texts side by side.
+  /// `positions`: of the longest text, a soft prompt's among them; `sequences`: of texts side by side.
   Model(const Options& options, std::int64_t positions, std::int64_t sequences)
       : config_(reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json")),
         host_({.threads = options.threads}),
@@ -73,7 +81,7 @@ private:
   static reef::graph::Graph<reef::device::Host, float> adapted(reef::graph::Graph<reef::device::Host, float> model,
                                                                const std::string& adapter) {
     if (adapter.empty()) return model;
-    return reef::nn::with_lora(model, reef::nn::read_adapter_config(adapter));
+    return reef::nn::with_adapter(model, reef::nn::read_adapter_config(adapter));
   }
 
   reef::nn::ModelConfig config_;

@@ -27,7 +27,8 @@ void add_options(CLI::App& app, Options& o) {
                  "folder of a model of Hugging Face: config.json and safetensors, as reef-train --export writes one")
       ->required();
   app.add_option("--adapter", o.adapter,
-                 "folder of adapters of Hugging Face's PEFT, as reef-train --export-adapter writes one: they run beside the model");
+                 "folder of adapters or a soft prompt of Hugging Face's PEFT, as reef-train --export-adapter writes one: they run beside "
+                 "the model; a soft prompt stands before each text");
   app.add_option("--prompt", o.prompts, "text to continue; several times: texts side by side")->allow_extra_args(false);
   app.add_option("--tokens", o.token_lists, "tokens to continue, in place of a text: \"5 17 80\"; several times likewise")
       ->allow_extra_args(false);
@@ -53,7 +54,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--weights", o.weights, "the form of matrices: fp32, bf16, int8, blockwise8 or nf4, of 32, 16, 8, 8.5 and 4.13 bits")
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "blockwise8", "nf4"}))
       ->capture_default_str();
-  app.add_option("--context", o.context, "the most tokens of a text; default: those of the prompt and --new")
+  app.add_option("--context", o.context, "the most tokens of a text, without a soft prompt's; default: those of the prompt and --new")
       ->transform(number_from<std::int64_t>(1, 1'000'000'000));
   app.add_option("--rows", o.rows, "the most tokens that are computed at once")
       ->transform(number_from<std::int64_t>(1, 1'000'000))

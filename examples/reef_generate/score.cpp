@@ -21,6 +21,13 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
+/// Opens a sequence that begins with the placeholders of a soft prompt.
+int begin_text(Session& session, const Tokens& placeholders) {
+  const int sequence = session.open();
+  if (!placeholders.empty()) session.append({{sequence, placeholders}});
+  return sequence;
+}
+
 /// Returns the sum of a text's negative log-probabilities, each window of `positions` tokens read by itself: its first
 /// token is not judged.
 struct TextScore {
@@ -28,13 +35,13 @@ struct TextScore {
   std::int64_t judged = 0;
 };
 
-TextScore score_text(Session& session, const Tokens& tokens, std::int64_t positions) {
+TextScore score_text(Session& session, const Tokens& tokens, std::int64_t positions, const Tokens& placeholders) {
   TextScore result;
   reef_examples::Progress bar;
   for (std::int64_t begin = 0; begin + 1 < std::ssize(tokens); begin += positions) {
     const std::int64_t end = std::min(std::ssize(tokens), begin + positions);
     const auto window = std::span(tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    const int sequence = session.open();
+    const int sequence = begin_text(session, placeholders);
     for (std::size_t at = 0; at + 1 < window.size();) {
       const std::size_t count = std::min(window.size() - 1 - at, static_cast<std::size_t>(session.options().rows));
       const reef::nn::Logits logits = session.append({{sequence, window.subspan(at, count), true}});
@@ -56,9 +63,15 @@ std::string score_whole_text(const Options& options, const reef_examples::Tokeni
   const Tokens tokens = tokenizer.encode_begin(text);
   if (tokens.size() < 2) throw reef::OptionError("--score: ", options.score, " has fewer than 2 tokens.\n  fix: a longer text.");
   const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
-  const std::int64_t positions = options.context != 0 ? options.context : std::min<std::int64_t>(context_of(config), 2048);
-  Model model(options, positions, 1);
-  const TextScore found = score_text(model.session(), tokens, positions);
+  const Tokens placeholders(static_cast<std::size_t>(placeholders_of(options)), 0);
+  const std::int64_t most = context_of(config) - std::ssize(placeholders);
+  const std::int64_t positions = options.context != 0 ? options.context : std::min<std::int64_t>(most, 2048);
+  if (positions < 1) {
+    throw reef::OptionError("--score: the soft prompt of --adapter has ", placeholders.size(), " positions, the model ",
+                            context_of(config), ".\n  fix: a shorter prompt.");
+  }
+  Model model(options, positions + std::ssize(placeholders), 1);
+  const TextScore found = score_text(model.session(), tokens, positions, placeholders);
   const double loss = found.loss / static_cast<double>(found.judged);
   const double bits = found.loss / std::log(2.0) / static_cast<double>(text.size());
   if (options.json) {
@@ -96,14 +109,15 @@ std::string score_last_words(const Options& options, const reef_examples::Tokeni
     texts.push_back(std::move(tokens));
   }
   if (texts.empty()) throw reef::OptionError("--score: ", options.score, " has no line.\n  fix: lines {\"text\": ...}.");
-  Model model(options, static_cast<std::int64_t>(longest), 1);
+  const Tokens placeholders(static_cast<std::size_t>(placeholders_of(options)), 0);
+  Model model(options, static_cast<std::int64_t>(longest) + std::ssize(placeholders), 1);
   Session& session = model.session();
   std::int64_t right = 0;
   double loss = 0;
   reef_examples::Progress bar;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::span<const std::int32_t> tokens = texts[i];
-    const int sequence = session.open();
+    const int sequence = begin_text(session, placeholders);
     if (begins[i] > 1) session.append({{sequence, tokens.first(begins[i] - 1)}});
     const reef::nn::Logits logits =
         session.append({{sequence, tokens.subspan(begins[i] - 1, tokens.size() - begins[i]), true}});

@@ -248,7 +248,7 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
       continue;
     }
     const bool is_aside =
-        begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
+        begins("--checkpoint") || begins("--eval") || (begins("--prompt") && name != "--prompts") ||
         (!asynchronous && is_one_of(name, {"--stages", "--micro-batches-per-update"})) ||
         is_one_of(name, {"--help", "--version", "--export", "--export-adapter", "--init-adapter", "--metrics", "--trace", "--report",
                          "--measure-error", "--record-edges", "--resume", "--deadline", "--network", "--threads", "--slow", "--order", "--unit", "--layout",

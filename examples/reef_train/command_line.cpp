@@ -202,16 +202,21 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "nothing of them is kept or sent")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option_function<std::string>(
-      "--lora", [&o](const std::string& text) { o.lora = parse_lora(text); },
+      "--lora", [&o](const std::string& text) { o.adapter = parse_lora(text); },
       "RANK[:ALPHA[:TARGET,TARGET]], low-rank adapters alone are trained, all else is frozen, as 8:16:q_proj,v_proj. "
       "TARGET: the last part of a linear map's name, or all-linear; default: ALPHA 16, q_proj and v_proj, or c_attn");
+  app.add_option_function<std::int64_t>(
+         "--prompts", [&o](std::int64_t tokens) { o.adapter = reef::nn::SoftPrompt{tokens}; },
+         "P, a soft prompt alone is trained, all else is frozen: vectors of the first P positions of each sample, behind which "
+         "its text of --context less P tokens stands")
+      ->transform(number_from<std::int64_t>(1, 65536));
   app.add_option("--init-adapter", o.init_adapter,
                  "a folder with adapter_config.json and adapter_model.safetensors, of Hugging Face's PEFT or "
-                 "--export-adapter, to go on from; its rank, alpha and targets in place of --lora")
+                 "--export-adapter, to go on from: low-rank adapters in place of --lora, or a soft prompt in place of --prompts")
       ->check(readable_file_or_folder());
   app.add_option("--export-adapter", o.export_adapter,
-                 "a folder in which to write the adapters, as PEFT reads them; --export writes the weights that they make, "
-                 "merged");
+                 "a folder in which to write the adapters, or the soft prompt, as PEFT reads them; --export writes the weights "
+                 "that adapters make, merged");
   app.add_option("--export", o.export_file,
                  "where to write the weights, .safetensors, and beside them config.json: as "
                  "DIR/model.safetensors, Hugging Face's from_pretrained reads DIR");

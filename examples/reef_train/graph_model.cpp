@@ -105,7 +105,7 @@ void read_init(TrainOptions& options) {
 }
 
 void read_adapter_options(TrainOptions& options) {
-  if (!options.init_adapter.empty()) options.lora = reef::nn::read_adapter_config(options.init_adapter);
+  if (!options.init_adapter.empty()) options.adapter = reef::nn::read_adapter_config(options.init_adapter);
 }
 
 template <class Device, reef::real T>

@@ -12,8 +12,8 @@
 #include <reef/device/host.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/graph_json.hpp>
+#include <reef/nn/adapter_file.hpp>
 #include <reef/nn/gpt.hpp>
-#include <reef/nn/lora.hpp>
 #include <reef/run/operator_groups.hpp>
 #include <reef/run/parameter_group.hpp>
 
@@ -46,7 +46,7 @@ extern template reef::graph::Model<reef::device::Host, reef::Bfloat16> graph_mod
 /// GPT-2 stays as --model says. Throws FileError, DecodeError.
 void read_init(TrainOptions& options);
 
-/// Reads the rank, alpha and targets of --init-adapter, if it is given. Throws FileError, DecodeError.
+/// Reads what kind of adapter --init-adapter has, if it is given. Throws FileError, DecodeError.
 void read_adapter_options(TrainOptions& options);
 
 /// The Llama of --init, for so many samples.
@@ -67,11 +67,11 @@ reef::graph::Graph<Device, T> base_model_of(const TrainOptions& options, const r
   return reef::nn::gpt<Device, T>(config, threads);
 }
 
-/// What is trained: that with the adapters of --lora or --init-adapter, and the parameters of --freeze frozen.
+/// What is trained: that with the adapter of --lora, --prompts or --init-adapter, and the parameters of --freeze frozen.
 template <class Device, reef::real T>
 reef::graph::Graph<Device, T> model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
   auto model = base_model_of<Device, T>(options, config, threads);
-  if (options.lora) model = reef::nn::with_lora(model, *options.lora);
+  if (options.adapter) model = reef::nn::with_adapter(model, *options.adapter);
   for (const std::string& pattern : options.freeze) model.freeze(pattern);
   return model;
 }

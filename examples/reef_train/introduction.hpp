@@ -20,7 +20,7 @@ namespace reef_examples {
 template <class TrainerType>
 std::int64_t tokens_a_step(const TrainerType& trainer, const Setup& run) {
   return static_cast<std::int64_t>(trainer.plan().micro_batches_of_step()) * run.config.batch *
-         run.options.context;
+         run.options.text_context();
 }
 
 /// How the model passes through the device.
@@ -101,8 +101,9 @@ void introduce(TrainerType& trainer, const Setup& run) {
   std::int64_t trained = 0;
   for (const reef::graph::Parameter& parameter : dag.parameters) trained += parameter.frozen ? 0 : parameter.spec.shape.size();
   const std::string of_them = trained < dag.parameter_count() ? reef::concat(" (", trained, " of them trained)") : "";
+  const std::int64_t prompt = run.options.prompt_positions();
   run.say(reef::concat("model: ", dag.parameter_count(), " parameters", of_them, ", ", text_of_model(run.options), ", context ",
-                       run.options.context));
+                       run.options.context, prompt > 0 ? reef::concat(", ", prompt, " of it a soft prompt") : ""));
   const std::size_t held_out = run.data.validation().size();
   const std::size_t first = evaluated(run.data.validation(), run.options).size();
   run.say(reef::concat(

@@ -22,7 +22,7 @@ const std::vector<OptionGroup>& option_groups() {
       {"What is trained, by which recipe",
        {"--recipe", "--plan", "--data", "--data-kind", "--document-end", "--tokenizer", "--model",
         "--graph", "--context", "--batch", "--dropout", "--precision", "--init", "--seed"}},
-      {"Few of the parameters", {"--freeze", "--lora", "--init-adapter", "--export-adapter"}},
+      {"Few of the parameters", {"--freeze", "--lora", "--prompts", "--init-adapter", "--export-adapter"}},
       {"Steps",
        {"--micro-batches", "--steps", "--lr", "--warmup", "--rule", "--group", "--weight-decay",
         "--clip", "--non-finite"}},

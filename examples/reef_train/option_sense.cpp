@@ -53,10 +53,14 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   for (const char* const name : {"--model", "--context", "--batch", "--dropout", "--init", "--export"}) {
     if (given(name) && !o.graph.empty()) refuse(name, "is of the GPT of --model; with --graph the file says what is trained");
   }
-  if (given("--lora") && given("--init-adapter"))
-    refuse("--lora", "says what the folder of --init-adapter says; give one of them");
-  if (given("--export-adapter") && !given("--lora") && !given("--init-adapter"))
-    refuse("--export-adapter", "is of --lora or --init-adapter: without them there is no adapter");
+  for (const char* const name : {"--lora", "--prompts"}) {
+    if (given(name) && given("--init-adapter"))
+      refuse(name, "says what the folder of --init-adapter says; give one of them");
+  }
+  if (given("--prompts") && given("--lora"))
+    refuse("--prompts", "is beside --lora: an adapter's folder has one of them; give one");
+  if (given("--export-adapter") && !o.adapter && !given("--init-adapter"))
+    refuse("--export-adapter", "is of --lora, --prompts or --init-adapter: without them there is no adapter");
   if (given("--outer-momentum") && o.recipe != "diloco")
     refuse("--outer-momentum", "is of --recipe diloco, not of " + o.recipe);
   for (const char* const name : {"--divisor", "--clip-median", "--decay"}) {
@@ -207,6 +211,19 @@ void require_places(const TrainOptions& o) {
   }
 }
 
+/// A soft prompt leaves room for text, and changes no weight.
+void require_room_for_text(const TrainOptions& o) {
+  const std::int64_t prompt = o.prompt_positions();
+  if (prompt == 0) return;
+  const char* const whose = o.init_adapter.empty() ? "--prompts" : "--init-adapter";
+  if (!o.export_file.empty())
+    throw CLI::ValidationError("--export", "writes weights, which a soft prompt leaves as they are; --export-adapter writes the prompt");
+  if (prompt >= o.context) {
+    throw CLI::ValidationError(whose, reef::concat("has ", prompt, " positions, which leave no room for text in a --context of ",
+                                                   o.context, "; give a larger one"));
+  }
+}
+
 /// A model to start from that is a folder brings the tokenizer in it, unless another is named.
 void take_tokenizer_of_init(const CLI::App& app, TrainOptions& o) {
   std::error_code unknown;
@@ -227,6 +244,7 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
   read_graph(options);
   read_init(options);
   read_adapter_options(options);
+  require_room_for_text(options);
   for (const char* const name : {"--model", "--dropout"}) {
     if (options.llama && app.get_option(name)->count() > 0) {
       throw CLI::ValidationError(name, "is of a GPT; of this --init its config.json says what is trained");

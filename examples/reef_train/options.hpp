@@ -6,13 +6,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <reef/comm/stop_request.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/adapter_file.hpp>
 #include <reef/nn/llama_config.hpp>
-#include <reef/nn/lora.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/trainer/options.hpp>
 
@@ -59,7 +60,7 @@ struct TrainOptions {
   std::optional<reef::nn::LlamaConfig> llama;  // what --init is, where its config.json says so
   bool from_scratch = false;                   // --init is that config.json alone
   std::vector<std::string> freeze;      // patterns
-  std::optional<reef::nn::Lora> lora;   // of --lora, or of --init-adapter
+  std::optional<reef::nn::Adapter> adapter;  // of --lora, of --prompts, or of --init-adapter
   std::string init_adapter;             // a folder
   std::string export_adapter;           // a folder
   std::string export_file;
@@ -110,6 +111,13 @@ struct TrainOptions {
   [[nodiscard]] std::int64_t samples() const {
     return batch > 0 ? batch : std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, context));
   }
+  /// P, the positions of a sample that a soft prompt takes; 0 without one.
+  [[nodiscard]] std::int64_t prompt_positions() const {
+    const auto* const soft = adapter ? std::get_if<reef::nn::SoftPrompt>(&*adapter) : nullptr;
+    return soft == nullptr ? 0 : soft->tokens;
+  }
+  /// The tokens of text in a sample: T, less those of a soft prompt.
+  [[nodiscard]] std::int64_t text_context() const { return context - prompt_positions(); }
   [[nodiscard]] std::int64_t warmup_steps() const {
     return warmup >= 0 ? warmup : std::min<std::int64_t>(100, steps / 10);
   }

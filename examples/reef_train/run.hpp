@@ -75,9 +75,10 @@ public:
         config_(model_config(options_, tokenizer_.vocabulary())),
         threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
         trainer_(model_of<Device, T>(options_, config_, threads_),
-                 training_source(data_, options_.context, options_.seed),
+                 training_source(data_, options_.text_context(), options_.seed, options_.prompt_positions()),
                  trainer_options<TrainerType>(setup()),
-                 validation_source(held_out(), held_out_pairs(), options_.context), ranks_),
+                 validation_source(held_out(), held_out_pairs(), options_.text_context(), options_.prompt_positions()),
+                 ranks_),
         metrics_(options_, sink_, trainer_.ranks(), alone, failures_),
         saving_(
             trainer_, setup(), metrics_, [this] { return facts(); }, failures_) {}
@@ -254,7 +255,7 @@ private:
   /// How many rounds of all ranks' micro-batches go over what is evaluated.
   [[nodiscard]] std::int64_t rounds() const {
     const auto pairs = static_cast<std::int64_t>(held_out_pairs().size());
-    const auto windows = pairs > 0 ? pairs : reef::data::Validation(held_out(), options_.context).windows();
+    const auto windows = pairs > 0 ? pairs : reef::data::Validation(held_out(), options_.text_context()).windows();
     const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
     return (windows + round - 1) / round;
   }
@@ -397,11 +398,15 @@ private:
     const auto model = model_of<Device, T>(options_, config, threads);
     std::vector<std::int32_t> prompt = tokenizer_.encode(options_.prompt.value_or("\n"));
     if (prompt.empty()) prompt = tokenizer_.encode("\n");
-    return tokenizer_.decode(reef::generate(trainer_, model, prompt,
-                                            {.tokens = options_.prompt_tokens,
-                                             .vocabulary = config.vocabulary,
-                                             .seed = options_.seed,
-                                             .proceed = [this] { return !stop_.asked(); }}));
+    const auto placeholders = options_.prompt_positions();
+    prompt.insert(prompt.begin(), static_cast<std::size_t>(placeholders), 0);
+    std::vector<std::int32_t> text = reef::generate(trainer_, model, prompt,
+                                                    {.tokens = options_.prompt_tokens,
+                                                     .vocabulary = config.vocabulary,
+                                                     .seed = options_.seed,
+                                                     .proceed = [this] { return !stop_.asked(); }});
+    text.erase(text.begin(), text.begin() + placeholders);
+    return tokenizer_.decode(text);
   }
 
   int skipped_ = 0;              // in a row

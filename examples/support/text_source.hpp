@@ -12,6 +12,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/data/behind_prompt.hpp>
 #include <reef/data/corpus.hpp>
 #include <reef/data/pairs.hpp>
 #include <reef/data/sampler.hpp>
@@ -233,34 +234,35 @@ private:
 };
 
 /// Training samples as a Trainer asks for them: inputs are "tokens" and "targets", weight 1 each, of pairs the number of
-/// targets that count.
-inline reef::run::Source training_source(const TrainingData& data, std::int64_t context, std::uint64_t seed) {
+/// targets that count. Samples have `context` tokens, behind `prompt` positions of a soft prompt.
+inline reef::run::Source training_source(const TrainingData& data, std::int64_t context, std::uint64_t seed,
+                                         std::int64_t prompt = 0) {
   if (!data.training_pairs().empty()) {
-    return [sampler = reef::data::PairSampler(data.training_pairs(), context, seed)](
-               std::uint64_t first, std::span<const reef::AnyView> inputs) {
+    return reef::data::behind_prompt(prompt, [sampler = reef::data::PairSampler(data.training_pairs(), context, seed)](
+                                                 std::uint64_t first, std::span<const reef::AnyView> inputs) {
       return static_cast<double>(sampler.fill(first, inputs));
-    };
+    });
   }
-  return [sampler = reef::data::Sampler(data.training(), context, seed)](
-             std::uint64_t first, std::span<const reef::AnyView> inputs) {
+  return reef::data::behind_prompt(prompt, [sampler = reef::data::Sampler(data.training(), context, seed)](
+                                               std::uint64_t first, std::span<const reef::AnyView> inputs) {
     sampler.fill(first, inputs);
     return 1.0;
-  };
+  });
 }
 
-/// Held-out windows, or pairs, in their order, weighed by the targets that count.
+/// Held-out windows, or pairs, in their order, weighed by the targets that count; behind a soft prompt likewise.
 inline reef::run::Source validation_source(const reef::data::TokenView& text, std::span<const reef::data::TokenPair> pairs,
-                                           std::int64_t context) {
+                                           std::int64_t context, std::int64_t prompt = 0) {
   if (!pairs.empty()) {
-    return [sampler = reef::data::PairSampler(pairs, context, 0)](std::uint64_t first,
-                                                                  std::span<const reef::AnyView> inputs) {
+    return reef::data::behind_prompt(prompt, [sampler = reef::data::PairSampler(pairs, context, 0)](
+                                                 std::uint64_t first, std::span<const reef::AnyView> inputs) {
       return static_cast<double>(sampler.fill_in_order(first, inputs));
-    };
+    });
   }
-  return [windows = reef::data::Validation(text, context)](std::uint64_t first,
-                                                           std::span<const reef::AnyView> inputs) {
+  return reef::data::behind_prompt(prompt, [windows = reef::data::Validation(text, context)](
+                                               std::uint64_t first, std::span<const reef::AnyView> inputs) {
     return static_cast<double>(windows.fill(static_cast<std::int64_t>(first), inputs));
-  };
+  });
 }
 
 }  // namespace reef_examples

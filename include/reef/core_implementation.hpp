@@ -111,6 +111,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/nn/lora.ipp>
 #include <reef/nn/model_config.ipp>
 #include <reef/nn/rotary_frequencies.ipp>
+#include <reef/nn/soft_prompt.ipp>
 #include <reef/optim/decision.ipp>
 #include <reef/optim/detail/kept.ipp>
 #include <reef/optim/detail/outer.ipp>

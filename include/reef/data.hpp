@@ -3,6 +3,7 @@
 /// \file
 /// Everything in data/: text files, token files, tokenizers, and which window of them a sample is.
 
+#include <reef/data/behind_prompt.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>
 #include <reef/data/corpus.hpp>

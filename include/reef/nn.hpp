@@ -31,6 +31,8 @@
 #include <reef/nn/mean_squared_error.hpp>
 #include <reef/nn/model_config.hpp>
 #include <reef/nn/model_folder.hpp>
+#include <reef/nn/prompt_cross_entropy.hpp>
+#include <reef/nn/prompt_embedding.hpp>
 #include <reef/nn/registry.hpp>
 #include <reef/nn/relu.hpp>
 #include <reef/nn/rms_norm.hpp>
@@ -39,5 +41,6 @@
 #include <reef/nn/row_kernels.hpp>
 #include <reef/nn/session.hpp>
 #include <reef/nn/silu.hpp>
+#include <reef/nn/soft_prompt.hpp>
 #include <reef/nn/swiglu.hpp>
 #include <reef/nn/token_embedding.hpp>

@@ -131,6 +131,37 @@ TEST(PenaliseRepetition, divides_logits_of_tokens_that_are_there_once) {
   EXPECT_EQ(logits, (std::vector<float>{1, -4, 3, -3}));
 }
 
+TEST(PenaliseRepetition, is_for_no_token_that_stands_for_a_soft_prompt) {
+  const Tokens sequence{0, 0, 5, 6};
+  EXPECT_THAT(nn::text_of(sequence, {.placeholders = 2}), testing::ElementsAre(5, 6));
+  EXPECT_THAT(nn::text_of(sequence, {}), testing::ElementsAre(0, 0, 5, 6));
+  EXPECT_TRUE(nn::text_of(sequence, {.placeholders = 7}).empty());
+  EXPECT_THROW(nn::GenerateOptions{.placeholders = -1}.validate(8), OptionError);
+}
+
+TEST_F(Continuing, a_penalty_is_for_no_token_that_stands_for_a_soft_prompt) {
+  bool differ = false;
+  for (std::int32_t placeholder = 0; placeholder < 8; ++placeholder) {
+    const std::vector<Tokens> prompts{{placeholder, placeholder, 1}};
+    const auto drawn = [&](std::int64_t placeholders) {
+      return nn::generate(session_, std::span<const Tokens>(prompts),
+                          {.tokens = 1, .temperature = 0, .repetition_penalty = 1e3, .placeholders = placeholders})[0].tokens[0];
+    };
+    const auto wanted = [&](const Tokens& penalised) {
+      const int sequence = session_.open();
+      const auto row = session_.append({{sequence, prompts[0]}}).row(0);
+      std::vector<float> logits(row.begin(), row.end());
+      session_.close(sequence);
+      nn::penalise_repetition(logits, penalised, 1e3);
+      return std::max_element(logits.begin(), logits.end()) - logits.begin();
+    };
+    EXPECT_EQ(drawn(2), wanted({1}));
+    EXPECT_EQ(drawn(0), wanted({placeholder, 1}));
+    differ |= drawn(2) != drawn(0);
+  }
+  EXPECT_TRUE(differ);
+}
+
 TEST_F(Continuing, beams_that_hold_all_find_the_best_of_all) {
   const Tokens prompt{1, 2};
   for (const double penalty : {0.0, 1.0}) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -186,7 +187,7 @@ TEST(AdapterFile, gives_back_what_was_written_with_the_names_of_peft) {
   nn::write_adapter_config(folder.path(), lora, "base", false);
   nn::write_adapter<float>(folder.path(), model.dag(),
                            [&](const std::string& name) { return values.at(name); });
-  const nn::Lora read = nn::read_adapter_config(folder.path());
+  const nn::Lora read = std::get<nn::Lora>(nn::read_adapter_config(folder.path()));
   EXPECT_EQ(read.rank, 2);
   EXPECT_EQ(read.alpha, 4);
   EXPECT_EQ(read.targets, lora.targets);

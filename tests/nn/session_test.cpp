@@ -21,6 +21,7 @@
 #include <reef/nn/host.hpp>
 #include <reef/nn/llama.hpp>
 #include <reef/nn/lora.hpp>
+#include <reef/nn/soft_prompt.hpp>
 
 #include "../laws/graph_runner.hpp"
 #include "../support/gpt_config.hpp"
@@ -70,6 +71,12 @@ graph::Graph<Host, T> llama_model() {
 template <real T>
 graph::Graph<Host, T> adapted_model() {
   return nn::with_lora(llama_model<T>(), {.rank = 3, .alpha = 5, .targets = {"q_proj", "down_proj"}});
+}
+
+/// With soft prompts, whose rows take the place of tokens' vectors.
+template <real T>
+graph::Graph<Host, T> prompted_model(const graph::Graph<Host, T>& model) {
+  return nn::with_prompts(model, {.tokens = 5});
 }
 
 /// A session of a model with drawn weights.
@@ -122,7 +129,9 @@ Rows one_by_one(Session& session, const Tokens& tokens) {
 template <real T>
 class SessionLaws : public testing::Test {
 protected:
-  static std::vector<graph::Graph<Host, T>> models() { return {gpt_model<T>(), llama_model<T>(), adapted_model<T>()}; }
+  static std::vector<graph::Graph<Host, T>> models() {
+    return {gpt_model<T>(), llama_model<T>(), adapted_model<T>(), prompted_model(gpt_model<T>()), prompted_model(llama_model<T>())};
+  }
   static std::vector<WeightForm> forms() {
     return {WeightForm::as_given, WeightForm::bf16, WeightForm::int8, WeightForm::blockwise8, WeightForm::nf4};
   }

@@ -174,6 +174,44 @@ TEST(ReefGenerate, runs_adapters_beside_a_model_as_if_they_were_merged) {
   EXPECT_THAT(missing.errors, HasSubstr("adapter_config.json"));
 }
 
+TEST(ReefGenerate, runs_behind_a_soft_prompt_with_the_bits_of_computing_all_anew) {
+  const TemporaryFolder folder;
+  const std::string base = (folder / "base").string();
+  const std::string adapter = (folder / "adapter").string();
+  fs::create_directory(base);
+  io::Json config = io::read_json(concat(REEF_TEST_DATA, "/llama_grouped/config.json"));
+  config["vocab_size"] = 256;
+  config["max_position_embeddings"] = 32;
+  write_file(folder / "config.json", config.dump());
+  write_file(folder / "text.txt", std::string(400, '7') + std::string(400, '3'));
+  const std::string train = concat(REEF_TRAIN, " --tokenizer bytes --data '", (folder / "text.txt").string(),
+                                   "' --context 16 --batch 4 --lr 0.05 --threads 1 ");
+  const Ending scratch = run_command(concat(train, "--steps 1 --init '", (folder / "config.json").string(), "' --export '",
+                                            base, "/model.safetensors'"));
+  ASSERT_EQ(scratch.status, 0) << scratch;
+  const Ending trained = run_command(concat(train, "--steps 5 --init '", base, "' --prompts 6 --export-adapter '", adapter, "'"));
+  ASSERT_EQ(trained.status, 0) << trained;
+  const std::string prompted = concat("--model '", base, "' --adapter '", adapter, "'");
+  const std::string options = " --tokens '5 17 80 33' --new 6 --temperature 0 --repetition-penalty 1.5 --json --logits";
+  const io::Json found = answer_to(prompted + options);
+  EXPECT_NE(found, answer_to(concat("--model '", base, "'", options)));
+  EXPECT_EQ(found["logits"].size(), 4U + 6 - 1);
+  EXPECT_EQ(found["tokens"].size(), 6U);
+  EXPECT_EQ(answer_to(prompted + options + " --no-cache"), found);
+  EXPECT_EQ(answer_to(prompted + options + " --rows 1"), found);
+  EXPECT_EQ(answer_to(prompted + options + " --context 12"), found);
+  // As many as there is room for behind the prompt.
+  EXPECT_EQ(answer_to(prompted + " --tokens '5 17 80 33' --json")["tokens"].size(), 32U - 6 - 4);
+  const Ending longer = generate(prompted + " --tokens 5 --new 26");
+  EXPECT_EQ(longer.status, 1);
+  EXPECT_THAT(longer.errors, HasSubstr("a text would have 33 tokens"));
+  const auto scored = [&](const std::string& model) {
+    return answer_to(concat(model, " --tokenizer bytes --json --score '", (folder / "text.txt").string(), "'"));
+  };
+  EXPECT_EQ(scored(prompted)["context"], 32 - 6);
+  EXPECT_LT(scored(prompted)["loss"].get<double>(), scored(concat("--model '", base, "'"))["loss"].get<double>());
+}
+
 TEST(ReefGenerate, says_where_a_tokenizer_lacks) {
   const Ending refused = generate(model("gpt2_cache") + "--prompt hello");
   EXPECT_EQ(refused.status, 1);

@@ -111,6 +111,9 @@ TEST_F(ReefTrainModels, prompts_with_completions_are_learnt_whatever_the_ranks) 
     }
     return of_steps;
   };
+  const std::vector<double> prompted = losses(1, "--steps 60 --micro-batches 2 --recipe zero1 --prompts 8");
+  EXPECT_LT(prompted.back(), prompted.front());
+  EXPECT_EQ(losses(2, "--steps 60 --micro-batches 2 --recipe dtfm --stages 2 --prompts 8"), prompted);
   const std::vector<double> alone = losses(1, "--steps 60 --micro-batches 2 --recipe zero1");
   ASSERT_EQ(alone.size(), 60U);
   EXPECT_LT(alone.back(), alone.front() / 2);
@@ -153,6 +156,44 @@ TEST_F(ReefTrainModels, adapters_are_trained_by_stages_and_swapping_to_the_bits_
   }
 }
 
+TEST_F(ReefTrainModels, soft_prompts_are_trained_by_every_recipe_to_the_bits_of_one_process_and_go_on_from_their_files) {
+  write_config("llama");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  const auto prompt = [&](const std::string& to, int ranks, const std::string& options) {
+    const Ending ending = train(ranks, concat("--init ", path("from"), " --export-adapter ", path(to), " ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    return tensors(to + "/adapter_model.safetensors");
+  };
+  const std::string prompts = "--steps 3 --micro-batches 2 --prompts 5 --recipe ";
+  const auto alone = prompt("alone", 1, prompts + "zero1");
+  EXPECT_EQ(alone.size(), 1U);
+  EXPECT_EQ(prompt("stages", 2, prompts + "dtfm --stages 2"), alone);
+  EXPECT_EQ(prompt("swapped", 1, prompts + "atom"), alone);
+  EXPECT_EQ(prompt("again", 1, "--steps 1 --lr 0 --init-adapter " + path("alone")), alone);
+  EXPECT_NE(prompt("further", 1, "--steps 1 --init-adapter " + path("alone")), alone);
+  const io::Json written = io::read_json(path("alone") + "/adapter_config.json");
+  EXPECT_EQ(written.at("peft_type"), "PROMPT_TUNING");
+  EXPECT_EQ(written.at("num_virtual_tokens"), 5);
+  EXPECT_EQ(written.at("base_model_name_or_path"), path("from"));
+  for (const char* const recipe : {"ddp", "dpu", "acco", "acco-wp", "diloco", "sparse", "reef", "fusion"}) {
+    EXPECT_NE(prompt(recipe, 2, concat("--steps 3 --prompts 5 --recipe ", recipe)), alone) << recipe;
+  }
+}
+
+TEST_F(ReefTrainModels, a_run_of_a_soft_prompt_resumes_with_no_other_prompt) {
+  write_config("llama");
+  const auto run = [&](const std::string& options) {
+    return train(1, concat("--init ", path("llama"), "/config.json --checkpoint ", path("kept"), " ", options));
+  };
+  const Ending begun = run("--prompts 5 --steps 2");
+  EXPECT_EQ(begun.status, 0) << begun;
+  const Ending resumed = run("--prompts 5 --steps 3 --resume");
+  EXPECT_EQ(resumed.status, 0) << resumed;
+  const Ending other = run("--prompts 6 --steps 3 --resume");
+  EXPECT_NE(other.status, 0);
+  EXPECT_THAT(other.errors, HasSubstr("another --prompts"));
+}
+
 TEST_F(ReefTrainModels, refuses_by_name_what_a_config_json_and_options_cannot_be_together) {
   const auto refused = [&](const std::string& options, const std::string& why) {
     const Ending ending = train(1, "--steps 1 " + options);
@@ -184,6 +225,16 @@ TEST_F(ReefTrainModels, refuses_by_name_what_a_config_json_and_options_cannot_be
         R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"], "use_dora": true})");
   refused(init + "--init-adapter " + path("adapter"), "use_dora is true");
   refused(init + "--lora 4 --init-adapter " + path("adapter"), "give one of them");
+  refused(init + "--prompts 4 --init-adapter " + path("adapter"), "give one of them");
+  refused(init + "--prompts 4 --lora 4", "an adapter's folder has one of them");
+  refused(init + "--prompts 0", "--prompts");
+  refused(init + "--prompts 16", "leave no room for text in a --context of 16");
+  refused(init + "--prompts 4 --export " + path("none") + "/model.safetensors", "--export-adapter writes the prompt");
+  refused("--prompts 4 --freeze '*'", "parameters of the graph are frozen");
+  write("adapter/adapter_config.json", R"({"peft_type": "P_TUNING", "num_virtual_tokens": 4})");
+  refused(init + "--init-adapter " + path("adapter"), "peft_type is 'P_TUNING'");
+  write("adapter/adapter_config.json", R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 16})");
+  refused(init + "--init-adapter " + path("adapter"), "leave no room for text in a --context of 16");
   write_config("qwen3");
   refused(init + "--export " + path("qwen3") + "/model.safetensors",
           "config.json is not of this model");

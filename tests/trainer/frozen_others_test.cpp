@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/nn/soft_prompt.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/swap/atom.hpp>
 
@@ -47,6 +48,24 @@ TEST(FrozenParameters, of_a_swapped_model_are_loaded_and_leave_the_bits_of_one_t
     }
     EXPECT_TRUE(in_host_memory);
   }
+}
+
+TEST(FrozenParameters, behind_a_soft_prompt_keep_their_values_and_the_prompt_alone_moves_whatever_is_swapped) {
+  const comm::Communicator world;
+  const auto model = nn::with_prompts(nn::gpt<device::Host, float>(small_config(), 1), {.tokens = 3});
+  Resident resident(model, small_source(), uneven_options<Resident>(), small_source(), world);
+  std::vector<std::vector<float>> before;
+  for (const auto& parameter : model.dag().parameters) before.push_back(resident.parameter(parameter.name));
+  const auto wanted = outcome_of(resident, 4);
+  for (std::size_t p = 0; p < before.size(); ++p) {
+    const graph::Parameter& parameter = model.dag().parameters[p];
+    EXPECT_EQ(wanted.weights[p] != before[p], nn::is_of_prompt(parameter.name)) << parameter.name;
+  }
+  auto options = uneven_options<Swapped>();
+  options.device.poison_freed = true;
+  Swapped swapped(model, small_source(), options, small_source(), world);
+  EXPECT_EQ(outcome_of(swapped, 4), wanted);
+  EXPECT_EQ(swapped.evaluate(2), resident.evaluate(2));
 }
 
 TEST(FrozenParameters, are_in_no_outer_step) {

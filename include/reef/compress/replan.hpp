@@ -29,7 +29,7 @@ namespace compress {
 /// | measured | each `every` committed steps, the links between stages: a few messages each (comm::probe_links)      |
 /// | agreed   | every rank receives the same times, and plans the same ratios from them                               |
 /// | stay     | ratios stay if none would change by more than `tolerance` times itself                                |
-/// | first    | the first ratios follow Options::network; without it, links are measured                              |
+/// | first    | the first ratios follow TrainerOptions::network; without it, links are measured                       |
 /// | bits     | depend on measured times, hence on the calls of `told`: `replay` of these repeats them on any network  |
 /// | room     | for messages at a ratio of 1, whose bytes programs, plans and simulations count; those sent are less  |
 /// | resume   | a checkpoint keeps the ratios in force; a log overrides them. Before its first entry codecs use their own |

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -12,32 +14,49 @@
 #include <reef/io/json.hpp>
 #include <reef/nn/detail/named_tensors.hpp>
 #include <reef/nn/lora.hpp>
+#include <reef/nn/soft_prompt.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Reads the adapter_config.json of a folder that Hugging Face's PEFT, or write_adapter, has written.
+/// What an adapter's folder has: low-rank adapters, or a soft prompt.
+using Adapter = std::variant<Lora, SoftPrompt>;
+
+/// Returns the model with an adapter: that of with_lora, or of with_prompts.
+template <class Device, real T>
+graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const Adapter& adapter) {
+  if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter))
+    return with_prompts(model, *prompt);
+  return with_lora(model, std::get<Lora>(adapter));
+}
+
+/// Reads the adapter_config.json of a folder that Hugging Face's PEFT, or write_adapter_config, has written.
 ///
-/// | reads  | r, lora_alpha, and target_modules: names, or "all-linear"                                       |
-/// | checks | peft_type LORA, task_type CAUSAL_LM or none, bias none; refuses by name what computes otherwise:  |
+/// | peft_type     | reads                                                                                          |
+/// | LORA          | r, lora_alpha, and target_modules: names, or "all-linear"                                       |
+/// | PROMPT_TUNING | num_virtual_tokens                                                                             |
+///
+/// | checks | task_type CAUSAL_LM or none, bias none; refuses by name another peft_type, and what computes otherwise: |
 /// |        | use_dora, use_rslora, lora_bias, modules_to_save, rank_pattern, alpha_pattern, layers_to_transform |
-/// |        | and others that are set, and target_modules that are a regular expression                       |
+/// |        | and others that are set, target_modules that are a regular expression, num_transformer_submodules |
+/// |        | other than 1                                                                                    |
 /// | errors | FileError if it cannot be read; DecodeError naming the file and the field                       |
 ///
 /// lora_dropout is of training alone, and taken as 0.
 ///
-/// Source: huggingface/peft, src/peft/tuners/lora/config.py.
-Lora read_adapter_config(const std::filesystem::path& folder);
+/// Source: huggingface/peft, src/peft/tuners/lora/config.py and prompt_tuning/config.py.
+Adapter read_adapter_config(const std::filesystem::path& folder);
 
 /// Writes the adapter_config.json of a folder. `base`: the base model's name or folder; `in_out`: its weights are (in,
 /// out), as GPT-2's.
-void write_adapter_config(const std::filesystem::path& folder, const Lora& lora,
+void write_adapter_config(const std::filesystem::path& folder, const Adapter& adapter,
                           std::string_view base, bool in_out);
 
 namespace detail {
 
-inline constexpr std::string_view adapter_prefix = "base_model.model.";
+/// The name of an adapter's parameter in PEFT's file.
+std::string name_in_adapter(std::string_view parameter);
 
 /// The parameters of a model's adapters, as a model of them alone.
 graph::Dag adapters_of(const graph::Dag& model);
@@ -47,42 +66,48 @@ void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters);
 
 }  // namespace detail
 
-/// Calls set(name, values) for each adapter parameter of a with_lora() model, from the folder's
+/// Calls set(name, values) for each adapter parameter of a with_adapter() model, from the folder's
 /// adapter_model.safetensors. All errors of the file are found before the first call.
 ///
-/// | names  | base_model.model.NAME, PEFT's                                                                    |
+/// | names  | PEFT's: base_model.model.NAME of low-rank adapters, prompt_embeddings of a soft prompt           |
 /// | dtypes | F32, F16, BF16 or F64                                                                            |
 /// | errors | FileError; DecodeError, with file and tensor, for one that is missing, unknown, there twice, of  |
 /// |        | another shape, no real numbers, or NaN or infinite somewhere                                     |
 ///
 /// \code
 /// // given: const graph::Graph<device::Host, float>& base
-/// const auto model = nn::with_lora(base, nn::read_adapter_config("adapter"));
+/// const auto model = nn::with_adapter(base, nn::read_adapter_config("adapter"));
 /// std::map<std::string, std::vector<float>> weights;
 /// nn::read_adapter<float>("adapter", model.dag(), [&](const auto& name, const auto& values) { weights[name] = values; });
 /// \endcode
 template <real T, class Set>
 void read_adapter(const std::filesystem::path& folder, const graph::Dag& model, Set&& set) {
-  const detail::NamedTensors tensors(folder / "adapter_model.safetensors", "a LoRA adapter");
+  const detail::NamedTensors tensors(folder / "adapter_model.safetensors", "an adapter");
   const graph::Dag adapters = detail::adapters_of(model);
   detail::check_adapter(tensors, adapters);
   tensors.read<T>(
-      adapters, [&](std::string_view name) { return tensors.find(detail::bare_name(name)); },
+      adapters,
+      [&](std::string_view name) {
+        return tensors.find(detail::bare_name(detail::name_in_adapter(name)));
+      },
       [](const graph::Parameter& parameter) { return parameter.spec.shape.size(); },
       std::forward<Set>(set));
 }
 
-/// Writes the adapter parameters of a with_lora() model to the folder's adapter_model.safetensors, which PEFT reads
+/// Writes the adapter parameters of a with_adapter() model to the folder's adapter_model.safetensors, which PEFT reads
 /// beside the file of write_adapter_config. values(name) gives a parameter's elements.
 template <real T, class Values>
 void write_adapter(const std::filesystem::path& folder, const graph::Dag& model, Values&& values) {
   graph::Dag adapters = detail::adapters_of(model);
-  for (graph::Parameter& parameter : adapters.parameters)
-    parameter.name = concat(detail::adapter_prefix, parameter.name);
+  std::map<std::string, std::string> names;  // in the file: in the model
+  for (graph::Parameter& parameter : adapters.parameters) {
+    const std::string own = std::exchange(parameter.name, detail::name_in_adapter(parameter.name));
+    names[parameter.name] = own;
+  }
   detail::write_tensors<T>(
       folder / "adapter_model.safetensors", adapters, "reef::nn::write_adapter",
       [](const graph::Parameter& parameter) { return parameter.spec.shape; },
-      [&](const std::string& name) { return values(name.substr(detail::adapter_prefix.size())); });
+      [&](const std::string& name) { return values(names.at(name)); });
 }
 
 }  // namespace nn

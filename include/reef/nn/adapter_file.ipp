@@ -14,14 +14,14 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-REEF_INLINE Lora read_adapter_config(const std::filesystem::path& folder) {
+REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "adapter_config.json";
   const io::Json json = io::read_json(path);
   const std::string source = concat("'", path.string(), "'");
   io::require_object(json, "", source);
   const auto refuse = [&](std::string_view field, const std::string& is, std::string_view fix) {
     throw DecodeError("reef::nn: ", source, ": ", field, " is ", is,
-                      ", which an adapter of with_lora() cannot have.\n  fix: ", fix, ".");
+                      ", which an adapter of with_adapter() cannot have.\n  fix: ", fix, ".");
   };
   const auto is_set = [&](const char* field) {
     return json.contains(field) && !json.at(field).is_null();
@@ -31,9 +31,27 @@ REEF_INLINE Lora read_adapter_config(const std::filesystem::path& folder) {
     if (is != wanted)
       refuse(field, concat("'", is, "'"), concat("an adapter of ", field, " ", wanted));
   };
-  require_text("peft_type", "LORA");
+  const auto validated = [&](const auto& adapter) {
+    try {
+      adapter.validate();
+    } catch (const OptionError& error) {
+      throw DecodeError("reef::nn: ", source, " is of no adapter: ", error.what());
+    }
+    return adapter;
+  };
+  const auto type = io::require<std::string>(json, "peft_type", source);
+  if (type != "LORA" && type != "PROMPT_TUNING")
+    refuse("peft_type", concat("'", type, "'"), "an adapter of peft_type LORA or PROMPT_TUNING");
   if (is_set("bias")) require_text("bias", "none");
   if (is_set("task_type")) require_text("task_type", "CAUSAL_LM");
+  if (type == "PROMPT_TUNING") {
+    constexpr const char* modules = "num_transformer_submodules";
+    if (is_set(modules)) {
+      const auto count = io::require<std::int64_t>(json, modules, source);
+      if (count != 1) refuse(modules, concat(count), "a prompt of a model that is a decoder alone");
+    }
+    return validated(SoftPrompt{io::require<std::int64_t>(json, "num_virtual_tokens", source)});
+  }
   for (const char* const field :
        {"use_dora", "use_rslora", "use_qalora", "lora_bias", "modules_to_save", "rank_pattern",
         "alpha_pattern", "layers_to_transform", "layers_pattern", "layer_replication",
@@ -65,17 +83,22 @@ REEF_INLINE Lora read_adapter_config(const std::filesystem::path& folder) {
            "a list of names of modules");
   }
   if (lora.targets.empty()) refuse("target_modules", "empty", "a list of names of modules");
-  try {
-    lora.validate();
-  } catch (const OptionError& error) {
-    throw DecodeError("reef::nn: ", source, " is of no adapter: ", error.what());
-  }
-  return lora;
+  return validated(lora);
 }
 
-REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const Lora& lora,
+REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const Adapter& adapter,
                                       std::string_view base, bool in_out) {
-  lora.validate();
+  std::visit([](const auto& own) { own.validate(); }, adapter);
+  const std::filesystem::path path = folder / "adapter_config.json";
+  if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter)) {
+    const io::Json json{{"peft_type", "PROMPT_TUNING"},    {"task_type", "CAUSAL_LM"},
+                        {"base_model_name_or_path", base}, {"num_virtual_tokens", prompt->tokens},
+                        {"num_transformer_submodules", 1}, {"prompt_tuning_init", "RANDOM"},
+                        {"inference_mode", true}};
+    io::write_atomically(path, json.dump(2) + "\n");
+    return;
+  }
+  const Lora& lora = std::get<Lora>(adapter);
   const bool all = lora.targets == std::vector<std::string>{"all-linear"};
   io::Json targets = lora.targets;
   if (all) targets = "all-linear";
@@ -92,15 +115,20 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
                       {"use_rslora", false},
                       {"use_dora", false},
                       {"inference_mode", true}};
-  io::write_atomically(folder / "adapter_config.json", json.dump(2) + "\n");
+  io::write_atomically(path, json.dump(2) + "\n");
 }
 
 namespace detail {
 
+REEF_INLINE std::string name_in_adapter(std::string_view parameter) {
+  return is_of_prompt(parameter) ? "prompt_embeddings" : concat("base_model.model.", parameter);
+}
+
 REEF_INLINE graph::Dag adapters_of(const graph::Dag& model) {
   graph::Dag adapters;
   for (const graph::Parameter& parameter : model.parameters) {
-    if (is_of_lora(parameter.name)) adapters.parameters.push_back(parameter);
+    if (is_of_lora(parameter.name) || is_of_prompt(parameter.name))
+      adapters.parameters.push_back(parameter);
   }
   return adapters;
 }
@@ -108,7 +136,7 @@ REEF_INLINE graph::Dag adapters_of(const graph::Dag& model) {
 REEF_INLINE void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters) {
   std::set<const io::StoredTensor*> known;
   for (const graph::Parameter& parameter : adapters.parameters) {
-    const io::TensorInFile* const found = tensors.find(bare_name(parameter.name));
+    const io::TensorInFile* const found = tensors.find(bare_name(name_in_adapter(parameter.name)));
     if (found == nullptr) {
       tensors.refuse(concat("it has no tensor for the model's '", parameter.name, "'"),
                      "the adapter_config.json that belongs to it, and the base model");
@@ -118,7 +146,7 @@ REEF_INLINE void check_adapter(const NamedTensors& tensors, const graph::Dag& ad
     tensors.require_real(*found);
     tensors.require_shape(
         *found, std::ranges::equal(found->tensor->shape, io::detail::extents_of(wanted, extents)),
-        parameter, wanted, "transpose it: A is (rank, in), B (out, rank)",
+        parameter, wanted, "transpose it: A is (rank, in), B (out, rank), a prompt (P, C)",
         "the adapter_config.json that belongs to it, and the base model");
     known.insert(found->tensor);
   }

@@ -28,6 +28,7 @@ struct GenerateOptions {
   std::function<bool()> proceed = {};  ///< called before each token; false ends the generation
   double top_p = 1;               ///< only the fewest likeliest tokens whose probabilities sum to at least this are drawn
   double repetition_penalty = 1;  ///< logits of tokens that occur already are divided by this, or multiplied if negative
+  std::int64_t placeholders = 0;  ///< the number of a prompt's first tokens that stand for a soft prompt: no penalty counts them
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
   void validate(std::int64_t logits) const {
@@ -44,10 +45,16 @@ struct GenerateOptions {
     require_that(vocabulary >= 0 && vocabulary <= logits, "vocabulary", vocabulary,
                  concat("0, or 1 to the model's ", logits, " logits"));
     require_that(top_p > 0 && top_p <= 1, "top_p", top_p, "above 0, and 1 for all tokens");
+    require_that(placeholders >= 0, "placeholders", placeholders, "0, or the positions of a soft prompt");
     require_that(is_finite(repetition_penalty) && repetition_penalty > 0, "repetition_penalty",
                  repetition_penalty, "above 0; 1 changes nothing");
   }
 };
+
+/// Returns the tokens of a sequence behind the placeholders of a soft prompt.
+inline std::span<const std::int32_t> text_of(std::span<const std::int32_t> sequence, const GenerateOptions& options) {
+  return sequence.subspan((std::min)(static_cast<std::size_t>(options.placeholders), sequence.size()));
+}
 
 /// Divides the logits of tokens that occur in a sequence by `penalty`, or multiplies them if negative: each token once.
 ///

@@ -79,7 +79,7 @@ std::vector<Continuation> generate(Session<Device, T>& session, std::span<const 
       const std::size_t i = going[row];
       const std::span<const float> own = logits.row(static_cast<std::int64_t>(row)).first(drawn);
       std::vector<float> values(own.begin(), own.end());
-      penalise_repetition(values, texts[i], options.repetition_penalty);
+      penalise_repetition(values, text_of(texts[i], options), options.repetition_penalty);
       const std::int32_t token =
           draw_token(values, options, uniform({options.seed, i, 1, 0}, texts[i].size()));
       texts[i].push_back(token);

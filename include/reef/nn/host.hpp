@@ -11,6 +11,7 @@
 #include <reef/nn/host/layer_norm.hpp>
 #include <reef/nn/host/linear.hpp>
 #include <reef/nn/host/mean_squared_error.hpp>
+#include <reef/nn/host/prefix.hpp>
 #include <reef/nn/host/products.hpp>
 #include <reef/nn/host/rms_norm.hpp>
 #include <reef/nn/host/rotary.hpp>
@@ -40,6 +41,7 @@ struct Kernels<device::Host> : host::Gemm,
                                host::RmsNorm,
                                host::Rotary,
                                host::Embedding,
+                               host::Prefix,
                                host::CrossEntropy,
                                host::MeanSquaredError,
                                host::Attention {};

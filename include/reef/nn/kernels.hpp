@@ -55,6 +55,9 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, workspace, rate, key) | overwrites d_q, d_k, d_v; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
 /// | token_embedding_forward(lane, out, tokens, weight, n, C, V)              | out (n,C) = weight[token]; errors as embedding_forward |
 /// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate) | as embedding_backward                    |
+/// | prefix_forward(lane, out, rows, wpe, B, T_, C, P)                        | out (B,T,C): positions p < P of each sample are rows[p] + wpe[p], the others are left; wpe may be null; P at most T |
+/// | prefix_backward(lane, d_rows, d_out, B, T_, C, P, accumulate)            | d_rows (P,C) = sum over samples, ascending, of d_out at p |
+/// | targets_behind(lane, out, targets, B, T_, P)                             | out (B,T) = targets, -1 at positions below P |
 /// | mean_squared_error_forward(lane, loss, a, b, n, workspace)               | loss () = mean of (a - b)^2; mean_squared_error_workspace<T>(n) |
 /// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); for d_b, exchange a and b |
 ///

@@ -12,6 +12,7 @@
 #include <reef/graph/graph.hpp>
 #include <reef/nn/linear.hpp>
 #include <reef/nn/lora_linear.hpp>
+#include <reef/nn/prompt_embedding.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -42,7 +43,8 @@ bool is_of_lora(std::string_view parameter);
 ///
 /// | names  | nodes, tensors and parameters keep theirs; an adapter's are NODE.lora_A.weight and NODE.lora_B.weight |
 /// | bits   | as B begins as zeros, the model computes what it did before                                          |
-/// | errors | OptionError for a target that no nn::Linear has, and where there is nothing to adapt                 |
+/// | errors | OptionError for a target that no nn::Linear has, where there is nothing to adapt, and for a model that has a |
+/// |        | soft prompt                                                                                          |
 ///
 /// \code
 /// #include <reef/nn/llama.hpp>
@@ -53,6 +55,11 @@ bool is_of_lora(std::string_view parameter);
 template <class Device, real T>
 graph::Graph<Device, T> with_lora(const graph::Graph<Device, T>& model, const Lora& lora) {
   lora.validate();
+  for (const graph::Parameter& parameter : model.dag().parameters) {
+    if (!is_of_prompt(parameter.name)) continue;
+    throw OptionError("reef::nn::with_lora: the model has a soft prompt, '", parameter.name,
+                      "'.\n  why: an adapter's file is of one kind.\n  fix: the model without it.");
+  }
   std::map<int, LoraLinear> others;
   std::vector<bool> found(lora.targets.size());
   for (int n = 0; n < model.dag().node_count(); ++n) {

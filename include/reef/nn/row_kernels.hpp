@@ -27,6 +27,7 @@ namespace nn {
 /// | rows_rms_norm<T>(lane, out, in, weight, R, C, epsilon)                      | of rows of C; as Kernels::rms_norm_forward |
 /// | rows_attention<T>(lane, out, q, k, v, ld_q, ld_kv, rows, pages, offset, H, G, D, window, positions, workspace) | stores keys and values of the rows in their pages; out (R, H D) = attention of each row over the positions of its sequence up to its own, the last `window` if that is not 0, scale 1/sqrt(D); rows of q are ld_q apart, of k and v ld_kv; rows_attention_state<T>(G, D) bytes a position, `positions`: the most of a sequence; rows_attention_workspace<T>(D, positions, threads) |
 /// | rows_rotary<T>(lane, out, in, rows, H, D, frequencies, workspace)           | turns pairs (i, i + D/2) of each head by the angle position * f(i); out may be in; rows_rotary_workspace<T>(R, D) |
+/// | rows_prefix<T>(lane, out, vectors, wpe, rows, C, P)                         | out (R,C): rows of positions p < P are vectors[p] + wpe[p], the others are left; wpe may be null |
 /// | rows_vectors<T>(lane, out, tokens, packed, wpe, rows, C, V, positions, form) | out (R,C) = table[token] + wpe[position], of a table (V,C) packed as pack<T>(lane, packed, table, C, V, yes, form); wpe may be null; DecodeError for a token or position outside |
 template <class Device>
 struct RowKernels {

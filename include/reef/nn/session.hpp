@@ -22,6 +22,7 @@
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
 #include <reef/nn/lora_linear.hpp>
+#include <reef/nn/prompt_embedding.hpp>
 #include <reef/nn/rms_norm.hpp>
 #include <reef/nn/rotary.hpp>
 #include <reef/nn/token_embedding.hpp>
@@ -31,7 +32,8 @@ inline namespace v0 {
 namespace nn {
 
 /// The operators of nn/ with code of their own for the passes of a Session, over rows: a row is one token of a sequence.
-using RowOperators = graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
+using RowOperators = graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, PromptEmbedding<Embedding>,
+                                          PromptEmbedding<TokenEmbedding>, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
 
 /// Options of a Session.
 struct SessionOptions {

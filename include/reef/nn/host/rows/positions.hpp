@@ -79,6 +79,21 @@ struct RowsPositions {
       });
     });
   }
+
+  template <real T>
+  static void rows_prefix(device::Host::Lane& /*lane*/, T* out, const T* vectors, const T* wpe, std::span<const graph::Row> rows,
+                          std::int64_t C, std::int64_t P) {
+    using E = sum_t<T>;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const std::int64_t p = rows[r].position;
+      if (p >= P) continue;
+      T* const to = out + static_cast<std::int64_t>(r) * C;
+      for (std::int64_t i = 0; i < C; ++i) {
+        const T value = vectors[p * C + i];
+        to[i] = wpe == nullptr ? value : T(static_cast<E>(value) + static_cast<E>(wpe[p * C + i]));
+      }
+    }
+  }
 };
 
 }  // namespace nn::host
