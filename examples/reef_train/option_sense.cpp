@@ -228,7 +228,7 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
   read_init(options);
   read_adapter_options(options);
   for (const char* const name : {"--model", "--dropout"}) {
-    if (options.llama && app.get_option(name)->count() > 0) {
+    if (options.given && app.get_option(name)->count() > 0) {
       throw CLI::ValidationError(name, "is of a GPT; of this --init its config.json says what is trained");
     }
   }

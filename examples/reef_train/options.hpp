@@ -11,7 +11,7 @@
 #include <reef/comm/stop_request.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
-#include <reef/nn/llama_config.hpp>
+#include <reef/nn/model_config.hpp>
 #include <reef/nn/lora.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/trainer/options.hpp>
@@ -56,8 +56,8 @@ struct TrainOptions {
   std::string precision = "fp32";
   int threads = 0;
   std::string init;
-  std::optional<reef::nn::LlamaConfig> llama;  // what --init is, where its config.json says so
-  bool from_scratch = false;                   // --init is that config.json alone
+  std::optional<reef::nn::ModelConfig> given;  // what --init is, where its config.json says that and it is no GPT-2
+  bool from_scratch = false;                  // --init is that config.json alone
   std::vector<std::string> freeze;      // patterns
   std::optional<reef::nn::Lora> lora;   // of --lora, or of --init-adapter
   std::string init_adapter;             // a folder
