@@ -49,7 +49,8 @@ function(reef_add_compiled name base implementation)
   if(name STREQUAL "compiled_core")
     list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_graph.cpp")
   else()
-    list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_gpt.cpp" "${PROJECT_SOURCE_DIR}/src/compiled_llama.cpp"
+    list(APPEND sources "${PROJECT_SOURCE_DIR}/src/compiled_bloom.cpp" "${PROJECT_SOURCE_DIR}/src/compiled_gpt.cpp"
+      "${PROJECT_SOURCE_DIR}/src/compiled_gpt_neox.cpp" "${PROJECT_SOURCE_DIR}/src/compiled_llama.cpp"
       "${PROJECT_SOURCE_DIR}/src/compiled_session.cpp" "${PROJECT_SOURCE_DIR}/src/compiled_trainer.cpp")
   endif()
   add_library(reef_${name} STATIC EXCLUDE_FROM_ALL ${sources})

@@ -6,7 +6,7 @@
 namespace reef {
 inline namespace v0 {
 
-REEF_NN_LLAMA_OF_HOST()
+REEF_NN_GRAPHS_OF_HOST(, llama, LlamaConfig)
 
 }  // namespace v0
 }  // namespace reef

@@ -40,7 +40,7 @@ inline std::int64_t placeholders_of(const Options& options) {
 /// that leaves no room for one.
 inline std::int64_t room_for_new(const Options& options, std::int64_t prompt) {
   const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
-  const std::int64_t most = options.context != 0 ? options.context : context_of(config) - placeholders_of(options);
+  const std::int64_t most = options.context != 0 ? options.context : reef::nn::longest_sequence(config) - placeholders_of(options);
   if (prompt < most) return std::min<std::int64_t>(most - prompt, 100);
   throw reef::OptionError("a prompt has ", prompt, " tokens, which leaves no room: a text has at most ", most,
                           ".\n  fix: a shorter prompt", options.context != 0 ? ", or more --context." : ".");
@@ -70,8 +70,9 @@ public:
 private:
   /// Returns the configuration with a batch of one row. Throws OptionError for more positions than the model has.
   static reef::nn::ModelConfig checked(const reef::nn::ModelConfig& config, std::int64_t positions) {
-    if (positions > context_of(config)) {
-      throw reef::OptionError("a text would have ", positions, " tokens, but the model is made for ", context_of(config),
+    const std::int64_t longest = reef::nn::longest_sequence(config);
+    if (positions > longest) {
+      throw reef::OptionError("a text would have ", positions, " tokens, but the model is made for ", longest,
                               ".\n  fix: a shorter prompt, or less --new.");
     }
     return reef::nn::with_batch(config, {.batch = 1, .sequence = 1});

@@ -192,10 +192,10 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "a rank; default: its cores, shared with the ranks bound to the same")
       ->transform(number_from<int>(1, 1024));
   app.add_option("--init", o.init,
-                 "a GPT-2 of that --model to start from, or a Llama, Mistral, Qwen 2 or 3, as "
-                 "config.json beside it says: .safetensors of Hugging Face or --export, an "
+                 "a GPT-2 of that --model to start from, or another model that its config.json "
+                 "describes (Llama, Mistral, Qwen 2 or 3, BLOOM, GPT-NeoX): .safetensors of Hugging Face or --export, an "
                  "index of several (model.safetensors.index.json), or a folder with either; the "
-                 "config.json of a Llama and alike alone: from scratch")
+                 "config.json of one of these alone: from scratch")
       ->check(readable_file_or_folder());
   app.add_option("--freeze", o.freeze,
                  "PATTERN, parameters with such names keep their values, as 'transformer.h.0.*': they have no gradient, and "
@@ -204,7 +204,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option_function<std::string>(
       "--lora", [&o](const std::string& text) { o.adapter = parse_lora(text); },
       "RANK[:ALPHA[:TARGET,TARGET]], low-rank adapters alone are trained, all else is frozen, as 8:16:q_proj,v_proj. "
-      "TARGET: the last part of a linear map's name, or all-linear; default: ALPHA 16, q_proj and v_proj, or c_attn");
+      "TARGET: the last part of a linear map's name, or all-linear; default: ALPHA 16, and q_proj and v_proj, c_attn, or "
+      "query_key_value, whichever the model has");
   app.add_option_function<std::int64_t>(
          "--prompts", [&o](std::int64_t tokens) { o.adapter = reef::nn::SoftPrompt{tokens}; },
          "P, a soft prompt alone is trained, all else is frozen: vectors of the first P positions of each sample, behind which "

@@ -11,8 +11,8 @@
 #include <reef/io/json.hpp>
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/host.hpp>
-#include <reef/nn/llama.hpp>
 #include <reef/nn/model_config.hpp>
+#include <reef/nn/model_folder.hpp>
 #include <reef/nn/registry.hpp>
 
 #include "../support/weight_files.hpp"
@@ -97,11 +97,18 @@ void read_init(TrainOptions& options) {
   if (options.init.empty() || !exists(beside)) return;
   const reef::io::Json json = reef::io::read_json(beside);
   if (!json.is_object() || json.value("model_type", reef::io::Json("gpt2")) == "gpt2") return;
-  options.llama = std::get<reef::nn::LlamaConfig>(reef::nn::read_model_config(beside));
+  options.given = reef::nn::read_model_config(beside);
+  if (options.lora && options.lora->targets.empty() && !std::holds_alternative<reef::nn::LlamaConfig>(*options.given)) {
+    options.lora->targets = {"query_key_value"};  // files of adapters name them
+  }
   options.from_scratch = std::filesystem::path(options.init).filename() == beside.filename();
-  options.layers = options.llama->layers;
-  options.heads = options.llama->heads;
-  options.channels = options.llama->channels;
+  std::visit(
+      [&](const auto& own) {
+        options.layers = own.layers;
+        options.heads = own.heads;
+        options.channels = own.channels;
+      },
+      *options.given);
 }
 
 void read_adapter_options(TrainOptions& options) {
@@ -109,18 +116,13 @@ void read_adapter_options(TrainOptions& options) {
 }
 
 template <class Device, reef::real T>
-reef::graph::Graph<Device, T> llama_model(const TrainOptions& options, int threads,
-                                          std::int64_t batch) {
-  reef::nn::LlamaConfig config = options.llama.value();
-  config.batch = batch;
-  config.sequence = options.context;
-  return reef::nn::llama<Device, T>(config, threads);
+reef::graph::Graph<Device, T> given_model(const TrainOptions& options, int threads, std::int64_t batch) {
+  return reef::nn::model_of<Device, T>(
+      reef::nn::with_batch(options.given.value(), {.batch = batch, .sequence = options.context}), threads);
 }
 
-template reef::graph::Graph<reef::device::Host, float> llama_model(const TrainOptions&, int,
-                                                                   std::int64_t);
-template reef::graph::Graph<reef::device::Host, reef::Bfloat16> llama_model(const TrainOptions&,
-                                                                            int, std::int64_t);
+template reef::graph::Graph<reef::device::Host, float> given_model(const TrainOptions&, int, std::int64_t);
+template reef::graph::Graph<reef::device::Host, reef::Bfloat16> given_model(const TrainOptions&, int, std::int64_t);
 
 template <class Device, reef::real T>
 reef::graph::Model<Device, T> graph_model(const TrainOptions& options, int threads, std::int64_t batch) {

@@ -42,28 +42,25 @@ extern template reef::graph::Model<reef::device::Host, float> graph_model(const 
 extern template reef::graph::Model<reef::device::Host, reef::Bfloat16> graph_model(const TrainOptions&, int,
                                                                                    std::int64_t);
 
-/// Finds out whether --init is a Llama or alike, by the config.json beside it: into the options go that and its size. A
-/// GPT-2 stays as --model says. Throws FileError, DecodeError.
+/// Finds out whether --init is a model other than GPT-2, by the config.json beside it: into the options go that and its
+/// size. A GPT-2 stays as --model says. Throws FileError, DecodeError.
 void read_init(TrainOptions& options);
 
 /// Reads what kind of adapter --init-adapter has, if it is given. Throws FileError, DecodeError.
 void read_adapter_options(TrainOptions& options);
 
-/// The Llama of --init, for so many samples.
+/// The model of --init that its config.json describes, for so many samples.
 template <class Device, reef::real T>
-reef::graph::Graph<Device, T> llama_model(const TrainOptions& options, int threads,
-                                          std::int64_t batch);
+reef::graph::Graph<Device, T> given_model(const TrainOptions& options, int threads, std::int64_t batch);
 
-extern template reef::graph::Graph<reef::device::Host, float> llama_model(const TrainOptions&, int,
-                                                                          std::int64_t);
-extern template reef::graph::Graph<reef::device::Host, reef::Bfloat16> llama_model(
-    const TrainOptions&, int, std::int64_t);
+extern template reef::graph::Graph<reef::device::Host, float> given_model(const TrainOptions&, int, std::int64_t);
+extern template reef::graph::Graph<reef::device::Host, reef::Bfloat16> given_model(const TrainOptions&, int, std::int64_t);
 
-/// The model of --graph, the Llama of --init, or a GPT; for the samples of `config`.
+/// The model of --graph, that of the config.json of --init, or a GPT; for the samples of `config`.
 template <class Device, reef::real T>
 reef::graph::Graph<Device, T> base_model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
   if (!options.graph.empty()) return graph_model<Device, T>(options, threads, config.batch).graph;
-  if (options.llama) return llama_model<Device, T>(options, threads, config.batch);
+  if (options.given) return given_model<Device, T>(options, threads, config.batch);
   return reef::nn::gpt<Device, T>(config, threads);
 }
 

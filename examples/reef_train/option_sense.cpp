@@ -246,7 +246,7 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
   read_adapter_options(options);
   require_room_for_text(options);
   for (const char* const name : {"--model", "--dropout"}) {
-    if (options.llama && app.get_option(name)->count() > 0) {
+    if (options.given && app.get_option(name)->count() > 0) {
       throw CLI::ValidationError(name, "is of a GPT; of this --init its config.json says what is trained");
     }
   }

@@ -13,7 +13,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/adapter_file.hpp>
-#include <reef/nn/llama_config.hpp>
+#include <reef/nn/model_config.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/trainer/options.hpp>
 
@@ -57,8 +57,8 @@ struct TrainOptions {
   std::string precision = "fp32";
   int threads = 0;
   std::string init;
-  std::optional<reef::nn::LlamaConfig> llama;  // what --init is, where its config.json says so
-  bool from_scratch = false;                   // --init is that config.json alone
+  std::optional<reef::nn::ModelConfig> given;  // what --init is, where its config.json says that and it is no GPT-2
+  bool from_scratch = false;                  // --init is that config.json alone
   std::vector<std::string> freeze;      // patterns
   std::optional<reef::nn::Adapter> adapter;  // of --lora, of --prompts, or of --init-adapter
   std::string init_adapter;             // a folder

@@ -17,7 +17,7 @@
 #include <reef/io/manifest.hpp>
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/gpt2_file.hpp>
-#include <reef/nn/llama_file.hpp>
+#include <reef/nn/model_folder.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "checkpoint_facts.hpp"
@@ -39,10 +39,9 @@ void load_weights(TrainerType& trainer, const Setup& run) {
   if (run.options.from_scratch)
     return run.say("weights: drawn by --seed, since --init is a config.json alone");
   const auto base = base_model_of<typename TrainerType::Device, typename TrainerType::T>(run.options, run.config, 1);
-  if (run.options.llama) {
-    const reef::nn::LlamaFile file(run.options.init);
-    file.read<Sum>(base.dag(), set);
-    return run.say("weights: from " + file.path().string());
+  if (run.options.given) {
+    const auto file = reef::nn::read_weights<Sum>(run.options.init, *run.options.given, base.dag(), set);
+    return run.say("weights: from " + file.string());
   }
   const reef::nn::Gpt2File file(run.options.init);
   file.read<Sum>(base.dag(), run.config.vocabulary, set);

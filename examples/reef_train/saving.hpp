@@ -17,8 +17,8 @@
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
-#include <reef/nn/llama_file.hpp>
-#include <reef/nn/llama_json.hpp>
+#include <reef/nn/model_config.hpp>
+#include <reef/nn/model_folder.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../support/earlier_files.hpp"
@@ -140,9 +140,9 @@ private:
       return reef::nn::merged_lora<T>(trainer_.model(), name, [&](const std::string& of) { return values_of(spread, of); });
     };
     const std::filesystem::path beside = config_beside(options_.export_file);
-    if (options_.llama) {
-      reef::nn::write_llama<T>(options_.export_file, base.dag(), merged);
-      if (!exists(beside)) reef::nn::write_llama_config(beside, *options_.llama);
+    if (options_.given) {
+      reef::nn::write_weights<T>(options_.export_file, *options_.given, base.dag(), merged);
+      if (!exists(beside)) reef::nn::write_model_config(beside, *options_.given);
     } else {
       reef::nn::write_gpt2<T>(options_.export_file, base.dag(), config_.vocabulary, merged);
       if (!exists(beside)) reef::nn::write_gpt2_config(beside, config_);
@@ -154,7 +154,7 @@ private:
     reef::io::create_folders(options_.export_adapter);
     reef::nn::write_adapter<T>(options_.export_adapter, trainer_.model().dag(),
                                [&](const std::string& name) { return values_of(spread, name); });
-    reef::nn::write_adapter_config(options_.export_adapter, *options_.adapter, options_.init, !options_.llama);
+    reef::nn::write_adapter_config(options_.export_adapter, *options_.adapter, options_.init, !options_.given);
   }
 
   TrainerType& trainer_;

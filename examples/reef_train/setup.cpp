@@ -1,12 +1,15 @@
 #include "setup.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
+#include <variant>
 
 #include <reef/core/error.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
-#include <reef/nn/llama_json.hpp>
+#include <reef/nn/model_config.hpp>
 
 #include "../support/own_text.hpp"
 #include "../support/weight_files.hpp"
@@ -26,17 +29,18 @@ void require_heads(const TrainOptions& options, const std::filesystem::path& bes
   }
 }
 
-/// A Llama's tokens and positions are as many as its config.json says.
+/// A model's tokens are as many as its config.json says, and its positions, if it has any.
 void require_place_for_tokens(const TrainOptions& options, std::int64_t vocabulary) {
-  if (vocabulary > options.llama->vocabulary) {
+  const std::int64_t tokens = std::visit([](const auto& own) { return own.vocabulary; }, *options.given);
+  if (vocabulary > tokens) {
     throw reef::OptionError("--tokenizer ", options.tokenizer, " has ", vocabulary, " tokens, but ",
-                            options.init, " is of ", options.llama->vocabulary,
+                            options.init, " is of ", tokens,
                             ".\n  fix: the tokenizer that belongs to the model.");
   }
-  if (options.context > options.llama->context) {
+  const std::int64_t longest = reef::nn::longest_sequence(*options.given);
+  if (options.context > longest) {
     throw reef::OptionError("--context is ", options.context, ", but ", options.init,
-                            " is made for ", options.llama->context, " tokens.\n  fix: --context ",
-                            options.llama->context, ", or less.");
+                            " is made for ", longest, " tokens.\n  fix: --context ", longest, ", or less.");
   }
 }
 
@@ -45,8 +49,8 @@ void require_place_of_export(const TrainOptions& options, const reef::nn::GptCon
   const std::filesystem::path beside = config_beside(options.export_file);
   if (options.export_file.empty() || !exists(beside)) return;
   try {
-    if (options.llama) {
-      if (reef::nn::read_llama_config(beside) == *options.llama) return;
+    if (options.given) {
+      if (reef::nn::read_model_config(beside) == *options.given) return;
       throw reef::OptionError("another");
     }
     const reef::nn::GptConfig found = reef::nn::read_gpt2_config(beside);
@@ -80,9 +84,9 @@ reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocab
   config.context = options.context;
   config.batch = options.samples();
   config.dropout = options.dropout;
-  if (options.llama) {
+  if (options.given) {
     require_place_for_tokens(options, vocabulary);
-    config.context = options.llama->context;
+    config.context = std::max(options.context, std::visit([](const auto& own) { return own.context; }, *options.given));
     config.sequence = options.context;
     config.padded_vocabulary = 0;
   } else if (!options.init.empty()) {

@@ -102,9 +102,11 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/io/safetensors_writer.ipp>
 #include <reef/io/stored_tensor.ipp>
 #include <reef/nn/adapter_file.ipp>
+#include <reef/nn/bloom_config.ipp>
 #include <reef/nn/detail/open_sequences.ipp>
 #include <reef/nn/gpt.ipp>
 #include <reef/nn/gpt2_config.ipp>
+#include <reef/nn/gpt_neox_config.ipp>
 #include <reef/nn/host/products.ipp>
 #include <reef/nn/llama_config.ipp>
 #include <reef/nn/llama_json.ipp>

@@ -13,14 +13,10 @@ modeling_llama, modeling_mistral, modeling_qwen2, modeling_qwen3 and modeling_ro
     qwen3_heads      normalised queries and keys, positions stretched linearly
 """
 
-import json
 import math
-import pathlib
-import random
-import struct
-import sys
 
-HERE = pathlib.Path(__file__).parent
+import model_cases
+from model_cases import added, softmax_sum, turned
 BASE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24,
             vocab_size=41, max_position_embeddings=48, rms_norm_eps=1e-5, rope_theta=10000.0,
             tie_word_embeddings=False, hidden_act="silu")
@@ -98,14 +94,8 @@ def logits_of(c, w, tokens):
     C, D, eps = c["hidden_size"], head_size(c), c["rms_norm_eps"]
     H, K = c["num_attention_heads"], c["num_key_value_heads"]
 
-    def rows(name):
-        flat, columns = w[name + ".weight"], shapes(c)[name + ".weight"][1]
-        return [flat[i:i + columns] for i in range(0, len(flat), columns)]
-
     def linear(x, name):
-        bias = w.get(name + ".bias")
-        matrix = rows(name)
-        return [[sum(a * b for a, b in zip(x_row, m)) + (bias[i] if bias else 0) for i, m in enumerate(matrix)] for x_row in x]
+        return model_cases.linear(w, shapes(c), x, name)
 
     def norm(x, name):
         scale = w[name + ".weight"]
@@ -113,20 +103,18 @@ def logits_of(c, w, tokens):
 
     f = frequencies(c)
 
-    def heads(x, prefix, name, turned):
+    def heads(x, prefix, name, turns):
         result = []
         for t, row in enumerate(x):
             parts = [row[i:i + D] for i in range(0, len(row), D)]
-            if turned and c["model_type"] == "qwen3":
+            if turns and c["model_type"] == "qwen3":
                 parts = norm(parts, f"{prefix}self_attn.{name}_norm")
-            if turned:
-                half = D // 2
-                parts = [[p[i] * math.cos(t * f[i]) - p[i + half] * math.sin(t * f[i]) for i in range(half)] +
-                         [p[i + half] * math.cos(t * f[i]) + p[i] * math.sin(t * f[i]) for i in range(half)] for p in parts]
+            if turns:
+                parts = [turned(p, t, f) for p in parts]
             result.append(parts)
         return result
 
-    embedding = rows("model.embed_tokens")
+    embedding = model_cases.matrix(w, shapes(c), "model.embed_tokens")
     x = [list(embedding[token]) for token in tokens]
     for layer in range(c["num_hidden_layers"]):
         p = f"model.layers.{layer}."
@@ -142,103 +130,14 @@ def logits_of(c, w, tokens):
             for h in range(H):
                 g = h // (H // K)
                 scores = [sum(a * b for a, b in zip(q[t][h], k[s][g])) / math.sqrt(D) for s in range(first, t + 1)]
-                top = max(scores)
-                e = [math.exp(s - top) for s in scores]
-                row += [sum(e[s - first] * v[s][g][i] for s in range(first, t + 1)) / sum(e) for i in range(D)]
+                row += softmax_sum(scores, [v[s][g] for s in range(first, t + 1)])
             mixed.append(row)
-        x = [[a + b for a, b in zip(*r)] for r in zip(x, linear(mixed, p + "self_attn.o_proj"))]
+        x = added(x, linear(mixed, p + "self_attn.o_proj"))
         y = norm(x, p + "post_attention_layernorm")
         gate, up = linear(y, p + "mlp.gate_proj"), linear(y, p + "mlp.up_proj")
         inner = [[g / (1 + math.exp(-g)) * u for g, u in zip(*r)] for r in zip(gate, up)]
-        x = [[a + b for a, b in zip(*r)] for r in zip(x, linear(inner, p + "mlp.down_proj"))]
+        x = added(x, linear(inner, p + "mlp.down_proj"))
     return linear(norm(x, "model.norm"), "model.embed_tokens" if c["tie_word_embeddings"] else "lm_head")
 
 
-def continued(c, w, tokens, count):
-    greedy, margin = [], math.inf
-    for _ in range(count):
-        last = logits_of(c, w, tokens + greedy)[-1]
-        order = sorted(range(len(last)), key=lambda i: -last[i])
-        margin = min(margin, last[order[0]] - last[order[1]])
-        greedy.append(order[0])
-    return greedy, margin
-
-
-def encoded(values, dtype):
-    """The bytes, and the numbers that they are."""
-    if dtype == "F16":
-        raw = struct.pack(f"<{len(values)}e", *values)
-        return raw, list(struct.unpack(f"<{len(values)}e", raw))
-    bits = struct.unpack(f"<{len(values)}I", struct.pack(f"<{len(values)}f", *values))
-    if dtype == "BF16":
-        bits = [(b + 0x7FFF + (b >> 16 & 1)) & 0xFFFF0000 for b in bits]
-        raw = struct.pack(f"<{len(bits)}H", *(b >> 16 for b in bits))
-    else:
-        raw = struct.pack(f"<{len(bits)}I", *bits)
-    return raw, list(struct.unpack(f"<{len(bits)}f", struct.pack(f"<{len(bits)}I", *bits)))
-
-
-def write_tensors(path, tensors, dtype):
-    header, blob = {"__metadata__": {"format": "pt"}}, b""
-    for name, (shape, raw) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(blob), len(blob) + len(raw)]}
-        blob += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + blob)
-
-
-def write_case(name, settings, dtype, files):
-    c = BASE | settings
-    draw = random.Random(name)
-    w, tensors = {}, {}
-    for tensor, shape in sorted(shapes(c).items()):
-        near = 1 if "norm" in tensor else 0
-        deviation = 1.0 if "embed" in tensor or "lm_head" in tensor else 0.4
-        raw, w[tensor] = encoded([near + deviation * draw.gauss(0, 1) for _ in range(math.prod(shape))], dtype)
-        tensors[tensor] = (shape, raw)
-    folder = HERE / name
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(c, indent=1) + "\n")
-    if files == 1:
-        write_tensors(folder / "model.safetensors", tensors, dtype)
-    else:
-        weight_map = {}
-        for part in range(files):
-            file = f"model-{part + 1:05d}-of-{files:05d}.safetensors"
-            own = {t: tensors[t] for i, t in enumerate(tensors) if i % files == part}
-            weight_map |= {t: file for t in own}
-            write_tensors(folder / file, own, dtype)
-        index = {"metadata": {"total_size": sum(len(raw) for _, raw in tensors.values())}, "weight_map": weight_map}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")
-    tokens = [draw.randrange(c["vocab_size"]) for _ in range(19)]
-    greedy, margin = continued(c, w, tokens, 8)
-    expected = {"about": "logits of every position of tokens, and the tokens that greedy decoding adds; fp64",
-                "tokens": tokens, "greedy": greedy, "least_margin": margin,
-                "logits": [[round(x, 9) for x in row] for row in logits_of(c, w, tokens)]}
-    (folder / "expected.json").write_text(json.dumps(expected) + "\n")
-    print(name, greedy, margin)
-
-
-def check(folder):
-    """Of fp32 in one file."""
-    folder = pathlib.Path(folder)
-    c = json.loads((folder / "config.json").read_text())
-    data = (folder / "model.safetensors").read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    w = {}
-    for name, tensor in json.loads(data[8:8 + length]).items():
-        if name != "__metadata__":
-            begin, end = (8 + length + offset for offset in tensor["data_offsets"])
-            w[name] = list(struct.unpack(f"<{(end - begin) // 4}f", data[begin:end]))
-    expected = json.loads((folder / "expected.json").read_text())
-    found = logits_of(c, w, expected["tokens"])
-    off = max(abs(a - b) for rows in zip(found, expected["logits"]) for a, b in zip(*rows))
-    print(folder.name, "is off by", off, continued(c, w, expected["tokens"], len(expected["greedy"]))[0] == expected["greedy"])
-
-
-for given in sys.argv[1:]:
-    check(given)
-if len(sys.argv) == 1:
-    for case, (its_settings, its_dtype, its_files) in CASES.items():
-        write_case(case, its_settings, its_dtype, its_files)
+model_cases.main(shapes, logits_of, BASE, CASES)

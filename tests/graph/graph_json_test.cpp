@@ -176,7 +176,7 @@ TEST(GraphJson, refuses_with_the_file_the_node_and_the_fix) {
   using Change = std::function<void(io::Json&)>;
   const std::vector<std::tuple<const char*, const char*, Change>> cases{
       {"there is no operator of kind 'Liner'; did you mean 'Linear'?", "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["kind"] = "Liner"; }},
-      {"fix: one of Add, CausalAttention, CrossEntropy, Dropout, Embedding, Everything, Fork, Gelu, GroupedAttention, LayerNorm, Linear, MeanSquaredError, Powers, Relu, RmsNorm, Rotary, Silu, SwiGlu, TokenEmbedding; or add yours",
+      {"fix: one of Add, CausalAttention, CrossEntropy, Dropout, Embedding, Everything, ExactGelu, Fork, Gelu, GroupedAttention, LayerNorm, Linear, MeanSquaredError, Powers, Relu, RmsNorm, Rotary, Silu, SplitHeads, SwiGlu, TokenEmbedding; or add yours",
        "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["kind"] = "Convolution"; }},
       {"'features' is missing", "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["attributes"] = io::Json::object(); }},
       {"'features' must be an integer", "nodes.1, 'left'", [](io::Json& j) { j["nodes"][1]["attributes"]["features"] = "6"; }},

@@ -37,8 +37,8 @@ Weights weights_of(const std::filesystem::path& folder) {
 }
 
 TEST(ModelFolder, that_is_written_is_read_back_whatever_the_family) {
-  for (const char* const name : {"gpt2_cache", "llama_grouped", "llama_tied", "llama3_scaled",
-                                 "mistral_window", "qwen2_bias", "qwen3_heads"}) {
+  for (const char* const name : {"gpt2_cache", "llama_grouped", "llama_tied", "llama3_scaled", "mistral_window", "qwen2_bias",
+                                 "qwen3_heads", "bloom_alibi", "bloom_untied", "neox_parallel", "neox_sequential"}) {
     SCOPED_TRACE(name);
     const TemporaryFolder folder;
     const nn::ModelConfig config = nn::read_model_config(data / name / "config.json");
@@ -51,6 +51,10 @@ TEST(ModelFolder, that_is_written_is_read_back_whatever_the_family) {
     const nn::ModelConfig found = nn::read_model_config(folder / "config.json");
     if (const auto* const llama = std::get_if<nn::LlamaConfig>(&config)) {
       EXPECT_EQ(std::get<nn::LlamaConfig>(found), *llama);
+    } else if (const auto* const bloom = std::get_if<nn::BloomConfig>(&config)) {
+      EXPECT_EQ(std::get<nn::BloomConfig>(found), *bloom);
+    } else if (const auto* const neox = std::get_if<nn::GptNeoxConfig>(&config)) {
+      EXPECT_EQ(std::get<nn::GptNeoxConfig>(found), *neox);
     }
     const io::SafetensorsFile original(exists(data / name / "model.safetensors")
                                            ? data / name / "model.safetensors"

@@ -27,6 +27,7 @@
 #include <reef/nn/token_embedding.hpp>
 
 #include "llama_operator_cases.hpp"
+#include "run_alone.hpp"
 
 namespace reef::test {
 
@@ -51,9 +52,6 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Other, OperatorLaws, OtherSubjects);
 namespace {
 
 using Graph = graph::Graph<Host, double>;
-using Numbers = std::vector<double>;
-
-graph::TensorSpec fp64(Shape shape) { return {shape, Element::float64}; }
 
 TEST(CheckGradients, passes_each_of_the_operators) {
   const auto passes = [](const auto& op, const std::vector<graph::TensorSpec>& inputs) {
@@ -69,37 +67,6 @@ TEST(CheckGradients, passes_each_of_the_operators) {
   passes(nn::MeanSquaredError{}, {fp64({3, 7}), fp64({3, 7})});
   passes(nn::GroupedAttention{4, 2, 3}, {fp64({2, 6, 8}), fp64({2, 6, 4}), fp64({2, 6, 4})});
   passes(nn::TokenEmbedding{7, 5}, {{{2, 3}, Element::int32}});
-}
-
-/// The output of an operator alone, of inputs made by a formula.
-struct Outputs {
-  Numbers out;
-  std::vector<Numbers> in;
-};
-Outputs run_alone(const auto& op, const std::vector<Shape>& shapes, int threads = 2) {
-  Host device({.threads = threads});
-  Graph g(threads);
-  std::vector<int> refs;
-  for (const Shape& shape : shapes)
-    refs.push_back(g.input("in" + std::to_string(refs.size()), fp64(shape), true));
-  const int out = g.add("op", op, refs)[0];
-  GraphRunner<Host, double> runner(device, g);
-  Outputs run;
-  for (std::size_t i = 0; i < refs.size(); ++i) {
-    Numbers values(static_cast<std::size_t>(shapes[i].size()));
-    for (std::size_t j = 0; j < values.size(); ++j)
-      values[j] = std::sin(0.7 * static_cast<double>(j * (i + 2)) + static_cast<double>(i));
-    runner.set(refs[i], values);
-    run.in.push_back(values);
-  }
-  for (const graph::Parameter& parameter : g.dag().parameters) {
-    Numbers values(static_cast<std::size_t>(parameter.spec.shape.size()));
-    for (std::size_t j = 0; j < values.size(); ++j) values[j] = 1 + 0.1 * static_cast<double>(j);
-    runner.set_parameter(g.dag().parameter(parameter.name), values);
-  }
-  runner.forward();
-  run.out = runner.value(out);
-  return run;
 }
 
 TEST(GroupedAttention, is_its_formula_for_any_groups_head_size_and_window) {

@@ -19,7 +19,9 @@
 #include <reef/graph/check_gradients.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/nn/adapter_file.hpp>
+#include <reef/nn/bloom.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt_neox.hpp>
 #include <reef/nn/llama.hpp>
 
 #include "../laws/operator.hpp"
@@ -177,6 +179,29 @@ TEST(Lora, targets_that_no_linear_map_has_are_named) {
               testing::HasSubstr("rank is 0"));
   EXPECT_THAT(refusal_of([&] { nn::with_lora(base, {.alpha = -1}); }),
               testing::HasSubstr("alpha is -1"));
+}
+
+TEST(Lora, of_bloom_and_neox_is_at_their_fused_projections_and_all_linear_leaves_out_either_head) {
+  const auto bloom = nn::bloom<Host, float>({.layers = 2, .heads = 2, .channels = 8, .vocabulary = 11, .context = 6}, 1);
+  const auto neox = nn::gpt_neox<Host, float>(
+      {.layers = 2, .heads = 2, .channels = 8, .hidden = 12, .vocabulary = 11, .context = 6}, 1);
+  const auto adapters = [](const auto& base, const nn::Lora& lora) {
+    int count = 0;
+    const auto model = nn::with_lora(base, lora);
+    for (const graph::Parameter& parameter : model.dag().parameters) {
+      if (!parameter.name.ends_with(".lora_A.weight")) continue;
+      EXPECT_FALSE(parameter.name.starts_with("embed_out") || parameter.name.starts_with("lm_head")) << parameter.name;
+      if (lora.targets.empty()) {
+        EXPECT_THAT(parameter.name, testing::HasSubstr(".query_key_value."));
+      }
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(adapters(bloom, {.rank = 2}), 2);
+  EXPECT_EQ(adapters(neox, {.rank = 2}), 2);
+  EXPECT_EQ(adapters(bloom, {.rank = 2, .targets = {"all-linear"}}), 8);
+  EXPECT_EQ(adapters(neox, {.rank = 2, .targets = {"all-linear"}}), 8);
 }
 
 TEST(AdapterFile, gives_back_what_was_written_with_the_names_of_peft) {

@@ -17,7 +17,9 @@
 #include <reef/codec/normal_float4.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/instruction_set.hpp>
+#include <reef/nn/bloom.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt_neox.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/llama.hpp>
 #include <reef/nn/lora.hpp>
@@ -65,6 +67,21 @@ graph::Graph<Host, T> llama_model() {
   config.query_bias = true;
   config.tied = true;
   return nn::llama<Host, T>(config, 1);
+}
+
+/// Of three heads, whose slopes are of two sequences, and a tied head.
+template <real T>
+graph::Graph<Host, T> bloom_model() {
+  return nn::bloom<Host, T>({.layers = 2, .heads = 3, .channels = 24, .vocabulary = 37, .context = 300, .sequence = 8}, 1);
+}
+
+/// Of heads that are turned in part.
+template <real T>
+graph::Graph<Host, T> neox_model() {
+  nn::GptNeoxConfig config{.layers = 2, .heads = 3, .channels = 30, .hidden = 40, .vocabulary = 37, .context = 300};
+  config.sequence = 8;
+  config.turned = 4;
+  return nn::gpt_neox<Host, T>(config, 1);
 }
 
 /// With adapters, of which the bits are those beside the packed weights.
@@ -130,7 +147,8 @@ template <real T>
 class SessionLaws : public testing::Test {
 protected:
   static std::vector<graph::Graph<Host, T>> models() {
-    return {gpt_model<T>(), llama_model<T>(), adapted_model<T>(), prompted_model(gpt_model<T>()), prompted_model(llama_model<T>())};
+    return {gpt_model<T>(),   llama_model<T>(), adapted_model<T>(), prompted_model(gpt_model<T>()), prompted_model(llama_model<T>()),
+            bloom_model<T>(), neox_model<T>()};
   }
   static std::vector<WeightForm> forms() {
     return {WeightForm::as_given, WeightForm::bf16, WeightForm::int8, WeightForm::blockwise8, WeightForm::nf4};
@@ -227,7 +245,7 @@ TYPED_TEST(SessionLaws, forks_and_truncated_sequences_have_the_bits_of_new_ones)
 }
 
 TEST(Session, has_the_logits_of_the_whole_model) {
-  for (const auto& narrow : {gpt_model<float>(), llama_model<float>(), adapted_model<float>()}) {
+  for (const auto& narrow : {gpt_model<float>(), llama_model<float>(), adapted_model<float>(), bloom_model<float>(), neox_model<float>()}) {
     const auto model = narrow.serving(2);
     Served<float> served(model, {.positions = 8, .rows = 3});
     Host host({.threads = 2});
@@ -247,7 +265,7 @@ TEST(Session, has_the_logits_of_the_whole_model) {
 TEST(Session, has_the_same_bits_with_vectors_of_8_and_of_16) {
   if (device::best_instruction_set() < device::InstructionSet::avx512) GTEST_SKIP() << "this machine has no AVX-512";
   const auto before = device::instruction_set();
-  for (const auto& model : {gpt_model<float>(), llama_model<float>(), adapted_model<float>()}) {
+  for (const auto& model : {gpt_model<float>(), llama_model<float>(), adapted_model<float>(), bloom_model<float>(), neox_model<float>()}) {
     std::map<device::InstructionSet, Rows> rows;
     for (const auto set : {device::InstructionSet::avx2, device::InstructionSet::avx512}) {
       device::use_instruction_set(set);

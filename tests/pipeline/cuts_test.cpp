@@ -16,6 +16,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/mpi.hpp>
+#include <reef/nn/split_heads.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
@@ -44,11 +45,12 @@ public:
         whole = whole || task.kind == PipelineTaskKind::backward;
       }
     }
+    const bool fused = std::ranges::any_of(dag.nodes, [](const graph::Node& node) { return node.kind == nn::SplitHeads::kind; });
     for (const auto& [what, is] :
          {std::pair{"tensors skip a chunk", reach.skips}, {"readers go back and forth", reach.alternates},
           {"no gradient comes back", reach.unlearned}, {"ties between stages", reach.tied},
           {"recomputed", one.recomputes}, {"halves of backwards", halves}, {"halves beside whole ones", halves && whole},
-          {"several replicas", one.replicas > 1},
+          {"several replicas", one.replicas > 1}, {"heads whose queries, keys and values are one tensor", fused},
           {"fewer micro-batches than stages", one.micro_batches < one.stages},
           {"units of several micro-batches", one.unit != 1}}) {
       drawn_[what] += is ? 1 : 0;
@@ -93,6 +95,7 @@ TEST(Cuts, instances_have_what_the_law_is_about) {
     EXPECT_GE(histogram.of(what), all / 2) << what;
   }
   EXPECT_GE(histogram.of("readers go back and forth"), all / 5);
+  EXPECT_GE(histogram.of("heads whose queries, keys and values are one tensor"), all / 5);
 }
 
 TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_process) {

@@ -42,7 +42,8 @@ io::Json answer_to(const std::string& options) {
 }
 
 TEST(ReefGenerate, has_the_tokens_and_logits_of_its_cases_with_a_cache_and_without) {
-  for (const char* const name : {"llama_grouped", "llama_tied", "gpt2_cache", "mistral_window", "qwen3_heads"}) {
+  for (const char* const name : {"llama_grouped", "llama_tied", "gpt2_cache", "mistral_window", "qwen3_heads", "bloom_alibi", "bloom_untied", "neox_parallel",
+                               "neox_sequential"}) {
     SCOPED_TRACE(name);
     const std::string file = concat(REEF_TEST_DATA, "/", name, "/expected.json");
     const io::Json expected = io::read_json(file);

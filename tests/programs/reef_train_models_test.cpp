@@ -81,6 +81,27 @@ TEST_F(ReefTrainModels, trains_each_family_from_its_config_json_and_exports_what
   }
 }
 
+TEST_F(ReefTrainModels, trains_bloom_and_neox_by_any_stages_and_exports_what_it_reads_again) {
+  for (const char* const type : {"bloom", "gpt_neox"}) {
+    SCOPED_TRACE(type);
+    write_config(type, R"(, "rotary_pct": 0.5, "seq_length": 8)");  // shorter than --context, which a bloom may exceed
+    const std::string from = concat(type, "1");
+    EXPECT_THAT(trained(std::string(type) + "/config.json", from, 1, "--steps 2"), HasSubstr("drawn by --seed"));
+    EXPECT_THAT(trained(from, concat(type, "2"), 1, "--steps 1 --lr 0"), HasSubstr("weights: from " + path(from)));
+    EXPECT_EQ(weights(concat(type, "2")), weights(from));
+    EXPECT_EQ(config(concat(type, "2")), config(from));
+    EXPECT_EQ(config(from).at("model_type"), type);
+    (void)trained(from, concat(type, "alone"), 1, "--steps 3 --micro-batches 2 --recipe zero1");
+    (void)trained(from, concat(type, "stages"), 2, "--steps 3 --micro-batches 2 --recipe dtfm --stages 2");
+    EXPECT_NE(weights(concat(type, "alone")), weights(from));
+    EXPECT_EQ(weights(concat(type, "stages")), weights(concat(type, "alone")));
+  }
+  EXPECT_TRUE(weights("bloom1").contains("transformer.h.1.self_attention.query_key_value.weight"));
+  EXPECT_FALSE(weights("bloom1").contains("lm_head.weight")) << "it is tied";
+  EXPECT_TRUE(weights("gpt_neox1").contains("gpt_neox.layers.1.attention.query_key_value.weight"));
+  EXPECT_TRUE(weights("gpt_neox1").contains("embed_out.weight"));
+}
+
 TEST_F(ReefTrainModels, stages_and_swapping_train_it_to_the_bits_of_one_process) {
   write_config("llama", R"(, "tie_word_embeddings": true)");
   (void)trained("llama/config.json", "from", 1, "--steps 1");
@@ -208,9 +229,9 @@ TEST_F(ReefTrainModels, refuses_by_name_what_a_config_json_and_options_cannot_be
   refused("--init " + path("llama"), "model.safetensors");
   write_config("llama", "", 97);
   refused(init, "has 256 tokens, but " + path("llama") + "/config.json is of 97");
-  fs::create_directories(path("bloom"));
-  write_config("bloom");
-  refused("--init " + path("bloom") + "/config.json", "model_type is 'bloom'");
+  fs::create_directories(path("opt"));
+  write_config("opt");
+  refused("--init " + path("opt") + "/config.json", "model_type is 'opt'");
   write_config("llama", R"(, "rope_scaling": {"rope_type": "yarn", "factor": 2})");
   refused(init, "rope_scaling.rope_type is 'yarn'");
   write_config("llama");

@@ -20,6 +20,7 @@
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
+#include <reef/nn/exact_gelu.hpp>
 #include <reef/nn/gelu.hpp>
 #include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/layer_norm.hpp>
@@ -28,6 +29,7 @@
 #include <reef/nn/rms_norm.hpp>
 #include <reef/nn/rotary.hpp>
 #include <reef/nn/silu.hpp>
+#include <reef/nn/split_heads.hpp>
 #include <reef/nn/swiglu.hpp>
 #include <reef/nn/token_embedding.hpp>
 #include <reef/pipeline/ordered.hpp>
@@ -87,6 +89,13 @@ inline Model random_model(std::uint64_t seed) {
       const int q = add(nn::Rotary{channels / 2}, {add(nn::Linear{channels}, {x})});
       const int k = add(nn::Rotary{channels / 2}, {add(nn::RmsNorm{}, {add(nn::Linear{channels / 2, false}, {x})})});
       values.push_back(add(nn::GroupedAttention{2, 1, 3}, {q, k, add(nn::Linear{channels / 2, false}, {x})}));
+    }
+    if (seed % 3 == 1 && n == 4) {  // three parts of one tensor, two of them turned in part, and scores that fall
+      const std::vector<int> parts = g.add("parts", nn::SplitHeads{2}, {add(nn::Linear{3 * channels}, {x})});
+      const nn::Rotary rotary{.head_size = channels / 2, .turned = 4};
+      const int q = add(rotary, {parts[0]});
+      const int k = add(rotary, {parts[1]});
+      values.push_back(add(nn::ExactGelu{}, {add(nn::GroupedAttention{.heads = 2, .kv_heads = 2, .alibi = true}, {q, k, parts[2]})}));
     }
     if (everywhere && draws.one_in(2)) {
       values.push_back(add(nn::Add{}, {x, values.front()}));

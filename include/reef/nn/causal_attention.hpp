@@ -107,7 +107,7 @@ struct CausalAttention {
     const Extents e(call.input(0).shape());
     RowKernels<Device>::template rows_attention<T>(call.lane, call.output(0).data(), qkv, qkv + e.C, qkv + 2 * e.C,
                                                    3 * e.C, 3 * e.C, call.rows, call.pages, call.state_offset, heads,
-                                                   heads, e.C / heads, 0, call.options.positions, call.workspace);
+                                                   heads, e.C / heads, 0, false, call.options.positions, call.workspace);
   }
 
 private:

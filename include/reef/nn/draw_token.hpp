@@ -28,7 +28,7 @@ struct GenerateOptions {
   std::function<bool()> proceed = {};  ///< called before each token; false ends the generation
   double top_p = 1;               ///< only the fewest likeliest tokens whose probabilities sum to at least this are drawn
   double repetition_penalty = 1;  ///< logits of tokens that occur already are divided by this, or multiplied if negative
-  std::int64_t placeholders = 0;  ///< the number of a prompt's first tokens that stand for a soft prompt: no penalty counts them
+  std::int64_t placeholders = 0;  ///< the number of first tokens that stand for a soft prompt: no penalty counts them
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
   void validate(std::int64_t logits) const {

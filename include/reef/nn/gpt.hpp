@@ -40,6 +40,8 @@ struct GptConfig {
 
   /// Throws OptionError, naming the first invalid member.
   void validate() const;
+
+  friend bool operator==(const GptConfig&, const GptConfig&) = default;
 };
 
 /// A GPT-2: pre-norm transformer blocks over token and position vectors, with a tied head.

@@ -21,16 +21,19 @@ namespace nn {
 /// Causal self-attention whose keys and values may have fewer heads than its queries, and in which a token may see a
 /// window of the tokens before it alone.
 ///
-///     out[h] = softmax(q[h] k[g]^T / sqrt(D) + mask) v[g]      g = floor(h K / H), for each of H heads
+///     out[h] = softmax(q[h] k[g]^T / sqrt(D) + bias[h] + mask) v[g]      g = floor(h K / H), for each of H heads
 ///
-/// | shape   | q, out: (B, T, H D); k, v: (B, T, K D); K = H: all heads their own, K = 1: one for all |
-/// | mask    | token t sees the tokens (t - window, t]; window 0: all up to t                         |
-/// | saved   | the log-sum-exp of each row of scores, (B, H, T): no T x T tensor is kept              |
-/// | dropout | of the probabilities; element (h T + t) T + s of a sample, as nn::Dropout draws        |
-/// | cost    | for each pair of tokens that see each other 4 H D operations forward, 10 H D backward  |
-/// | threads | each runs a head of a sample, in a backward a head of keys and values                  |
+/// | shape   | q, out: (B, T, H D); k, v: (B, T, K D); K = H: all heads their own, K = 1: one for all          |
+/// | mask    | token t sees the tokens (t - window, t]; window 0: all up to t                                  |
+/// | bias    | alibi: of token t and key s slope (s - t), the slopes of n heads, a power of two, 2^(-8 i / n), |
+/// |         | i = 1, ..., n; of other H those of the power of two below and the odd ones of its double        |
+/// | saved   | the log-sum-exp of each row of scores, (B, H, T): no T x T tensor is kept                       |
+/// | dropout | of the probabilities; element (h T + t) T + s of a sample, as nn::Dropout draws                 |
+/// | cost    | for each pair of tokens that see each other 4 H D operations forward, 10 H D backward           |
+/// | threads | each runs a head of a sample, in a backward a head of keys and values                           |
 ///
-/// Source: Ainslie et al., GQA, arXiv 2305.13245; Jiang et al., Mistral 7B, arXiv 2310.06825 (the window).
+/// Source: Ainslie et al., GQA, arXiv 2305.13245; Jiang et al., Mistral 7B, arXiv 2310.06825 (the window);
+/// Press et al., Train short, test long, arXiv 2108.12409 (ALiBi), with BLOOM's slopes.
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int q, int k, int v
@@ -43,6 +46,7 @@ struct GroupedAttention {
   std::int64_t kv_heads = 1;
   std::int64_t window = 0;
   float dropout = 0;
+  bool alibi = false;
 
   static constexpr auto attributes() {
     return std::tuple(
@@ -52,7 +56,9 @@ struct GroupedAttention {
         graph::optional_attribute("window", &GroupedAttention::window,
                                   "tokens that one sees, itself included; 0: all before it"),
         graph::optional_attribute("dropout", &GroupedAttention::dropout,
-                                  "the part of probabilities that is dropped"));
+                                  "the part of probabilities that is dropped"),
+        graph::optional_attribute("alibi", &GroupedAttention::alibi,
+                                  "whether scores fall with the distance, as BLOOM's do"));
   }
 
   template <class Device, real T>
@@ -72,6 +78,7 @@ struct GroupedAttention {
     graph::Signature result;
     result.attributes = concat("heads ", heads, ", kv_heads ", kv_heads, ", window ", window,
                                ", dropout ", dropout);
+    if (alibi) result.attributes += ", alibi";
     result.outputs = {call.inputs[0]};
     result.saved = {call.sums({e.B, heads, e.T_})};
     result.forward_workspace = Kernels<Device>::template grouped_attention_forward_workspace<T>(
@@ -93,7 +100,7 @@ struct GroupedAttention {
     const Extents e(call.input(0).shape(), *this);
     Kernels<Device>::template grouped_attention_forward<T>(
         call.lane, call.output(0).data(), call.kept_sums(0).data(), call.input(0).data(),
-        call.input(1).data(), call.input(2).data(), e.B, e.T_, heads, kv_heads, e.D, e.window,
+        call.input(1).data(), call.input(2).data(), e.B, e.T_, heads, kv_heads, e.D, e.window, alibi,
         call.workspace, call.training ? dropout : 0.0F, call.key);
   }
 
@@ -104,7 +111,7 @@ struct GroupedAttention {
         call.lane, call.input_gradient(0).data(), call.input_gradient(1).data(),
         call.input_gradient(2).data(), call.output_gradient(0).data(), call.input(0).data(),
         call.input(1).data(), call.input(2).data(), call.output(0).data(), call.kept_sums(0).data(),
-        e.B, e.T_, heads, kv_heads, e.D, e.window, call.workspace, dropout, call.key);
+        e.B, e.T_, heads, kv_heads, e.D, e.window, alibi, call.workspace, dropout, call.key);
   }
 
   template <class Device, real T>
@@ -122,8 +129,8 @@ struct GroupedAttention {
     const std::int64_t D = call.input(0).shape().last() / heads;
     RowKernels<Device>::template rows_attention<T>(
         call.lane, call.output(0).data(), call.input(0).data(), call.input(1).data(), call.input(2).data(), heads * D,
-        kv_heads * D, call.rows, call.pages, call.state_offset, heads, kv_heads, D, window, call.options.positions,
-        call.workspace);
+        kv_heads * D, call.rows, call.pages, call.state_offset, heads, kv_heads, D, window, alibi,
+        call.options.positions, call.workspace);
   }
 
 private:

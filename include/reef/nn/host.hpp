@@ -6,6 +6,7 @@
 #include <reef/nn/host/dropout.hpp>
 #include <reef/nn/host/elementwise.hpp>
 #include <reef/nn/host/embedding.hpp>
+#include <reef/nn/host/exact_gelu.hpp>
 #include <reef/nn/host/gated.hpp>
 #include <reef/nn/host/gemm.hpp>
 #include <reef/nn/host/layer_norm.hpp>
@@ -15,6 +16,7 @@
 #include <reef/nn/host/products.hpp>
 #include <reef/nn/host/rms_norm.hpp>
 #include <reef/nn/host/rotary.hpp>
+#include <reef/nn/host/split_heads.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef {
@@ -35,11 +37,13 @@ template <>
 struct Kernels<device::Host> : host::Gemm,
                                host::Linear,
                                host::Elementwise,
+                               host::ExactGelu,
                                host::Gated,
                                host::Dropout,
                                host::LayerNorm,
                                host::RmsNorm,
                                host::Rotary,
+                               host::SplitHeads,
                                host::Embedding,
                                host::Prefix,
                                host::CrossEntropy,

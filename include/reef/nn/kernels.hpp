@@ -47,12 +47,15 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | cross_entropy_backward(lane, d_logits, d_loss, logits, lse, targets, R, V) | d_logits (R,V), zero where the target is -1; d_loss () in device memory; d_logits may be logits |
 /// | rms_norm_forward(lane, out, rstd, in, weight, R, C, epsilon)             | out (R,C) = in rstd weight, rstd (R) = 1/sqrt(mean of squares + epsilon) |
 /// | rms_norm_backward(lane, d_in, d_weight, d_out, in, weight, rstd, R, C, accumulate_input, accumulate_parameters, workspace) | d_in, d_weight; d_in may be d_out; rms_norm_backward_workspace<T>(R, C) |
-/// | rotary(lane, out, in, B, T_, H, D, frequencies, back, accumulate, workspace) | turns pairs (i, i + D/2) of each head at position t by the angle t f(i), or by -t f(i) if back; out may be in; rotary_workspace<T>(T_, D, threads) |
+/// | rotary(lane, out, in, B, T_, H, D, turned, frequencies, back, accumulate, workspace) | turns pairs (i, i + turned/2) of each head at position t by the angle t f(i), or by -t f(i) if back; its columns from `turned` on stay; out may be in; rotary_workspace<T>(T_, turned, threads) |
 /// | silu_forward, silu_backward, relu_forward, relu_backward                 | arguments as of gelu; silu: in / (1 + e^-in); relu: in if it is above 0, else 0 |
+/// | exact_gelu_forward, exact_gelu_backward                                  | arguments as of gelu; in/2 (1 + erf(in / sqrt(2))) |
+/// | split_heads(lane, q, k, v, in, R, H, D)                                  | q, k, v (R,H,D) = the three parts of each head of in (R,H,3,D) |
+/// | join_heads(lane, d_in, d_q, d_k, d_v, R, H, D, accumulate)               | d_in (R,H,3,D) = or += the gradients of the parts (R,H,D) |
 /// | swiglu_forward(lane, out, gate, up, n)                                   | out = silu(gate) up                          |
 /// | swiglu_backward(lane, d_gate, d_up, d_out, gate, up, n, add_gate, add_up) | d_gate, d_up, either may be null; d_gate may be d_out |
-/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, workspace, rate, key) | causal, over the last `window` keys, 0: all; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(T_, D, window, threads) |
-/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, workspace, rate, key) | overwrites d_q, d_k, d_v; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
+/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, alibi, workspace, rate, key) | causal, over the last `window` keys, 0: all; with ALiBi's bias or without; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(T_, D, window, threads) |
+/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, alibi, workspace, rate, key) | overwrites d_q, d_k, d_v; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
 /// | token_embedding_forward(lane, out, tokens, weight, n, C, V)              | out (n,C) = weight[token]; errors as embedding_forward |
 /// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate) | as embedding_backward                    |
 /// | prefix_forward(lane, out, rows, wpe, B, T_, C, P)                        | out (B,T,C): positions p < P of each sample are rows[p] + wpe[p], the others are left; wpe may be null; P at most T |

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <reef/core/bfloat16.hpp>
 #include <reef/core/element.hpp>
 #include <reef/device/cores.hpp>
-#include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/nn/detail/graphs_of_host.hpp>
 #include <reef/nn/llama_config.hpp>
 
 namespace reef {
@@ -34,13 +33,8 @@ graph::Graph<Device, T> llama(const LlamaConfig& config, int threads = device::a
 
 }  // namespace nn
 
-/// Declares the graphs of the host, with their kernels, with `extern`; without it, in the one unit that has them, defines them.
-#define REEF_NN_LLAMA_OF_HOST(declared)                                                                                      \
-  declared template graph::Graph<device::Host, float> nn::llama<device::Host, float>(const nn::LlamaConfig& config, int threads); \
-  declared template graph::Graph<device::Host, double> nn::llama<device::Host, double>(const nn::LlamaConfig& config, int threads); \
-  declared template graph::Graph<device::Host, Bfloat16> nn::llama<device::Host, Bfloat16>(const nn::LlamaConfig& config, int threads);
 #ifdef REEF_MODELS_IN_LIBRARY  // reef::compiled defines it
-REEF_NN_LLAMA_OF_HOST(extern)
+REEF_NN_GRAPHS_OF_HOST(extern, llama, LlamaConfig)
 #endif
 
 }  // namespace v0

@@ -4,10 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -15,6 +13,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/detail/config_fields.hpp>
 #include <reef/nn/llama_config.hpp>
 #include <reef/nn/llama_json.hpp>
 
@@ -39,97 +38,29 @@ inline constexpr std::array<LlamaFamilyFacts, 4> llama_families{
      {LlamaFamily::qwen2, "qwen2", "Qwen2ForCausalLM", 32, 0, 4096},
      {LlamaFamily::qwen3, "qwen3", "Qwen3ForCausalLM", 32, 128, 4096}}};
 
-/// A config.json in which null is what is not there, as Hugging Face writes it.
-class LlamaFields {
-public:
-  LlamaFields(io::Json json, std::string source) : json_(std::move(json)), source_(std::move(source)) {
-    io::require_object(json_, "", source_);
-    for (auto field = json_.begin(); field != json_.end();) {
-      if (field->is_null()) nulls_.push_back(field.key());
-      field = field->is_null() ? json_.erase(field) : std::next(field);
-    }
-  }
-
-  [[nodiscard]] bool has(const std::string& field) const { return json_.contains(field); }
-  [[nodiscard]] bool is_null(const char* field) const { return std::ranges::find(nulls_, field) != nulls_.end(); }
-  [[nodiscard]] std::int64_t positive(const char* field) const {
-    return in_range(field, io::require<std::int64_t>(json_, field, source_));
-  }
-  [[nodiscard]] std::int64_t positive_or(const char* field, std::int64_t usual) const {
-    return has(field) ? positive(field) : usual;
-  }
-  template <class T>
-  [[nodiscard]] T value(std::string_view path) const {
-    return io::require<T>(json_, path, source_);
-  }
-  template <class T>
-  [[nodiscard]] T value_or(std::string_view path, T usual) const {
-    return io::value_or<T>(json_, path, usual, source_);
-  }
-
-  [[noreturn]] void refuse(std::string_view field, const std::string& is, const std::string& fix) const {
-    throw DecodeError("reef::nn: ", source_, ": ", field, " is ", is, ", which a llama() cannot be.\n  fix: ", fix, ".");
-  }
-  [[noreturn]] void refuse(std::string_view field) const {
-    refuse(field, json_.at(std::string(field)).dump(), "give a model without it");
-  }
-  [[nodiscard]] const std::string& source() const& { return source_; }
-  void source() const&& = delete;
-
-private:
-  [[nodiscard]] std::int64_t in_range(const char* field, std::int64_t value) const {
-    if (value >= 1) return value;
-    throw DecodeError("reef::nn: ", source_, ": ", field, " is ", value, ".\n  fix: at least 1.");
-  }
-
-  io::Json json_;
-  std::string source_;
-  std::vector<std::string> nulls_;
-};
-
 /// The family by model_type; of architectures, where they are given, its own must be one.
-inline const LlamaFamilyFacts& llama_family(const LlamaFields& fields) {
+inline const LlamaFamilyFacts& llama_family(const ConfigFields& fields) {
   const auto type = fields.value<std::string>("model_type");
   const auto facts = std::ranges::find(llama_families, type, &LlamaFamilyFacts::model_type);
   if (facts == llama_families.end()) {
     fields.refuse("model_type", concat("'", type, "'"), "give a llama, mistral, qwen2 or qwen3");
   }
-  const auto architectures = fields.value_or<std::vector<std::string>>("architectures", {});
-  if (!architectures.empty() && std::ranges::find(architectures, facts->architecture) == architectures.end()) {
-    fields.refuse("architectures", concat("'", architectures.front(), "'"), concat("give a ", facts->architecture));
-  }
+  fields.require_architecture(facts->architecture);
   return *facts;
 }
 
 /// From rope_theta and rope_scaling, or, as newer versions write them, from rope_parameters.
-inline RotaryFrequencies llama_rotary(const LlamaFields& fields) {
-  RotaryFrequencies rotary;
-  const std::string place = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  const auto at = [&](const char* name) { return concat(place, ".", name); };
-  rotary.theta = fields.value_or("rope_theta", rotary.theta);
+inline RotaryFrequencies llama_rotary(const ConfigFields& fields) {
   const auto require_whole = [&](const std::string& field) {
     if (fields.value_or<double>(field, 1) != 1) fields.refuse(field, "not 1", "give a model that turns whole heads");
   };
   require_whole("partial_rotary_factor");
-  if (!fields.has(place)) return rotary;
-  require_whole(at("partial_rotary_factor"));
-  rotary.theta = fields.value_or(at("rope_theta"), rotary.theta);
-  const auto type = fields.value_or<std::string>(at("rope_type"), fields.value_or<std::string>(at("type"), "default"));
-  if (type == "default") return rotary;
-  if (type != "linear" && type != "llama3") {
-    fields.refuse(at("rope_type"), concat("'", type, "'"), "give a model of 'default', 'linear' or 'llama3' positions");
-  }
-  rotary.factor = fields.value<double>(at("factor"));
-  if (type == "linear") return rotary;
-  rotary.low = fields.value<double>(at("low_freq_factor"));
-  rotary.high = fields.value<double>(at("high_freq_factor"));
-  rotary.original = fields.value<std::int64_t>(at("original_max_position_embeddings"));
-  if (rotary.original < 1) fields.refuse(at("original_max_position_embeddings"), concat(rotary.original), "at least 1");
-  return rotary;
+  if (const std::string place = place_of_rotary(fields); fields.has(place)) require_whole(place + ".partial_rotary_factor");
+  return read_rotary(fields, "rope_theta", RotaryFrequencies{}.theta);
 }
 
 /// Which layers see a window, and of which size: layers from one on, or none.
-inline void read_llama_window(const LlamaFields& fields, const LlamaFamilyFacts& facts, LlamaConfig& config) {
+inline void read_llama_window(const ConfigFields& fields, const LlamaFamilyFacts& facts, LlamaConfig& config) {
   if (facts.family == LlamaFamily::llama) return;
   const bool qwen = facts.family != LlamaFamily::mistral;
   config.window = fields.value_or<std::int64_t>("sliding_window", fields.is_null("sliding_window") ? 0 : facts.window);
@@ -147,14 +78,10 @@ inline void read_llama_window(const LlamaFields& fields, const LlamaFamilyFacts&
   }
 }
 
-/// Fields of other models, by which Hugging Face's own code or that beside the weights may compute other numbers.
-inline void refuse_fields_of_others(const LlamaFields& fields) {
-  for (const char* const field :
-       {"quantization_config", "num_local_experts", "num_experts", "attn_logit_softcapping", "final_logit_softcapping",
-        "logit_scale", "logits_scaling", "embedding_multiplier", "residual_multiplier", "attention_multiplier",
-        "query_pre_attn_scalar", "no_rope_layers", "use_parallel_residual", "rotary_pct"}) {
-    if (fields.has(field)) fields.refuse(field);
-  }
+/// Fields of other models, and another activation.
+inline void refuse_other_llamas(const ConfigFields& fields) {
+  fields.refuse_fields_of_others();
+  fields.refuse_each({"use_parallel_residual", "rotary_pct"});
   const auto activation = fields.value_or<std::string>("hidden_act", "silu");
   if (activation != "silu" && activation != "swish") {
     fields.refuse("hidden_act", concat("'", activation, "'"), "give a model of 'silu'");
@@ -164,9 +91,9 @@ inline void refuse_fields_of_others(const LlamaFields& fields) {
 }  // namespace detail
 
 REEF_INLINE LlamaConfig read_llama_config(const std::filesystem::path& path) {
-  const detail::LlamaFields fields(io::read_json(path), concat("'", path.string(), "'"));
+  const detail::ConfigFields fields(io::read_json(path), concat("'", path.string(), "'"), "llama()");
   const detail::LlamaFamilyFacts& facts = detail::llama_family(fields);
-  detail::refuse_fields_of_others(fields);
+  detail::refuse_other_llamas(fields);
   LlamaConfig config;
   config.family = facts.family;
   config.layers = fields.positive("num_hidden_layers");
@@ -188,12 +115,7 @@ REEF_INLINE LlamaConfig read_llama_config(const std::filesystem::path& path) {
   config.mlp_bias = facts.family == LlamaFamily::llama && fields.value_or("mlp_bias", false);
   config.norm_heads = facts.family == LlamaFamily::qwen3;
   config.tied = fields.value_or("tie_word_embeddings", false);
-  try {
-    config.validate();
-  } catch (const OptionError& error) {
-    throw DecodeError("reef::nn: ", fields.source(), " is of no llama(): ", error.what());
-  }
-  return config;
+  return fields.valid(config);
 }
 
 REEF_INLINE void write_llama_config(const std::filesystem::path& path, const LlamaConfig& config) {
@@ -229,15 +151,7 @@ REEF_INLINE void write_llama_config(const std::filesystem::path& path, const Lla
                 {"rope_theta", config.rotary.theta},
                 {"attention_bias", config.query_bias && !qwen2},
                 {"tie_word_embeddings", config.tied}};
-  if (config.rotary.original != 0) {
-    json["rope_scaling"] = {{"rope_type", "llama3"},
-                            {"factor", config.rotary.factor},
-                            {"low_freq_factor", config.rotary.low},
-                            {"high_freq_factor", config.rotary.high},
-                            {"original_max_position_embeddings", config.rotary.original}};
-  } else if (config.rotary.factor != 1) {
-    json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", config.rotary.factor}};
-  }
+  detail::write_rotary_scaling(json, config.rotary);
   if (llama) json["mlp_bias"] = config.mlp_bias;
   if (!llama) json["sliding_window"] = config.window == 0 ? io::Json() : io::Json(config.window);
   if (qwen) json["use_sliding_window"] = config.window != 0;

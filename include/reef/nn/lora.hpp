@@ -22,7 +22,8 @@ namespace nn {
 ///
 /// | rank, alpha | of nn::LoraLinear: the update is alpha / rank B A                                         |
 /// | targets     | the names of nn::Linear nodes, or their last parts: "q_proj" means all "....q_proj". The   |
-/// |             | one target "all-linear" means all but lm_head; none: q_proj and v_proj, or c_attn         |
+/// |             | one target "all-linear" means all but the head (lm_head, embed_out); none: q_proj and     |
+/// |             | v_proj, c_attn, or query_key_value                                                        |
 struct Lora {
   std::int64_t rank = 8;
   double alpha = 16;

@@ -28,7 +28,7 @@ REEF_INLINE void Lora::validate() const {
 
 REEF_INLINE int Lora::target_of(std::string_view node) const {
   const auto means = [&](std::string_view target) {
-    if (target == "all-linear") return node != "lm_head";
+    if (target == "all-linear") return node != "lm_head" && node != "embed_out";
     return node == target || node.ends_with(concat(".", target));
   };
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -36,7 +36,7 @@ REEF_INLINE int Lora::target_of(std::string_view node) const {
   }
   if (!targets.empty()) return -1;
   for (const std::string_view usual :
-       std::array<std::string_view, 3>{"q_proj", "v_proj", "c_attn"}) {
+       std::array<std::string_view, 4>{"q_proj", "v_proj", "c_attn", "query_key_value"}) {
     if (means(usual)) return 0;
   }
   return -1;

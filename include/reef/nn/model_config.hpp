@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <variant>
 
+#include <reef/nn/bloom_config.hpp>
 #include <reef/nn/gpt2_config.hpp>
+#include <reef/nn/gpt_neox_config.hpp>
 #include <reef/nn/llama_config.hpp>
 #include <reef/nn/llama_json.hpp>
 
@@ -12,10 +14,10 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The configuration of a model that nn/ can build: of gpt() or llama().
-using ModelConfig = std::variant<GptConfig, LlamaConfig>;
+/// The configuration of a model that nn/ can build: of gpt(), llama(), bloom() or gpt_neox().
+using ModelConfig = std::variant<GptConfig, LlamaConfig, BloomConfig, GptNeoxConfig>;
 
-/// The shape of a batch: B sequences of T tokens, at most the model's context; T = 0: the context.
+/// The shape of a batch: B sequences of T tokens, at most longest_sequence of the model; T = 0: its context.
 struct BatchShape {
   std::int64_t batch = 1;
   std::int64_t sequence = 0;
@@ -23,7 +25,8 @@ struct BatchShape {
 
 /// Reads the configuration of a model of Hugging Face, whose model_type decides the builder.
 ///
-/// | reads  | gpt2, as read_gpt2_config; llama, mistral, qwen2 and qwen3, as read_llama_config    |
+/// | reads  | gpt2, as read_gpt2_config; llama, mistral, qwen2 and qwen3, as read_llama_config;   |
+/// |        | bloom, as read_bloom_config; gpt_neox, as read_gpt_neox_config                      |
 /// | errors | those of these functions; DecodeError, naming file and type, for another model_type |
 ///
 /// \code
@@ -32,10 +35,13 @@ struct BatchShape {
 /// \endcode
 ModelConfig read_model_config(const std::filesystem::path& path);
 
-/// Writes a config.json as write_gpt2_config or write_llama_config does.
+/// Writes a config.json as write_gpt2_config, write_llama_config, write_bloom_config or write_gpt_neox_config does.
 void write_model_config(const std::filesystem::path& path, const ModelConfig& config);
 
-/// Returns the configuration with another batch. Throws OptionError for a sequence that is longer than the context.
+/// Returns the most tokens that a sequence of the model can have: its context, of a bloom(), which has no positions, 2^24.
+std::int64_t longest_sequence(const ModelConfig& config);
+
+/// Returns the configuration with another batch. Throws OptionError for a longer sequence than longest_sequence.
 ModelConfig with_batch(ModelConfig config, const BatchShape& batch);
 
 }  // namespace nn

@@ -10,8 +10,12 @@
 #include <reef/device/cores.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/nn/bloom.hpp>
+#include <reef/nn/bloom_file.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt2_file.hpp>
+#include <reef/nn/gpt_neox.hpp>
+#include <reef/nn/gpt_neox_file.hpp>
 #include <reef/nn/llama.hpp>
 #include <reef/nn/llama_file.hpp>
 #include <reef/nn/model_config.hpp>
@@ -20,12 +24,14 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Builds the graph of a model from its configuration, by gpt() or llama().
+/// Builds the graph of a model from its configuration, by gpt(), llama(), bloom() or gpt_neox().
 template <class Device, real T>
 graph::Graph<Device, T> model_of(const ModelConfig& config,
                                  int threads = device::available_cores()) {
   if (const auto* const gpt2 = std::get_if<GptConfig>(&config))
     return gpt<Device, T>(*gpt2, threads);
+  if (const auto* const own = std::get_if<BloomConfig>(&config)) return bloom<Device, T>(*own, threads);
+  if (const auto* const own = std::get_if<GptNeoxConfig>(&config)) return gpt_neox<Device, T>(*own, threads);
   return llama<Device, T>(std::get<LlamaConfig>(config), threads);
 }
 
@@ -33,7 +39,7 @@ graph::Graph<Device, T> model_of(const ModelConfig& config,
 ///
 /// | folder | config.json; safetensors, one or several with an index, for read_weights                                |
 /// | errors | as of read_model_config: an unknown architecture, or a field that changes numbers, by name; OptionError |
-/// |        | for a sequence beyond the model's context                                                               |
+/// |        | for a sequence beyond longest_sequence                                                                  |
 ///
 /// \code
 /// #include <reef/nn/generator.hpp>
@@ -51,8 +57,19 @@ graph::Graph<Device, T> model_of(const std::filesystem::path& folder, const Batc
   return model_of<Device, T>(with_batch(read_model_config(folder / "config.json"), batch), threads);
 }
 
-/// Calls set(name, values) for each parameter of a model, as Gpt2File::read or LlamaFile::read does. The configuration,
-/// of a folder the one beside the weights, decides which. Returns the file or index that was read.
+namespace detail {
+
+/// Reads from an open file, and returns its path.
+template <real T, class Set>
+std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, Set&& set) {
+  file.read<T>(model, std::forward<Set>(set));
+  return file.path();
+}
+
+}  // namespace detail
+
+/// Calls set(name, values) for each parameter of a model, as Gpt2File, LlamaFile, BloomFile or GptNeoxFile reads it. The
+/// configuration, of a folder the one beside the weights, decides which. Returns the file or index that was read.
 template <real T, class Set>
 std::filesystem::path read_weights(const std::filesystem::path& place, const ModelConfig& config,
                                    const graph::Dag& model, Set&& set) {
@@ -61,9 +78,9 @@ std::filesystem::path read_weights(const std::filesystem::path& place, const Mod
     file.read<T>(model, gpt2->vocabulary, std::forward<Set>(set));
     return file.path();
   }
-  const LlamaFile file(place);
-  file.read<T>(model, std::forward<Set>(set));
-  return file.path();
+  if (std::holds_alternative<BloomConfig>(config)) return detail::read_from<T>(BloomFile(place), model, std::forward<Set>(set));
+  if (std::holds_alternative<GptNeoxConfig>(config)) return detail::read_from<T>(GptNeoxFile(place), model, std::forward<Set>(set));
+  return detail::read_from<T>(LlamaFile(place), model, std::forward<Set>(set));
 }
 template <real T, class Set>
 std::filesystem::path read_weights(const std::filesystem::path& folder, const graph::Dag& model,
@@ -72,12 +89,16 @@ std::filesystem::path read_weights(const std::filesystem::path& folder, const gr
                          std::forward<Set>(set));
 }
 
-/// Writes a model's parameters as write_gpt2 or write_llama does.
+/// Writes a model's parameters as write_gpt2, write_llama, write_bloom or write_gpt_neox does.
 template <real T, class Values>
 void write_weights(const std::filesystem::path& path, const ModelConfig& config,
                    const graph::Dag& model, Values&& values) {
   if (const auto* const gpt2 = std::get_if<GptConfig>(&config)) {
     write_gpt2<T>(path, model, gpt2->vocabulary, std::forward<Values>(values));
+  } else if (std::holds_alternative<BloomConfig>(config)) {
+    write_bloom<T>(path, model, std::forward<Values>(values));
+  } else if (std::holds_alternative<GptNeoxConfig>(config)) {
+    write_gpt_neox<T>(path, model, std::forward<Values>(values));
   } else {
     write_llama<T>(path, model, std::forward<Values>(values));
   }

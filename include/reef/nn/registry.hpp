@@ -6,6 +6,7 @@
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
+#include <reef/nn/exact_gelu.hpp>
 #include <reef/nn/gelu.hpp>
 #include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/layer_norm.hpp>
@@ -15,6 +16,7 @@
 #include <reef/nn/rms_norm.hpp>
 #include <reef/nn/rotary.hpp>
 #include <reef/nn/silu.hpp>
+#include <reef/nn/split_heads.hpp>
 #include <reef/nn/swiglu.hpp>
 #include <reef/nn/token_embedding.hpp>
 
@@ -41,12 +43,14 @@ graph::Registry<Device, T> registry() {
   all.template add<LayerNorm>();
   all.template add<Linear>();
   if constexpr (requires { &Kernels<Device>::template rms_norm_forward<T>; }) {  // else: none of these kernels
+    all.template add<ExactGelu>();
     all.template add<GroupedAttention>();
     all.template add<MeanSquaredError>();
     all.template add<Relu>();
     all.template add<RmsNorm>();
     all.template add<Rotary>();
     all.template add<Silu>();
+    all.template add<SplitHeads>();
     all.template add<SwiGlu>();
     all.template add<TokenEmbedding>();
   }

@@ -20,14 +20,15 @@ namespace nn {
 
 /// Turns pairs of each head's numbers by angles that grow with the position.
 ///
-///     out[i]       = in[i] cos(t f) - in[i + D/2] sin(t f)      i in [0, D/2), f = f(i)
-///     out[i + D/2] = in[i + D/2] cos(t f) + in[i] sin(t f)
+///     out[i]       = in[i] cos(t f) - in[i + R/2] sin(t f)      i in [0, R/2), f = f(i)
+///     out[i + R/2] = in[i + R/2] cos(t f) + in[i] sin(t f)      out[i] = in[i] for i >= R
 ///
-/// | shape  | in, out: (B, T, H D), H heads of `head_size` D, which is even           |
+/// | shape  | in, out: (B, T, H D), H heads of `head_size` D                          |
+/// | R      | `turned`, even, or all D columns of a head                              |
 /// | pairs  | halves, as Hugging Face lays them; Meta's own files have neighbours     |
 /// | f      | RotaryFrequencies: linear scaling, or Llama 3's where `original` is set |
 /// | memory | out lies where in lies, and in's gradient where out's gradient lies     |
-/// | errors | ShapeError for an odd head size; OptionError for invalid frequencies    |
+/// | errors | ShapeError for an odd R; OptionError for invalid frequencies            |
 ///
 /// Source: Su et al., RoFormer, arXiv 2104.09864.
 ///
@@ -44,11 +45,12 @@ struct Rotary {
   std::int64_t original = 0;
   double low = 1;
   double high = 4;
+  std::int64_t turned = 0;  ///< R, the columns of a head that are turned; 0: all
 
   static constexpr auto attributes() {
     return std::tuple(
         graph::required_attribute("head_size", &Rotary::head_size,
-                                  "D, even, divides the last extent"),
+                                  "D, divides the last extent, even where `turned` is 0"),
         graph::optional_attribute("theta", &Rotary::theta, "the base of the frequencies"),
         graph::optional_attribute("factor", &Rotary::factor, "what positions are stretched by"),
         graph::optional_attribute(
@@ -57,9 +59,13 @@ struct Rotary {
         graph::optional_attribute("low", &Rotary::low,
                                   "of Llama 3's scaling: pairs of less turns are stretched"),
         graph::optional_attribute("high", &Rotary::high,
-                                  "of Llama 3's scaling: pairs of more turns are not"));
+                                  "of Llama 3's scaling: pairs of more turns are not"),
+        graph::optional_attribute("turned", &Rotary::turned,
+                                  "columns of a head that are turned, even, the first; 0: all"));
   }
 
+  /// Returns R, the number of columns of a head that are turned.
+  [[nodiscard]] std::int64_t turned_columns() const { return turned == 0 ? head_size : turned; }
   [[nodiscard]] RotaryFrequencies frequencies() const {
     return {theta, factor, original, low, high};
   }
@@ -71,16 +77,18 @@ struct Rotary {
     call.expect_rows(0);
     call.expect_positive("head_size", head_size);
     const Shape& in = call.inputs[0].shape;
-    call.expect(0, in.rank() == 3 && head_size % 2 == 0 && in.last() % head_size == 0,
-                concat("(B, T, H D) with D = ", head_size,
-                       head_size % 2 == 0 ? "" : ", which must be even"));
+    const std::int64_t R = turned_columns();
+    call.expect(0, in.rank() == 3 && in.last() % head_size == 0 && R % 2 == 0 && R >= 2 && R <= head_size,
+                concat("(B, T, H D) with D = ", head_size, turned == 0 ? "" : concat(", of which ", R, " columns turn"),
+                       R % 2 == 0 ? "" : ", which must be even"));
     graph::Signature result;
     result.attributes = concat("head_size ", head_size, ", theta ", theta, ", factor ", factor);
     if (original != 0)
       result.attributes += concat(", original ", original, ", low ", low, ", high ", high);
+    if (turned != 0) result.attributes += concat(", turned ", turned);
     result.outputs = {call.inputs[0]};
     result.forward_workspace =
-        Kernels<Device>::template rotary_workspace<T>(in[1], head_size, call.threads);
+        Kernels<Device>::template rotary_workspace<T>(in[1], R, call.threads);
     result.backward_workspace = result.forward_workspace;
     result.backward_reads_inputs = false;
     result.forward_shares = {{0, 0}};
@@ -105,15 +113,15 @@ struct Rotary {
   template <class Device, real T>
   [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
     graph::RowsSignature result;
-    result.workspace = RowKernels<Device>::template rows_rotary_workspace<T>(call.inputs[0].shape.rows(), head_size);
+    result.workspace = RowKernels<Device>::template rows_rotary_workspace<T>(call.inputs[0].shape.rows(), turned_columns());
     return result;
   }
 
   template <class Device, real T>
   void forward_rows(const graph::RowsCall<Device, T>& call) const {
     RowKernels<Device>::template rows_rotary<T>(call.lane, call.output(0).data(), call.input(0).data(), call.rows,
-                                                call.input(0).shape().last() / head_size, head_size, frequencies(),
-                                                call.workspace);
+                                                call.input(0).shape().last() / head_size, head_size,
+                                                turned_columns(), frequencies(), call.workspace);
   }
 
 private:
@@ -134,8 +142,8 @@ private:
             bool accumulate, void* workspace) const {
     const Shape& shape = in.shape();
     Kernels<Device>::template rotary<T>(lane, out.data(), in.data(), shape[0], shape[1],
-                                        shape[2] / head_size, head_size, frequencies(), back,
-                                        accumulate, workspace);
+                                        shape[2] / head_size, head_size, turned_columns(),
+                                        frequencies(), back, accumulate, workspace);
   }
 };
 

@@ -31,7 +31,8 @@ namespace nn::detail {
 /// Hugging Face's models, torch.compile, DistributedDataParallel, FSDP, activation checkpoints and
 /// trainers set into it.
 inline std::string bare_name(std::string_view name) {
-  constexpr std::array<std::string_view, 7> wrappers{"transformer",
+  constexpr std::array<std::string_view, 8> wrappers{"transformer",
+                                                     "gpt_neox",
                                                      "_orig_mod",
                                                      "module",
                                                      "model",

@@ -39,7 +39,7 @@ struct Attention {
   static void attention_forward(device::Host::Lane& lane, T* out, sum_t<T>* lse, const T* qkv,
                                 std::int64_t B, std::int64_t T_, std::int64_t C, std::int64_t H,
                                 void* workspace, float rate = 0.0F, DrawKey key = {}) {
-    forward<T>(lane, out, lse, {qkv, qkv + C, qkv + 2 * C, 3 * C, 3 * C}, {B, T_, H, H, C / H, 0},
+    forward<T>(lane, out, lse, {qkv, qkv + C, qkv + 2 * C, 3 * C, 3 * C}, {B, T_, H, H, C / H, 0, false},
                workspace, rate, key);
   }
 
@@ -55,7 +55,7 @@ struct Attention {
                                  std::int64_t C, std::int64_t H, void* workspace, float rate = 0.0F,
                                  DrawKey key = {}) {
     backward<T>(lane, {d_qkv, d_qkv + C, d_qkv + 2 * C, 3 * C, 3 * C}, d_out,
-                {qkv, qkv + C, qkv + 2 * C, 3 * C, 3 * C}, out, lse, {B, T_, H, H, C / H, 0},
+                {qkv, qkv + C, qkv + 2 * C, 3 * C, 3 * C}, out, lse, {B, T_, H, H, C / H, 0, false},
                 workspace, rate, key);
   }
 
@@ -69,9 +69,9 @@ struct Attention {
   static void grouped_attention_forward(device::Host::Lane& lane, T* out, sum_t<T>* lse, const T* q,
                                         const T* k, const T* v, std::int64_t B, std::int64_t T_,
                                         std::int64_t H, std::int64_t K, std::int64_t D,
-                                        std::int64_t window, void* workspace, float rate,
+                                        std::int64_t window, bool alibi, void* workspace, float rate,
                                         DrawKey key) {
-    forward<T>(lane, out, lse, {q, k, v, H * D, K * D}, {B, T_, H, K, D, window}, workspace, rate,
+    forward<T>(lane, out, lse, {q, k, v, H * D, K * D}, {B, T_, H, K, D, window, alibi}, workspace, rate,
                key);
   }
 
@@ -86,10 +86,10 @@ struct Attention {
                                          const T* d_out, const T* q, const T* k, const T* v,
                                          const T* out, const sum_t<T>* lse, std::int64_t B,
                                          std::int64_t T_, std::int64_t H, std::int64_t K,
-                                         std::int64_t D, std::int64_t window, void* workspace,
-                                         float rate, DrawKey key) {
+                                         std::int64_t D, std::int64_t window, bool alibi,
+                                         void* workspace, float rate, DrawKey key) {
     backward<T>(lane, {d_q, d_k, d_v, H * D, K * D}, d_out, {q, k, v, H * D, K * D}, out, lse,
-                {B, T_, H, K, D, window}, workspace, rate, key);
+                {B, T_, H, K, D, window, alibi}, workspace, rate, key);
   }
 
 private:
@@ -100,6 +100,7 @@ private:
   /// The extents of a call: H heads of queries, of which H / K share a head of keys and values; D columns in each head.
   struct Extents {
     std::int64_t B, T_, H, K, D, window;
+    bool alibi;  // scores of far keys fall
 
     /// Returns the first key whose scores are computed for a tile of queries from t0 on.
     [[nodiscard]] std::int64_t first_key(std::int64_t t0) const {
@@ -149,6 +150,7 @@ private:
         const std::int64_t ld = leading(keys);
         detail::gemm_here(Transpose::no, Transpose::yes, t1 - t0, keys, D, scale, q.row(t0), q.ld,
                           k.row(s0), k.ld, E(0), p, ld, scratch);
+        add_bias(p, h, e, t0, t1, s0, ld);
         device::run_vectors<E>(detail::CausalSoftmax{}, p, lse + (b * H + h) * T_ + t0, t1 - t0,
                                keys, ld, t0 - s0, e.window);
         if (rate > 0.0F) {
@@ -229,6 +231,7 @@ private:
       const auto go = widened(d_out + at, H * D, rows, D, row_scratch);  // (rows, D)
       detail::gemm_here(Transpose::no, Transpose::yes, rows, keys, D, scale, q.row(t0), q.ld,
                         k.row(s0), k.ld, E(0), p, ld, row_scratch);
+      add_bias(p, h, e, t0, t1, s0, ld);
       detail::gemm_here(Transpose::no, Transpose::yes, rows, keys, D, E(1), go.data, go.ld,
                         v.row(s0), v.ld, E(0), d, ld, row_scratch);
       if (rate > 0.0F) draw(factors, sample, h, T_, t0, t1, s0, ld, rate);
@@ -246,6 +249,15 @@ private:
                         ld, k.row(s0), k.ld, E(0), d_q.row(t0), d_q.ld, row_scratch);
     }
     round_into(to.q + head, to.ld_q, d_q, T_, D);
+  }
+
+  /// Adds the bias of head h to the scores of queries [t0, t1) and keys [s0, t1), if there is one.
+  template <class E>
+  static void add_bias(E* scores, std::int64_t h, const Extents& e, std::int64_t t0, std::int64_t t1, std::int64_t s0,
+                       std::int64_t ld) {
+    if (!e.alibi) return;
+    device::run_vectors<E>(detail::AlibiBias{}, scores, t1 - t0, t1 - s0, ld, s0 - t0,
+                           static_cast<E>(detail::alibi_slope(h, e.H)));
   }
 
   /// Returns the bytes that a head's operands and results need in a slot: `wide` matrices (T, D), and a tile.

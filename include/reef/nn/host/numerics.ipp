@@ -70,6 +70,10 @@ inline void ask_elementwise(device::Host::Lane& lane, Questions& ask) {
   Elementwise::gelu_backward<float>(lane, dx.data(), d.data(), x.data(), n, false);
   ask.answered(y);
   ask.answered(dx);
+  ExactGelu::exact_gelu_forward<float>(lane, y.data(), x.data(), n);
+  ExactGelu::exact_gelu_backward<float>(lane, dx.data(), d.data(), x.data(), n, false);
+  ask.answered(y);
+  ask.answered(dx);
   Elementwise::gelu_forward<float>(lane, y.data(), tiny.data(), n);
   ask.answered(y);
   Dropout::dropout<float>(lane, y.data(), d.data(), n, 1, 0.3F, {.seed = 2}, true);
@@ -102,6 +106,11 @@ inline void ask_attention(device::Host::Lane& lane, Questions& ask) {
   Attention::attention_backward<float>(lane, d_qkv.data(), d.data(), qkv.data(), y.data(), lse.data(), B, T_, C, H,
                                        space.data(), 0, {});
   for (const auto* answer : {&y, &lse, &d_qkv}) ask.answered(*answer);
+  // With ALiBi: q, k and v are what begins there, one behind the other.
+  const float* const q = qkv.data();
+  Attention::grouped_attention_forward<float>(lane, y.data(), lse.data(), q, q + T_ * C, q + 2 * T_ * C, B, T_, H, H, C / H, 0,
+                                              true, space.data(), 0, {});
+  for (const auto* answer : {&y, &lse}) ask.answered(*answer);
 }
 
 inline void ask_cross_entropy(device::Host::Lane& lane, Questions& ask) {

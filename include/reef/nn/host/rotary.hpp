@@ -19,16 +19,17 @@ namespace nn::host {
 
 namespace detail {
 
-// A function that turns pairs of rows [0, rows) of (rows, H, 2, half); cosines and sines of its angles: (rows, half).
+// A function that turns the columns [0, 2 half) of each head of rows (rows, H, D) by the angles whose cosines and sines are
+// (rows, half); it copies the other columns, or adds them.
 struct TurnPairs {
   template <class V, class S, class T>
   void run(S* out, const S* in, const T* cosines, const T* sines, std::int64_t rows, std::int64_t H,
-           std::int64_t half, bool accumulate) const {
+           std::int64_t D, std::int64_t half, bool accumulate) const {
     const V zero(T(0));
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t h = 0; h < H; ++h) {
-        const S* const x = in + (r * H + h) * 2 * half;
-        S* const y = out + (r * H + h) * 2 * half;
+        const S* const x = in + (r * H + h) * D;
+        S* const y = out + (r * H + h) * D;
         for (std::int64_t i = 0; i < half; i += V::width) {
           const std::int64_t n = half - i;
           const V a = V::load(x + i, n);
@@ -39,6 +40,10 @@ struct TurnPairs {
           const V before_b = accumulate ? V::load(y + half + i, n) : zero;
           fma(a, c, fma(-b, s, before_a)).store(y + i, n);
           fma(b, c, fma(a, s, before_b)).store(y + half + i, n);
+        }
+        for (std::int64_t i = 2 * half; i < D; i += V::width) {
+          const V still = V::load(x + i, D - i);
+          (accumulate ? still + V::load(y + i, D - i) : still).store(y + i, D - i);
         }
       }
     }
@@ -51,24 +56,24 @@ struct TurnPairs {
 /// its part of the workspace: of the first position by the library, of each next by one more turn, all in fp64.
 struct Rotary {
   template <real T>
-  static Bytes rotary_workspace(std::int64_t T_, std::int64_t D, int threads) {
-    return static_cast<Bytes>(std::min<std::int64_t>(threads, tasks(T_))) * slot<T>(D);
+  static Bytes rotary_workspace(std::int64_t T_, std::int64_t turned, int threads) {
+    return static_cast<Bytes>(std::min<std::int64_t>(threads, tasks(T_))) * slot<T>(turned);
   }
 
   template <real T>
   static void rotary(device::Host::Lane& lane, T* out, const T* in, std::int64_t B, std::int64_t T_,
-                     std::int64_t H, std::int64_t D, const RotaryFrequencies& frequencies,
-                     bool back, bool accumulate, void* workspace) {
+                     std::int64_t H, std::int64_t D, std::int64_t turned,
+                     const RotaryFrequencies& frequencies, bool back, bool accumulate, void* workspace) {
     using E = sum_t<T>;
-    const std::int64_t half = D / 2;
+    const std::int64_t half = turned / 2;
     device::for_each_in_slots(lane, tasks(T_), [&](std::int64_t slot_of, std::int64_t task) {
-      detail::Scratch scratch = detail::Scratch::of(workspace, slot_of, slot<T>(D));
+      detail::Scratch scratch = detail::Scratch::of(workspace, slot_of, slot<T>(turned));
       E* const cosines = scratch.take<E>(block * half);
       E* const sines = scratch.take<E>(block * half);
       const std::int64_t t0 = task * block;
       const std::int64_t rows = (std::min)(T_, t0 + block) - t0;
       for (std::int64_t i = 0; i < half; ++i) {
-        const double angle = frequencies.of(i, D);
+        const double angle = frequencies.of(i, turned);
         tabulate(cosines + i, sines + i, half, rows, static_cast<double>(t0),
                  back ? -angle : angle);
       }
@@ -76,7 +81,7 @@ struct Rotary {
         const std::int64_t at = (b * T_ + t0) * H * D;
         device::run_vectors<T>(detail::TurnPairs{}, out + at, in + at,
                                static_cast<const E*>(cosines), static_cast<const E*>(sines), rows,
-                               H, half, accumulate);
+                               H, D, half, accumulate);
       }
     });
   }
@@ -86,8 +91,8 @@ private:
 
   static std::int64_t tasks(std::int64_t T_) { return (T_ + block - 1) / block; }
   template <real T>
-  static Bytes slot(std::int64_t D) {
-    return 2 * detail::Scratch::bytes<sum_t<T>>(block * (D / 2));
+  static Bytes slot(std::int64_t turned) {
+    return 2 * detail::Scratch::bytes<sum_t<T>>(block * (turned / 2));
   }
 
   // Writes the cosines and sines of the angles first a, (first + 1) a, ..., each `stride` behind the last.

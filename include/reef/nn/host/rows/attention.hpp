@@ -13,6 +13,7 @@
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 #include <reef/graph/rows.hpp>
+#include <reef/nn/host/detail/causal_softmax.hpp>
 #include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/host/rows/norms.hpp>
 
@@ -127,7 +128,7 @@ struct RowsAttention {
   static void rows_attention(device::Host::Lane& lane, T* out, const T* q, const T* k, const T* v, std::int64_t ld_q,
                              std::int64_t ld_kv, std::span<const graph::Row> rows, std::span<const graph::Pages> pages,
                              Bytes offset, std::int64_t H, std::int64_t G, std::int64_t D, std::int64_t window,
-                             std::int64_t positions, void* workspace) {
+                             bool alibi, std::int64_t positions, void* workspace) {
     const auto R = std::ssize(rows);
     const auto page_of = [&](const graph::Row& row, std::int64_t page, std::int64_t g) {
       std::byte* const state = pages[static_cast<std::size_t>(row.sequence)][static_cast<std::size_t>(page)] + offset;
@@ -150,7 +151,8 @@ struct RowsAttention {
       detail::Scratch scratch = detail::Scratch::of(workspace, slot_of, slot<T>(D, positions));
       for (std::int64_t i = 0; i < shared_by; ++i) {
         const std::int64_t h = g * shared_by + i;
-        attend<T>(out + r * H * D + h * D, q + r * ld_q + h * D, D, window, row.position,
+        const double slope = alibi ? detail::alibi_slope(h, H) : 0;
+        attend<T>(out + r * H * D + h * D, q + r * ld_q + h * D, D, window, slope, row.position,
                   [&](std::int64_t page) { return static_cast<const T*>(page_of(row, page, g)); }, scratch);
       }
     });
@@ -172,10 +174,11 @@ private:
     std::copy_n(value, D, head + block * D + place * D);
   }
 
-  // Computes one head of one row; page(i) returns the head's keys and values at positions [64 i, 64 (i + 1)).
+  // Computes one head of one row, with the `slope` of ALiBi, or 0; page(i) returns the head's keys and values at positions
+  // [64 i, 64 (i + 1)).
   template <real T, class Page>
-  static void attend(T* out, const T* q, std::int64_t D, std::int64_t window, std::int64_t position, const Page& page,
-                     detail::Scratch scratch) {
+  static void attend(T* out, const T* q, std::int64_t D, std::int64_t window, double slope, std::int64_t position,
+                     const Page& page, detail::Scratch scratch) {
     using E = sum_t<T>;
     const std::int64_t first = window == 0 ? 0 : (std::max)(std::int64_t{0}, position + 1 - window);
     const std::int64_t first_page = first / block;
@@ -191,6 +194,9 @@ private:
                              scale);
     }
     const std::int64_t start = first_page * block;
+    if (slope != 0) {
+      device::run_vectors<E>(detail::AlibiBias{}, p, std::int64_t{1}, count, count, start - position, static_cast<E>(slope));
+    }
     std::fill(p, p + (first - start), -std::numeric_limits<E>::infinity());
     std::fill(p + (position + 1 - start), p + count, -std::numeric_limits<E>::infinity());
     E total(0);

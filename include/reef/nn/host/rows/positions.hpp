@@ -26,22 +26,23 @@ namespace nn::host {
 /// The kernels for rows that depend on positions: rotary angles, in fp64 from the position alone, and vectors.
 struct RowsPositions {
   template <real T>
-  static Bytes rows_rotary_workspace(std::int64_t R, std::int64_t D) {
-    return 2 * detail::Scratch::bytes<sum_t<T>>(R * (D / 2));
+  static Bytes rows_rotary_workspace(std::int64_t R, std::int64_t turned) {
+    return 2 * detail::Scratch::bytes<sum_t<T>>(R * (turned / 2));
   }
 
   template <real T>
   static void rows_rotary(device::Host::Lane& lane, T* out, const T* in, std::span<const graph::Row> rows,
-                          std::int64_t H, std::int64_t D, const RotaryFrequencies& frequencies, void* workspace) {
+                          std::int64_t H, std::int64_t D, std::int64_t turned, const RotaryFrequencies& frequencies,
+                          void* workspace) {
     using E = sum_t<T>;
     const std::int64_t R = std::ssize(rows);
-    const std::int64_t half = D / 2;
+    const std::int64_t half = turned / 2;
     detail::Scratch scratch(workspace);
     E* const cosines = scratch.take<E>(R * half);
     E* const sines = scratch.take<E>(R * half);
     device::for_each_block(lane, R, 16, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = 0; i < half; ++i) {
-        const double frequency = frequencies.of(i, D);
+        const double frequency = frequencies.of(i, turned);
         for (std::int64_t r = begin; r < end; ++r) {
           const double angle = product(static_cast<double>(rows[static_cast<std::size_t>(r)].position), frequency);
           cosines[r * half + i] = static_cast<E>(std::cos(angle));
@@ -50,7 +51,7 @@ struct RowsPositions {
       }
       const std::int64_t at = begin * H * D;
       device::run_vectors<T>(detail::TurnPairs{}, out + at, in + at, static_cast<const E*>(cosines + begin * half),
-                             static_cast<const E*>(sines + begin * half), end - begin, H, half, false);
+                             static_cast<const E*>(sines + begin * half), end - begin, H, D, half, false);
     });
   }
 

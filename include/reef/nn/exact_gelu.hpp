@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <reef/core/element.hpp>
+#include <reef/nn/detail/activation.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+/// The Gaussian error linear unit by the error function, as BERT and GPT-NeoX have it.
+///
+///     out = in / 2 (1 + erf(in / sqrt(2)))
+///
+/// | shape  | in, out: any                                                                    |
+/// | memory | the input's gradient lies where the output's gradient lies                      |
+/// | bits   | in fp32 and bf16 of the instruction set alone: no mathematical library is asked |
+///
+/// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int out = g.add("mlp.act", nn::ExactGelu{}, {x})[0];
+/// \endcode
+struct ExactGelu : detail::Activation<ExactGelu> {
+  static constexpr std::string_view kind = "ExactGelu";
+  static constexpr double forward_flops = 20;  ///< of the polynomials on both sides of 475/512
+  static constexpr double backward_flops = 30;
+
+  template <class Device, real T>
+  static void run_forward(typename Device::Lane& lane, T* out, const T* in, std::int64_t n) {
+    Kernels<Device>::template exact_gelu_forward<T>(lane, out, in, n);
+  }
+
+  template <class Device, real T>
+  static void run_backward(typename Device::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
+                           bool accumulate) {
+    Kernels<Device>::template exact_gelu_backward<T>(lane, d_in, d_out, in, n, accumulate);
+  }
+};
+
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef

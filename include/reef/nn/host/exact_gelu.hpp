@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include <reef/core/config.hpp>
+#include <reef/core/element.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn::host {
+
+namespace detail {
+
+/// Returns the part of a normal distribution that lies below x, (1 + erf(x / sqrt(2))) / 2, with an absolute error below 2^-23.
+/// NaN gives NaN. Of erf a polynomial in t = |x| / sqrt(2) below 475/512; above it 1 - exp(p(t)).
+template <class Isa>
+REEF_ALWAYS_INLINE device::Vector<float, Isa> normal_below(const device::Vector<float, Isa>& x) {
+  using V = device::Vector<float, Isa>;
+  const V zero(0.0F);
+  const V half(0.5F);
+  const V t = larger(-x, x) * V(0.70710678F);  // a NaN of x stays one
+  const V t2 = t * t;
+  V inside(-5.96761703e-4F);
+  inside = fma(inside, t2, V(4.99119423e-3F));
+  inside = fma(inside, t2, V(-2.67681349e-2F));
+  inside = fma(inside, t2, V(1.12819925e-1F));
+  inside = fma(inside, t2, V(-3.76125336e-1F));
+  inside = fma(inside, t2, V(1.28379166e-1F));
+  inside = fma(inside, t, t);  // erf(t)
+  V outside = fma(V(-1.72853470e-5F), t, V(3.83197126e-4F));
+  outside = fma(outside, t2, fma(V(-3.88396438e-3F), t, V(2.42546219e-2F)));
+  outside = fma(outside, t, V(-1.06777877e-1F));
+  outside = fma(outside, t, V(-6.34846687e-1F));
+  outside = fma(outside, t, V(-1.28717512e-1F));
+  outside = fma(outside, t, -t);  // ln(1 - erf(t))
+  const V tail = select_less(t, V(0.927734375F), fma(-half, inside, half), exp(outside) * half);
+  return select_less(x, zero, tail, V(1.0F) - tail);
+}
+
+template <class Isa>
+device::Vector<double, Isa> normal_below(const device::Vector<double, Isa>& x) {
+  double lanes[device::Vector<double, Isa>::width];
+  x.store(lanes);
+  for (double& lane : lanes) lane = std::erfc(-lane / std::numbers::sqrt2) / 2;
+  return device::Vector<double, Isa>::load(lanes);
+}
+
+struct ExactGeluForward {
+  template <class V, class S>
+  void run(S* out, const S* in, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V x = V::load(in + i, n - i);
+      (x * normal_below(x)).store(out + i, n - i);
+    }
+  }
+};
+
+// The derivative is P(x) + x p(x), with P the part below x and p the density.
+struct ExactGeluBackward {
+  template <class V, class S>
+  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
+    using T = typename V::element_type;
+    const V highest(T(0.39894228040143267793994605993438));  // 1 / sqrt(2 pi)
+    const V zero(T(0));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V x = V::load(in + i, n - i);
+      const V density = exp(x * x * V(T(-0.5))) * highest;
+      const V before = accumulate ? V::load(d_in + i, n - i) : zero;
+      fma(V::load(d_out + i, n - i), fma(x, density, normal_below(x)), before).store(d_in + i, n - i);
+    }
+  }
+};
+
+}  // namespace detail
+
+/// GELU by the error function: one pass over memory.
+struct ExactGelu {
+  template <real T>
+  static void exact_gelu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::ExactGeluForward{}, out + begin, in + begin, end - begin);
+    });
+  }
+
+  template <real T>
+  static void exact_gelu_backward(device::Host::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
+                                  bool accumulate) {
+    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+      device::run_vectors<T>(detail::ExactGeluBackward{}, d_in + begin, d_out + begin, in + begin, end - begin, accumulate);
+    });
+  }
+};
+
+}  // namespace nn::host
+}  // namespace v0
+}  // namespace reef
