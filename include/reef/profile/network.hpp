@@ -33,12 +33,12 @@ struct Network {
   /// The rate of a link that bounds nothing, and the most that a link has, in bytes per second.
   static constexpr double most_rate = 1e18;
 
-  int devices = 0;                 ///< 0: there is no network
+  int devices = 0;                   ///< 0: there is no network
   std::vector<Seconds> latencies{};  ///< seconds one way
   std::vector<double> rates{};       ///< bytes per second
   std::vector<std::string> names{};
-  std::vector<double> uplinks{};    ///< bytes per second of all that a device sends
-  std::vector<double> downlinks{};  ///< bytes per second of all that a device receives
+  std::vector<double> uplinks{};     ///< bytes per second of all that a device sends
+  std::vector<double> downlinks{};   ///< bytes per second of all that a device receives
 
   /// Returns the network with the same link between any two devices. Throws as validate does.
   static Network uniform(int devices, Seconds latency, double rate);
