@@ -101,16 +101,16 @@ GradientCheck check_gradients(const Op& op, const std::vector<TensorSpec>& input
                               const GradientCheckOptions& options = {}) {
   GradientCheck worst = detail::check_operator(op, inputs, options, inputs.size(), false);
   std::int64_t compared = worst.compared;
-  const auto check = [&](std::size_t unwanted, bool shared, const std::string& where) {
+  const auto check_where = [&](std::size_t unwanted, bool shared, const std::string& where) {
     if (!worst.passed()) return;
     GradientCheck found = detail::check_operator(op, inputs, options, unwanted, shared);
     compared += found.compared;
     found.where = where;
     if (found.error > worst.error) worst = std::move(found);
   };
-  check(inputs.size(), true, "where others read its inputs too");
+  check_where(inputs.size(), true, "where others read its inputs too");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].element != Element::int32) check(i, false, concat("where nobody wants the gradient of 'input ", i, "'"));
+    if (inputs[i].element != Element::int32) check_where(i, false, concat("where nobody wants the gradient of 'input ", i, "'"));
   }
   worst.compared = compared;
   return worst;

@@ -17,7 +17,7 @@ namespace nn {
 REEF_INLINE void BloomConfig::validate() const {
   const detail::ConfigLimits limits("BloomConfig");
   limits.require_sizes(*this);
-  limits.require(channels % heads == 0, "channels", channels, "a multiple of heads");
+  limits.require_range(channels % heads == 0, "channels", channels, "a multiple of heads");
   limits.require_batch(*this, detail::ConfigLimits::longest, "at most 2^24");
 }
 

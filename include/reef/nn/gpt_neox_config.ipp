@@ -68,9 +68,9 @@ inline bool read_exact_gelu(const ConfigFields& fields) {
 REEF_INLINE void GptNeoxConfig::validate() const {
   const detail::ConfigLimits limits("GptNeoxConfig");
   limits.require_sizes(*this);
-  limits.require(channels % heads == 0, "channels", channels, "a multiple of heads");
-  limits.require(turned >= 0 && turned <= size_of_head(), "turned", turned, "at most the columns of a head, or 0 for all");
-  limits.require(turned_columns() >= 2 && turned_columns() % 2 == 0, "turned", turned_columns(),
+  limits.require_range(channels % heads == 0, "channels", channels, "a multiple of heads");
+  limits.require_range(turned >= 0 && turned <= size_of_head(), "turned", turned, "at most the columns of a head, or 0 for all");
+  limits.require_range(turned_columns() >= 2 && turned_columns() % 2 == 0, "turned", turned_columns(),
                  "an even number: positions turn pairs");
   limits.width("hidden", hidden);
   limits.require_batch(*this, context, "at most the context");
