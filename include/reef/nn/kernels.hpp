@@ -51,14 +51,14 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | silu_forward, silu_backward, relu_forward, relu_backward                 | as of gelu; in / (1 + e^-in), and in where it is above 0, else 0 |
 /// | swiglu_forward(lane, out, gate, up, n)                                   | out = silu(gate) up                          |
 /// | swiglu_backward(lane, d_gate, d_up, d_out, gate, up, n, add_gate, add_up) | either may be null; d_gate may be d_out      |
-/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, workspace, rate, key) | causal, of the last `window` keys, 0: of all; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(T_, D, window, threads) |
-/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, workspace, rate, key) | overwrites all three; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
+/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, workspace, rate, key) | causal, of the last `window` keys, 0: of all; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(B, T_, H, D, window, threads) |
+/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, workspace, rate, key) | overwrites all three; grouped_attention_backward_workspace<T>(B, T_, H, D, window, threads) |
 /// | token_embedding_forward(lane, out, tokens, weight, n, C, V)              | out (n,C) = weight[token]; errors as embedding_forward |
-/// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate) | as embedding_backward                    |
+/// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate, workspace) | as embedding_backward; token_embedding_backward_workspace<T>(n, C, V) |
 /// | mean_squared_error_forward(lane, loss, a, b, n, workspace)               | loss () = mean of (a - b)^2; mean_squared_error_workspace<T>(n) |
 /// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); that of b with the two exchanged |
 ///
-/// A device may lack the members from rms_norm_forward on; it has all of them or none: Cuda has none yet.
+/// A device of one's own may lack the members from rms_norm_forward on; it has all of them or none.
 ///
 /// Attention dropout (rate > 0) zeroes probability (h, t, s) of batch row b by element
 /// (h T + t) T + s of the key whose sample is key.sample + b.
