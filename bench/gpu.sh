@@ -166,7 +166,7 @@ configure() {  # what else cmake is told
     ${REEF_GPU_OPTIONS:-} "$@"
 }
 
-tests=${TESTS:-device.cuda device.cuda_transform compress.cuda_codecs compress.cuda_top_k nn.cuda_kernels nn.cuda_operators trainer.cuda trainer.cuda_policies trainer.cuda_pipelines trainer.cuda_channels trainer.cuda_all_axes trace.nvtx}
+tests=${TESTS:-device.cuda device.cuda_transform compress.cuda_codecs compress.cuda_top_k nn.cuda_kernels nn.cuda_operators nn.cuda_llama_operators trainer.cuda trainer.cuda_policies trainer.cuda_pipelines trainer.cuda_channels trainer.cuda_all_axes trace.nvtx}
 benches=${BENCHES:-device_cuda nn_cuda_kernels compress_cuda_codecs peers_gpt_reef_cuda swap_cuda_step}
 
 # Entries of ctest, or of programs that were carried, that run one test.

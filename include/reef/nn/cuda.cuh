@@ -6,9 +6,14 @@
 #include <reef/nn/cuda/cross_entropy.cuh>
 #include <reef/nn/cuda/elementwise.cuh>
 #include <reef/nn/cuda/embedding.cuh>
+#include <reef/nn/cuda/gated.cuh>
 #include <reef/nn/cuda/gemm.cuh>
 #include <reef/nn/cuda/layer_norm.cuh>
 #include <reef/nn/cuda/linear.cuh>
+#include <reef/nn/cuda/mean_squared_error.cuh>
+#include <reef/nn/cuda/rms_norm.cuh>
+#include <reef/nn/cuda/rotary.cuh>
+#include <reef/nn/cuda/token_embedding.cuh>
 #include <reef/nn/detail/gpt_graph.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -25,6 +30,7 @@ namespace nn {
 /// | vectors  | 16 bytes at once, if the addresses of arrays and of their rows are multiples of 16   |
 /// | bits     | the same from run to run on one model of device and one version of cuBLASLt          |
 /// | space    | small partial sums use the lane's own workspace of 32 MiB                            |
+/// | angles   | each call of rotary() computes them, a table (T, D) of one head, in its workspace     |
 /// | errors   | CudaError; ShapeError for heads of more than 128 channels. Bad tokens and targets    |
 /// |          | give NaNs, since a kernel cannot throw                                               |
 template <>
@@ -34,7 +40,12 @@ struct Kernels<device::Cuda> : cuda::GemmKernels,
                                cuda::LayerNormKernels,
                                cuda::AttentionKernels,
                                cuda::EmbeddingKernels,
-                               cuda::CrossEntropyKernels {};
+                               cuda::CrossEntropyKernels,
+                               cuda::RmsNormKernels,
+                               cuda::RotaryKernels,
+                               cuda::GatedKernels,
+                               cuda::TokenEmbeddingKernels,
+                               cuda::MeanSquaredErrorKernels {};
 
 }  // namespace nn
 }  // namespace v0

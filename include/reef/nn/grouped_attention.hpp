@@ -82,9 +82,9 @@ struct GroupedAttention {
     result.outputs = {call.inputs[0]};
     result.saved = {call.sums({e.B, heads, e.T_})};
     result.forward_workspace = Kernels<Device>::template grouped_attention_forward_workspace<T>(
-        e.T_, e.D, e.window, call.threads);
+        e.B, e.T_, heads, e.D, e.window, call.threads);
     result.backward_workspace = Kernels<Device>::template grouped_attention_backward_workspace<T>(
-        e.T_, e.D, e.window, call.threads);
+        e.B, e.T_, heads, e.D, e.window, call.threads);
     result.backward_reads_outputs = true;
     result.overwrites_gradients = true;
     result.writes_all_gradients = true;

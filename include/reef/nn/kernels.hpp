@@ -54,17 +54,18 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | join_heads(lane, d_in, d_q, d_k, d_v, R, H, D, accumulate)               | d_in (R,H,3,D) = or += the gradients of the parts (R,H,D) |
 /// | swiglu_forward(lane, out, gate, up, n)                                   | out = silu(gate) up                          |
 /// | swiglu_backward(lane, d_gate, d_up, d_out, gate, up, n, add_gate, add_up) | d_gate, d_up, either may be null; d_gate may be d_out |
-/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, alibi, workspace, rate, key) | causal, over the last `window` keys, 0: all; with ALiBi's bias or without; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(T_, D, window, threads) |
-/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, alibi, workspace, rate, key) | overwrites d_q, d_k, d_v; grouped_attention_backward_workspace<T>(T_, D, window, threads) |
+/// | grouped_attention_forward(lane, out, lse, q, k, v, B, T_, H, K, D, window, alibi, workspace, rate, key) | causal, over the last `window` keys, 0: all; with ALiBi's bias or without; scale 1/sqrt(D); q, out (B,T,H D); k, v (B,T,K D), head h reads h K / H; grouped_attention_forward_workspace<T>(B, T_, H, D, window, threads) |
+/// | grouped_attention_backward(lane, d_q, d_k, d_v, d_out, q, k, v, out, lse, B, T_, H, K, D, window, alibi, workspace, rate, key) | overwrites d_q, d_k, d_v; grouped_attention_backward_workspace<T>(B, T_, H, D, window, threads) |
 /// | token_embedding_forward(lane, out, tokens, weight, n, C, V)              | out (n,C) = weight[token]; errors as embedding_forward |
-/// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate) | as embedding_backward                    |
+/// | token_embedding_backward(lane, d_weight, d_out, tokens, n, C, V, accumulate, workspace) | as embedding_backward; token_embedding_backward_workspace<T>(n, C, V) |
 /// | prefix_forward(lane, out, rows, wpe, B, T_, C, P)                        | out (B,T,C): positions p < P of each sample are rows[p] + wpe[p], the others are left; wpe may be null; P at most T |
 /// | prefix_backward(lane, d_rows, d_out, B, T_, C, P, accumulate)            | d_rows (P,C) = sum over samples, ascending, of d_out at p |
 /// | targets_behind(lane, out, targets, B, T_, P)                             | out (B,T) = targets, -1 at positions below P |
 /// | mean_squared_error_forward(lane, loss, a, b, n, workspace)               | loss () = mean of (a - b)^2; mean_squared_error_workspace<T>(n) |
 /// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); for d_b, exchange a and b |
 ///
-/// A device has all members from rms_norm_forward on, or none of them: Cuda has none yet.
+/// A device of one's own has all members from rms_norm_forward on, or none of them. Cuda lacks exact_gelu_..., split_heads,
+/// join_heads, prefix_... and targets_behind.
 ///
 /// Attention dropout (rate > 0) decides on probability (h, t, s) of batch row b by draw
 /// (h T + t) T + s of the key whose sample is key.sample + b.

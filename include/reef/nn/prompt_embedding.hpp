@@ -110,7 +110,7 @@ struct PromptEmbedding {
       const std::int64_t at = b * T_ + P;
       Kernels<Device>::template token_embedding_backward<T>(
           call.lane, d_table, d_out + at * C, tokens.data() + at, T_ - P, C, table.vocabulary,
-          call.accumulate_parameters || b > 0);
+          call.accumulate_parameters || b > 0, call.workspace);
     }
   }
 

@@ -50,6 +50,8 @@ struct TokenEmbedding {
     graph::Signature result;
     result.outputs = {call.tensor({tokens.shape[0], tokens.shape[1], channels})};
     result.parameters = {{"weight", {vocabulary, channels}, graph::Init::normal(0.02), true}};
+    result.backward_workspace = Kernels<Device>::template token_embedding_backward_workspace<T>(
+        tokens.shape.size(), channels, vocabulary);
     result.backward_flops = static_cast<double>(result.outputs[0].shape.size());
     return result;
   }
@@ -67,7 +69,7 @@ struct TokenEmbedding {
     const auto tokens = call.integers(0);
     Kernels<Device>::template token_embedding_backward<T>(
         call.lane, call.parameter_gradient(0).data(), call.output_gradient(0).data(), tokens.data(),
-        tokens.size(), channels, vocabulary, call.accumulate_parameters);
+        tokens.size(), channels, vocabulary, call.accumulate_parameters, call.workspace);
   }
 
   template <class Device, real T>

@@ -19,7 +19,7 @@ inline constexpr float attention_log2_e = 1.44269504088896340736F;
 /// Computes out and lse for one tile of queries in one pass over the keys: a larger score scales the sums down.
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
-    attention_forward_bf16_kernel(Bfloat16* out, float* lse, const Bfloat16* qkv,
+    attention_forward_bf16_kernel(Bfloat16* out, float* lse, AttentionOperands<const Bfloat16> from,
                                   AttentionShape<float> shape) {
 #if REEF_BF16_TENSOR_CORES
   using Tile = Bf16Tile<Head>;
@@ -29,20 +29,25 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   Bfloat16* const stages = queries + Tile::own * Tile::stride;
   constexpr int tile = Tile::streamed * Tile::stride;
 
-  const auto rows = attention_rows<Tile::own>(qkv, shape, true);
+  const auto rows = attention_rows<Tile::own>(shape.sequence, shape.heads, true);
+  const std::int64_t of_queries = rows.query(shape, rows.h);
+  const std::int64_t of_keys = rows.key(shape, rows.h / shape.shared_by);
   const std::int64_t q0 = rows.first;
   const std::int64_t first = q0 + at.warp * Tile::side;
+  const std::int64_t begin = first_keys<Tile::streamed>(shape, q0);
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   const auto load = [&](int stage, std::int64_t k0) {
     Bfloat16* const keys = stages + 2 * stage * tile;
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
-                                                   shape.sequence, shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch,
-                                                   k0, shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, from.k + of_keys,
+                                                   shape.pitch_kv, k0, shape.sequence, shape.head,
+                                                   depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, from.v + of_keys,
+                                                   shape.pitch_kv, k0, shape.sequence, shape.head,
+                                                   depth);
   };
-  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
-                                            shape.sequence, shape.head, depth);
-  load(0, 0);
+  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, from.q + of_queries,
+                                            shape.pitch_q, q0, shape.sequence, shape.head, depth);
+  load(0, begin);
 
   // Weights are powers of 2. Rows behind the sequence's end see its keys too; nothing of them is stored.
   constexpr float nothing = -::cuda::std::numeric_limits<float>::infinity();
@@ -52,27 +57,31 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   float m[2] = {nothing, nothing};
   float l[2] = {};
   int stage = 0;
-  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed, stage = 1 - stage) {
+  for (std::int64_t k0 = begin; k0 < end; k0 += Tile::streamed, stage = 1 - stage) {
     mma::wait_for_copies();
     __syncthreads();  // these are there, and the former have been read
     if (k0 + Tile::streamed < end) load(1 - stage, k0 + Tile::streamed);
-    if (k0 == 0) bf16::load_own<Tile>(own, queries + at.warp * Tile::side * Tile::stride, depth);
-    if (k0 >= first + Tile::side) continue;  // all behind what this warp's rows see
+    if (k0 == begin)
+      bf16::load_own<Tile>(own, queries + at.warp * Tile::side * Tile::stride, depth);
+    if (k0 >= first + Tile::side || k0 + Tile::streamed <= first - shape.window + 1)
+      continue;  // all behind, or before, what this warp's rows see
     const Bfloat16* const keys = stages + 2 * stage * tile;
     mma::Sum score[Tile::columns];
     bf16::dot_rows<Tile>(score, own, keys, depth);
-    const bool seen = k0 + Tile::streamed <= first + 1;  // all of them by all rows
+    const bool seen = k0 + Tile::streamed <= first + 1 &&
+                      k0 > first + Tile::side - 1 - shape.window;  // all of them by all rows
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t t = first + at.row + 8 * half;
       if (!seen) {
         const int last =
             static_cast<int>(t - k0) - at.column;  // the last column of a Sum's that row t sees
+        const int hidden = last - static_cast<int>(shape.window);  // the last before its window
 #pragma unroll
         for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
           for (int c = 0; c < 2; ++c) {
-            if (s * 8 + c > last) score[s].part[2 * half + c] = nothing;
+            if (s * 8 + c > last || s * 8 + c <= hidden) score[s].part[2 * half + c] = nothing;
           }
         }
       }
@@ -80,8 +89,9 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
 #pragma unroll
       for (const mma::Sum& x : score)
         largest = fmaxf(largest, fmaxf(x.part[2 * half], x.part[2 * half + 1]));
-      largest = bf16::quad_max(largest);  // finite: key 0 comes first
-      const float shift = -largest * scale;
+      largest = bf16::quad_max(largest);
+      // Infinite before the first key of the row's window: then all weights are 0.
+      const float shift = largest == nothing ? 0.0F : -largest * scale;
       const float shrink = mma::exp2(m[half] * scale + shift);
       m[half] = largest;
       float added = 0;
@@ -110,19 +120,19 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     l[half] = bf16::quad_sum(l[half]);
     const std::int64_t t = first + at.row + 8 * half;
     if (at.column == 0 && t < shape.sequence) {
-      lse[rows.statistics(shape) + t] = m[half] * shape.scale + logf(l[half]);
+      lse[rows.statistics(shape, rows.h) + t] = m[half] * shape.scale + logf(l[half]);
     }
   }
-  bf16::store_rows(out + rows.output(shape), shape.channels, first, shape.sequence, shape.head, sum,
-                   1.0F / l[0], 1.0F / l[1]);
+  bf16::store_rows(out + rows.output(shape, rows.h), shape.channels(), first, shape.sequence,
+                   shape.head, sum, 1.0F / l[0], 1.0F / l[1]);
 #endif
 }
 
 /// Computes dQ = scale dS K for one tile of queries, dS = P (drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
-    attention_backward_queries_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out,
-                                           const Bfloat16* qkv, const float* lse,
+    attention_backward_queries_bf16_kernel(Bfloat16* d_q, const Bfloat16* d_out,
+                                           AttentionOperands<const Bfloat16> from, const float* lse,
                                            const float* delta, AttentionShape<float> shape) {
 #if REEF_BF16_TENSOR_CORES
   using Tile = Bf16Tile<Head>;
@@ -133,22 +143,28 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   Bfloat16* const stages = gradients + Tile::own * Tile::stride;
   constexpr int tile = Tile::streamed * Tile::stride;
 
-  const auto rows = attention_rows<Tile::own>(qkv, shape, true);
+  const auto rows = attention_rows<Tile::own>(shape.sequence, shape.heads, true);
+  const std::int64_t of_queries = rows.query(shape, rows.h);
+  const std::int64_t of_keys = rows.key(shape, rows.h / shape.shared_by);
   const std::int64_t q0 = rows.first;
   const std::int64_t first = q0 + at.warp * Tile::side;
+  const std::int64_t begin = first_keys<Tile::streamed>(shape, q0);
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   const auto load = [&](int stage, std::int64_t k0) {
     Bfloat16* const keys = stages + 2 * stage * tile;
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
-                                                   shape.sequence, shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch,
-                                                   k0, shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, from.k + of_keys,
+                                                   shape.pitch_kv, k0, shape.sequence, shape.head,
+                                                   depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, from.v + of_keys,
+                                                   shape.pitch_kv, k0, shape.sequence, shape.head,
+                                                   depth);
   };
-  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
-                                            shape.sequence, shape.head, depth);
-  bf16::load_rows<Tile::own, Tile::threads>(gradients, Tile::stride, d_out + rows.output(shape),
-                                            shape.channels, q0, shape.sequence, shape.head, depth);
-  load(0, 0);
+  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, from.q + of_queries,
+                                            shape.pitch_q, q0, shape.sequence, shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(gradients, Tile::stride,
+                                            d_out + rows.output(shape, rows.h), shape.channels(),
+                                            q0, shape.sequence, shape.head, depth);
+  load(0, begin);
 
   const float scale = shape.scale * attention_log2_e;
   float row_lse[2];  // of base 2
@@ -157,30 +173,32 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   for (int half = 0; half < 2; ++half) {
     const std::int64_t t = first + at.row + 8 * half;
     const bool inside = t < shape.sequence;
-    row_lse[half] = inside ? lse[rows.statistics(shape) + t] * attention_log2_e : 0.0F;
-    row_delta[half] = inside ? delta[rows.statistics(shape) + t] : 0.0F;
+    row_lse[half] = inside ? lse[rows.statistics(shape, rows.h) + t] * attention_log2_e : 0.0F;
+    row_delta[half] = inside ? delta[rows.statistics(shape, rows.h) + t] : 0.0F;
   }
   mma::Left query[Tile::depths];
   mma::Left gradient[Tile::depths];
   mma::Sum sum[Tile::channels] = {};
   int stage = 0;
-  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed, stage = 1 - stage) {
+  for (std::int64_t k0 = begin; k0 < end; k0 += Tile::streamed, stage = 1 - stage) {
     mma::wait_for_copies();
     __syncthreads();  // these are there, and the former have been read
     if (k0 + Tile::streamed < end) load(1 - stage, k0 + Tile::streamed);
-    if (k0 == 0) {
+    if (k0 == begin) {
       bf16::load_own<Tile>(query, queries + at.warp * Tile::side * Tile::stride, depth);
       bf16::load_own<Tile>(gradient, gradients + at.warp * Tile::side * Tile::stride, depth);
     }
-    if (k0 >= first + Tile::side) continue;
+    if (k0 >= first + Tile::side || k0 + Tile::streamed <= first - shape.window + 1) continue;
     const Bfloat16* const keys = stages + 2 * stage * tile;
     mma::Sum score[Tile::columns];
     mma::Sum d_weight[Tile::columns];
     bf16::dot_rows<Tile>(score, query, keys, depth);
     bf16::dot_rows<Tile>(d_weight, gradient, keys + tile, depth);
-    const bool seen = k0 + Tile::streamed <= first + 1;
+    const bool seen =
+        k0 + Tile::streamed <= first + 1 && k0 > first + Tile::side - 1 - shape.window;
     const int last = static_cast<int>(first + at.row - k0) -
                      at.column;  // the last column of a Sum's that `row` sees
+    const int hidden = last - static_cast<int>(shape.window);  // the last before its window
 #pragma unroll
     for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
@@ -192,22 +210,24 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
                                    k0 + s * 8 + at.column + i % 2);
         }
         x = mma::exp2(x * scale - row_lse[i / 2]) * (d_x - row_delta[i / 2]);
-        if (!seen && s * 8 + i % 2 > last + i / 2 * 8) x = 0.0F;
+        const int column = s * 8 + i % 2 - i / 2 * 8;
+        if (!seen && (column > last || column <= hidden)) x = 0.0F;
       }
     }
     bf16::add_weighted_rows<Tile>(sum, score, keys, depth);
   }
-  bf16::store_rows(d_qkv + rows.corner, rows.pitch, first, shape.sequence, shape.head, sum,
+  bf16::store_rows(d_q + of_queries, shape.pitch_q, first, shape.sequence, shape.head, sum,
                    shape.scale, shape.scale);
 #endif
 }
 
-/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from that tile on.
+/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries that see one of them: in each
+/// head that shares the keys, one head after the other.
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
-    attention_backward_keys_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out, const Bfloat16* qkv,
-                                        const float* lse, const float* delta,
-                                        AttentionShape<float> shape) {
+    attention_backward_keys_bf16_kernel(Bfloat16* d_k, Bfloat16* d_v, const Bfloat16* d_out,
+                                        AttentionOperands<const Bfloat16> from, const float* lse,
+                                        const float* delta, AttentionShape<float> shape) {
 #if REEF_BF16_TENSOR_CORES
   using Tile = Bf16Tile<Head>;
   const bf16::Place at = bf16::here();
@@ -218,41 +238,55 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
   constexpr int tile = Tile::streamed * Tile::stride;
   float* const statistics = reinterpret_cast<float*>(stages + 4 * tile);
 
-  const auto rows = attention_rows<Tile::own>(qkv, shape, false);
+  const auto rows = attention_rows<Tile::own>(shape.sequence, shape.kv_heads(), false);
   const std::int64_t k0 = rows.first;
-  const Bfloat16* const d_o = d_out + rows.output(shape);
+  const std::int64_t of_keys = rows.key(shape, rows.h);
   const std::int64_t first = k0 + at.warp * Tile::side;
-  const auto load = [&](int stage, std::int64_t q0) {
+  const auto load = [&](int stage, std::int64_t h, std::int64_t q0) {
     Bfloat16* const queries = stages + 2 * stage * tile;
-    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
+    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride,
+                                                   from.q + rows.query(shape, h), shape.pitch_q, q0,
                                                    shape.sequence, shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(
-        queries + tile, Tile::stride, d_o, shape.channels, q0, shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(queries + tile, Tile::stride,
+                                                   d_out + rows.output(shape, h), shape.channels(),
+                                                   q0, shape.sequence, shape.head, depth);
     const int i = static_cast<int>(threadIdx.x);
     if (i < 2 * Tile::streamed) {
       const std::int64_t t = q0 + i % Tile::streamed;
       const bool inside = t < shape.sequence;
-      const float* const from = (i < Tile::streamed ? lse : delta) + rows.statistics(shape);
+      const float* const from = (i < Tile::streamed ? lse : delta) + rows.statistics(shape, h);
       mma::copy_async<4>(statistics + 2 * stage * Tile::streamed + i, inside ? from + t : from,
                          inside);
     }
   };
-  bf16::load_rows<Tile::own, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
-                                            shape.sequence, shape.head, depth);
-  bf16::load_rows<Tile::own, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
-                                            shape.sequence, shape.head, depth);
-  load(0, k0);
+  bf16::load_rows<Tile::own, Tile::threads>(keys, Tile::stride, from.k + of_keys, shape.pitch_kv,
+                                            k0, shape.sequence, shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(values, Tile::stride, from.v + of_keys, shape.pitch_kv,
+                                            k0, shape.sequence, shape.head, depth);
+  const std::int64_t begin_heads = rows.h * shape.shared_by;
+  const std::int64_t end_heads = begin_heads + shape.shared_by;
+  load(0, begin_heads, k0);
 
   // Queries behind the sequence's end are zeros, and so are their gradients and statistics: they add nothing.
   const float scale = shape.scale * attention_log2_e;
   mma::Sum d_key[Tile::channels] = {};
   mma::Sum d_value[Tile::channels] = {};
-  int stage = 0;
-  for (std::int64_t q0 = k0; q0 < shape.sequence; q0 += Tile::streamed, stage = 1 - stage) {
+  const std::int64_t end = last_queries<Tile::own>(shape, k0);
+  std::int64_t h = begin_heads;
+  std::int64_t q0 = k0;
+  for (int stage = 0; h < end_heads; stage = 1 - stage) {
     mma::wait_for_copies();
     __syncthreads();  // these are there, and the former have been read
-    if (q0 + Tile::streamed < shape.sequence) load(1 - stage, q0 + Tile::streamed);
-    if (q0 + Tile::streamed <= first) continue;  // all before what sees this warp's rows
+    const std::int64_t own_h = h;
+    const std::int64_t own_q0 = q0;
+    q0 += Tile::streamed;
+    if (q0 >= end) {
+      q0 = k0;
+      ++h;
+    }
+    if (h < end_heads) load(1 - stage, h, q0);
+    if (own_q0 + Tile::streamed <= first || own_q0 >= first + Tile::side - 1 + shape.window)
+      continue;  // all before, or behind, what sees this warp's rows
     const Bfloat16* const queries = stages + 2 * stage * tile;
     const float* const lses = statistics + 2 * stage * Tile::streamed;
     mma::Sum score[Tile::columns];
@@ -262,9 +296,11 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     bf16::dot_rows<Tile>(score, own, queries, depth);
     bf16::load_own<Tile>(own, values + at.warp * Tile::side * Tile::stride, depth);
     bf16::dot_rows<Tile>(d_weight, own, queries + tile, depth);
-    const bool seen = first + Tile::side <= q0 + 1;  // all of them by all queries
-    const int sees = static_cast<int>(first + at.row - q0) -
+    const bool seen = first + Tile::side <= own_q0 + 1 &&
+                      own_q0 + Tile::streamed <= first + shape.window;  // all by all queries
+    const int sees = static_cast<int>(first + at.row - own_q0) -
                      at.column;  // the first column of a Sum's that sees `row`
+    const int behind = sees + static_cast<int>(shape.window);  // the first that no more does
 #pragma unroll
     for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
@@ -273,10 +309,12 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
         float& x = score[s].part[i];
         float& d_x = d_weight[s].part[i];
         float weight = mma::exp2(x * scale - lses[column] * attention_log2_e);
-        if (!seen && sees + i / 2 * 8 > s * 8 + i % 2) weight = 0.0F;
+        const int own_column = s * 8 + i % 2 - i / 2 * 8;
+        if (!seen && (own_column < sees || own_column >= behind)) weight = 0.0F;
         float drop = 1.0F;
         if constexpr (Drops) {
-          drop = attention_dropout(shape, rows.b, rows.h, q0 + column, first + at.row + i / 2 * 8);
+          drop =
+              attention_dropout(shape, rows.b, own_h, own_q0 + column, first + at.row + i / 2 * 8);
         }
         x = weight * drop;
         d_x = weight * (drop * d_x - lses[Tile::streamed + column]);
@@ -285,10 +323,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     bf16::add_weighted_rows<Tile>(d_value, score, queries + tile, depth);
     bf16::add_weighted_rows<Tile>(d_key, d_weight, queries, depth);
   }
-  bf16::store_rows(d_qkv + rows.corner + shape.channels, rows.pitch, first, shape.sequence,
-                   shape.head, d_key, shape.scale, shape.scale);
-  bf16::store_rows(d_qkv + rows.corner + 2 * shape.channels, rows.pitch, first, shape.sequence,
-                   shape.head, d_value, 1.0F, 1.0F);
+  bf16::store_rows(d_k + of_keys, shape.pitch_kv, first, shape.sequence, shape.head, d_key,
+                   shape.scale, shape.scale);
+  bf16::store_rows(d_v + of_keys, shape.pitch_kv, first, shape.sequence, shape.head, d_value, 1.0F,
+                   1.0F);
 #endif
 }
 

@@ -29,16 +29,30 @@ inline constexpr bool on_tensor_cores = REEF_BF16_TENSOR_CORES != 0 && std::is_s
 // The shared memory of all attention kernels; each kernel divides it in its own way.
 extern __shared__ __align__(32) unsigned char attention_shared[];
 
-/// The parameters of all attention kernels, which compute in E. Head size D = C / H; qkv and d_qkv are
-/// (B, T, 3 C), out and d_out (B, T, C), lse and delta (B, H, T).
+/// The parameters of all attention kernels, which compute in E. out and d_out are (B, T, H D), lse and delta (B, H, T);
+/// head h of the queries reads head h / shared_by of the keys and values. Query t sees the keys (t - window, t].
 template <class E>
 struct AttentionShape {
-  std::int64_t sequence, channels, heads;
-  int head;     // D
-  E scale;      // 1 / sqrt(D)
-  float rate;   // the dropout rate; 0: no dropout
-  E kept;       // 1 / (1 - rate)
-  DrawKey key;  // the key of batch row 0
+  std::int64_t sequence;
+  std::int64_t heads;      // the number of heads of queries
+  std::int64_t shared_by;  // the number of heads of queries for each head of keys and values
+  std::int64_t window;     // the number of keys that a query sees; at most the sequence
+  std::int64_t pitch_q,
+      pitch_kv;  // the distances of rows of queries, and of keys and values; of their gradients too
+  int head;      // D
+  E scale;       // 1 / sqrt(D)
+  float rate;    // the dropout rate; 0: no dropout
+  E kept;        // 1 / (1 - rate)
+  DrawKey key;   // the key of batch row 0
+
+  __host__ __device__ std::int64_t channels() const { return heads * head; }
+  __host__ __device__ std::int64_t kv_heads() const { return heads / shared_by; }
+};
+
+/// Pointers to queries, keys and values, or to their gradients: to row 0 of the first head of sample 0.
+template <class T>
+struct AttentionOperands {
+  T *q, *k, *v;
 };
 
 /// The part of the (T, T) scores that a block holds at once: the `own` rows that it is responsible for,
@@ -74,46 +88,70 @@ struct AttentionTile {
                 shared_bytes(Head, 2) <= 64 * 1024);
 };
 
-/// The work of one block: head h of sample b, own rows from `first` on.
-template <class T>
+/// What a block works on: its own rows from `first` on, of head h of sample b. Queries are of a head of theirs; keys and
+/// values of a head that several of queries may share.
 struct AttentionRows {
   std::int64_t b, h, first;
-  std::int64_t pitch;   // the distance of rows in qkv and d_qkv
-  std::int64_t corner;  // the offset of the head's row 0 of q in qkv; those of k and v are C and 2 C behind it
-  const T *q, *k, *v;   // pointers to row 0 of the head
 
-  /// Returns the offset of the head's row 0 in out and d_out.
+  /// Where row 0 of head h of the queries is in out and d_out.
   template <class E>
-  __device__ __forceinline__ std::int64_t output(const AttentionShape<E>& shape) const {
-    return b * shape.sequence * shape.channels + h * shape.head;
+  __device__ __forceinline__ std::int64_t output(const AttentionShape<E>& shape,
+                                                 std::int64_t query_head) const {
+    return b * shape.sequence * shape.channels() + query_head * shape.head;
   }
   /// Returns the offset of the head's row 0 in lse and delta.
   template <class E>
-  __device__ __forceinline__ std::int64_t statistics(const AttentionShape<E>& shape) const {
-    return (b * shape.heads + h) * shape.sequence;
+  __device__ __forceinline__ std::int64_t statistics(const AttentionShape<E>& shape,
+                                                     std::int64_t query_head) const {
+    return (b * shape.heads + query_head) * shape.sequence;
+  }
+  /// Where its row 0 is in q and d_q.
+  template <class E>
+  __device__ __forceinline__ std::int64_t query(const AttentionShape<E>& shape,
+                                                std::int64_t query_head) const {
+    return b * shape.sequence * shape.pitch_q + query_head * shape.head;
+  }
+  /// Where row 0 of a head of keys, or of values, is in k, v, d_k and d_v.
+  template <class E>
+  __device__ __forceinline__ std::int64_t key(const AttentionShape<E>& shape,
+                                              std::int64_t key_head) const {
+    return b * shape.sequence * shape.pitch_kv + key_head * shape.head;
   }
 };
 
-/// Returns the work of this block. Blocks count (B, H, tiles of Own rows); with `last_first` the tiles are
-/// counted backwards, so that the longest start first.
-template <int Own, class T, class E>
-__device__ __forceinline__ AttentionRows<T> attention_rows(const T* qkv,
-                                                           const AttentionShape<E>& shape,
-                                                           bool last_first) {
-  const std::int64_t tiles = (shape.sequence + Own - 1) / Own;
+/// Blocks count (B, heads, tiles of Own rows), the tiles backwards where `last_first`: the longest start
+/// first.
+template <int Own>
+__device__ __forceinline__ AttentionRows attention_rows(std::int64_t sequence, std::int64_t heads,
+                                                        bool last_first) {
+  const std::int64_t tiles = (sequence + Own - 1) / Own;
   const std::int64_t block = blockIdx.x;
   const std::int64_t tile = block % tiles;
   const std::int64_t rest = block / tiles;
-  AttentionRows<T> rows;
-  rows.b = rest / shape.heads;
-  rows.h = rest % shape.heads;
-  rows.first = (last_first ? tiles - 1 - tile : tile) * Own;
-  rows.pitch = 3 * shape.channels;
-  rows.corner = rows.b * shape.sequence * rows.pitch + rows.h * shape.head;
-  rows.q = qkv + rows.corner;
-  rows.k = rows.q + shape.channels;
-  rows.v = rows.k + shape.channels;
-  return rows;
+  return {rest / heads, rest % heads, (last_first ? tiles - 1 - tile : tile) * Own};
+}
+
+/// The first tile of `Streamed` keys of which queries from q0 on see one.
+template <int Streamed, class E>
+__device__ __forceinline__ std::int64_t first_keys(const AttentionShape<E>& shape,
+                                                   std::int64_t q0) {
+  const std::int64_t first = q0 - shape.window + 1;
+  return first > 0 ? first / Streamed * Streamed : 0;
+}
+
+/// The end of the queries that see one of `Own` keys from k0 on.
+template <int Own, class E>
+__device__ __forceinline__ std::int64_t last_queries(const AttentionShape<E>& shape,
+                                                     std::int64_t k0) {
+  const std::int64_t end = k0 + Own - 1 + shape.window;
+  return end < shape.sequence ? end : shape.sequence;
+}
+
+/// Whether query t, which is one of the sequence, sees key s.
+template <class E>
+__device__ __forceinline__ bool sees_key(const AttentionShape<E>& shape, std::int64_t t,
+                                         std::int64_t s) {
+  return s <= t && s > t - shape.window && t < shape.sequence;
 }
 
 /// Loads rows x head elements, global rows first, first + 1, ..., to shared memory; writes zeros behind the head, up to

@@ -112,7 +112,20 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   }
 }
 
-/// The embedding members of Kernels<device::Cuda>.
+/// d_table (V, C) (+)= the rows of d_out by their tokens; the workspace is of V bytes.
+template <class T>
+void add_token_gradients(device::Cuda::Lane& lane, sum_t<T>* d_table, const T* d_out,
+                         const std::int32_t* tokens, std::int64_t positions, std::int64_t C,
+                         std::int64_t V, bool accumulate, void* workspace) {
+  auto* const present = static_cast<std::uint8_t*>(workspace);  // (V)
+  lane.fill_zero(present, static_cast<Bytes>(V));
+  device::for_each_index(lane, positions, MarkTokens{present, tokens, V});
+  device::launch(lane, "embedding_backward", &embedding_backward_kernel<T>,
+                 V * ((C + embedding_tile - 1) / embedding_tile), device::cuda_block, 0, d_table,
+                 d_out, tokens, present, positions, C, V, accumulate);
+}
+
+/// The embedding of Kernels<device::Cuda>.
 struct EmbeddingKernels {
   template <real T>
   static void embedding_forward(device::Cuda::Lane& lane, T* out, const std::int32_t* tokens,
@@ -134,12 +147,7 @@ struct EmbeddingKernels {
                                  const T* d_out, const std::int32_t* tokens, std::int64_t B,
                                  std::int64_t T_, std::int64_t C, std::int64_t V, bool accumulate,
                                  void* workspace) {
-    auto* const present = static_cast<std::uint8_t*>(workspace);  // (V)
-    lane.fill_zero(present, static_cast<Bytes>(V));
-    device::for_each_index(lane, B * T_, MarkTokens{present, tokens, V});
-    device::launch(lane, "embedding_backward", &embedding_backward_kernel<T>,
-                   V * ((C + embedding_tile - 1) / embedding_tile), device::cuda_block, 0, d_wte,
-                   d_out, tokens, present, B * T_, C, V, accumulate);
+    add_token_gradients(lane, d_wte, d_out, tokens, B * T_, C, V, accumulate, workspace);
     device::for_each_index(lane, T_ * C, PositionGradient<T>{d_wpe, d_out, B, T_ * C, accumulate});
   }
 };

@@ -30,9 +30,9 @@ namespace nn::host {
 /// For bf16, a head's operands are widened in the workspace, and its results are rounded once.
 struct Attention {
   template <real T>
-  static Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t C,
+  static Bytes attention_forward_workspace(std::int64_t B, std::int64_t T_, std::int64_t C,
                                            std::int64_t H, int threads) {
-    return grouped_attention_forward_workspace<T>(T_, C / H, 0, threads);
+    return grouped_attention_forward_workspace<T>(B, T_, H, C / H, 0, threads);
   }
 
   template <real T>
@@ -44,9 +44,9 @@ struct Attention {
   }
 
   template <real T>
-  static Bytes attention_backward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t C,
+  static Bytes attention_backward_workspace(std::int64_t B, std::int64_t T_, std::int64_t C,
                                             std::int64_t H, int threads) {
-    return grouped_attention_backward_workspace<T>(T_, C / H, 0, threads);
+    return grouped_attention_backward_workspace<T>(B, T_, H, C / H, 0, threads);
   }
 
   template <real T>
@@ -60,7 +60,8 @@ struct Attention {
   }
 
   template <real T>
-  static Bytes grouped_attention_forward_workspace(std::int64_t T_, std::int64_t D,
+  static Bytes grouped_attention_forward_workspace(std::int64_t /*B*/, std::int64_t T_,
+                                                   std::int64_t /*H*/, std::int64_t D,
                                                    std::int64_t window, int threads) {
     return static_cast<Bytes>(threads) * forward_slot<T>(T_, D, window);
   }
@@ -76,7 +77,8 @@ struct Attention {
   }
 
   template <real T>
-  static Bytes grouped_attention_backward_workspace(std::int64_t T_, std::int64_t D,
+  static Bytes grouped_attention_backward_workspace(std::int64_t /*B*/, std::int64_t T_,
+                                                    std::int64_t /*H*/, std::int64_t D,
                                                     std::int64_t window, int threads) {
     return static_cast<Bytes>(threads) * backward_slot<T>(T_, D, window);
   }

@@ -72,9 +72,16 @@ struct Embedding {
   }
 
   template <real T>
+  static Bytes token_embedding_backward_workspace(std::int64_t /*count*/, std::int64_t /*C*/,
+                                                  std::int64_t /*V*/) {
+    return 0;
+  }
+
+  template <real T>
   static void token_embedding_backward(device::Host::Lane& lane, sum_t<T>* d_weight, const T* d_out,
                                        const std::int32_t* tokens, std::int64_t count,
-                                       std::int64_t C, std::int64_t V, bool accumulate) {
+                                       std::int64_t C, std::int64_t V, bool accumulate,
+                                       void* /*workspace*/) {
     check_tokens(tokens, count, V);
     if (!accumulate) lane.fill_zero(d_weight, static_cast<Bytes>(V * C) * sizeof(sum_t<T>));
     constexpr std::int64_t channels = 64;
