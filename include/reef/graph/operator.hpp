@@ -66,8 +66,8 @@ struct SignatureCall {
   /// Throws ShapeError unless there are `count` inputs.
   void expect_inputs(std::size_t count) const {
     if (inputs.size() == count) return;
-    throw ShapeError(place(), " takes ", count, count == 1 ? " input, " : " inputs, ", inputs.size(),
-                     inputs.size() == 1 ? " was" : " were", " given.\n  fix: give it ", count, ".");
+    throw ShapeError(place(), " takes ", count, " inputs, ", inputs.size(),
+                     " were given.\n  fix: give it ", count, ".");
   }
 
   /// Throws ShapeError unless `fits`, which says whether input i is valid; `expected` describes a valid input in words.

@@ -87,6 +87,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
     __syncthreads();
     E d_weight[Tile::own_each][Tile::streamed_each];
     dot_rows(d_weight, gradients, streamed, shape.head, stride);
+    const int distance =
+        static_cast<int>(q0 - k0) + y - x;  // of this thread's first query to its first key
 #pragma unroll
     for (int i = 0; i < Tile::own_each; ++i) {
       const std::int64_t t = q0 + y + 16 * i;
@@ -94,7 +96,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
       for (int j = 0; j < Tile::streamed_each; ++j) {
         const std::int64_t s = k0 + x + 16 * j;
         E d_score = 0;
-        if (sees_key(shape, t, s)) {
+        if (t < shape.sequence && shape.sees(distance + 16 * (i - j))) {
           const E drop = attention_dropout(shape, rows.b, rows.h, t, s);
           d_score =
               exp(score[i][j] * shape.scale - row_lse[i]) * (drop * d_weight[i][j] - row_delta[i]);
@@ -168,6 +170,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
       E weight[Tile::own_each][Tile::streamed_each];  // first the scores
       dot_rows(weight, keys, streamed, shape.head, stride);
       E drop[Tile::own_each][Tile::streamed_each];
+      const int distance =
+          static_cast<int>(q0 - k0) + x - y;  // of this thread's first query to its first key
 #pragma unroll
       for (int j = 0; j < Tile::streamed_each; ++j) {
         const std::int64_t t = q0 + x + 16 * j;
@@ -175,7 +179,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int i = 0; i < Tile::own_each; ++i) {
           const std::int64_t s = k0 + y + 16 * i;
-          const bool seen = sees_key(shape, t, s);
+          const bool seen = t < shape.sequence && shape.sees(distance + 16 * (j - i));
           weight[i][j] = seen ? exp(weight[i][j] * shape.scale - row_lse) : E(0);
           drop[i][j] = seen ? attention_dropout(shape, rows.b, h, t, s) : E(0);
           weights[(y + 16 * i) * Tile::weight_stride + x + 16 * j] = weight[i][j] * drop[i][j];

@@ -74,14 +74,12 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     for (int half = 0; half < 2; ++half) {
       const std::int64_t t = first + at.row + 8 * half;
       if (!seen) {
-        const int last =
-            static_cast<int>(t - k0) - at.column;  // the last column of a Sum's that row t sees
-        const int hidden = last - static_cast<int>(shape.window);  // the last before its window
+        const int distance = static_cast<int>(t - k0) - at.column;  // to a Sum's first column
 #pragma unroll
         for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
           for (int c = 0; c < 2; ++c) {
-            if (s * 8 + c > last || s * 8 + c <= hidden) score[s].part[2 * half + c] = nothing;
+            if (!shape.sees(distance - (s * 8 + c))) score[s].part[2 * half + c] = nothing;
           }
         }
       }
@@ -130,7 +128,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
 
 /// Computes dQ = scale dS K for one tile of queries, dS = P (drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
 template <int Head, bool Drops>
-REEF_HIDDEN __global__ void __launch_bounds__(128)
+REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     attention_backward_queries_bf16_kernel(Bfloat16* d_q, const Bfloat16* d_out,
                                            AttentionOperands<const Bfloat16> from, const float* lse,
                                            const float* delta, AttentionShape<float> shape) {
@@ -196,9 +194,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     bf16::dot_rows<Tile>(d_weight, gradient, keys + tile, depth);
     const bool seen =
         k0 + Tile::streamed <= first + 1 && k0 > first + Tile::side - 1 - shape.window;
-    const int last = static_cast<int>(first + at.row - k0) -
-                     at.column;  // the last column of a Sum's that `row` sees
-    const int hidden = last - static_cast<int>(shape.window);  // the last before its window
+    const int distance =
+        static_cast<int>(first + at.row - k0) - at.column;  // of `row` to a Sum's first column
 #pragma unroll
     for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
@@ -210,8 +207,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
                                    k0 + s * 8 + at.column + i % 2);
         }
         x = mma::exp2(x * scale - row_lse[i / 2]) * (d_x - row_delta[i / 2]);
-        const int column = s * 8 + i % 2 - i / 2 * 8;
-        if (!seen && (column > last || column <= hidden)) x = 0.0F;
+        if (!seen && !shape.sees(distance + i / 2 * 8 - (s * 8 + i % 2))) x = 0.0F;
       }
     }
     bf16::add_weighted_rows<Tile>(sum, score, keys, depth);
@@ -298,9 +294,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     bf16::dot_rows<Tile>(d_weight, own, queries + tile, depth);
     const bool seen = first + Tile::side <= own_q0 + 1 &&
                       own_q0 + Tile::streamed <= first + shape.window;  // all by all queries
-    const int sees = static_cast<int>(first + at.row - own_q0) -
-                     at.column;  // the first column of a Sum's that sees `row`
-    const int behind = sees + static_cast<int>(shape.window);  // the first that no more does
+    const int distance =
+        static_cast<int>(own_q0 - first - at.row) + at.column;  // of a Sum's first column to `row`
 #pragma unroll
     for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
@@ -309,8 +304,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
         float& x = score[s].part[i];
         float& d_x = d_weight[s].part[i];
         float weight = mma::exp2(x * scale - lses[column] * attention_log2_e);
-        const int own_column = s * 8 + i % 2 - i / 2 * 8;
-        if (!seen && (own_column < sees || own_column >= behind)) weight = 0.0F;
+        if (!seen && !shape.sees(distance + s * 8 + i % 2 - i / 2 * 8)) weight = 0.0F;
         float drop = 1.0F;
         if constexpr (Drops) {
           drop =

@@ -54,21 +54,22 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
     __syncthreads();
     E score[Tile::own_each][Tile::streamed_each];
     dot_rows(score, queries, streamed, shape.head, stride);
+    const int distance =
+        static_cast<int>(q0 - k0) + y - x;  // of this thread's first query to its first key
 #pragma unroll
     for (int i = 0; i < Tile::own_each; ++i) {
       const std::int64_t t = q0 + y + 16 * i;
+      const bool inside = t < shape.sequence;
       E largest = m[i];
 #pragma unroll
       for (int j = 0; j < Tile::streamed_each; ++j) {
-        const std::int64_t s = k0 + x + 16 * j;
-        // Rows behind the sequence's end see its keys too; nothing of them is stored.
-        const bool seen = s <= t && s > t - shape.window && s < shape.sequence;
+        const bool seen = inside && shape.sees(distance + 16 * (i - j));
         score[i][j] =
             seen ? score[i][j] * shape.scale : -::cuda::std::numeric_limits<E>::infinity();
         largest = fmax(largest, score[i][j]);
       }
       largest = row_max(largest);
-      // Infinite before the first key of the row's window: then all weights are 0.
+      // Infinite before the first key of the row's window, and behind the sequence's end: then all weights are 0.
       const E base = largest == -::cuda::std::numeric_limits<E>::infinity() ? E(0) : largest;
       const E correction = exp(m[i] - base);
       E added = 0;
@@ -78,7 +79,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
         const E weight = exp(score[i][j] - base);
         added += weight;
         weights[(y + 16 * i) * Tile::weight_stride + x + 16 * j] =
-            sees_key(shape, t, s) ? weight * attention_dropout(shape, rows.b, rows.h, t, s) : E(0);
+            weight * attention_dropout(shape, rows.b, rows.h, t, s);
       }
       m[i] = largest;
       l[i] = l[i] * correction + row_sum(added);

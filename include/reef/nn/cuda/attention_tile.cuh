@@ -33,12 +33,12 @@ extern __shared__ __align__(32) unsigned char attention_shared[];
 /// head h of the queries reads head h / shared_by of the keys and values. Query t sees the keys (t - window, t].
 template <class E>
 struct AttentionShape {
-  std::int64_t sequence;
+  std::int64_t sequence;   // below 2^31
   std::int64_t heads;      // the number of heads of queries
   std::int64_t shared_by;  // the number of heads of queries for each head of keys and values
-  std::int64_t window;     // the number of keys that a query sees; at most the sequence
   std::int64_t pitch_q,
       pitch_kv;  // the distances of rows of queries, and of keys and values; of their gradients too
+  int window;    // the number of keys that a query sees; at most the sequence
   int head;      // D
   E scale;       // 1 / sqrt(D)
   float rate;    // the dropout rate; 0: no dropout
@@ -47,6 +47,11 @@ struct AttentionShape {
 
   __host__ __device__ std::int64_t channels() const { return heads * head; }
   __host__ __device__ std::int64_t kv_heads() const { return heads / shared_by; }
+
+  /// Returns whether a query sees the key that is `distance` tokens before it.
+  __device__ __forceinline__ bool sees(int distance) const {
+    return static_cast<unsigned>(distance) < static_cast<unsigned>(window);
+  }
 };
 
 /// Pointers to queries, keys and values, or to their gradients: to row 0 of the first head of sample 0.
@@ -145,13 +150,6 @@ __device__ __forceinline__ std::int64_t last_queries(const AttentionShape<E>& sh
                                                      std::int64_t k0) {
   const std::int64_t end = k0 + Own - 1 + shape.window;
   return end < shape.sequence ? end : shape.sequence;
-}
-
-/// Whether query t, which is one of the sequence, sees key s.
-template <class E>
-__device__ __forceinline__ bool sees_key(const AttentionShape<E>& shape, std::int64_t t,
-                                         std::int64_t s) {
-  return s <= t && s > t - shape.window && t < shape.sequence;
 }
 
 /// Loads rows x head elements, global rows first, first + 1, ..., to shared memory; writes zeros behind the head, up to
