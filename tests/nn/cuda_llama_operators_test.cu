@@ -304,7 +304,7 @@ TEST_F(CudaLlama, a_head_that_no_kernel_takes_is_refused) {
     lane.submit([&](Cuda::Lane& own) {
       float* const none = nullptr;
       nn::Kernels<Cuda>::grouped_attention_forward<float>(own, none, none, none, none, none, 1, 4,
-                                                          H, K, D, 0, nullptr, 0.0F, {});
+                                                          H, K, D, 0, false, nullptr, 0.0F, {});
     });
     EXPECT_THROW(lane.synchronize(), ShapeError) << D;
   }
