@@ -212,7 +212,7 @@ void require_outputs(const TrainOptions& options) {
   if (ranks.rank() == 0) {
     try {
       for (const auto& path : {options.trace, options.report, options.export_file}) {
-        if (!path.empty()) require_writable_file(path);
+        if (!path.empty()) require_room_in_file(path);
       }
       if (!options.export_adapter.empty()) require_writable_folder(options.export_adapter);
       if (!options.metrics.empty()) require_place(options.metrics);  // who writes it opens it

@@ -180,8 +180,11 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   const CLI::Validator tokenizer(
       [](const std::string& text) {
-        const bool known = !split_tokenizer_name(text).first.empty();
-        return known ? std::string() : "'" + text + "' is none of " + std::string(tokenizer_forms);
+        if (split_tokenizer_name(text).first.empty()) return "'" + text + "' is none of " + std::string(tokenizer_forms);
+        for (const auto& file : files_of_tokenizer(text)) {
+          if (std::string problem = not_readable(file.string(), false, true); !problem.empty()) return problem;
+        }
+        return std::string();
       },
       "TOKENIZER");
   app.add_option("--tokenizer", o.tokenizer,

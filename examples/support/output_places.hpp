@@ -47,7 +47,8 @@ inline void require_place(const std::string& path) {
 /// would see its end.
 inline void require_writable_file(const std::string& path) {
   require_place(path);
-  const auto found = std::filesystem::status(path);
+  std::error_code unknown;  // of a folder that may not be searched: the probe says why
+  const auto found = std::filesystem::status(path, unknown);
   if (!std::filesystem::exists(found) || std::filesystem::is_regular_file(found)) {
     const reef::io::AtomicFile probe(path);
     return;

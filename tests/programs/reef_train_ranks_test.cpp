@@ -83,14 +83,16 @@ TEST_F(ReefTrainRanks, options_that_cannot_be_are_told_once_and_not_by_each_rank
   const auto told_once = [&](const std::string& options, const std::string& text) {
     const Ending ending = train(3, options);
     expect_refused(ending, {text});
-    const std::size_t first = ending.output.find(text);
-    EXPECT_EQ(ending.output.find(text, first + 1), std::string::npos) << ending.output;
+    const std::size_t first = ending.errors.find(text);
+    ASSERT_NE(first, std::string::npos) << ending;
+    EXPECT_EQ(ending.errors.find(text, first + 1), std::string::npos) << ending;
   };
   told_once("--lr x", "--lr: 'x' is not a number");
   told_once("--group a=b:c", "--group: 'a=b:c' is not");
   told_once("--init " + path("none"), "--init: File does not exist");
   told_once("--no-such-option", "--no-such-option");
   told_once("--network " + path("a.txt"), "a.txt");
+  told_once("--export " + path("nowhere/x.safetensors"), "' does not exist");
 }
 
 TEST_F(ReefTrainRanks, options_that_differ_are_refused_by_name_with_both_values) {

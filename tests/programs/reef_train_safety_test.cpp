@@ -400,13 +400,26 @@ TEST_F(ReefTrainSafety, a_run_that_is_refused_before_its_first_step_makes_no_dir
   EXPECT_FALSE(fs::exists(path("up")));
 }
 
+TEST_F(ReefTrainSafety, a_file_that_takes_no_byte_is_refused_before_the_first_step) {
+  for (const std::string option : {"--export", "--trace", "--report"}) {
+    const Ending ending = train(1, "--steps 3 " + option + " /dev/full");
+    EXPECT_NE(ending.status, 0) << ending;
+    EXPECT_THAT(ending.errors, ContainsRegex("/dev/full.*No space left"));
+    EXPECT_THAT(ending.errors, Not(HasSubstr("step 1/"))) << option;
+  }
+}
+
 TEST_F(ReefTrainSafety, side_files_that_fail_take_no_weights_with_them_and_are_all_named) {
+  for (const char* const name : {"trace", "report"}) {  // whose readers leave before all is written
+    ASSERT_EQ(::mkfifo(path(name).c_str(), 0600), 0);
+    ASSERT_EQ(std::system(("timeout 170 head -c 9 " + path(name) + " > " + path("read") + " &").c_str()), 0);
+  }
   const Ending ending =
-      train(2, "--steps 4 --trace /dev/full --report /dev/full --checkpoint " + path("run") +
+      train(2, "--steps 4 --trace " + path("trace") + " --report " + path("report") + " --checkpoint " + path("run") +
                    " --checkpoint-every 2 --export " + path("w") + " --metrics " + path("m"));
   EXPECT_EQ(ending.status, 1) << ending;
-  EXPECT_THAT(ending.errors, ContainsRegex("failed: --trace /dev/full: .*No space left"));
-  EXPECT_THAT(ending.errors, ContainsRegex("failed: --report /dev/full: .*No space left"));
+  EXPECT_THAT(ending.errors, ContainsRegex("failed: --trace [^ ]*/trace: .*Broken pipe"));
+  EXPECT_THAT(ending.errors, ContainsRegex("failed: --report [^ ]*/report: .*Broken pipe"));
   EXPECT_THAT(ending.errors, HasSubstr("held-out loss: "));
   EXPECT_EQ(tensors("w").size(), 16U);
   EXPECT_EQ(lines("m").size(), 5U);

@@ -10,6 +10,7 @@
 #include <reef/comm/detail/launch.hpp>
 #include <reef/comm/detail/lifetime.hpp>
 #include <reef/comm/detail/room.hpp>
+#include <reef/comm/detail/signalled.hpp>
 #include <reef/comm/detail/start.hpp>
 #include <reef/comm/environment.hpp>
 #include <reef/comm/error.hpp>
@@ -97,14 +98,23 @@ inline int rank_of_process() {
 }  // namespace detail
 
 REEF_INLINE int report_failure(std::string_view text) {
-  int seconds = detail::rank_of_process() == 0 ? 0 : 2;
+  using std::chrono::milliseconds;
+  milliseconds left(detail::rank_of_process() == 0 ? 0 : 3000);
   try {
     if (std::current_exception() != nullptr) throw;
   } catch (const PeerError&) {
-    seconds = 4;
+    left = milliseconds(5000);
   } catch (...) {
   }
-  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  // Another rank that ends with the same error has the launcher end this one: by a signal, and a second later by force.
+  bool may_be_signalled = detail::Signalled::first == 0;
+  for (constexpr milliseconds look(20); left.count() > 0; left -= look) {
+    std::this_thread::sleep_for(look);
+    if (may_be_signalled && detail::Signalled::first != 0) {
+      left += milliseconds(4000);
+      may_be_signalled = false;
+    }
+  }
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
   return EXIT_FAILURE;

@@ -4,6 +4,25 @@
 
 #include <reef/core/language.hpp>  // first: Boost.Hana has errors of its own below C++14
 
+// Names of Boost.Hana that are macros of other headers: <complex.h> of C, Xlib, <strings.h>.
+#pragma push_macro("Bool")
+#pragma push_macro("False")
+#pragma push_macro("I")
+#pragma push_macro("None")
+#pragma push_macro("Status")
+#pragma push_macro("True")
+#pragma push_macro("Zero")
+#pragma push_macro("check")
+#pragma push_macro("index")
+#undef Bool
+#undef False
+#undef I
+#undef None
+#undef Status
+#undef True
+#undef Zero
+#undef check
+#undef index
 #include <boost/hana/count_if.hpp>
 #include <boost/hana/equal.hpp>
 #include <boost/hana/find_if.hpp>
@@ -11,6 +30,15 @@
 #include <boost/hana/optional.hpp>
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
+#pragma pop_macro("Bool")
+#pragma pop_macro("False")
+#pragma pop_macro("I")
+#pragma pop_macro("None")
+#pragma pop_macro("Status")
+#pragma pop_macro("True")
+#pragma pop_macro("Zero")
+#pragma pop_macro("check")
+#pragma pop_macro("index")
 
 #include <reef/core/policy_tag.hpp>
 

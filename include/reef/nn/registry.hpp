@@ -43,16 +43,18 @@ graph::Registry<Device, T> registry() {
   all.template add<LayerNorm>();
   all.template add<Linear>();
   if constexpr (requires { &Kernels<Device>::template rms_norm_forward<T>; }) {  // else: none of these kernels
-    all.template add<ExactGelu>();
     all.template add<GroupedAttention>();
     all.template add<MeanSquaredError>();
     all.template add<Relu>();
     all.template add<RmsNorm>();
     all.template add<Rotary>();
     all.template add<Silu>();
-    all.template add<SplitHeads>();
     all.template add<SwiGlu>();
     all.template add<TokenEmbedding>();
+  }
+  if constexpr (requires { &Kernels<Device>::template exact_gelu_forward<T>; }) {
+    all.template add<ExactGelu>();
+    all.template add<SplitHeads>();
   }
   return all;
 }
