@@ -21,6 +21,7 @@
 #include <reef/schedule/simulate.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
+#include "support/same_bits.hpp"
 #include "all_axes.hpp"
 
 namespace reef::test {
@@ -85,7 +86,7 @@ TEST(AllAxes, have_the_bits_of_stages_that_stay_on_their_devices) {
     const auto expected = trained<Stays>(options<Stays>(replicas, stages, ratio));
     EXPECT_EQ(expected == trained<Stays>(options<Stays>(replicas, stages, 1)), stages == 1) << "what is left out is missed";
     for (const Swapping& how : swappings) {
-      EXPECT_TRUE(trained<All>(swapped(replicas, stages, ratio, how)) == expected)
+      EXPECT_TRUE(same_bits(trained<All>(swapped(replicas, stages, ratio, how)), expected))
           << replicas << " replicas of " << stages << " stages, units of " << how.unit;
     }
   }
@@ -96,7 +97,7 @@ TEST(AllAxes, have_the_bits_of_one_process_where_nothing_is_left_out) {
     const auto expected = train<Alone>(alone(replicas), steps, MPI_COMM_SELF, config());
     EXPECT_GT(*std::max_element(expected.norms.begin(), expected.norms.end()), 0.5) << "clipped";
     for (const Swapping& how : swappings) {
-      EXPECT_TRUE(trained<All>(swapped(replicas, stages, 1, how)) == expected)
+      EXPECT_TRUE(same_bits(trained<All>(swapped(replicas, stages, 1, how)), expected))
           << replicas << " replicas of " << stages << " stages, units of " << how.unit;
     }
   }
@@ -105,7 +106,7 @@ TEST(AllAxes, have_the_bits_of_one_process_where_nothing_is_left_out) {
 TEST(AllAxes, have_the_bits_of_one_process_where_every_rank_has_the_whole_model) {
   const auto expected = train<Alone>(alone(world_size()), steps, MPI_COMM_SELF, config());
   for (const Swapping& how : swappings) {
-    EXPECT_TRUE(trained<All>(swapped(world_size(), 1, ratio, how)) == expected) << "no edge has a ratio";
+    EXPECT_TRUE(same_bits(trained<All>(swapped(world_size(), 1, ratio, how)), expected)) << "no edge has a ratio";
   }
 }
 
@@ -115,7 +116,7 @@ TEST(AllAxes, have_the_same_bits_by_any_transport) {
   const auto expected = trained<All>(changed);
   changed.communication.transport = comm::Transport::messages;
   changed.communication.piece_bytes = 512;
-  EXPECT_TRUE(trained<All>(changed) == expected);
+  EXPECT_TRUE(same_bits(trained<All>(changed), expected));
 }
 
 TEST(AllAxes, go_on_with_their_bits_after_a_resume) {
@@ -133,8 +134,8 @@ TEST(AllAxes, go_on_with_their_bits_after_a_resume) {
     EXPECT_EQ(resumed.evaluate(2), loss);
     const auto rest = outcome_of(trainer, steps / 2);
     EXPECT_TRUE(std::equal(rest.losses.begin(), rest.losses.end(), undisturbed.losses.begin() + steps / 2));
-    EXPECT_TRUE(rest.weights == undisturbed.weights);
-    EXPECT_TRUE(outcome_of(resumed, steps / 2) == rest);
+    EXPECT_TRUE(same_bits(rest.weights, undisturbed.weights));
+    EXPECT_TRUE(same_bits(outcome_of(resumed, steps / 2), rest));
   }
 }
 
@@ -153,7 +154,7 @@ TEST(AllAxes, are_resumed_by_one_process) {
   outcome_of(undisturbed, steps / 2);
   auto resumed = small_trainer<Alone>(alone(replicas), self, config());
   ASSERT_TRUE(checkpoint::resume(resumed, folder.path()).has_value());
-  EXPECT_TRUE(outcome_of(resumed, steps / 2) == outcome_of(undisturbed, steps / 2));
+  EXPECT_TRUE(same_bits(outcome_of(resumed, steps / 2), outcome_of(undisturbed, steps / 2)));
 }
 
 /// Of every rank, as it was said beforehand.
@@ -195,7 +196,7 @@ TEST(AllAxes, train_in_memory_that_would_not_hold_them) {
   EXPECT_THROW(Stays(model, small_source(), stays, {}, world), Error) << "on every rank";
   how = All::planned(model, how, world.size());
   auto trainer = small_trainer<All>(how, world, deep);
-  EXPECT_TRUE(outcome_of(trainer, 2) == expected);
+  EXPECT_TRUE(same_bits(outcome_of(trainer, 2), expected));
   EXPECT_LE(trainer.device().memory().peak, how.device.memory_bytes);
   EXPECT_EQ(trainer.device().memory().peak, All::estimate(model, how, world.size(), world.rank()).device_bytes);
 }
@@ -264,7 +265,7 @@ TEST(AllAxes, skip_a_step_that_is_not_finite) {
   const auto tested = left(swapped(replicas, stages, ratio, swappings[1]), [&](const All::Options& how) {
     return All(model(), spoilt, how, small_source(), world);
   });
-  EXPECT_TRUE(tested == expected);
+  EXPECT_TRUE(same_bits(tested, expected));
 }
 
 /// Some steps with given numbers of extra micro-batches, multiples of what a replica takes at once.
@@ -292,13 +293,13 @@ TEST(AllAxes, adapt_together_and_have_the_bits_of_stages_that_stay_and_of_one_st
     const int replica = topology.replica_of(world_rank());
     const auto expected = adapted<Stays>(options<Stays>(replicas, stages, ratio), replica, world);
     for (const Swapping& how : swappings) {
-      EXPECT_TRUE(adapted<All>(swapped(replicas, stages, ratio, how), replica, world) == expected)
+      EXPECT_TRUE(same_bits(adapted<All>(swapped(replicas, stages, ratio, how), replica, world), expected))
           << replicas << " replicas of " << stages << " stages, units of " << how.unit;
     }
     const comm::Communicator stage = world.split(topology.stage_of(world_rank()), replica, "stage");
     auto one = small_options<Alone>();
     one.micro_batches = {count_of(replica)};
-    EXPECT_TRUE(adapted<All>(swapped(replicas, stages, 1, swappings[1]), replica, world) == adapted<Alone>(one, replica, stage));
+    EXPECT_TRUE(same_bits(adapted<All>(swapped(replicas, stages, 1, swappings[1]), replica, world), adapted<Alone>(one, replica, stage)));
   }
 }
 

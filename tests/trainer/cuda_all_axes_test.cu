@@ -10,6 +10,7 @@
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "support/same_bits.hpp"
 #include "all_axes.hpp"
 
 namespace reef::test {
@@ -45,13 +46,13 @@ protected:
 TEST_F(CudaAllAxes, have_the_bits_of_stages_that_stay_on_their_devices) {
   const auto expected = trained<StaysOnCuda>(on_ranks<StaysOnCuda>(4));
   EXPECT_EQ(expected == trained<StaysOnCuda>(on_ranks<StaysOnCuda>(1)), world_size() == 1) << "what is left out is missed";
-  EXPECT_TRUE(trained<OnCuda>(on_ranks<OnCuda>(4)) == expected);
+  EXPECT_TRUE(same_bits(trained<OnCuda>(on_ranks<OnCuda>(4)), expected));
   auto stashed = on_ranks<OnCuda>(4);
   stashed.swapping =
       run::SwapSchedule{.weight_slots = 3, .per_micro_batch = true, .stash_slots = 1};
   stashed.activations = {Activations::stash};
   stashed.pipeline.unit = 2;
-  EXPECT_TRUE(trained<OnCuda>(stashed) == expected);
+  EXPECT_TRUE(same_bits(trained<OnCuda>(stashed), expected));
 }
 
 TEST_F(CudaAllAxes, go_on_with_their_bits_after_a_resume_in_the_memory_that_was_estimated) {
@@ -68,7 +69,7 @@ TEST_F(CudaAllAxes, go_on_with_their_bits_after_a_resume_in_the_memory_that_was_
   }
   auto resumed = small_trainer<OnCuda>(set, world, config());
   ASSERT_TRUE(checkpoint::resume(resumed, folder.path()).has_value());
-  EXPECT_TRUE(outcome_of(resumed, steps - 1).weights == undisturbed.weights);
+  EXPECT_TRUE(same_bits(outcome_of(resumed, steps - 1).weights, undisturbed.weights));
 }
 
 }  // namespace all_axes

@@ -19,6 +19,7 @@
 #include <reef/pipeline/one_f_one_b.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "support/same_bits.hpp"
 #include "../support/small_gpt.hpp"
 
 namespace reef::test {
@@ -83,7 +84,7 @@ TEST_F(CudaChannels, that_lose_nothing_change_no_bit_between_stages) {
   using Plain = Staged<Cuda>;
   using Tested = Staged<Cuda, OnEdges>;
   const auto plain = train<Plain>(staged_options<Plain>(), 3);
-  EXPECT_TRUE(train<Tested>(staged_options<Tested>("dense", "ef+dense"), 3) == plain);
+  EXPECT_TRUE(same_bits(train<Tested>(staged_options<Tested>("dense", "ef+dense"), 3), plain));
   EXPECT_EQ(train<Tested>(staged_options<Tested>("top-k:4", "dense"), 3) == plain, world_size() == 1);
 }
 
@@ -92,7 +93,7 @@ TEST_F(CudaChannels, between_stages_train_as_on_the_host) {
   using Tested = Staged<Cuda, OnEdges>;
   for (const auto& [activation, gradient] : {std::pair{"top-k:4", "ef+top-k:4"}, std::pair{"blockwise8", "ef21+bf16"}}) {
     const auto cuda = train<Tested>(staged_options<Tested>(activation, gradient), 3);
-    EXPECT_TRUE(train<Tested>(staged_options<Tested>(activation, gradient), 3) == cuda) << activation;
+    EXPECT_TRUE(same_bits(train<Tested>(staged_options<Tested>(activation, gradient), 3), cuda)) << activation;
     expect_near(cuda, train<OnHost>(staged_options<OnHost>(activation, gradient), 3), 1e-3);
   }
 }
@@ -101,7 +102,7 @@ TEST_F(CudaChannels, between_stages_train_as_on_the_host) {
 TEST_F(CudaChannels, of_bfloat16_widen_it_and_round_it_back) {
   using Plain = Staged<Cuda, precision::Bf16>;
   using Tested = Staged<Cuda, precision::Bf16, OnEdges>;
-  EXPECT_TRUE(train<Tested>(staged_options<Tested>("bf16", "bf16"), 3) == train<Plain>(staged_options<Plain>(), 3));
+  EXPECT_TRUE(same_bits(train<Tested>(staged_options<Tested>("bf16", "bf16"), 3), train<Plain>(staged_options<Plain>(), 3)));
 }
 
 /// A codec that is chosen later is the host's.
@@ -111,7 +112,7 @@ TEST_F(CudaChannels, between_stages_give_the_bits_of_the_hosts_codecs) {
   const auto expect = []<class Precision>(Precision) {
     using Tested = Staged<Cuda, Precision, ByDevice>;
     using OnHost = Staged<Cuda, Precision, OnEdges>;
-    EXPECT_TRUE(train<Tested>(staged_options<Tested>(), 3) == train<OnHost>(staged_options<OnHost>("blockwise8", "bf16"), 3));
+    EXPECT_TRUE(same_bits(train<Tested>(staged_options<Tested>(), 3), train<OnHost>(staged_options<OnHost>("blockwise8", "bf16"), 3)));
   };
   expect(precision::Fp32());
   expect(precision::Bf16());
@@ -125,10 +126,10 @@ TEST_F(CudaChannels, of_sums_and_weights_give_the_bits_of_the_hosts_codecs) {
   const auto expected = train<OnHost>(with_codecs(uneven_options<OnHost>(), "blockwise8"), 3);
   auto options = uneven_options<Tested>();
   options.device.poison_freed = true;
-  EXPECT_TRUE(train<Tested>(options, 3) == expected);
+  EXPECT_TRUE(same_bits(train<Tested>(options, 3), expected));
   auto alone = alone_options<Tested>(uneven_counts(world_size()));
   alone.device.poison_freed = true;
-  EXPECT_TRUE(train<Tested>(alone, 3, MPI_COMM_SELF) == expected);
+  EXPECT_TRUE(same_bits(train<Tested>(alone, 3, MPI_COMM_SELF), expected));
 }
 
 template <class Tested>
@@ -141,7 +142,7 @@ TYPED_TEST(CudaSums, give_on_p_ranks_the_bits_of_one_process_that_stands_for_p) 
   for (const char* const codec : {"ef+top-k:4", "ef21+blockwise8"}) {
     const auto ranks = with_codecs(uneven_options<Tested>(), codec);
     const auto alone = with_codecs(alone_options<Tested>(uneven_counts(world_size())), codec);
-    EXPECT_TRUE(train<Tested>(ranks, 3) == train<Tested>(alone, 3, MPI_COMM_SELF)) << codec;
+    EXPECT_TRUE(same_bits(train<Tested>(ranks, 3), train<Tested>(alone, 3, MPI_COMM_SELF))) << codec;
   }
 }
 
