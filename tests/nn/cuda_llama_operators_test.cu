@@ -144,7 +144,9 @@ TYPED_TEST(LlamaOnCuda, rotary_is_the_hosts_whatever_its_frequencies_and_head_si
                 64);
     this->agree(what + " of Llama 3",
                 nn::Rotary{.head_size = D, .theta = 500, .factor = 8, .original = 64}, inputs, 64);
+    if (D > 2) this->agree(what + " in part", nn::Rotary{.head_size = D, .turned = D / 3 * 2}, inputs, 64);
   }
+  this->agree("an odd head", nn::Rotary{.head_size = 9, .turned = 4}, {{"in", {2, 40, 18}}}, 64);
 }
 
 TYPED_TEST(LlamaOnCuda, activations_and_squared_errors_are_the_hosts_over_several_parts) {
@@ -308,6 +310,17 @@ TEST_F(CudaLlama, a_head_that_no_kernel_takes_is_refused) {
     });
     EXPECT_THROW(lane.synchronize(), ShapeError) << D;
   }
+}
+
+TEST_F(CudaLlama, the_bias_of_alibi_is_refused) {
+  Cuda device;
+  Cuda::Lane lane(device, "compute");
+  lane.submit([&](Cuda::Lane& own) {
+    float* const none = nullptr;
+    nn::Kernels<Cuda>::grouped_attention_forward<float>(own, none, none, none, none, none, 1, 4, 2, 1, 8, 0, true, nullptr,
+                                                        0.0F, {});
+  });
+  EXPECT_THROW(lane.synchronize(), ShapeError);
 }
 
 TEST_F(CudaLlama, a_token_outside_the_vocabulary_gives_nans) {
