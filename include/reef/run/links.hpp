@@ -29,6 +29,7 @@ struct Link {
   [[nodiscard]] std::string text() const { return from < 0 ? group : concat(from, " -> ", to); }
 
   friend std::strong_ordering operator<=>(const Link&, const Link&) = default;
+  friend bool operator==(const Link&, const Link&) = default;
 };
 
 /// Returns the link of the messages of an instruction in the program of a rank.

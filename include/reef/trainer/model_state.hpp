@@ -114,7 +114,7 @@ public:
   /// Returns the first weight that is not finite, among the model's weights on this rank.
   [[nodiscard]] NotFinite weight_not_finite() const;
 
-  /// Returns true if the ranges of kind StateRange::Kept::pending exist.
+  /// Returns true if the ranges of kind StateRange::Distribution::pending exist.
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
     pending_ = pending;

@@ -226,8 +226,8 @@ REEF_INLINE std::vector<run::StateRange> ModelState::ranges(bool pending,
                                                             bool ahead_in_buffer) const {
   std::vector<Range> ranges = ranges_;
   std::erase_if(ranges, [pending, ahead_in_buffer](const Range& range) {
-    return (range.kept == Range::Kept::pending && !pending) ||
-           (range.kept == Range::Kept::ahead && !ahead_in_buffer);
+    return (range.distribution == Range::Distribution::pending && !pending) ||
+           (range.distribution == Range::Distribution::ahead && !ahead_in_buffer);
   });
   return ranges;
 }

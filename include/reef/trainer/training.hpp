@@ -165,7 +165,7 @@ protected:
   /// ones.
   void require_same_weights();
   /// Returns an OptionError on every rank if the facts of the ranks differ; otherwise null.
-  [[nodiscard]] std::exception_ptr difference(const std::string& what, const std::vector<comm::Alike>& mine,
+  [[nodiscard]] std::exception_ptr difference(const std::string& what, const std::vector<comm::SharedFact>& mine,
                                               const std::string& fix);
   /// Checks this rank's programs `own`, which are in the order of Policies::programs_in, and together with the other
   /// ranks the programs of all. Returns an error on every rank, if there is one; throws an error of this rank alone.
