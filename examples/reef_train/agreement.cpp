@@ -33,7 +33,7 @@ namespace reef_examples {
 namespace {
 
 namespace fs = std::filesystem;
-using reef::comm::Alike;
+using reef::comm::SharedFact;
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -160,7 +160,7 @@ double cost_of(const Route& route, const RouteRequest& request, const RouteOptio
     const double block =
         std::min(100.0, alone * std::max(1.0, (server.occupancy + 1) / server.batch));
     cost +=
-        (rtt ? std::min(*rtt / 2, options.most_delay) : options.unknown_delay) + options.overhead;
+        (rtt ? std::min(*rtt / 2, options.max_delay) : options.unknown_delay) + options.overhead;
     cost += std::min(100.0, server.queue * (server.end - server.start) * block);
     cost += (hop.end - hop.start) * block;
     if (request.cache_tokens && server.cache_left) {
@@ -177,7 +177,7 @@ double cost_of(const Route& route, const RouteRequest& request, const RouteOptio
     before = &server;
   }
   const std::optional<double> back = before->client_rtt;
-  return cost + (back ? std::min(*back / 2, options.most_delay) : options.unknown_delay);
+  return cost + (back ? std::min(*back / 2, options.max_delay) : options.unknown_delay);
 }
 
 TEST(Router, costs_what_the_published_graph_says) {
