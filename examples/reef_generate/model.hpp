@@ -56,7 +56,8 @@ public:
         graph_(adapted(reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads()),
                        options.adapter)),
         session_(host_, graph_,
-                 {.positions = positions, .sequences = sequences, .rows = options.rows, .weights = options.weight_form()}) {
+                 {.positions = positions, .sequences = sequences, .rows = options.rows, .weights = options.weight_form(),
+                  .states = options.state_form()}) {
     const auto set = [&](const std::string& name, const std::vector<float>& values) {
       session_.set_parameter(name, values);
     };

@@ -22,6 +22,12 @@ reef::graph::WeightForm Options::weight_form() const {
   return weights == "nf4" ? WeightForm::nf4 : WeightForm::as_given;
 }
 
+reef::graph::StateForm Options::state_form() const {
+  using reef::graph::StateForm;
+  if (states == "bf16") return StateForm::bf16;
+  return states == "int8" ? StateForm::int8 : StateForm::as_given;
+}
+
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--model", o.model,
                  "folder of a model of Hugging Face: config.json and safetensors, as reef-train --export writes one")
@@ -54,6 +60,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--weights", o.weights, "the form of matrices: fp32, bf16, int8, blockwise8 or nf4, of 32, 16, 8, 8.5 and 4.13 bits")
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "blockwise8", "nf4"}))
       ->capture_default_str();
+  app.add_option("--kv", o.states, "the form of keys and values, kept for each token: fp32, bf16 or int8")
+      ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
+      ->capture_default_str();
   app.add_option("--context", o.context, "the most tokens of a text, without a soft prompt's; default: those of the prompt and --new")
       ->transform(number_from<std::int64_t>(1, 1'000'000'000));
   app.add_option("--rows", o.rows, "the most tokens that are computed at once")
@@ -71,7 +80,7 @@ void add_options(CLI::App& app, Options& o) {
       {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--score"}},
       {"How tokens are drawn",
        {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop"}},
-      {"How it is computed", {"--weights", "--context", "--rows", "--threads", "--no-cache"}},
+      {"How it is computed", {"--weights", "--kv", "--context", "--rows", "--threads", "--no-cache"}},
       {"What is written", {"--json", "--logits"}}};
   for (const auto& [group, names] : groups) {
     for (const char* const name : names) app.get_option(name)->group(group);

@@ -26,6 +26,7 @@ struct Options {
   std::uint64_t seed = 0;
   std::vector<std::string> stops;
   std::string weights = "fp32";
+  std::string states = "fp32";
   std::int64_t rows = 256;
   std::int64_t context = 0;
   int threads = 0;
@@ -34,6 +35,7 @@ struct Options {
   bool no_cache = false;
 
   [[nodiscard]] reef::graph::WeightForm weight_form() const;
+  [[nodiscard]] reef::graph::StateForm state_form() const;
 };
 
 void add_options(CLI::App& app, Options& options);

@@ -87,6 +87,16 @@ TEST(ReefGenerate, continues_several_prompts_side_by_side_as_it_does_each) {
   EXPECT_NE(both, answer_to(model("llama_grouped") + "--new 9 --temperature 1 --seed 6 --json --tokens '5 17 80' --tokens 3"));
 }
 
+TEST(ReefGenerate, keeps_keys_and_values_in_fewer_bits) {
+  const std::string options = model("llama_grouped") + "--tokens '5 17 80' --new 3 --json --logits ";
+  const io::Json wide = answer_to(options);
+  for (const char* form : {"bf16", "int8"}) {
+    const io::Json answer = answer_to(concat(options, "--kv ", form));
+    EXPECT_EQ(answer, answer_to(concat(options, "--no-cache --kv ", form)));
+    EXPECT_NE(answer["logits"], wide["logits"]);
+  }
+}
+
 TEST(ReefGenerate, takes_weights_in_fewer_bits) {
   const std::string options = model("llama_grouped") + "--tokens '5 17 80' --new 3 --json --logits ";
   const auto wide = answer_to(options)["logits"][2].get<std::vector<double>>();
@@ -281,6 +291,7 @@ TEST(ReefGenerate, refuses_by_name) {
   refuses(one + "--prompt a --tokens 1", 2, "--tokens: is given beside --prompt");
   refuses(one + "--tokens 1 --logits", 2, "--logits: are written with --json alone");
   refuses(one + "--tokens 1 --weights fp8", 2, "--weights");
+  refuses(one + "--tokens 1 --kv nf4", 2, "--kv");
   refuses(one + "--tokens 1 --top-p 0", 2, "--top-p");
   refuses(one + "--tokens 1 --tokenizer words", 2, "--tokenizer: 'words' is none of these");
   refuses(one + "--tokens '1 x'", 1, "'x' is no token's number");

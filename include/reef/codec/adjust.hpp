@@ -9,8 +9,9 @@
 #include <reef/core/hash.hpp>
 
 /// \file
-/// Functions that read and set the ratio and the seed of a codec of any type. For a codec that contains other codecs
-/// (ErrorFeedback, Chain), they act on the contained codec that has a ratio or a seed.
+/// Functions on a codec of any type: they read and set its ratio, adapt it to a message's number (for_message), and return
+/// what it says of itself (kept_of, is_exact, is_lossless, text_of). In a codec that contains others (ErrorFeedback,
+/// Chain), the ratio is that of the contained codec that has one.
 
 namespace reef {
 inline namespace v0 {

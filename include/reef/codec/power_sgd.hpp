@@ -59,7 +59,8 @@ struct PowerSgd {
   [[nodiscard]] std::int64_t rows(std::int64_t n) const { return (n + columns - 1) / columns; }
   /// Returns the number of columns of the matrix: `columns`, or n if that is less.
   [[nodiscard]] std::int64_t width(std::int64_t n) const { return columns < n ? columns : n; }
-  /// Returns the rank for n numbers: at most the rows and the columns. Throws OptionError for columns or a rank below 1.
+  /// Returns the rank for n numbers: `rank`, or the number of rows or of columns if that is less. Throws OptionError for
+  /// columns or a rank below 1.
   [[nodiscard]] std::int64_t rank_of(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return rank_of(n) * width(n); }

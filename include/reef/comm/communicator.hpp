@@ -28,7 +28,7 @@ class Communicator {
 public:
   /// Duplicates MPI_COMM_WORLD.
   Communicator();
-  /// Duplicates `parent`.
+  /// Duplicates `parent`, which stays the caller's. Errors, debuggers and profilers call the duplicate `name`.
   explicit Communicator(MpiHandle parent, std::string name = "world");
   /// Returns a communicator of this process alone, which uses no MPI,
   /// so that MPI need not be started. Its handle is MPI_COMM_NULL.

@@ -155,7 +155,8 @@ private:
 
   void check_tensor(std::string_view who, int id) const;
 
-  /// Sets whether a node's outputs are differentiable.
+  /// Derives whether a node's outputs are differentiable: those of a real type, if the node uses a trained parameter or
+  /// reads a differentiable tensor.
   void derive_differentiable(const Node& node);
 
   Ids tensor_ids_;

@@ -22,7 +22,7 @@ namespace graph {
 struct ParameterLayout {
   static constexpr std::int64_t alignment = 16;
 
-  std::vector<std::int64_t> parameters;  ///< the offset of each parameter
+  std::vector<std::int64_t> parameters;  ///< by parameter id: its offset in the weights, in elements
   std::vector<std::int64_t> uses;        ///< the offset of each use's gradient; -1 if the parameter is frozen
   std::int64_t trained_elements = 0;     ///< the elements of trained parameters, which come first, with padding
   std::int64_t parameter_elements = 0;

@@ -38,10 +38,19 @@ using Pages = std::span<std::byte* const>;
 /// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339; 8-bit optimizers, arXiv 2110.02861; QLoRA, arXiv 2305.14314.
 enum class WeightForm : std::uint8_t { as_given, bf16, int8, blockwise8, nf4 };
 
+/// The form in which pages hold the states of positions, such as keys and values.
+///
+/// | as_given | unchanged, in the element type of the model                                                    |
+/// | bf16     | rounded to bfloat16                                                                            |
+/// | int8     | each key and value of a head divided by its largest magnitude, times 127, rounded: 8 bits, and |
+/// |          | one scale of the element type in which sums are taken; NaNs where a number is not finite       |
+enum class StateForm : std::uint8_t { as_given, bf16, int8 };
+
 /// Options of a RowModel.
 struct RowOptions {
   WeightForm weights = WeightForm::as_given;
   std::int64_t positions = page_positions;  ///< the largest number of positions of a sequence
+  StateForm states = StateForm::as_given;
 };
 
 /// The memory that an operator needs to process rows.

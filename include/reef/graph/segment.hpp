@@ -55,7 +55,7 @@ enum class BackwardPart : std::uint8_t { none, all, input, weight };
 
 /// The plan of one node in a Segment: where its memory is, and how its backward runs.
 struct NodePlan {
-  bool active = false;          ///< backward runs the node: it has a gradient to compute, and a result depends on it
+  bool active = false;          ///< backward runs the node, on one of whose outputs the loss, or else a result, depends
   bool recomputed = false;      ///< a recomputation runs the node: a value that backward reads depends on it
   std::vector<Location> saved;  ///< the locations of the tensors that forward keeps: saved, or workspace if not active
   std::vector<Location> inference_saved;  ///< the locations of these tensors in a forward that keeps nothing

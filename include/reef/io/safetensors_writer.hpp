@@ -37,7 +37,8 @@ struct NamedSource {
 
 namespace detail {
 
-/// Returns the tensors in the order of their data in the file. Throws OptionError for an invalid name.
+/// Returns the tensors in the order in which they are written: by descending element size, then by name. Throws
+/// OptionError, which names `path`, for a name that occurs twice, is "__metadata__", or is not UTF-8.
 std::vector<const NamedSource*> in_order(const std::filesystem::path& path,
                                          std::span<const NamedSource> tensors);
 

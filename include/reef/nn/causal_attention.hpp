@@ -95,7 +95,7 @@ struct CausalAttention {
   [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
     const std::int64_t D = call.inputs[0].shape.last() / 3 / heads;
     graph::RowsSignature result;
-    result.state = RowKernels<Device>::template rows_attention_state<T>(heads, D);
+    result.state = RowKernels<Device>::template rows_attention_state<T>(heads, D, call.options.states);
     result.workspace =
         RowKernels<Device>::template rows_attention_workspace<T>(D, call.options.positions, call.threads);
     return result;
@@ -107,7 +107,7 @@ struct CausalAttention {
     const Extents e(call.input(0).shape());
     RowKernels<Device>::template rows_attention<T>(call.lane, call.output(0).data(), qkv, qkv + e.C, qkv + 2 * e.C,
                                                    3 * e.C, 3 * e.C, call.rows, call.pages, call.state_offset, heads,
-                                                   heads, e.C / heads, 0, false, call.options.positions, call.workspace);
+                                                   heads, e.C / heads, 0, false, call.options, call.workspace);
   }
 
 private:

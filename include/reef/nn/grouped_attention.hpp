@@ -118,7 +118,7 @@ struct GroupedAttention {
   [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
     const std::int64_t D = call.inputs[0].shape.last() / heads;
     graph::RowsSignature result;
-    result.state = RowKernels<Device>::template rows_attention_state<T>(kv_heads, D);
+    result.state = RowKernels<Device>::template rows_attention_state<T>(kv_heads, D, call.options.states);
     result.workspace =
         RowKernels<Device>::template rows_attention_workspace<T>(D, call.options.positions, call.threads);
     return result;
@@ -130,7 +130,7 @@ struct GroupedAttention {
     RowKernels<Device>::template rows_attention<T>(
         call.lane, call.output(0).data(), call.input(0).data(), call.input(1).data(), call.input(2).data(), heads * D,
         kv_heads * D, call.rows, call.pages, call.state_offset, heads, kv_heads, D, window, alibi,
-        call.options.positions, call.workspace);
+        call.options, call.workspace);
   }
 
 private:

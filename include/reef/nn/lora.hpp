@@ -29,7 +29,7 @@ struct Lora {
   double alpha = 16;
   std::vector<std::string> targets{};
 
-  /// Throws OptionError, naming the first impossible member.
+  /// Throws OptionError, naming the first invalid member.
   void validate() const;
 
   /// Returns the place among `targets` of the first that means the node, or -1; where there are no targets, 0 or -1.

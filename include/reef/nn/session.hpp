@@ -41,6 +41,7 @@ struct SessionOptions {
   std::int64_t sequences = 1;     ///< the number of sequences of `positions` that fit in memory, in pages of 64 positions
   std::int64_t rows = 256;        ///< the largest number of rows in one pass; longer prompts are read in several passes
   graph::WeightForm weights = graph::WeightForm::as_given;  ///< the form of matrices, which are packed when they are set
+  graph::StateForm states = graph::StateForm::as_given;     ///< the form of keys and values in pages
 };
 
 /// Tokens to append to a sequence. `all`: logits are returned after each of them, not only after the last.
@@ -100,7 +101,7 @@ public:
   template <class... Ops>
   Session(Device& device, const Graph& model, const SessionOptions& options, graph::RowOperators<Ops...> operators)
       : options_(checked(options)),
-        model_(device, model, {options_.weights, options_.positions}, options_.rows, operators),
+        model_(device, model, {options_.weights, options_.positions, options_.states}, options_.rows, operators),
         sequences_(options_.sequences * detail::OpenSequences::pages_of(options_.positions)),
         pages_(device.allocate(model_.page_bytes() * static_cast<Bytes>(sequences_.pages()), "pages of sequences")) {}
 

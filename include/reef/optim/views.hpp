@@ -10,7 +10,8 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of instructions, which name their operands; for each kind that optimizers write with several sorts of these.
+/// Views of instructions, which name their operands; for each kind that optimizers write with several sorts of these. In
+/// their names j is a micro-batch, b a bucket, and p a piece: the part of a fragment that lies in one bucket.
 ///
 /// \code
 /// // given: schedule::Program& program, run::StorageId mine
@@ -204,9 +205,9 @@ struct HandOverView {
   }
 };
 
-/// The operands of `Differences(p)`, which computes the differences of a rank's own weights from the outer ones.
+/// The operands of `Differences(p)`, which computes the differences of a rank's own weights of piece p from the outer ones.
 ///
-///     reads    own weights, or the master weights if there are any; outer weights
+///     reads    own weights of the bucket, or the master weights if there are any; outer weights of the piece
 ///     writes   outer - own
 template <class Instr>
 struct DifferencesView {
@@ -238,10 +239,11 @@ struct OuterUpdateView {
   }
 };
 
-/// The operands of `Merge(p)`, which replaces a rank's own weights by those that have arrived, or mixes both.
+/// The operands of `Merge(p)`, which replaces a rank's own weights of piece p by the outer weights that have arrived, or
+/// mixes both.
 ///
-///     reads        weights that have arrived, own weights before
-///     writes       own weights after
+///     reads        outer weights of the piece, which have arrived; own weights of its bucket, before
+///     writes       own weights of the bucket, after
 ///     accumulates  the master weights if there are any
 template <class Instr>
 struct MergeView {
@@ -258,8 +260,8 @@ struct MergeView {
 
 /// The operands of `OuterBegin(b)`, which takes a rank's own outer step of a bucket, and writes its differences to send.
 ///
-///     reads        pieces of the bucket that have arrived, weights before
-///     writes       weights after, pieces to be sent
+///     reads        outer weights of the bucket's pieces, which have arrived; own weights before
+///     writes       own weights after; differences of the pieces, to be sent
 ///     accumulates  own states of the outer rule, weights at the start, the master weights if there are any
 template <class Instr>
 struct OuterBeginView {

@@ -115,8 +115,8 @@ private:
 
   void look_again(int id);
 
-  /// Calls a function for each server from which a route can continue at `node`: it ends inside the node's span, and
-  /// before the end of the request.
+  /// Calls function(id) for the client and for each server whose end is inside the span of `node` and before the end of
+  /// the request: those from which a route can continue at `node`.
   template <class F>
   void for_each_before(const Node& node, F&& function) {
     const int last = (std::min)(node.end, request_.end);

@@ -30,8 +30,8 @@ struct WholeMatrices {
   static constexpr std::int64_t flops_of_element = 128;
 
   std::vector<std::optional<Matrix>> of_parameter{};  ///< by parameter; empty: no whole matrices are needed
-  /// The work of the update of each rank's shards, in operations; an element outside of matrices counts as
-  /// flops_of_element.
+  /// By rank: the work of updating its shards, in operations: flops_of_element for each element, and for each matrix its
+  /// `flops` as well.
   std::vector<std::int64_t> loads{};
 
   [[nodiscard]] bool needed() const { return !of_parameter.empty(); }

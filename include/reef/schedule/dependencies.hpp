@@ -54,7 +54,9 @@ struct Precedence {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   bool previous_round = false;
-  bool in_iteration = false;  ///< both are in the same iteration; else the ends of a body stand for its loop
+  /// true: `from` and `to` run in the same iteration of a loop; false: for an instruction in a loop, the loop's last one
+  /// stands in `from`, its first in `to`
+  bool in_iteration = false;
   bool at_start = false;      ///< `from` is posted: it must only have started before the next one on its lane
   bool by_lane = false;       ///< the order is that of a lane
 

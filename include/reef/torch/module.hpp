@@ -326,8 +326,8 @@ private:
     require_within(heap, "backward", before);
   }
 
-  /// Returns whether a call may keep its graph. Parameters that are converted to another type or device for each call are
-  /// other leaves to autograd in the next call.
+  /// Returns true if a forward on `device` may keep its autograd graph for the backward: the options ask for it, and no
+  /// parameter or constant is converted for each call, which would be another leaf in the backward.
   template <real T>
   [[nodiscard]] bool keeps_graph(at::Device device) const {
     if (!options_.keeps_graph.value_or(false)) return false;
@@ -346,7 +346,7 @@ private:
                      "  fix: shapes that depend on those of the inputs alone.");
   }
 
-  /// A meter of libtorch's allocations; null if there is no limit, since libtorch then reports none.
+  /// A meter of the bytes that libtorch allocates in a call; null if heap_bytes is 0, so that libtorch reports none.
   using Meter = std::unique_ptr<detail::HeapMeter>;
   [[nodiscard]] Meter meter() const {
     return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();

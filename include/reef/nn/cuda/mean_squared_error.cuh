@@ -15,7 +15,7 @@ namespace nn::cuda {
 
 inline constexpr std::int64_t squared_error_part = 4096;  // differences that a block sums up
 
-/// parts[p] = the sum of (a - b)^2 over part p, in fp64; a block a part.
+/// parts[p] = the sum of (a - b)^2 over part p, of squared_error_part elements, in fp64. Each block takes one part.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     squared_error_parts_kernel(double* parts, const T* a, const T* b, std::int64_t n) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include <reef/core/element.hpp>
 #include <reef/core/units.hpp>
@@ -23,40 +24,131 @@ namespace nn::host {
 
 namespace detail {
 
-/// The layout of a head's keys and values in one page of 64 positions: keys (D, 64), so that a vector holds one channel
-/// of several positions, and behind them values (64, D).
+/// The keys and values of a head in one page of 64 positions: keys (D, 64), so that a vector holds one channel of several
+/// positions, and behind them values (64, D), stored as S.
+template <class S>
 struct HeadPage {
   static constexpr std::int64_t positions = graph::page_positions;
-  static std::int64_t elements(std::int64_t D) { return 2 * positions * D; }
+  static constexpr bool is_scaled = false;
+
+  /// Returns the bytes of one position.
+  static Bytes bytes(std::int64_t D) { return static_cast<Bytes>(2 * D) * sizeof(S); }
+
+  HeadPage(std::byte* page, std::int64_t D) : keys(reinterpret_cast<S*>(page)), values(keys + positions * D) {}
+
+  template <class T>
+  void store(std::int64_t place, const T* key, const T* value, std::int64_t D) const {
+    for (std::int64_t d = 0; d < D; ++d) keys[d * positions + place] = S(key[d]);
+    for (std::int64_t d = 0; d < D; ++d) values[place * D + d] = S(value[d]);
+  }
+
+  S* keys;
+  S* values;
 };
+
+/// A key or value of a head in int8: `scale` times the integers.
+template <class E>
+struct Int8Vector {
+  template <class T>
+  Int8Vector(const T* numbers, std::int64_t D) {
+    E largest(0);
+    bool finite = true;
+    for (std::int64_t d = 0; d < D; ++d) {
+      const E magnitude = std::abs(static_cast<E>(numbers[d]));
+      largest = (std::max)(largest, magnitude);
+      finite = finite && magnitude <= (std::numeric_limits<E>::max)();
+    }
+    scale = finite ? largest / 127 : std::numeric_limits<E>::quiet_NaN();
+    inverse = finite && largest > 0 ? 127 / largest : E(0);
+    inverse = inverse <= (std::numeric_limits<E>::max)() ? inverse : E(0);  // a largest that is subnormal counts as 0
+  }
+  template <class T>
+  [[nodiscard]] std::int8_t operator()(T number) const {
+    const E rounded = std::nearbyint(static_cast<E>(number) * inverse);
+    return static_cast<std::int8_t>(rounded == rounded ? rounded : E(0));
+  }
+
+  E scale;
+  E inverse;
+};
+
+/// The same in int8: scales of the 64 keys and of the 64 values of type E, then keys and values.
+template <class E>
+struct Int8HeadPage {
+  static constexpr std::int64_t positions = graph::page_positions;
+  static constexpr bool is_scaled = true;
+
+  static Bytes bytes(std::int64_t D) { return 2 * sizeof(E) + static_cast<Bytes>(2 * D); }
+
+  Int8HeadPage(std::byte* page, std::int64_t D)
+      : key_scales(reinterpret_cast<E*>(page)),
+        value_scales(key_scales + positions),
+        keys(reinterpret_cast<std::int8_t*>(value_scales + positions)),
+        values(keys + positions * D) {}
+
+  template <class T>
+  void store(std::int64_t place, const T* key, const T* value, std::int64_t D) const {
+    const Int8Vector<E> to_key(key, D), to_value(value, D);
+    key_scales[place] = to_key.scale;
+    value_scales[place] = to_value.scale;
+    for (std::int64_t d = 0; d < D; ++d) keys[d * positions + place] = to_key(key[d]);
+    for (std::int64_t d = 0; d < D; ++d) values[place * D + d] = to_value(value[d]);
+  }
+
+  E* key_scales;
+  E* value_scales;
+  std::int8_t* keys;
+  std::int8_t* values;
+};
+
+/// Returns `count` numbers, and zeros behind them.
+template <class V, class S>
+REEF_ALWAYS_INLINE V load_first(const S* from, std::int64_t count) {
+  if constexpr (std::is_same_v<S, std::int8_t>) {
+    if (count >= V::width) return V::load(from);
+    std::int8_t part[V::width] = {};
+    std::copy_n(from, count, part);
+    return V::load(static_cast<const std::int8_t*>(part));
+  } else {
+    return V::load(from, count);
+  }
+}
 
 /// A function: scores[i] = q . key(i) for positions [0, 64) of a page, a chain of fma over D ascending; times `scale`.
 struct PageScores {
-  template <class V, class E, class S>
-  void run(E* scores, const E* q, const S* keys, std::int64_t D, E scale) const {
+  template <class V, class E, class Page>
+  void run(E* scores, const E* q, const Page& page, std::int64_t D, E scale) const {
     constexpr std::int64_t at_once = 4 * V::width;
-    for (std::int64_t i = 0; i < HeadPage::positions; i += at_once) {
+    const auto scaled = [&](const V& sum, std::int64_t i) {
+      if constexpr (Page::is_scaled) return sum * V::load(page.key_scales + i) * V(scale);
+      else return sum * V(scale);
+    };
+    for (std::int64_t i = 0; i < Page::positions; i += at_once) {
       V a(E(0)), b(E(0)), c(E(0)), d(E(0));
       for (std::int64_t k = 0; k < D; ++k) {
         const V x(q[k]);
-        const S* const row = keys + k * HeadPage::positions + i;
+        const auto* const row = page.keys + k * Page::positions + i;
         a = fma(x, V::load(row), a);
         b = fma(x, V::load(row + V::width), b);
         c = fma(x, V::load(row + 2 * V::width), c);
         d = fma(x, V::load(row + 3 * V::width), d);
       }
-      (a * V(scale)).store(scores + i);
-      (b * V(scale)).store(scores + i + V::width);
-      (c * V(scale)).store(scores + i + 2 * V::width);
-      (d * V(scale)).store(scores + i + 3 * V::width);
+      scaled(a, i).store(scores + i);
+      scaled(b, i + V::width).store(scores + i + V::width);
+      scaled(c, i + 2 * V::width).store(scores + i + 2 * V::width);
+      scaled(d, i + 3 * V::width).store(scores + i + 3 * V::width);
     }
   }
 };
 
 /// A function: out (D) += sum of p[i] values(i) over [first, last) of a page, ascending.
 struct PageSum {
-  template <class V, class E, class S>
-  void run(E* out, const E* p, const S* values, std::int64_t D, std::int64_t first, std::int64_t last) const {
+  template <class V, class E, class Page>
+  void run(E* out, const E* p, const Page& page, std::int64_t D, std::int64_t first, std::int64_t last) const {
+    const auto share = [&](std::int64_t i) {
+      if constexpr (Page::is_scaled) return V(p[i]) * V(page.value_scales[i]);
+      else return V(p[i]);
+    };
     for (std::int64_t n = 0; n < D; n += 4 * V::width) {
       const std::int64_t left = D - n;
       const auto place = [&](std::int64_t v) { return (std::max)(std::int64_t{0}, left - v * V::width); };
@@ -67,8 +159,8 @@ struct PageSum {
       V d = place(3) == 0 ? V(E(0)) : V::load(to + 3 * V::width, place(3));
       if (left >= 4 * V::width) {
         for (std::int64_t i = first; i < last; ++i) {
-          const V x(p[i]);
-          const S* const row = values + i * D + n;
+          const V x = share(i);
+          const auto* const row = page.values + i * D + n;
           a = fma(x, V::load(row), a);
           b = fma(x, V::load(row + V::width), b);
           c = fma(x, V::load(row + 2 * V::width), c);
@@ -76,11 +168,11 @@ struct PageSum {
         }
       } else {
         for (std::int64_t i = first; i < last; ++i) {
-          const V x(p[i]);
-          const S* const row = values + i * D + n;
-          a = fma(x, V::load(row, place(0)), a);
-          if (place(1) != 0) b = fma(x, V::load(row + V::width, place(1)), b);
-          if (place(2) != 0) c = fma(x, V::load(row + 2 * V::width, place(2)), c);
+          const V x = share(i);
+          const auto* const row = page.values + i * D + n;
+          a = fma(x, load_first<V>(row, place(0)), a);
+          if (place(1) != 0) b = fma(x, load_first<V>(row + V::width, place(1)), b);
+          if (place(2) != 0) c = fma(x, load_first<V>(row + 2 * V::width, place(2)), c);
         }
       }
       a.store(to, place(0));
@@ -113,9 +205,10 @@ struct RowExponentials {
 /// Attention of rows over the keys and values in the pages of their sequences. The rows' own keys and values are stored
 /// first; then each task is one row and one group of heads that share keys.
 struct RowsAttention {
+  /// Returns the bytes of one position's keys and values, of G heads.
   template <real T>
-  static Bytes rows_attention_state(std::int64_t G, std::int64_t D) {
-    return static_cast<Bytes>(2 * G * D) * sizeof(T);
+  static Bytes rows_attention_state(std::int64_t G, std::int64_t D, graph::StateForm form) {
+    return static_cast<Bytes>(G) * with_form<T>(form, [&](auto page) { return decltype(page)::type::bytes(D); });
   }
 
   /// Returns the bytes of the workspace for sequences of at most `positions` positions.
@@ -128,33 +221,36 @@ struct RowsAttention {
   static void rows_attention(device::Host::Lane& lane, T* out, const T* q, const T* k, const T* v, std::int64_t ld_q,
                              std::int64_t ld_kv, std::span<const graph::Row> rows, std::span<const graph::Pages> pages,
                              Bytes offset, std::int64_t H, std::int64_t G, std::int64_t D, std::int64_t window,
-                             bool alibi, std::int64_t positions, void* workspace) {
-    const auto R = std::ssize(rows);
-    const auto page_of = [&](const graph::Row& row, std::int64_t page, std::int64_t g) {
-      std::byte* const state = pages[static_cast<std::size_t>(row.sequence)][static_cast<std::size_t>(page)] + offset;
-      return reinterpret_cast<T*>(state) + g * detail::HeadPage::elements(D);
-    };
-    device::for_each_block(lane, R, 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        const graph::Row& row = rows[static_cast<std::size_t>(r)];
-        for (std::int64_t g = 0; g < G; ++g) {
-          T* const head = page_of(row, row.position / block, g);
-          store(head, k + r * ld_kv + g * D, v + r * ld_kv + g * D, D, row.position % block);
+                             bool alibi, const graph::RowOptions& options, void* workspace) {
+    with_form<T>(options.states, [&](auto form) {
+      using Page = typename decltype(form)::type;
+      const auto R = std::ssize(rows);
+      const auto page_of = [&](const graph::Row& row, std::int64_t page, std::int64_t g) {
+        std::byte* const state = pages[static_cast<std::size_t>(row.sequence)][static_cast<std::size_t>(page)] + offset;
+        return Page(state + static_cast<Bytes>(g * block) * Page::bytes(D), D);
+      };
+      device::for_each_block(lane, R, 16, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) {
+          const graph::Row& row = rows[static_cast<std::size_t>(r)];
+          for (std::int64_t g = 0; g < G; ++g) {
+            page_of(row, row.position / block, g)
+                .store(row.position % block, k + r * ld_kv + g * D, v + r * ld_kv + g * D, D);
+          }
         }
-      }
-    });
-    const std::int64_t shared_by = H / G;
-    device::for_each_in_slots(lane, R * G, [&](std::int64_t slot_of, std::int64_t task) {
-      const std::int64_t r = task / G;
-      const std::int64_t g = task % G;
-      const graph::Row& row = rows[static_cast<std::size_t>(r)];
-      detail::Scratch scratch = detail::Scratch::of(workspace, slot_of, slot<T>(D, positions));
-      for (std::int64_t i = 0; i < shared_by; ++i) {
-        const std::int64_t h = g * shared_by + i;
-        const double slope = alibi ? detail::alibi_slope(h, H) : 0;
-        attend<T>(out + r * H * D + h * D, q + r * ld_q + h * D, D, window, slope, row.position,
-                  [&](std::int64_t page) { return static_cast<const T*>(page_of(row, page, g)); }, scratch);
-      }
+      });
+      const std::int64_t shared_by = H / G;
+      device::for_each_in_slots(lane, R * G, [&](std::int64_t slot_of, std::int64_t task) {
+        const std::int64_t r = task / G;
+        const std::int64_t g = task % G;
+        const graph::Row& row = rows[static_cast<std::size_t>(r)];
+        detail::Scratch scratch = detail::Scratch::of(workspace, slot_of, slot<T>(D, options.positions));
+        for (std::int64_t i = 0; i < shared_by; ++i) {
+          const std::int64_t h = g * shared_by + i;
+          const double slope = alibi ? detail::alibi_slope(h, H) : 0;
+          attend<T>(out + r * H * D + h * D, q + r * ld_q + h * D, D, window, slope, row.position,
+                    [&](std::int64_t page) { return page_of(row, page, g); }, scratch);
+        }
+      });
     });
   }
 
@@ -168,10 +264,15 @@ private:
     return detail::Scratch::bytes<E>(places) + 2 * detail::Scratch::bytes<E>(D);
   }
 
-  template <class T>
-  static void store(T* head, const T* key, const T* value, std::int64_t D, std::int64_t place) {
-    for (std::int64_t d = 0; d < D; ++d) head[d * block + place] = key[d];
-    std::copy_n(value, D, head + block * D + place * D);
+  // Calls use(std::type_identity<Page>) with the type of pages that have this form.
+  template <real T, class Use>
+  static auto with_form(graph::StateForm form, const Use& use) {
+    switch (form) {
+      case graph::StateForm::bf16: return use(std::type_identity<detail::HeadPage<Bfloat16>>());
+      case graph::StateForm::int8: return use(std::type_identity<detail::Int8HeadPage<sum_t<T>>>());
+      case graph::StateForm::as_given: break;
+    }
+    return use(std::type_identity<detail::HeadPage<T>>());
   }
 
   // Computes one head of one row, with the `slope` of ALiBi, or 0; page(i) returns the head's keys and values at positions
@@ -206,7 +307,7 @@ private:
       const std::int64_t begin = i == first_page ? first - start : 0;
       const std::int64_t end = i == last_page ? position + 1 - last_page * block : block;
       device::run_vectors<E>(detail::PageSum{}, sums, static_cast<const E*>(p + (i - first_page) * block),
-                             page(i) + block * D, D, begin, end);
+                             page(i), D, begin, end);
     }
     for (std::int64_t d = 0; d < D; ++d) out[d] = T(sums[d] / total);
   }
