@@ -197,7 +197,7 @@ using Types = testing::Types<float, Bfloat16, double>;
 TYPED_TEST_SUITE(StatesOf, Types);
 
 TYPED_TEST(StatesOf, a_sequence_has_its_bits_in_any_chunks_forked_and_beside_another) {
-  const auto tokens = drawn_tokens(150);
+  const auto tokens = drawn_tokens(100);
   for (const StateForm form : all_forms) {
     Served<TypeParam> served(form);
     auto& session = served.session;
@@ -214,7 +214,7 @@ TYPED_TEST(StatesOf, a_sequence_has_its_bits_in_any_chunks_forked_and_beside_ano
     session.truncate(fork, 60);
     const nn::Logits both = session.append({{fork, all.subspan(60, 3)}, {other, all.subspan(77)}});
     EXPECT_TRUE(same_bits(Numbers(both.row(0).begin(), both.row(0).end()), wanted[62]));
-    EXPECT_TRUE(same_bits(Numbers(both.row(1).begin(), both.row(1).end()), wanted[149]));
+    EXPECT_TRUE(same_bits(Numbers(both.row(1).begin(), both.row(1).end()), wanted[99]));
   }
 }
 
@@ -236,7 +236,7 @@ TEST(States, in_fewer_bits_are_near_those_of_32_and_take_their_bytes) {
   const float largest = std::abs(*std::max_element(logits[0].begin(), logits[0].end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
   for (std::size_t form = 1; form < 3; ++form) {
     EXPECT_NE(logits[form], logits[0]);
-    for (std::size_t i = 0; i < logits[0].size(); ++i) EXPECT_NEAR(logits[form][i], logits[0][i], 0.03F * largest);
+    for (std::size_t i = 0; i < logits[0].size(); ++i) EXPECT_NEAR(logits[form][i], logits[0][i], (form == 1 ? 0x1p-5F : 0x1p-4F) * largest);
   }
 }
 
