@@ -65,6 +65,8 @@ io::Json options_of(const RecipeCase& one) {
     options["--context"] = std::to_string(one.model.context);
     options["--batch"] = std::to_string(one.model.batch);
   }
+  if (!one.freeze.empty()) options["--freeze"] = one.freeze;
+  if (!one.lora.empty()) options["--lora"] = one.lora;
   options["--micro-batches"] = std::to_string(one.micro_batches / phases_of(one.recipe));
   if (can_adapt(one.recipe)) options["--accumulate"] = one.accumulate();
   if (is_spread(one.recipe)) {
@@ -276,7 +278,7 @@ void add_plan(Commands& commands) {
       "It chooses replicas and stages, which rank has which, layout, schedule, codecs, whether a model is swapped and for how many "
       "micro-batches at once, accumulation, and of how many samples a micro-batch of a GPT is: those of a step stay the same, unless the "
       "case allows more.\n"
-      "CASE: model or graph, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); "
+      "CASE: model or graph, freeze, lora, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); "
       "most_micro_batches (a step may have up to so many, of micro_batches' samples); allow (a "
       "list of what may differ from synchronous training: late, gradients of earlier weights; local, ranks that step on their "
       "own; lossy, codecs; adaptive, with late: further micro-batches for as long as a phase communicates, up to "

@@ -22,6 +22,7 @@
 #include <reef/profile/fitted_speed.hpp>
 #include <reef/run/costs.hpp>
 
+#include "../support/lora_text.hpp"
 #include "../support/model_shape.hpp"
 #include "foreseen.hpp"
 
@@ -115,6 +116,22 @@ void read_graph(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.model.batch = shape[0];
   to.model.context = shape.rank() > 1 ? shape[1] : 1;
   to.model.vocabulary = 0;
+}
+
+/// What of the model is trained.
+void read_frozen(RecipeCase& to, const io::Json& test, const std::string& file) {
+  if (test.contains("freeze") && test["freeze"].is_string()) {
+    to.freeze = {test["freeze"].get<std::string>()};
+  } else {
+    to.freeze = io::value_or<std::vector<std::string>>(test, "freeze", {}, file);
+  }
+  to.lora = io::value_or<std::string>(test, "lora", "", file);
+  try {
+    if (test.contains("lora")) static_cast<void>(lora_of(to.lora));
+  } catch (const OptionError& error) {
+    const std::string_view why = error.what();
+    refuse(file, concat("lora: ", why.substr(0, why.find('\n'))), "RANK, or RANK:ALPHA:TARGET,TARGET, as --lora of reef-train");
+  }
 }
 
 /// The network, as reef-train --network reads it, but that it says how many ranks there are.
@@ -288,10 +305,10 @@ schedule::World RecipeCase::world(const profile::Profile& profile) const {
 
 RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
   const bool estimates = use == CaseOf::estimate;
-  constexpr std::array<std::string_view, 11> of_plan{"model", "graph", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio",
+  constexpr std::array<std::string_view, 13> of_plan{"model", "graph", "freeze", "lora", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio",
                                                      "vocabulary", "context", "batch"};
-  constexpr std::array<std::string_view, 22> of_recipe{
-      "vocabulary", "context", "batch",
+  constexpr std::array<std::string_view, 24> of_recipe{
+      "vocabulary", "context", "batch",  "freeze",        "lora",
       "model",   "graph", "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
       "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
@@ -307,6 +324,7 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   } else {
     result.model = model_of(test, file);
   }
+  read_frozen(result, test, file);
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
   if (!device.is_object())
     refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");

@@ -42,6 +42,8 @@ struct RecipeCase {
   reef::nn::GptConfig model;                     ///< of a graph its samples and tokens, and as many layers as take its operators
   std::string graph_file{};                      ///< as --graph of reef-train: what is trained instead of a GPT, or empty
   std::shared_ptr<const reef::io::Json> graph{};  ///< what that file holds
+  std::vector<std::string> freeze{};  ///< patterns, as --freeze of reef-train
+  std::string lora{};                 ///< as --lora of reef-train, or empty
   int micro_batches = 1;  ///< of each replica, in a step
   reef::Bytes memory = 0;
   double link = 0;  ///< bytes per second

@@ -98,7 +98,7 @@ void add_simulate(Commands& commands) {
       "limit), "
       "turn (of both atoms)}, chain {tf, tb, tl, of, ob} (whole us)\n"
       "or: recipe (of reef-train), model (\"16x8x512\", LAYERSxHEADSxCHANNELS, with vocabulary (256), context (128) and batch (8) beside it, or "
-      "{layers, heads, channels, vocabulary, context, batch}) or graph (a model's file, docs/graph_files.md, whose inputs say of how many samples a micro-batch is), micro_batches, device {memory_bytes (0: no limit), "
+      "{layers, heads, channels, vocabulary, context, batch}) or graph (a model's file, docs/graph_files.md, whose inputs say of how many samples a micro-batch is), freeze (patterns) and lora, as --freeze and --lora of reef-train, micro_batches, device {memory_bytes (0: no limit), "
       "link_gbps (GB/s), flops, memory_gbps (GB/s; 0: updates and what else memory bounds take no "
       "time)}, network {ranks, latency_ms, bandwidth_gbps (Gbit/s), uplink_gbps and downlink_gbps "
       "(of "

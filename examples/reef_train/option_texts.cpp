@@ -13,6 +13,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 
+#include "../support/lora_text.hpp"
 #include "../support/model_shape.hpp"
 #include "../support/numbers.hpp"
 #include "../support/output_places.hpp"
@@ -58,29 +59,11 @@ reef::run::ParameterGroup parse_group(const std::string& text) {
 }
 
 reef::nn::Lora parse_lora(const std::string& text) {
-  const std::size_t first = std::min(text.find(':'), text.size());
-  const std::size_t second = std::min(text.find(':', std::min(first + 1, text.size())), text.size());
-  const auto rank = parse_number<std::int64_t>(text.substr(0, first));
-  reef::nn::Lora lora;
-  const auto alpha = first == text.size() ? std::optional(lora.alpha)
-                                          : parse_number<double>(text.substr(first + 1, second - first - 1));
-  if (!rank || !alpha || second + 1 == text.size()) {
-    throw CLI::ValidationError("--lora", "'" + text + "' is not RANK, RANK:ALPHA or RANK:ALPHA:TARGET,TARGET, as "
-                                         "8:16:q_proj,v_proj");
-  }
-  lora.rank = *rank;
-  lora.alpha = *alpha;
-  for (std::size_t at = second + 1; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    lora.targets.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
   try {
-    lora.validate();
+    return lora_of(text);
   } catch (const reef::OptionError& error) {
     throw CLI::ValidationError("--lora", error.what());
   }
-  return lora;
 }
 
 void parse_compress(const std::string& text, TrainOptions& o) {

@@ -20,7 +20,7 @@ std::pair<int, double> parse_slow(const std::string& text);
 /// "*.bias:0.5" as half the rate, "*.bias:1:0" as the rate and no decay.
 reef::run::ParameterGroup parse_group(const std::string& text);
 
-/// "8:16:q_proj,v_proj" as adapters of rank 8, alpha 16, at those maps; "8" with alpha 16, at the usual ones.
+/// As lora_of, whose errors are of --lora.
 reef::nn::Lora parse_lora(const std::string& text);
 
 /// "gradients=ef+top-k:100", checked.

@@ -114,6 +114,22 @@ TEST_F(ReefPlanTrain, a_model_that_is_a_file_is_foreseen_as_it_runs) {
   expect_as_foreseen(found.at("options"), found.at("best"), "graph");
 }
 
+TEST_F(ReefPlanTrain, few_trained_parameters_are_planned_as_they_run) {
+  const io::Json whole = answer("plan", job());
+  io::Json test = job();
+  test["lora"] = "2:4:c_attn,c_proj";
+  test["freeze"] = "transformer.h.0.*";
+  const io::Json few = answer("plan", test);
+  ASSERT_EQ(few.at("feasible"), true) << few;
+  EXPECT_EQ(few.at("options").at("--lora"), "2:4:c_attn,c_proj");
+  expect_as_foreseen(few.at("options"), few.at("best"), "few");
+  EXPECT_LT(few.at("best").at("peak_device_bytes"), whole.at("best").at("peak_device_bytes"));
+  test["lora"] = "2:4:";
+  refused("plan", test, "lora: '2:4:' is not RANK");
+  test["lora"] = "0";
+  refused("simulate", with(test, "/recipe", "ddp"), "lora: ");
+}
+
 /// The same by name: fusion and reef are the options that they stand for.
 TEST_F(ReefPlanTrain, recipes_of_several_axes_are_foreseen_as_they_run) {
   for (const char* const recipe : {"fusion", "reef"}) {
