@@ -252,18 +252,18 @@ TEST(Router, looks_at_what_a_change_touches) {
     router.set("n" + std::to_string(i), server);
   }
   std::ignore = router.route();
-  const std::int64_t built = router.looked_at();
+  const std::int64_t built = router.examined_hops();
   for (int i = 0; i < 100; ++i) {
     RouteServer& server = servers["n" + std::to_string(i)];
     draw.change(server, false);
     router.set("n" + std::to_string(i), server);
     std::ignore = router.route();
   }
-  EXPECT_LT((router.looked_at() - built) / 100, built / 20);
-  const std::int64_t before = router.looked_at();
+  EXPECT_LT((router.examined_hops() - built) / 100, built / 20);
+  const std::int64_t before = router.examined_hops();
   router.set("n7", servers["n7"]);
   std::ignore = router.route();
-  EXPECT_EQ(router.looked_at(), before) << "nothing has changed";
+  EXPECT_EQ(router.examined_hops(), before) << "nothing has changed";
 }
 
 TEST(Router, goes_around_queues_full_batches_and_full_caches) {

@@ -91,7 +91,7 @@ inline run::EdgeRatios ratios_of(const io::Json& facts, const run::StepPlan& pla
 
 /// The rule's name; of several, with what stands for the parameters of each.
 inline std::string text_of_rule(const Training& training) {
-  const Training::Facts& facts = training.facts();
+  const Training::Composition& facts = training.facts();
   if (facts.rules == 1) return std::string(facts.rule);
   Hash of_parameters;
   for (std::size_t p = 0; p < training.plan().dag->parameters.size(); ++p) of_parameters.add(training.plan().rule_of(p));
@@ -342,7 +342,7 @@ REEF_INLINE std::optional<io::Json> resume(Training& training,
       throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed, ", but of ", updates,
                         " updates.\n  fix: ", io::checkpoint_fix);
     }
-    if (!micro_batches.possible()) {
+    if (!micro_batches.is_valid()) {
       throw DecodeError("reef::checkpoint::resume: ", source, " has unused micro-batches that do ",
                         "not rise, or reach the next one.\n  fix: ", io::checkpoint_fix);
     }

@@ -131,7 +131,7 @@ private:
           heaviest = rank;
       }
       const Bytes taken = bytes[static_cast<std::size_t>(heaviest)];
-      memory_.learn(p, {stage.first, stage.end}, taken);
+      memory_.record(p, {stage.first, stage.end}, taken);
       const double part = share(taken, stage.device);
       if (part <= worst) continue;
       worst = part;
