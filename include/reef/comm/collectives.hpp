@@ -50,7 +50,7 @@ private:
     return static_cast<Bytes>(plan_.offsets.back()) * plan_.element;
   }
 
-  /// Sets the plan's pointers, once the position of this rank, and so its own shard, is known.
+  /// Sets the plan's pointers for a rank at `position` in its group, whose shard is the one of that number.
   virtual void place(int position) = 0;
 
   struct Exchanges;

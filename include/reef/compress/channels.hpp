@@ -152,7 +152,7 @@ struct Channels {
     /// The ratio of each edge, bucket or piece of a fragment, for good or in a step: it precedes all other options
     /// here.
     Choice choose{};
-    /// What is measured or recorded of messages that are encoded.
+    /// The measurements and recordings of messages that are encoded.
     Watch watch{};
   };
 

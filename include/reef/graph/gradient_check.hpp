@@ -40,12 +40,12 @@ struct GradientCheck {
   double differences = 0;  ///< the entry's gradient as differences of forward approximate it
   std::int64_t compared = 0;  ///< the number of entries compared
   double tolerance = 0;
-  std::string where;       ///< how the operator stood in its graph, if not alone: "where nobody wants ..."
+  std::string where;       ///< the operator's place in its graph, if it was not alone: "where nobody wants ..."
 
   [[nodiscard]] bool passed() const { return error <= tolerance; }
   explicit operator bool() const { return passed(); }
 
-  /// Returns the result as text, with what a NaN in it means:
+  /// Returns the result as text, which explains a NaN:
   /// "d / d 'swish.slope'[3]: backward 0.41, differences 0.42; error 0.02, tolerance 1e-06, of 12 entries".
   [[nodiscard]] std::string text() const;
 };

@@ -37,7 +37,7 @@ namespace detail {
                    "  fix: backward_reads_outputs = true in its signature, so that it is kept.");
 }
 
-/// Returns operand i of a call. Throws ShapeError, which names what it is, if there are not as many.
+/// Returns operand i of a call. Throws ShapeError, which calls the operand `what`, if there are i or fewer.
 template <class Operand>
 const Operand& operand(std::span<const Operand> operands, std::size_t i, const char* what) {
   if (i >= operands.size()) refuse_operand(what, i, operands.size());

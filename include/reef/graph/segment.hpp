@@ -127,7 +127,7 @@ struct Segment {
   std::vector<int> weight_half_gradients;  ///< the output_gradients that the weight half reads
   bool input_half_has_parameters = false;  ///< the input half computes parameter gradients: an operator cannot split
   Bytes pending_bytes = 0;
-  Bytes weight_half_workspace_bytes = 0;   ///< that of the weight half; backward_workspace_bytes is the input half's
+  Bytes weight_half_workspace_bytes = 0;   ///< workspace of the weight half; backward_workspace_bytes is the input half's
   double weight_half_flops = 0;            ///< the weight half's part of backward_flops
 
   std::vector<Location> forward;    ///< the location of each tensor of the Dag, in a forward that trains

@@ -20,10 +20,10 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// What an adapter's folder has: low-rank adapters, or a soft prompt.
+/// An adapter as a folder holds it: low-rank adapters, or a soft prompt.
 using Adapter = std::variant<Lora, SoftPrompt>;
 
-/// Returns the model with an adapter: that of with_lora, or of with_prompts.
+/// Returns the model with an adapter, as with_lora or with_prompts adds it.
 template <class Device, real T>
 graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const Adapter& adapter) {
   if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter))

@@ -92,7 +92,7 @@ private:
   void note_write(schedule::StorageId written) {
     if (watched_[written]) writers_.write(range_of(written), written, nullptr);
   }
-  /// Finds the storages that messages send or receive: of these alone it is recorded whether their host copies are stale.
+  /// Finds the storages that messages send or receive. Only for these are stale host copies recorded.
   void watch();
   void become_current(schedule::Value value) {
     current_[value.storage] = {value.version, writers_.now()};

@@ -21,19 +21,18 @@
 namespace reef {
 inline namespace v0 {
 
-/// How many micro-batches a rank takes in a phase, where rounds overlap (Acco, AccoWp, Dpu,
-/// DpuPredicted).
+/// The rule by which a rank counts the micro-batches of a phase, where rounds overlap (Acco, AccoWp, Dpu, DpuPredicted).
 ///
-/// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run            |
-/// | adaptive | those, and extra ones for as long as the phase communicates: of one stage no   |
-/// |          | lane waits, a rank decides alone; means weigh a fast rank's samples more       |
-/// | capped   | as adaptive, up to max_micro_batches in all: then the rank waits              |
+/// | fixed    | as TrainerOptions::micro_batches says: the same bits in every run                    |
+/// | adaptive | so many, and extra ones for as long as the phase communicates; without stages each   |
+/// |          | rank decides by itself, and computes without a pause; a fast rank's samples weigh more |
+/// | capped   | as adaptive, but max_micro_batches at most: then the rank waits                      |
 ///
-/// The stages of a pipeline decide together, for as long as any of them communicates, and take as many again at once as
-/// TrainerOptions::micro_batches says: what they take at once drains, so of S stages and k micro-batches they stand
-/// still for (S - 1) / (k + S - 1) of the time (GPipe, 1F1B; equal stages).
+/// The stages of a pipeline decide together: as long as any of them communicates, all take as many again as
+/// TrainerOptions::micro_batches says. Each such batch of k fills and drains the pipeline, so S equal stages are idle for
+/// (S - 1) / (k + S - 1) of the time (GPipe, 1F1B).
 ///
-/// The micro-batches of the job that a rank takes as extra ones:
+/// The numbers of the micro-batches that a rank takes as extra ones:
 ///
 /// | own    | numbers rank, rank + P, ...: no message, and a fast rank is further on than a slow one |
 /// | shared | whichever is next of all (comm::SharedCounter): each is taken once, in order, by ranks |
@@ -129,8 +128,8 @@ struct TrainerSettings {
   /// cause. So ranks that share cores overlap as if each had a device of its own. Needs device::Host.
   bool paced = false;
 
-  /// What is done with the activations of a segment between its forward and its backward: one choice for all segments,
-  /// or one for each; the last one keeps. Empty: the planner of a swap policy chooses for device.memory_bytes, if that
+  /// The treatment of a segment's activations between its forward and its backward: one for all segments, or one for each;
+  /// the last segment keeps. Empty: the planner of a swap policy chooses for device.memory_bytes, if that
   /// is given, segment by segment the fastest that fits; else all keep.
   std::vector<Activations> activations{};
 

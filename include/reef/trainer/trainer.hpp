@@ -153,9 +153,8 @@ public:
   static StepEstimate estimate(const Model& model, const Options& options, int ranks = 1,
                                int rank = 0, std::vector<int> micro_batches = {});
 
-  /// Returns the options with the plan for the device written into them: cuts, activations and swap schedule. Options
-  /// planned once serve estimate(), programs() and trainers; on a device with less memory the errors of these say how
-  /// much is missing.
+  /// Returns the options with the plan for the device written into them: cuts, activations and swap schedule. Options that
+  /// are planned once serve estimate(), programs() and trainers, which throw MemoryError on a device with less memory.
   static Options planned(const Model& model, Options options, int ranks = 1,
                          std::vector<int> micro_batches = {});
 

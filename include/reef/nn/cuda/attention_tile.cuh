@@ -93,30 +93,30 @@ struct AttentionTile {
                 shared_bytes(Head, 2) <= 64 * 1024);
 };
 
-/// What a block works on: its own rows from `first` on, of head h of sample b. Queries are of a head of theirs; keys and
-/// values of a head that several of queries may share.
+/// The rows that one block computes: those from `first` on, of head h of sample b. Several heads of queries may share a head
+/// of keys and values. Its functions return offsets, in elements.
 struct AttentionRows {
   std::int64_t b, h, first;
 
-  /// Where row 0 of head h of the queries is in out and d_out.
+  /// Returns the offset of row 0 of a head of queries in out and d_out.
   template <class E>
   __device__ __forceinline__ std::int64_t output(const AttentionShape<E>& shape,
                                                  std::int64_t query_head) const {
     return b * shape.sequence * shape.channels() + query_head * shape.head;
   }
-  /// Returns the offset of the head's row 0 in lse and delta.
+  /// Returns the offset of row 0 of a head of queries in lse and delta.
   template <class E>
   __device__ __forceinline__ std::int64_t statistics(const AttentionShape<E>& shape,
                                                      std::int64_t query_head) const {
     return (b * shape.heads + query_head) * shape.sequence;
   }
-  /// Where its row 0 is in q and d_q.
+  /// Returns the offset of row 0 of a head of queries in q and d_q.
   template <class E>
   __device__ __forceinline__ std::int64_t query(const AttentionShape<E>& shape,
                                                 std::int64_t query_head) const {
     return b * shape.sequence * shape.pitch_q + query_head * shape.head;
   }
-  /// Where row 0 of a head of keys, or of values, is in k, v, d_k and d_v.
+  /// Returns the offset of row 0 of a head of keys, or of values, in k, v, d_k and d_v.
   template <class E>
   __device__ __forceinline__ std::int64_t key(const AttentionShape<E>& shape,
                                               std::int64_t key_head) const {
