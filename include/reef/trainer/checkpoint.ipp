@@ -91,7 +91,7 @@ inline run::EdgeRatios ratios_of(const io::Json& facts, const run::StepPlan& pla
 
 /// The rule's name; of several, with what stands for the parameters of each.
 inline std::string text_of_rule(const Training& training) {
-  const Training::Composition& facts = training.facts();
+  const Training::PolicyFacts& facts = training.facts();
   if (facts.rules == 1) return std::string(facts.rule);
   Hash of_parameters;
   for (std::size_t p = 0; p < training.plan().dag->parameters.size(); ++p) of_parameters.add(training.plan().rule_of(p));

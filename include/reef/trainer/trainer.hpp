@@ -257,7 +257,7 @@ public:
 private:
   using PolicyTable = detail::PoliciesOf<Composition, Options>;
 
-  static constexpr Composition facts_of_composition{Optim::name, Rule::name, optim::rule_count<Rule>, PolicyTable::periodic,
+  static constexpr PolicyFacts facts_of_composition{Optim::name, Rule::name, optim::rule_count<Rule>, PolicyTable::periodic,
                                               {element_of<T>, element_of<Sum>, PolicyTable::weights_are_committed}};
 
   Trainer(Model model, run::Source source, Options options, run::Source held_out,

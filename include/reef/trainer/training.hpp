@@ -48,7 +48,7 @@ public:
   using StateRange = run::StateRange;
 
   /// Facts about the training that the composition of policies decides.
-  struct Composition {
+  struct PolicyFacts {
     std::string_view optimizer{};  ///< the name of the optimizer
     std::string_view rule{};       ///< the name of the update rule
     int rules = 1;                 ///< the number of update rules of which `rule` is composed
@@ -67,8 +67,8 @@ public:
   [[nodiscard]] const run::StepState& progress_state() const& { return state_; }
   [[nodiscard]] run::StepState progress_state() const&& { return state_; }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
-  [[nodiscard]] const Composition& facts() const& { return facts_; }
-  [[nodiscard]] Composition facts() const&& { return facts_; }
+  [[nodiscard]] const PolicyFacts& facts() const& { return facts_; }
+  [[nodiscard]] PolicyFacts facts() const&& { return facts_; }
 
   /// Returns the weights and the optimizer's state of this rank.
   [[nodiscard]] ModelState& model_state() & { return *model_state_; }
@@ -155,7 +155,7 @@ public:
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
 protected:
-  explicit Training(const Composition& facts) : facts_(facts) {}
+  explicit Training(const PolicyFacts& facts) : facts_(facts) {}
 
   [[nodiscard]] std::uint64_t replicas() const {
     return static_cast<std::uint64_t>(plan_.topology.replicas);
@@ -194,7 +194,7 @@ private:
   void require_memory(const detail::Policies& policies, Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
 
 protected:
-  Composition facts_;
+  PolicyFacts facts_;
   std::unique_ptr<comm::Progress> progress_;
   run::StepPlan plan_;
   run::StepState state_;

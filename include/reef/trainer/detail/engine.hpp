@@ -59,7 +59,7 @@ protected:
   /// How many elements are staged at once on their way to the device: 1 MB in fp32.
   static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
 
-  Engine(const Composition& facts, const Policies& policies);
+  Engine(const PolicyFacts& facts, const Policies& policies);
 
   /// Plans, proves and loads what the ranks run, and gives the weights their first values. All ranks; `ranks`, if given, are those of
   /// that communicator.

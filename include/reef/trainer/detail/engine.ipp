@@ -25,7 +25,7 @@ REEF_INLINE const optim::Verdict& verdict_of(const run::Executable& executable) 
   return *executable.memory().at<const optim::Verdict>(executable.context().builder.verdict);
 }
 
-REEF_INLINE Engine::Engine(const Composition& facts, const Policies& policies) : Training(facts), policies_(policies) {}
+REEF_INLINE Engine::Engine(const PolicyFacts& facts, const Policies& policies) : Training(facts), policies_(policies) {}
 
 REEF_INLINE Engine::~Engine() = default;
 
