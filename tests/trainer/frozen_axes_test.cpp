@@ -25,11 +25,9 @@ using Plain = Trainer<optim::Zero1<optim::AdamW>>;
 using Overlapped = Trainer<optim::Acco<optim::AdamW>>;
 using Staged = Trainer<pipeline::Ordered, optim::Zero1<optim::AdamW>>;
 
-constexpr const char* block = "transformer.h.0.*";
-
-graph::Graph<device::Host, float> model(bool frozen = true) {
+graph::Graph<device::Host, float> model() {
   auto graph = nn::gpt<device::Host, float>(small_config(), 1);
-  if (frozen) graph.freeze(block);
+  graph.freeze("transformer.h.0.*");
   return graph;
 }
 
@@ -41,11 +39,15 @@ std::vector<std::vector<float>> weights_of(TrainerType& trainer) {
   return weights;
 }
 
-/// Holds that the frozen parameters, and these alone, have kept their bits.
+/// Holds that the frozen parameters have kept their bits, and that others have not: small ones of a layer norm may, where a
+/// codec sends the largest alone.
 void expect_frozen_alone_kept(const graph::Dag& dag, const std::vector<std::vector<float>>& before,
-                              const std::vector<std::vector<float>>& after) {
-  for (std::size_t p = 0; p < before.size(); ++p)
-    EXPECT_EQ(after[p] == before[p], dag.parameters[p].frozen) << dag.parameters[p].name;
+                              const std::vector<std::vector<float>>& after, bool all_others = true) {
+  for (std::size_t p = 0; p < before.size(); ++p) {
+    const graph::Parameter& parameter = dag.parameters[p];
+    if (!all_others && !parameter.frozen && parameter.name.find(".ln_") != std::string::npos) continue;
+    EXPECT_EQ(after[p] == before[p], parameter.frozen) << parameter.name;
+  }
 }
 
 TEST(FrozenParameters, are_in_no_message_and_no_memory_of_a_codec) {
@@ -55,34 +57,34 @@ TEST(FrozenParameters, are_in_no_message_and_no_memory_of_a_codec) {
   Coded trainer(model(), small_source(), options, {}, world);
   const auto before = weights_of(trainer);
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(trainer.step().committed);
-  expect_frozen_alone_kept(trainer.model().dag(), before, weights_of(trainer));
+  expect_frozen_alone_kept(trainer.model().dag(), before, weights_of(trainer), false);
   std::int64_t trained = 0, remembered = 0;
   for (const graph::Parameter& parameter : trainer.model().dag().parameters)
     if (!parameter.frozen) trained += graph::ParameterLayout::room(parameter);
   for (const run::StateRange& range : trainer.model_state().ranges())
     if (range.memory) remembered += range.elements;
   EXPECT_LE(remembered, trained * world.size());
-  EXPECT_GT(remembered, 0);
+  EXPECT_EQ(remembered > 0, world.size() > 1) << "alone nothing is sent";
 }
 
-/// A stage of which all is frozen has no update, so that its micro-batches have the same weights in any case.
 TEST(FrozenParameters, have_one_version_where_others_have_several) {
   for (const char* schedule : {"pipedream", "2bw"}) {
     SCOPED_TRACE(schedule);
     auto options = small_options<Staged>();
     options.topology = run::Topology(1, world_size());
     options.pipeline.schedule = schedule;
-    options.micro_batches = {4};
+    options.micro_batches = {6};  // a multiple of the stages
     options.non_finite = optim::NonFinite::ignore;
     options.clip_norm = 0;
     const comm::Communicator world;
-    Staged whole(model(false), small_source(), options, {}, world);
     Staged part(model(), small_source(), options, {}, world);
     const auto before = weights_of(part);
-    Bytes of_whole = 0, of_part = 0;
-    for (const schedule::Storage& storage : whole.program().storages) of_whole += storage.bytes;
-    for (const schedule::Storage& storage : part.program().storages) of_part += storage.bytes;
-    EXPECT_LE(of_part, of_whole);
+    for (const schedule::Storage& storage : part.program().storages) {
+      for (const graph::Parameter& parameter : part.model().dag().parameters) {
+        if (!parameter.frozen || storage.name.find(parameter.name) == std::string::npos) continue;
+        EXPECT_EQ(storage.name, "frozen " + parameter.name);
+      }
+    }
     for (int i = 0; i < 3; ++i) part.step();
     expect_frozen_alone_kept(part.model().dag(), before, weights_of(part));
     Staged again(model(), small_source(), options, {}, world);
