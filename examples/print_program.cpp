@@ -61,33 +61,58 @@ std::string names(const schedule::Program& program, const std::vector<schedule::
   return all;
 }
 
-/// Two rows, of the lanes compute and reduce, to scale; each instruction by its first letter and index.
+/// The letter of an instruction, and its number where it has one.
+std::string label(const schedule::Instruction& instruction) {
+  return instruction.kind.substr(0, 1) +
+         (instruction.index < 0 ? "" : std::to_string(instruction.index));
+}
+
+/// Two rows, of the lanes compute and reduce, to scale over an axis in ms; each instruction by its label, which is above where
+/// there is no room inside.
 void draw(const char* file, const schedule::Program& program,
           const schedule::Simulation& foreseen) {
   double end = 0;
   for (const schedule::SimulatedSpan& span : foreseen.spans)
     end = std::max(end, span.rank == 0 && span.round == 0 ? span.end : 0);
+  const auto place = [&](double seconds) { return std::lround(seconds / end * 720); };
   std::ofstream svg(file);
-  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 92\" "
-         "font-family=\"sans-serif\" font-size=\"12\" fill=\"#1f2937\">\n"
-         "<rect width=\"820\" height=\"92\" fill=\"#fff\"/>\n<text x=\"8\" "
-         "y=\"29\">compute</text><text x=\"8\" y=\"69\">reduce</text>\n";
+  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 144\" "
+         "font-family=\"sans-serif\" font-size=\"12\" fill=\"#1f2937\" role=\"img\" "
+         "aria-labelledby=\"title\">\n"
+         "<title id=\"title\">Rank 0 of 2 over a step: what runs on the lanes compute and reduce, "
+         "and when</title>\n"
+         "<rect width=\"820\" height=\"144\" fill=\"#fff\"/>\n<text x=\"8\" "
+         "y=\"41\">compute</text><text x=\"8\" y=\"97\">reduce</text>\n";
+  std::string narrow[2];  // of each lane, and where the first of them begins
+  long begins[2] = {0, 0};
   for (const schedule::SimulatedSpan& span : foreseen.spans) {
     const schedule::Instruction& i = program.round[span.instruction];
-    const long x = 80 + std::lround(span.begin / end * 720),
-               width = std::lround((span.end - span.begin) / end * 720);
+    const long x = 80 + place(span.begin), width = place(span.end - span.begin);
     if (span.rank > 0 || span.round > 0 || width == 0) continue;
     const bool computes = i.lane == schedule::Lane::compute;
     const char* const colour = !computes                  ? "#86efac"
                                : i.kind.ends_with("ward") ? "#93c5fd"
                                                           : "#fcd34d";
-    svg << "<rect x=\"" << x << "\" y=\"" << (computes ? 10 : 50) << "\" width=\"" << width
+    svg << "<rect x=\"" << x << "\" y=\"" << (computes ? 22 : 78) << "\" width=\"" << width
         << "\" height=\"30\" fill=\"" << colour << "\" stroke=\"#6b7280\"><title>" << i.text()
         << "</title></rect>\n";
-    if (width > 16)
-      svg << "<text x=\"" << x + 3 << "\" y=\"" << (computes ? 29 : 69) << "\">" << i.kind.front()
-          << i.index << "</text>\n";
+    if (width > 16) {
+      svg << "<text x=\"" << x + 3 << "\" y=\"" << (computes ? 41 : 97) << "\">" << label(i)
+          << "</text>\n";
+    } else {
+      std::string& all = narrow[computes ? 0 : 1];
+      if (all.empty()) begins[computes ? 0 : 1] = x;
+      all += concat(all.empty() ? "" : " ", label(i));
+    }
   }
+  for (const int lane : {0, 1})
+    svg << "<text x=\"" << begins[lane] << "\" y=\"" << (lane == 0 ? 17 : 73) << "\">"
+        << narrow[lane] << "</text>\n";
+  svg << "<path d=\"M80 118H800\" stroke=\"#6b7280\"/>\n";
+  for (int ms = 0; ms <= 1e3 * end; ms += 2)
+    svg << "<path d=\"M" << 80 + place(1e-3 * ms) << " 118v4\" stroke=\"#6b7280\"/><text x=\""
+        << 80 + place(1e-3 * ms) << "\" y=\"136\" text-anchor=\"middle\">" << ms
+        << (ms == 0 ? " ms" : "") << "</text>\n";
   svg << "</svg>\n";
 }
 
@@ -96,11 +121,10 @@ int main(int argc, char** argv) try {
   options.cuts = {2};
   const auto programs = MyTrainer::programs(model(), options, 2);
   for (const schedule::Instruction& i : programs[0].round) {
-    const std::string sums = names(programs[0], i.accumulates),
-                      waits = names(programs[0], i.after),
+    const std::string sums = names(programs[0], i.accumulates), waits = names(programs[0], i.after),
                       index = i.index < 0 ? "" : concat("(", i.index, ")");
-    std::printf("%-8s %s%s: %s -> %s%s%s%s%s\n", std::string(name_of(i.lane)).c_str(), i.kind.c_str(),
-                index.c_str(), names(programs[0], i.reads).c_str(),
+    std::printf("%-8s %s%s: %s -> %s%s%s%s%s\n", std::string(name_of(i.lane)).c_str(),
+                i.kind.c_str(), index.c_str(), names(programs[0], i.reads).c_str(),
                 names(programs[0], i.writes).c_str(), sums.empty() ? "" : " + ", sums.c_str(),
                 waits.empty() ? "" : ", after ", waits.c_str());
   }

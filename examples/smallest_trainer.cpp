@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
       .layers = 2, .heads = 2, .channels = 64, .vocabulary = 256, .context = 64, .batch = 4};
   const data::Sampler sampler(text.training(), config.context, 1);
 
-  // Fills in samples first, first + 1, ..., numbered over all ranks. 1.0: their loss counts as that of all others.
+  // Fills the micro-batch that starts at sample `first` (numbered over all ranks). Returns the weight of its loss: 1.
   const auto source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
     sampler.fill(first, inputs);
     return 1.0;

@@ -134,15 +134,21 @@ void read_frozen(RecipeCase& to, const io::Json& test, const std::string& file) 
   }
 }
 
-/// The network, as reef-train --network reads it, but that it says how many ranks there are.
+/// Reads the network as reef-train --network does, but that it says how many ranks there are. It stands in the case, or in
+/// a file that the case names.
 void read_network(RecipeCase& to, const io::Json& test, const std::string& file) {
-  if (!test["network"].is_object())
-    refuse(file, "'network' is no object", "{ranks, latency_ms, bandwidth_gbps}");
-  const std::optional<int> ranks = comm::ranks_of_network(test, "network", file);
-  if (!ranks) refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
-  if (*ranks < 1 || *ranks > 256) refuse(file, concat("network has ", *ranks, " ranks"), "1 to 256");
+  const io::Json& given = test["network"];
+  if (!given.is_object() && !given.is_string())
+    refuse(file, "'network' is no object and no file's name", "{ranks, latency_ms, bandwidth_gbps}, or the file that reef-measure wrote");
+  const bool is_apart = given.is_string();
+  const std::string source = is_apart ? given.get<std::string>() : file, at = is_apart ? "" : "network";
+  const io::Json read = is_apart ? io::read_json(source) : test;
+  io::require_object(read, "", source);
+  const std::optional<int> ranks = comm::ranks_of_network(read, at, source);
+  if (!ranks) refuse(source, concat("'", is_apart ? "" : "network.", "ranks' is missing"), "say how many ranks there are, or give matrices");
+  if (*ranks < 1 || *ranks > 256) refuse(source, concat("network has ", *ranks, " ranks"), "1 to 256");
   to.ranks = *ranks;
-  to.network = comm::links_from_json(test, "network", file, to.ranks);
+  to.network = comm::links_from_json(read, at, source, to.ranks);
 }
 
 /// Refuses speeds of uneven devices, which would be read as those of even ones.

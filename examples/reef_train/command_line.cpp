@@ -56,9 +56,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   // An option given twice counts as it was given last, so that scripts can add to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--recipe", o.recipe,
-                 "the composition to train with. fusion: dtfm, with --layout op-fence and --compress activations=top-k:10 "
-                 "--one-mask, and of a --network --adapt-ratios (AdaTopK); reef: the same but for the layout, of acco with fixed "
-                 "counts, and each stage swapped as by atom")
+                 "how ranks train together, a composition of policies; --help alone says what each is")
       ->check(CLI::IsMember(recipe_names()))
       ->capture_default_str();
   app.add_option(
@@ -112,24 +110,24 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--sync-every", o.sync_every,
-         "diloco, sparse: steps from one outer step of a weight to the next. The weights at the end are "
+         "steps from one outer step of a weight to the next. The weights at the end are "
          "those of the last outer step")
       ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option("--fragments", o.fragments,
-                 "diloco, sparse: shares of the weights, one for each outer step")
+                 "shares of the weights, one for each outer step")
       ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option(
          "--overlap", o.overlap,
-         "diloco, sparse: an outer step is waited for (none); runs beside a step, and weights are mixed "
+         "an outer step is waited for (none); runs beside a step, and weights are mixed "
          "(mix); or beside the steps of a round, own weights standing in (eager, of diloco)")
       ->check(CLI::IsMember({"none", "mix", "eager"}))
       ->capture_default_str();
-  app.add_option("--mix", o.mix, "diloco, sparse, mix: the part of its own weights that a rank keeps")
+  app.add_option("--mix", o.mix, "of --overlap mix: the part of its own weights that a rank keeps")
       ->transform(number_from<double>(0, 0.99))
       ->capture_default_str();
-  app.add_option("--outer-lr", o.outer_lr, "diloco, sparse: rate of the outer step")
+  app.add_option("--outer-lr", o.outer_lr, "rate of the outer step")
       ->transform(amount)
       ->capture_default_str();
   app.add_option(
@@ -244,12 +242,12 @@ void add_options(CLI::App& app, TrainOptions& o) {
          [&o](const std::vector<std::string>& texts) {
            for (const std::string& text : texts) parse_compress(text, o);
          },
-         "CHANNEL=CODEC, how what ranks send is encoded: activations and activation-gradients between stages, gradients, "
-         "parameters. CODEC: top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK, each also with +CODEC of what they select; dense, bf16, "
+         "CHANNEL=CODEC, how what ranks send is encoded. CHANNEL: gradients; parameters, not of ddp and atom; activations and "
+         "activation-gradients, between stages, of dtfm, fusion and reef. CODEC: top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK, each also with +CODEC of what they select; dense, bf16, "
          "blockwise8, uniform8, nf4, two-bit, sign; before it ef+ or ef:DECAY+ for what was left out to be sent later, ef21+")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--adapt-ratios", o.adapt_ratios,
-               "dtfm, fusion, reef: the ratios of activations and their gradients are those of the slowest link of --network, of "
+               "the ratios of activations and their gradients are those of the slowest link of --network, of "
                "others as much less as leaves them no slower (AdaTopK)");
   app.add_option("--replan-ratios", o.replan_ratios,
                  "steps after which --adapt-ratios measures the links between stages, and plans the ratios again where they "
@@ -259,7 +257,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "--metrics of a run with --replan-ratios, whose ratios are taken: the bits of that run, on any network")
       ->check(readable_file());
   app.add_flag("--one-mask", o.one_mask,
-               "dtfm, fusion, reef: gradients of activations have the zeros of what --compress activations= left, and no indices; by "
+               "gradients of activations have the zeros of what --compress activations= left, and no indices; by "
                "masks of their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
   app.add_option("--ramp-ratios", o.ramp_ratios,
                  "steps in which the ratios of --compress grow from 1, fourfold at a time, to their own")
@@ -272,11 +270,11 @@ void add_options(CLI::App& app, TrainOptions& o) {
       "STEP:FILE, each message of that step that a codec encodes, before and after, .safetensors; one file a rank, "
       "FILE with .rank-R before its extension");
   app.add_option("--stages", o.stages,
-                 "dtfm, fusion, reef: ranks that a replica of the model is spread over; default: all")
+                 "ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));
   app.add_option_function<std::string>(
          "--place", [&o](const std::string& text) { o.place = numbers_of<int>(text); },
-         "dtfm, fusion, reef: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; "
+         "which rank has which stage, R,R,...: the stages of the first replica, then those of the next; "
          "default: by --network, or in turn")
       ->transform(numbers_from<int>(0, 999'999));
   app.add_option("--plan", o.plan,
@@ -288,20 +286,20 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->check(CLI::IsMember(pipelines()))
       ->capture_default_str();
   app.add_option("--micro-batches-per-update", o.micro_batches_per_update,
-                 "dtfm, fusion, 2bw: as many as stages, or more; --micro-batches is a multiple; default: as many")
+                 "dtfm, fusion: of --pipeline 2bw, as many as stages, or more; --micro-batches is a multiple; default: as many")
       ->transform(number_from<int>(1, 1'000'000));
   app.add_option("--layout", o.layout,
-                 "dtfm, fusion, reef: what of the model a stage is: balanced, as for equal ranks; op-fence, as is best for the "
+                 "what of the model a stage is: balanced, as for equal ranks; op-fence, as is best for the "
                  "speeds (--slow, and as reef-measure wrote them into --network), memory and links that ranks have")
       ->check(CLI::IsMember({"balanced", "op-fence"}))
       ->capture_default_str();
   app.add_option("--unit", o.unit,
-                 "dtfm, fusion, reef: micro-batches that the order counts as one, 0 for all of a step; a stage that is swapped "
+                 "micro-batches that the order counts as one, 0 for all of a step; a stage that is swapped "
                  "brings each part of it once for them")
       ->transform(number_from<int>(0, 65536))
       ->capture_default_str();
   app.add_option("--order", o.order,
-                 "dtfm, fusion, reef: a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
+                 "a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
       ->check(readable_file());
   app.add_option(
          "--activations", o.activations,

@@ -1,7 +1,9 @@
 #include "option_groups.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include <reef/core/text.hpp>
@@ -10,7 +12,7 @@ namespace reef_examples {
 
 namespace {
 
-/// Options that --help shows together, and the recipes that they are of: none, of all. An option of fewer begins with them: "diloco, sparse: ...".
+/// Options that --help shows together, and the recipes that they are of: none, of all. An option of fewer begins with them: "sparse: ...".
 struct OptionGroup {
   const char* title;
   std::vector<const char*> options;
@@ -36,8 +38,12 @@ const std::vector<OptionGroup>& option_groups() {
       {"Machines",
        {"--threads", "--network", "--device-memory", "--device-link", "--device-flops", "--slow",
         "--deadline"}},
-      {"What ranks send (all recipes but sparse, which has a codec of its own)",
-       {"--compress", "--ramp-ratios", "--measure-error", "--record-edges"}},
+      {"What ranks send (all recipes but diloco and sparse)",
+       {"--compress", "--ramp-ratios"},
+       {"ddp", "zero1", "dpu", "acco-wp", "acco", "atom", "dtfm", "fusion", "reef"}},
+      {"What codecs make of messages (all recipes but diloco)",
+       {"--measure-error", "--record-edges"},
+       {"ddp", "zero1", "dpu", "acco-wp", "acco", "atom", "sparse", "dtfm", "fusion", "reef"}},
       {"Stages (dtfm, fusion, reef)",
        {"--stages", "--place", "--pipeline", "--micro-batches-per-update", "--layout", "--unit",
         "--order", "--adapt-ratios", "--replan-ratios", "--replay-ratios", "--one-mask"},
@@ -50,6 +56,26 @@ const std::vector<OptionGroup>& option_groups() {
         "--prompt-tokens"}}};
   return groups;
 }
+
+/// What a recipe is, in a line of --help.
+struct RecipeText {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr std::array<RecipeText, 11> recipe_texts{{
+    {"ddp", "every rank reduces all gradients and updates all weights, once a step"},
+    {"zero1", "as ddp, to the same bits, but each of P ranks keeps 1/P of AdamW's moments"},
+    {"dpu", "gradients are exchanged beside the next step, so they are applied one step late"},
+    {"acco", "a step has two phases; the exchange of each runs beside the other's micro-batches (ACCO)"},
+    {"acco-wp", "acco by weight prediction: one phase, at weights predicted by the gradient before"},
+    {"diloco", "ranks step on their own; every --sync-every steps they average what changed (DiLoCo)"},
+    {"sparse", "diloco that sends 64 of 4096 differences, in two bits each (SparseLoCo)"},
+    {"atom", "as ddp, of a model that a device has no room for: its parts come and go (ATOM)"},
+    {"dtfm", "a pipeline: a rank has a stage of the model; replicas of it as zero1 (DT-FM)"},
+    {"fusion", "dtfm with --layout op-fence, --compress activations=top-k:10, --one-mask, --adapt-ratios"},
+    {"reef", "all at once: dtfm with codecs as of fusion, acco with fixed counts, swapped as by atom"},
+}};
 
 /// Whether what an option says of itself begins with recipes, and `recipe` is not among them.
 bool begins_with_others(const std::string& description, const std::string& recipe,
@@ -72,6 +98,10 @@ void set_groups(CLI::App& app) {
   for (const OptionGroup& group : option_groups()) {
     for (const char* const name : group.options) app.get_option(name)->group(group.title);
   }
+  constexpr std::size_t column = 10;
+  std::string recipes = app.get_description() + "\n\nRecipes:\n";
+  for (const RecipeText& one : recipe_texts) recipes += reef::concat("  ", one.name, std::string(column - one.name.size(), ' '), one.text, "\n");
+  app.description(recipes);
 }
 
 void take_recipe_of_help(CLI::App& app, std::vector<std::string>& arguments,
@@ -86,8 +116,10 @@ void take_recipe_of_help(CLI::App& app, std::vector<std::string>& arguments,
         "--help", "'" + recipe + "' is no recipe; one of " + CLI::detail::join(known, ", "));
   }
   arguments.erase(help + 1);
-  app.description(reef::concat("Trains a GPT on all ranks of an MPI job, here by --recipe ", recipe,
-                               ", whose options these are; --help alone lists all."));
+  const auto of_recipe = std::find_if(recipe_texts.begin(), recipe_texts.end(), [&](const RecipeText& one) { return one.name == recipe; });
+  app.description(reef::concat("Trains a GPT on all ranks of an MPI job, here by --recipe ", recipe, ": ",
+                               of_recipe == recipe_texts.end() ? "" : of_recipe->text,
+                               ".\nThese are the options of that recipe; --help alone lists all recipes and options."));
   for (const OptionGroup& group : option_groups()) {
     const bool is_of_it =
         group.recipes.empty() ||

@@ -81,8 +81,13 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   if (!o.compress.empty() && o.recipe == "sparse")
     refuse("--compress", "is of other recipes: sparse has a codec of its own");
   for (const auto& [channel, codec] : o.compress) {
-    if (channel.starts_with("activation") && !is_spread(o.recipe) && codec != "none")
+    if (codec == "none") continue;
+    if (channel.starts_with("activation") && !is_spread(o.recipe))
       refuse("--compress", channel + " are between stages, of --recipe dtfm, fusion or reef, not of " + o.recipe);
+    if (o.recipe == "diloco")
+      refuse("--compress", "is of other recipes: ranks of diloco send what changed of weights, as it is; --recipe sparse encodes that");
+    if (channel == "parameters" && (o.recipe == "ddp" || o.recipe == "atom"))
+      refuse("--compress", "parameters are sent where each rank updates a share of them, not by --recipe " + o.recipe + "; gradients=CODEC, or --recipe zero1");
   }
   const bool replans = o.replan_ratios > 0 || !o.replay_ratios.empty();
   if (o.adapt_ratios && ((o.network.empty() && !replans) || !is_spread(o.recipe)))

@@ -221,6 +221,29 @@ TEST_F(ReefPlan, simulate_foresees_a_model_that_is_a_file) {
   refused("plan", with(planned_case_of(file), "/allow", {"late"}), "Nonsense");
 }
 
+TEST_F(ReefPlan, a_network_may_be_a_file_as_reef_measure_writes_it) {
+  const std::string file = (folder_ / "network.json").string();
+  // With what reef-measure writes beside links.
+  write_file(file, R"({"note": "measured", "devices": ["a", "b"], "latency_ms": [[0, 20], [20, 0]], "bandwidth_gbps": [[0, 1], [2, 0]],
+    "reciprocal_gbps": [[0, 1], [1, 0]], "device_flops": [1e12, 2e12], "device_memory_gbps": [100, 100]})");
+  const io::Json apart = with(recipe_case("ddp"), "/network", file);
+  io::Json within = apart;
+  within["network"] = io::read_json(file);
+  EXPECT_EQ(answer("simulate", apart), answer("simulate", within));
+  EXPECT_EQ(answer("estimate", apart), answer("estimate", within));
+  io::Json planned = apart;
+  planned.erase("recipe");
+  within.erase("recipe");
+  EXPECT_EQ(answer("plan", planned), answer("plan", within));
+  refused("simulate", with(apart, "/network", (folder_ / "none.json").string()), "none.json");
+  write_file(file, R"({"latency_ms": 20, "bandwidth_gbps": 1})");
+  refused("simulate", apart, file + ": 'ranks' is missing");
+  write_file(file, R"({"ranks": 2, "latency_ms": 20, "bandwidth": 1})");
+  refused("simulate", apart, "bandwidth");
+  write_file(file, "[1, 2]");
+  refused("simulate", apart, file);
+}
+
 TEST_F(ReefPlan, simulate_foresees_ranks_that_step_on_their_own) {
   io::Json test = recipe_case("diloco");
   const double alone = answer("simulate", recipe_case("ddp", 1)).at("step_s");

@@ -197,9 +197,29 @@ TEST_F(ReefTrainFiles, help_of_a_recipe_has_its_options_alone) {
     EXPECT_THAT(help.output, HasSubstr(concat("  ", option, " ")));
   for (const char* const option : {"--stages", "--divisor", "--one-mask", "--accumulate", "--profile"})
     EXPECT_THAT(help.output, Not(HasSubstr(concat("  ", option, " "))));
+  // No channel of diloco has a codec, which --help diloco is not to offer; sparse has one of its own.
+  for (const char* const option : {"--compress", "--ramp-ratios", "--measure-error", "--record-edges"})
+    EXPECT_THAT(help.output, Not(HasSubstr(option)));
+  const Ending sparse = run_command(std::string(REEF_TRAIN) + " --help sparse");
+  EXPECT_THAT(sparse.output, AllOf(HasSubstr("  --measure-error "), HasSubstr("  --record-edges "), Not(HasSubstr("  --compress "))));
+  // What other recipes are is not told.
+  EXPECT_THAT(help.output, AllOf(HasSubstr("--recipe diloco: ranks step on their own"), Not(HasSubstr("op-fence, --compress"))));
   const Ending refused = run_command(std::string(REEF_TRAIN) + " --help dilocoo");
   EXPECT_EQ(refused.status, 2) << refused;
   EXPECT_THAT(refused.errors, HasSubstr("'dilocoo' is no recipe; one of acco, "));
+}
+
+TEST_F(ReefTrainFiles, help_says_what_each_recipe_is) {
+  const std::string help = run_command(std::string(REEF_TRAIN) + " --help").output;
+  std::string names = help.substr(help.find("--recipe TEXT:{") + 15);
+  names.resize(names.find('}'));
+  std::erase_if(names, [](char c) { return c == ' ' || c == '\n'; });  // where lines end
+  std::istringstream known(names);
+  const std::string top = help.substr(0, help.find("Usage:"));
+  int recipes = 0;
+  for (std::string name; std::getline(known, name, ','); ++recipes)
+    EXPECT_THAT(top, testing::ContainsRegex(concat("\n  ", name, " +[a-z]"))) << name;
+  EXPECT_EQ(recipes, 11);
 }
 
 TEST_F(ReefTrainFiles, help_has_no_line_longer_than_a_hundred_columns) {

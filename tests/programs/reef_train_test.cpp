@@ -827,6 +827,9 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--recipe diloco --decay 0.9", "--decay: is of --recipe sparse, not of diloco");
   refused("--recipe sparse --outer-momentum 0.9", "--outer-momentum: is of --recipe diloco, not of sparse");
   refused("--recipe sparse --overlap eager", "eager is of --recipe diloco, not of sparse");
+  refused("--recipe diloco --compress gradients=bf16", "--recipe sparse encodes that");
+  refused("--recipe ddp --compress parameters=bf16", "parameters are sent where each rank updates a share");
+  refused("--recipe atom --compress parameters=bf16", "gradients=CODEC, or --recipe zero1");
   refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
   refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
   refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M, fixed or fixed:N");

@@ -85,7 +85,8 @@ concept composable =
 /// |        | destroy it; one at a time per process; a comm::Environment is alive meanwhile               |
 /// | memory | two arenas, allocated once, hold every tensor; a step allocates none                        |
 /// | bits   | P ranks give the bits of one process with virtual_ranks = P; threads, transport, tracing,   |
-/// |        | resuming and cuts change no bit                                                             |
+/// |        | resuming and cuts change no bit: without lossy codecs, adaptive counts and DiLoCo, with     |
+/// |        | oneDNN or the portable product                                                              |
 /// | ranks  | options or weights that must be equal on all ranks and are not: OptionError on all ranks,   |
 /// |        | with names, values and ranks, from the constructor or from the first step                   |
 /// | errors | OptionError, ScheduleError, MemoryError from the constructor; OptionError from step for a   |
