@@ -28,7 +28,7 @@ constexpr std::array<const char*, 3> schedules{"gpipe", "1f1b", "zb-h1"};
 
 /// Micro-batches of a replica in a step of as many samples as may be.
 std::int64_t most_micro_batches(const RecipeCase& one, const PlanProblem& problem) {
-  const std::int64_t of_phase = problem.most_samples / (one.model.batch * one.replicas() * phases_of(one.recipe));
+  const std::int64_t of_phase = problem.max_samples / (one.model.batch * one.replicas() * phases_of(one.recipe));
   return std::min<std::int64_t>(of_phase, 65536) * phases_of(one.recipe);
 }
 
@@ -147,7 +147,7 @@ std::optional<RecipeCase> adaptive(RecipeCase one, const PlanProblem& problem) {
   if (!problem.allowed.adaptive || !can_adapt(one.recipe) || one.replicas() == 1) return {};
   one.adapts = true;
   one.most = 0;
-  if (problem.most_samples == 0) return one;
+  if (problem.max_samples == 0) return one;
   const std::int64_t most = most_micro_batches(one, problem);
   // Stages take as many again.
   if (most < one.micro_batches + (one.stages > 1 ? one.micro_batches : phases_of(one.recipe))) return {};

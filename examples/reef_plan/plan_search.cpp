@@ -174,8 +174,8 @@ private:
 
   /// One change at a time, the best of all, as long as it is worth a thousandth.
   void improve(Candidate one) {
-    constexpr int most_changes = 8;
-    for (int changes = 0; changes < most_changes && !is_late(); ++changes) {
+    constexpr int max_changes = 8;
+    for (int changes = 0; changes < max_changes && !is_late(); ++changes) {
       std::vector<RecipeCase> neighbours = neighbours_of(one.recipe, problem_);
       for (const Candidate& other : all_) {
         if (other.recipe.recipe != one.recipe.recipe || other.recipe.stages != one.recipe.stages) continue;
