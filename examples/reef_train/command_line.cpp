@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,7 +11,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <reef/comm/stop_request.hpp>
 #include <reef/core/text.hpp>
 #include <reef/plan/pipeline_schedules.hpp>
 
@@ -24,21 +22,11 @@
 #include "option_texts.hpp"
 #include "options.hpp"
 #include "planned_options.hpp"
+#include "recipes.hpp"
 
 namespace reef_examples {
 
 namespace {
-
-const std::map<std::string, Recipe> recipes{
-    {"ddp", run_ddp},         {"zero1", run_zero1}, {"atom", run_atom},    {"dpu", run_dpu},
-    {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"sparse", run_sparse},
-    {"dtfm", run_dtfm},       {"fusion", run_dtfm}, {"reef", run_reef}};
-
-std::vector<std::string> recipe_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, run] : recipes) names.push_back(name);
-  return names;
-}
 
 /// The orders that there are by name.
 std::vector<std::string> pipelines() {
@@ -49,8 +37,6 @@ std::vector<std::string> pipelines() {
 }
 
 }  // namespace
-
-Recipe recipe_of(const std::string& name) { return recipes.at(name); }
 
 void add_options(CLI::App& app, TrainOptions& o) {
   // An option given twice counts as it was given last, so that scripts can add to a command.

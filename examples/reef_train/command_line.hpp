@@ -1,18 +1,10 @@
 #pragma once
 
-#include <string>
-
 #include <CLI/CLI.hpp>
-
-#include <reef/comm/stop_request.hpp>
 
 #include "options.hpp"
 
 namespace reef_examples {
-
-/// The recipe of that name.
-using Recipe = int (*)(const TrainOptions&, const reef::comm::StopRequest&);
-Recipe recipe_of(const std::string& name);
 
 /// Declares what can be given, and where it goes. Both must outlive `app`'s parsing.
 void add_options(CLI::App& app, TrainOptions& options);

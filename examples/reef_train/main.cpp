@@ -24,6 +24,7 @@
 #include "command_line.hpp"
 #include "option_sense.hpp"
 #include "options.hpp"
+#include "recipes.hpp"
 
 namespace {
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -30,16 +29,13 @@
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host/numerics.hpp>
 #include <reef/trainer/checkpoint.hpp>
-#include <reef/trainer/generate.hpp>
 #include <reef/trainer/trainer.hpp>
 
 #include "../support/progress.hpp"
-#include "../support/standard_output.hpp"
-#include "../support/terminal_text.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
+#include "agreed_stop.hpp"
 #include "checkpoint_facts.hpp"
-#include "data_watch.hpp"
 #include "edge_recorder.hpp"
 #include "failures.hpp"
 #include "graph_model.hpp"
@@ -47,6 +43,7 @@
 #include "metrics.hpp"
 #include "options.hpp"
 #include "resuming.hpp"
+#include "sample.hpp"
 #include "saving.hpp"
 #include "setup.hpp"
 #include "trainer_options.hpp"
@@ -200,37 +197,8 @@ private:
 
   // -- while training ----------------------------------------------------------------------------
 
-  /// Whether a signal has come to any rank, or the data of any is no longer what it was: each is told once. All ranks.
-  bool ends() {
-    if (lost_) return true;
-    std::array<float, 2> any{stop_.asked() ? 1.0F : 0.0F, watch_.changed() ? 1.0F : 0.0F};
-    reef::comm::all_reduce(trainer_.progress(), "stop request", std::span<float>(any));
-    if (any[0] > 0 && !std::exchange(asked_, true)) tell_signals();
-    if (any[1] > 0 && !std::exchange(lost_, true)) tell_change();
-    return asked_ || lost_;
-  }
-
-  void tell_signals() {
-    const auto signals = reef::comm::gather_numbers(trainer_.progress(), "signals", stop_.signal());
-    std::string text;
-    for (std::size_t rank = 0; rank < signals.size(); ++rank) {
-      if (signals[rank] == 0) continue;
-      text += reef::concat(text.empty() ? "" : ", ", "signal ", signals[rank], " at rank ", rank);
-    }
-    say(reef::concat("stopping after step ", committed(), ": ", text));
-  }
-
-  void tell_change() {
-    const auto changes =
-        reef::comm::gather_texts(trainer_.progress(), "changes of the data", watch_.change());
-    const auto found = std::find_if(changes.begin(), changes.end(),
-                                    [](const std::string& text) { return !text.empty(); });
-    if (found == changes.end()) return;  // rank 0 has them
-    say(reef::concat("stopping after step ", committed(), ": the data is no longer what it was"));
-    failures_.add("--data", *found +
-                                ".\n  why: a run reads files of tokens where they lie.\n  fix: "
-                                "put a changed file in place of one by renaming it (mv).");
-  }
+  /// Whether a signal, or data that has changed, ends the run on all ranks. All ranks.
+  bool ends() { return ending_.agree(trainer_.progress(), committed()); }
 
   void count_skipped(const reef::StepResult& result) {
     constexpr int most = 100;
@@ -241,8 +209,7 @@ private:
   }
 
   void tell() {
-    const bool stops = stop_.asked() || watch_.changed();
-    stops_ = metrics_.tell(trainer_.progress(), stops) || stops_;
+    stops_ = metrics_.tell(trainer_.progress(), ending_.is_wanted_here()) || stops_;
     if (first()) bar_.update(metrics_.standing(options_.steps));
   }
 
@@ -271,7 +238,7 @@ private:
       if (first()) bar_.show(reef::concat("evaluating: ", 100 * done / all, "%"));
       return !ends();
     });
-    if (asked_ || lost_) {
+    if (ending_.is_agreed()) {
       say("held-out loss: not known, since the evaluation was stopped");
       return std::nullopt;
     }
@@ -287,9 +254,9 @@ private:
       bar_.finish();
       if (together) {
         metrics_.tell(trainer_.progress(), false);
-        watch_.look();
+        ending_.look();
         ends();
-        saving_.save_what_is_dear(!lost_);
+        saving_.save_what_is_dear(!ending_.is_lost());
       }
       const auto files =
           metrics_.write_timeline(together ? &trainer_.progress() : nullptr, options_, {}, {}, "");
@@ -306,9 +273,9 @@ private:
   /// tells about itself. What fails takes nothing else with it. Returns an exit status, on all ranks.
   int finish() {
     std::vector<std::string> files;
-    watch_.look();
+    ending_.look();
     ends();
-    saving_.save_what_is_dear(!lost_);
+    saving_.save_what_is_dear(!ending_.is_lost());
 
     const std::optional<double> validation = evaluate();
     if (validation) metrics_.note_validation(*validation);
@@ -328,7 +295,7 @@ private:
       if (!options_.metrics.empty() && !metrics_.broken()) files.push_back(options_.metrics);
     }
     std::string sample;
-    if (!ends() && finite) sample = sample_text();
+    if (!ends() && finite) sample = sample_text(trainer_, setup(), stop_, failures_);
     ends();  // a signal may have ended it
     if (stepped_) {
       for (const std::string& file :
@@ -344,7 +311,7 @@ private:
     float failed = failures_.any() ? 1 : 0;
     reef::comm::all_reduce(trainer_.progress(), written, std::span(&failed, 1));
     if (failed > 0) return EXIT_FAILURE;
-    return asked_ ? stopped_status : EXIT_SUCCESS;
+    return ending_.is_asked() ? stopped_status : EXIT_SUCCESS;
   }
 
   void record_edges(std::int64_t step) {
@@ -353,25 +320,6 @@ private:
 
   void tell_written(const std::vector<std::string>& files) {
     for (const std::string& file : files) say("wrote " + file);
-  }
-
-  /// What the model adds to the prompt, on rank 0.
-  std::string sample_text() {
-    std::string sample;
-    const bool spread = trainer_.plan().topology.stages > 1;  // then all ranks have parts of the weights
-    if ((!first() && !spread) || options_.prompt_tokens == 0) return sample;
-    failures_.attempt("the sample", [&] {
-      try {
-        sample = continued_prompt();
-        if (first()) print(reef::concat("---\n", shown_on_output(sample), "\n---\n"), "the sample");
-      } catch (const reef::MemoryError& error) {
-        say(std::string("no sample: ") + error.what());
-      } catch (const reef::ShapeError& error) {  // of a graph that cannot be asked for text
-        if (options_.graph.empty()) throw;
-        say(std::string("no sample: ") + error.what());
-      }
-    });
-    return sample;
   }
 
   /// The micro-batches of a step, by rank; where ranks decide themselves, the mean over this run.
@@ -390,31 +338,10 @@ private:
     return counts;
   }
 
-  /// The prompt, and what the model adds to it.
-  std::string continued_prompt() {
-    reef::nn::GptConfig config = config_;
-    config.batch = 1;
-    const int threads = trainer_.device().threads();
-    const auto model = model_of<Device, T>(options_, config, threads);
-    std::vector<std::int32_t> prompt = tokenizer_.encode(options_.prompt.value_or("\n"));
-    if (prompt.empty()) prompt = tokenizer_.encode("\n");
-    const auto placeholders = options_.prompt_positions();
-    prompt.insert(prompt.begin(), static_cast<std::size_t>(placeholders), 0);
-    std::vector<std::int32_t> text = reef::generate(trainer_, model, prompt,
-                                                    {.tokens = options_.prompt_tokens,
-                                                     .vocabulary = config.vocabulary,
-                                                     .seed = options_.seed,
-                                                     .proceed = [this] { return !stop_.asked(); }});
-    text.erase(text.begin(), text.begin() + placeholders);
-    return tokenizer_.decode(text);
-  }
-
   int skipped_ = 0;              // in a row
   std::int64_t first_step_ = 0;  // of this run
   bool stepped_ = false;         // at all
   bool stops_ = false;           // all ranks know that no more steps are to be taken
-  bool asked_ = false;           // and that it is for a signal
-  bool lost_ = false;            // or for data that is no longer what it was
   std::uint64_t taken_before_ = 0;
   TrainOptions options_;
   const reef::comm::StopRequest& stop_;
@@ -426,7 +353,7 @@ private:
   RatioLog ratios_;
   Tokenizer tokenizer_;
   TrainingData data_;
-  DataWatch watch_{data_};
+  AgreedStop ending_{stop_, data_, says(), failures_};
   reef::nn::GptConfig config_;
   int threads_;
   TrainerType trainer_;

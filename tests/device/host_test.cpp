@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(__linux__)
@@ -69,6 +70,15 @@ Seconds processor() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+TEST(MemoryLedger, reports_the_largest_holder_first_and_those_of_one_size_in_the_order_in_which_they_came) {
+  device::MemoryLedger ledger("a device", 0);
+  for (int i = 0; i < 40; ++i) ledger.take(i == 30 ? 128 : 64, concat("holder ", i));
+  const auto holders = ledger.report().holders;
+  ASSERT_EQ(holders.size(), 40U);
+  EXPECT_EQ(holders.front(), std::pair(std::string("holder 30"), Bytes{128}));
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(holders[static_cast<std::size_t>(i) + 1], std::pair(concat("holder ", i), Bytes{64}));
 }
 
 TEST(HostLink, a_copy_takes_the_time_of_the_link_and_burns_no_core) {

@@ -1,5 +1,6 @@
 #include <reef/graph/segment.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -168,6 +169,12 @@ TEST(Placement, never_lets_two_that_live_together_overlap_and_stays_near_the_pea
       }
     }
   }
+}
+
+TEST(Placement, intervals_of_one_size_are_placed_in_the_order_in_which_they_are_given) {
+  std::vector<graph::detail::Interval> intervals(40, {.bytes = 64, .first = 0, .last = 1});
+  EXPECT_EQ(graph::detail::place(intervals), 40U * 64);
+  for (std::size_t i = 0; i < intervals.size(); ++i) EXPECT_EQ(intervals[i].offset, 64 * i);
 }
 
 // If each tensor is compared with all others, this is minutes, and the test's time is over.

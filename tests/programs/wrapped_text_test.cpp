@@ -24,7 +24,14 @@ TEST(WrappedText, continues_an_option_in_the_second_column) {
 TEST(WrappedText, leaves_a_word_that_is_too_long) {
   EXPECT_EQ(wrapped("one twotwotwotwo three", 8), "one\ntwotwotwotwo\nthree");
   EXPECT_EQ(wrapped("  --a     whatitdoesandmore", 17, 10), "  --a     whatitdoesandmore");
-  EXPECT_EQ(wrapped("  --option TEXT:{one,two,three}", 17, 10), "  --option TEXT:{one,two,three}");
+  EXPECT_EQ(wrapped("  --option TEXT:oneandmore", 17, 10), "  --option\n  TEXT:oneandmore");
+}
+
+TEST(WrappedText, breaks_what_an_option_may_be_behind_a_comma) {
+  EXPECT_EQ(wrapped("  --a T:{one,two,three,four} [one]\n          what it is\n", 20, 10),
+            "  --a T:{one,two,\n         three,four}\n         [one]\n          what it is\n");
+  EXPECT_EQ(wrapped("  --a T:{one,two}", 17, 10), "  --a T:{one,two}");
+  EXPECT_EQ(wrapped("  --a T:{onetwothreefour,five}", 17, 10), "  --a T:{onetwothreefour,\n         five}");
 }
 
 }  // namespace

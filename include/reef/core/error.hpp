@@ -2,21 +2,14 @@
 
 #include <concepts>
 #include <exception>
+#include <initializer_list>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include <reef/core/text.hpp>
 
 namespace reef {
 inline namespace v0 {
-
-namespace detail {
-
-/// Returns the text without its zero bytes, which a quoted file may contain: what() would end at the first one.
-std::string without_zeros(std::string text);
-
-}  // namespace detail
 
 /// The base class of all errors that Reef throws. The text says what happened, why, and how to fix it; the
 /// constructor concatenates it from pieces: throw OptionError("n is ", n, ", at least 1.").
@@ -32,8 +25,11 @@ class Error : public std::runtime_error {
 public:
   template <class... Pieces>
     requires(sizeof...(Pieces) > 0 && (std::constructible_from<TextPiece, const Pieces&> && ...))
-  explicit Error(const Pieces&... pieces)
-      : std::runtime_error(detail::without_zeros(concat(pieces...))) {}
+  explicit Error(const Pieces&... pieces) : Error(std::initializer_list<TextPiece>{TextPiece(pieces)...}) {}
+
+private:
+  // Makes the text out of line: hundreds of places throw, and each would compile the temporary strings again.
+  explicit Error(std::initializer_list<TextPiece> pieces);
 };
 
 /// An error that wraps an exception of any type from other code, such as an operator or

@@ -19,6 +19,9 @@ inline namespace v0 {
 /// back as the same value.
 class TextPiece {
 public:
+  // Takes literals, which are a type for each length, as one type.
+  explicit TextPiece(const char* characters) : value_{.characters = characters} {}
+
   template <class T>
     requires std::convertible_to<const T&, std::string_view>
   explicit TextPiece(const T& characters) : value_{.characters = characters} {}

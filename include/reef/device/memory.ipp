@@ -1,6 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <reef/core/inline.hpp>
 #include <reef/device/memory.hpp>
@@ -47,9 +52,15 @@ REEF_INLINE MemoryReport MemoryLedger::report() const {
 }
 
 REEF_INLINE std::vector<std::pair<std::string, Bytes>> MemoryLedger::largest_first() const {
-  auto sorted = holders_;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  // Sorts numbers: a sort of the pairs themselves takes several times longer to compile.
+  std::vector<std::size_t> order(holders_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+    return holders_[a].second != holders_[b].second ? holders_[a].second > holders_[b].second : a < b;
+  });
+  std::vector<std::pair<std::string, Bytes>> sorted;
+  sorted.reserve(order.size());
+  for (const std::size_t i : order) sorted.push_back(holders_[i]);
   return sorted;
 }
 

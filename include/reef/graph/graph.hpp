@@ -70,32 +70,15 @@ public:
   template <operator_for<Device, T> Op>
   std::vector<Ref> add(std::string name, Op op, std::vector<Ref> inputs,
                        std::vector<std::string> parameter_names = {}) {
-    Signature signature = this->signature(name, op, inputs);
-    auto stored = std::make_shared<detail::StoredOperator<Op, Device, T>>(std::move(op));
-    if (operators_.size() == operators_.capacity()) operators_.reserve(2 * operators_.size() + 1);
-    const int node = dag_.add_node(std::move(name), std::string(Op::kind), std::move(inputs),
-                                   std::move(signature), std::move(parameter_names));
-    operators_.push_back(std::move(stored));
-    return dag_.node_at(node).outputs;
+    return add_stored(std::move(name), std::make_shared<const detail::StoredOperator<Op, Device, T>>(std::move(op)),
+                      std::move(inputs), std::move(parameter_names));
   }
 
   /// Returns the signature that the operator would have as a node of that name, applied to these tensors; the graph is
   /// unchanged.
   template <operator_for<Device, T> Op>
   [[nodiscard]] Signature signature(std::string_view name, const Op& op, const std::vector<Ref>& inputs) const {
-    std::vector<TensorSpec> specs;
-    std::vector<std::string_view> names;
-    for (const Ref input : inputs) {
-      if (input < 0 || input >= static_cast<Ref>(dag_.tensors.size())) {
-        throw ShapeError("reef::graph: the node '", name, "' reads the tensor ", input,
-                         ", but the graph has ", dag_.tensors.size(),
-                         ".\n  fix: what input() or add() of this graph gave.");
-      }
-      specs.push_back(dag_.tensor_at(input).spec);
-      names.emplace_back(dag_.tensor_at(input).name);
-    }
-    const SignatureCall<Device, T> call{name, Op::kind, specs, names, threads_};
-    return signature_of(op, call);
+    return signature_of(name, detail::StoredOperator<Op, Device, T>(op), inputs);
   }
 
   /// Declares that a scalar, which no node may read, is the loss, from which backward starts.
@@ -182,18 +165,13 @@ private:
   /// Builds the model again with these inputs and operators.
   [[nodiscard]] Graph made_of(std::span<const TensorSpec> inputs, Operators operators) const;
 
-  /// Returns an operator's signature; an error about shapes names the node.
-  template <class Op>
-  static Signature signature_of(const Op& op, const SignatureCall<Device, T>& call) {
-    try {
-      return op.signature(call);
-    } catch (const ShapeError& error) {
-      if (std::string_view(error.what()).rfind("reef::Shape", 0) != 0) throw;
-      throw ShapeError("reef::graph: the node '", call.node, "' of kind ", call.kind,
-                       " has no shape for a tensor or parameter: ", error.what(),
-                       "\n  fix: numbers of the operator that fit its inputs.");
-    }
-  }
+  /// Adds a node as add() does. What does not depend on the operator's type is compiled once.
+  std::vector<Ref> add_stored(std::string name, std::shared_ptr<const detail::AnyOperator<Device, T>> stored,
+                              std::vector<Ref> inputs, std::vector<std::string> parameter_names);
+
+  /// Returns the signature of a node of that name; an error about shapes names it.
+  [[nodiscard]] Signature signature_of(std::string_view name, const detail::AnyOperator<Device, T>& stored,
+                                       const std::vector<Ref>& inputs) const;
 
   /// Calls an operator's function, and rethrows an error from it as an OperatorError that names the node.
   template <class F>
@@ -243,6 +221,43 @@ private:
   Dag dag_;
   Operators operators_;
 };
+
+template <device::device Device, real T>
+auto Graph<Device, T>::add_stored(std::string name, std::shared_ptr<const detail::AnyOperator<Device, T>> stored,
+                                  std::vector<Ref> inputs, std::vector<std::string> parameter_names)
+    -> std::vector<Ref> {
+  Signature signature = signature_of(name, *stored, inputs);
+  if (operators_.size() == operators_.capacity()) operators_.reserve(2 * operators_.size() + 1);
+  const int node = dag_.add_node(std::move(name), std::string(stored->kind()), std::move(inputs),
+                                 std::move(signature), std::move(parameter_names));
+  operators_.push_back(std::move(stored));
+  return dag_.node_at(node).outputs;
+}
+
+template <device::device Device, real T>
+Signature Graph<Device, T>::signature_of(std::string_view name, const detail::AnyOperator<Device, T>& stored,
+                                         const std::vector<Ref>& inputs) const {
+  std::vector<TensorSpec> specs;
+  std::vector<std::string_view> names;
+  for (const Ref input : inputs) {
+    if (input < 0 || input >= static_cast<Ref>(dag_.tensors.size())) {
+      throw ShapeError("reef::graph: the node '", name, "' reads the tensor ", input,
+                       ", but the graph has ", dag_.tensors.size(),
+                       ".\n  fix: what input() or add() of this graph gave.");
+    }
+    specs.push_back(dag_.tensor_at(input).spec);
+    names.emplace_back(dag_.tensor_at(input).name);
+  }
+  const SignatureCall<Device, T> call{name, stored.kind(), specs, names, threads_};
+  try {
+    return stored.signature(call);
+  } catch (const ShapeError& error) {
+    if (std::string_view(error.what()).rfind("reef::Shape", 0) != 0) throw;
+    throw ShapeError("reef::graph: the node '", call.node, "' of kind ", call.kind,
+                     " has no shape for a tensor or parameter: ", error.what(),
+                     "\n  fix: numbers of the operator that fit its inputs.");
+  }
+}
 
 template <device::device Device, real T>
 Graph<Device, T> Graph<Device, T>::serving(int threads) const {

@@ -30,8 +30,8 @@ struct Interval {
 inline Bytes place(std::vector<Interval>& intervals) {
   std::vector<std::size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return intervals[a].bytes > intervals[b].bytes;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return intervals[a].bytes != intervals[b].bytes ? intervals[a].bytes > intervals[b].bytes : a < b;
   });
   Bytes total = 0;
   int longest = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <utility>
 
 #include <reef/core/inline.hpp>
@@ -120,7 +121,7 @@ REEF_INLINE void Deriver::want(const Instruction& instruction) {
   behind(instruction.reads, false);
   behind(instruction.writes, true);
   behind(instruction.accumulates, true);
-  std::sort(wanted.apart.rbegin(), wanted.apart.rend());
+  std::sort(wanted.apart.begin(), wanted.apart.end(), std::greater<>());
   wanted.apart.erase(std::unique(wanted.apart.begin(), wanted.apart.end()), wanted.apart.end());
 }
 
