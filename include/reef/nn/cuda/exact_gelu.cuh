@@ -6,6 +6,7 @@
 #include <reef/core/element.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/map.cuh>
+#include <reef/nn/cuda/elementwise.cuh>
 
 namespace reef {
 inline namespace v0 {
@@ -34,7 +35,6 @@ struct ExactGeluBackward {
     const E x = in;
     return d_out * (normal_below(x) + x * (E(0.39894228040143267794) * exp(E(-0.5) * x * x)));
   }
-  __device__ E operator()(std::int64_t i, T d_out, T in, T former) const { return former + (*this)(i, d_out, in); }
 };
 
 /// GELU by the error function of Kernels<device::Cuda>, in sum_t<T>: one pass over memory each.
@@ -47,11 +47,7 @@ struct ExactGeluKernels {
   template <real T>
   static void exact_gelu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
                                   bool accumulate) {
-    if (accumulate) {
-      device::map(lane, n, d_in, ExactGeluBackward<T>{}, d_out, in, static_cast<const T*>(d_in));
-    } else {
-      device::map(lane, n, d_in, ExactGeluBackward<T>{}, d_out, in);
-    }
+    map_or_add(lane, n, d_in, accumulate, ExactGeluBackward<T>{}, d_out, in);
   }
 };
 
