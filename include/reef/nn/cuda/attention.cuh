@@ -47,7 +47,7 @@ inline AttentionExtents side_by_side(std::int64_t B, std::int64_t T_, std::int64
 }
 
 /// Returns the extents of attention whose queries, keys and values are apart. Throws ShapeError unless the heads fit.
-inline AttentionExtents apart(std::int64_t B, std::int64_t T_, std::int64_t H, std::int64_t K,
+inline AttentionExtents separate_extents(std::int64_t B, std::int64_t T_, std::int64_t H, std::int64_t K,
                               std::int64_t D, std::int64_t window, bool alibi) {
   if (D < 1 || D > attention_head_limit || K < 1 || H % K != 0) {
     throw ShapeError("reef::nn: attention of H = ", H, " heads over K = ", K, " of D = ", D,
@@ -154,7 +154,7 @@ struct AttentionKernels {
                                         std::int64_t H, std::int64_t K, std::int64_t D,
                                         std::int64_t window, bool alibi, void* /*workspace*/,
                                         float rate, DrawKey key) {
-    forward<T>(lane, out, lse, {q, k, v}, apart(B, T_, H, K, D, window, alibi), rate, key);
+    forward<T>(lane, out, lse, {q, k, v}, separate_extents(B, T_, H, K, D, window, alibi), rate, key);
   }
 
   /// Overwrites d_q, d_k and d_v.
@@ -166,7 +166,7 @@ struct AttentionKernels {
                                          std::int64_t D, std::int64_t window, bool alibi,
                                          void* workspace, float rate, DrawKey key) {
     backward<T>(lane, {d_q, d_k, d_v}, d_out, {q, k, v}, out, lse,
-                apart(B, T_, H, K, D, window, alibi), workspace, rate, key);
+                separate_extents(B, T_, H, K, D, window, alibi), workspace, rate, key);
   }
 
 private:
