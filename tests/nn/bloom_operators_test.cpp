@@ -14,59 +14,18 @@
 
 #include <reef/device/host.hpp>
 #include <reef/graph/check_gradients.hpp>
+#include <reef/nn/detail/alibi_slope.hpp>
 #include <reef/nn/exact_gelu.hpp>
 #include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/rotary.hpp>
 
-#include "../laws/operator.hpp"
+#include "bloom_operator_cases.hpp"
 #include "run_alone.hpp"
 
 namespace reef::test {
 
 using device::Host;
-
-struct SumsCase {
-  static constexpr std::int32_t classes = 1;
-  static constexpr double tolerance = 64;
-  static constexpr bool stochastic = false;
-};
-
-struct AlibiCase : SumsCase {
-  static std::vector<InputCase> inputs() { return {{"q", {2, 5, 24}}, {"k", {2, 5, 12}}, {"v", {2, 5, 12}}}; }
-  static auto op() { return nn::GroupedAttention{.heads = 4, .kv_heads = 2, .alibi = true}; }
-};
-
-/// Of six heads, which are no power of two, over two tiles, with a window and one head of keys.
-struct AlibiWindowCase : SumsCase {
-  static std::vector<InputCase> inputs() { return {{"q", {1, 70, 18}}, {"k", {1, 70, 3}}, {"v", {1, 70, 3}}}; }
-  static auto op() { return nn::GroupedAttention{.heads = 6, .kv_heads = 1, .window = 9, .alibi = true}; }
-};
-
-struct AlibiDropoutCase : SumsCase {
-  static std::vector<InputCase> inputs() { return {{"q", {2, 5, 12}}, {"k", {2, 5, 12}}, {"v", {2, 5, 12}}}; }
-  static auto op() { return nn::GroupedAttention{.heads = 4, .kv_heads = 4, .dropout = 0.3F, .alibi = true}; }
-  static constexpr bool stochastic = true;
-};
-
-struct ElementCase : SumsCase {
-  static constexpr double tolerance = 16;
-};
-
-struct PartialRotaryCase : ElementCase {
-  static std::vector<InputCase> inputs() { return {{"in", {2, 37, 18}}}; }  // beyond a block of positions
-  static auto op() { return nn::Rotary{.head_size = 9, .turned = 4}; }
-};
-
-struct ExactGeluCase : ElementCase {
-  static std::vector<InputCase> inputs() { return {{"in", {3, 37}}}; }
-  static auto op() { return nn::ExactGelu{}; }
-};
-
-struct SplitHeadsCase : ElementCase {
-  static std::vector<InputCase> inputs() { return {{"in", {2, 3, 45}}}; }
-  static auto op() { return nn::SplitHeads{3}; }
-};
 
 template <class... Cases>
 using OnHost = ::testing::Types<Subject<Host, Cases>...>;
@@ -105,12 +64,12 @@ TEST(Alibi, has_the_slopes_of_bloom) {
   for (const std::int64_t heads : {1, 2, 3, 4, 6, 8, 12, 16, 20, 31, 32, 112}) {
     const std::vector<double> slopes = slopes_of_bloom(heads);
     for (std::int64_t h = 0; h < heads; ++h) {
-      EXPECT_NEAR(nn::host::detail::alibi_slope(h, heads), slopes[static_cast<std::size_t>(h)], 1e-14) << h << " of " << heads;
+      EXPECT_NEAR(nn::detail::alibi_slope(h, heads), slopes[static_cast<std::size_t>(h)], 1e-14) << h << " of " << heads;
     }
   }
-  EXPECT_EQ(nn::host::detail::alibi_slope(0, 8), 0.5);
-  EXPECT_EQ(nn::host::detail::alibi_slope(7, 8), 0x1p-8);
-  EXPECT_EQ(nn::host::detail::alibi_slope(0, 1), 0x1p-8);
+  EXPECT_EQ(nn::detail::alibi_slope(0, 8), 0.5);
+  EXPECT_EQ(nn::detail::alibi_slope(7, 8), 0x1p-8);
+  EXPECT_EQ(nn::detail::alibi_slope(0, 1), 0x1p-8);
 }
 
 TEST(Alibi, is_its_formula_for_any_heads_and_window) {

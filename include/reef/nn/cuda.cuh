@@ -6,6 +6,7 @@
 #include <reef/nn/cuda/cross_entropy.cuh>
 #include <reef/nn/cuda/elementwise.cuh>
 #include <reef/nn/cuda/embedding.cuh>
+#include <reef/nn/cuda/exact_gelu.cuh>
 #include <reef/nn/cuda/gated.cuh>
 #include <reef/nn/cuda/gemm.cuh>
 #include <reef/nn/cuda/layer_norm.cuh>
@@ -13,6 +14,7 @@
 #include <reef/nn/cuda/mean_squared_error.cuh>
 #include <reef/nn/cuda/rms_norm.cuh>
 #include <reef/nn/cuda/rotary.cuh>
+#include <reef/nn/cuda/split_heads.cuh>
 #include <reef/nn/cuda/token_embedding.cuh>
 #include <reef/nn/detail/gpt_graph.hpp>
 #include <reef/nn/kernels.hpp>
@@ -44,6 +46,8 @@ struct Kernels<device::Cuda> : cuda::GemmKernels,
                                cuda::RmsNormKernels,
                                cuda::RotaryKernels,
                                cuda::GatedKernels,
+                               cuda::ExactGeluKernels,
+                               cuda::SplitHeadsKernels,
                                cuda::TokenEmbeddingKernels,
                                cuda::MeanSquaredErrorKernels {};
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
 #include <reef/core/element.hpp>
@@ -32,15 +31,9 @@ struct ExactGelu : detail::Activation<ExactGelu> {
   static constexpr double backward_flops = 30;
 
   template <class Device, real T>
-  static void run_forward(typename Device::Lane& lane, T* out, const T* in, std::int64_t n) {
-    Kernels<Device>::template exact_gelu_forward<T>(lane, out, in, n);
-  }
-
+  static constexpr auto run_forward = &Kernels<Device>::template exact_gelu_forward<T>;
   template <class Device, real T>
-  static void run_backward(typename Device::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
-                           bool accumulate) {
-    Kernels<Device>::template exact_gelu_backward<T>(lane, d_in, d_out, in, n, accumulate);
-  }
+  static constexpr auto run_backward = &Kernels<Device>::template exact_gelu_backward<T>;
 };
 
 }  // namespace nn

@@ -64,8 +64,8 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | mean_squared_error_forward(lane, loss, a, b, n, workspace)               | loss () = mean of (a - b)^2; mean_squared_error_workspace<T>(n) |
 /// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); for d_b, exchange a and b |
 ///
-/// A device of one's own has all members from rms_norm_forward on, or none of them. Cuda lacks exact_gelu_..., split_heads,
-/// join_heads, prefix_... and targets_behind.
+/// A device of one's own has all members from rms_norm_forward on, or none of them. Cuda lacks prefix_... and
+/// targets_behind.
 ///
 /// Attention dropout (rate > 0) decides on probability (h, t, s) of batch row b by draw
 /// (h T + t) T + s of the key whose sample is key.sample + b.

@@ -30,6 +30,7 @@ inline constexpr std::int64_t attention_head_limit = 128;
 struct AttentionExtents {
   std::int64_t B, T_, H, K, D, window;
   std::int64_t pitch_q, pitch_kv;
+  bool alibi = false;
 };
 
 /// Returns the extents of causal attention whose queries, keys and values lie side by side. Throws ShapeError unless H
@@ -47,13 +48,13 @@ inline AttentionExtents side_by_side(std::int64_t B, std::int64_t T_, std::int64
 
 /// Returns the extents of attention whose queries, keys and values are apart. Throws ShapeError unless the heads fit.
 inline AttentionExtents separate_extents(std::int64_t B, std::int64_t T_, std::int64_t H, std::int64_t K,
-                              std::int64_t D, std::int64_t window) {
+                              std::int64_t D, std::int64_t window, bool alibi) {
   if (D < 1 || D > attention_head_limit || K < 1 || H % K != 0) {
     throw ShapeError("reef::nn: attention of H = ", H, " heads over K = ", K, " of D = ", D,
                      " channels does not run on CUDA: D must be at most ", attention_head_limit,
                      ", and K divide H.\n  fix: smaller heads, and more of them.");
   }
-  return {B, T_, H, K, D, window, H * D, K * D};
+  return {B, T_, H, K, D, window, H * D, K * D, alibi};
 }
 
 /// Returns the parameters of the kernels.
@@ -69,7 +70,8 @@ AttentionShape<E> attention_shape(const AttentionExtents& e, float rate, const D
           E(1) / std::sqrt(static_cast<E>(e.D)),
           rate,
           rate > 0.0F ? E(1) / (E(1) - static_cast<E>(rate)) : E(1),
-          key};
+          key,
+          e.alibi};
 }
 
 /// Calls function(std::integral_constant<int, N>), N being the tile's head size for `head` channels.
@@ -152,8 +154,7 @@ struct AttentionKernels {
                                         std::int64_t H, std::int64_t K, std::int64_t D,
                                         std::int64_t window, bool alibi, void* /*workspace*/,
                                         float rate, DrawKey key) {
-    refuse_alibi(alibi);
-    forward<T>(lane, out, lse, {q, k, v}, separate_extents(B, T_, H, K, D, window), rate, key);
+    forward<T>(lane, out, lse, {q, k, v}, separate_extents(B, T_, H, K, D, window, alibi), rate, key);
   }
 
   /// Overwrites d_q, d_k and d_v.
@@ -164,17 +165,11 @@ struct AttentionKernels {
                                          std::int64_t T_, std::int64_t H, std::int64_t K,
                                          std::int64_t D, std::int64_t window, bool alibi,
                                          void* workspace, float rate, DrawKey key) {
-    refuse_alibi(alibi);
-    backward<T>(lane, {d_q, d_k, d_v}, d_out, {q, k, v}, out, lse, separate_extents(B, T_, H, K, D, window),
-                workspace, rate, key);
+    backward<T>(lane, {d_q, d_k, d_v}, d_out, {q, k, v}, out, lse,
+                separate_extents(B, T_, H, K, D, window, alibi), workspace, rate, key);
   }
 
 private:
-  static void refuse_alibi(bool alibi) {
-    if (!alibi) return;
-    throw ShapeError("reef::nn: attention with the bias of ALiBi does not run on CUDA.\n  fix: device::Host.");
-  }
-
   /// Returns the bytes of delta (B, H, T).
   template <real T>
   static constexpr Bytes delta_bytes(std::int64_t B, std::int64_t T_, std::int64_t H) {

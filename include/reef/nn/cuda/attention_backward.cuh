@@ -58,6 +58,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   load_rows<Tile::own, Tile::threads>(gradients, d_out + rows.output(shape, rows.h),
                                       shape.channels(), q0, shape.sequence, shape.head, stride);
 
+  const E slope = shape.slope(rows.h);
   E row_lse[Tile::own_each];
   E row_delta[Tile::own_each];
   E factor[Tile::own_each];
@@ -89,6 +90,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
     dot_rows(d_weight, gradients, streamed, shape.head, stride);
     const int distance =
         static_cast<int>(q0 - k0) + y - x;  // of this thread's first query to its first key
+    if (shape.alibi) add_alibi(score, slope, -distance, Tile::side);
 #pragma unroll
     for (int i = 0; i < Tile::own_each; ++i) {
       const std::int64_t t = q0 + y + 16 * i;
@@ -162,6 +164,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
     const T* const q = from.q + rows.query(shape, h);
     const T* const d_o = d_out + rows.output(shape, h);
     const std::int64_t statistics = rows.statistics(shape, h);
+    const E slope = shape.slope(h);
     for (std::int64_t q0 = k0; q0 < end; q0 += Tile::streamed) {
       __syncthreads();  // the former queries and weights have been read
       load_rows<Tile::streamed, Tile::threads>(streamed, q, shape.pitch_q, q0, shape.sequence,
@@ -172,6 +175,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
       E drop[Tile::own_each][Tile::streamed_each];
       const int distance =
           static_cast<int>(q0 - k0) + x - y;  // of this thread's first query to its first key
+      if (shape.alibi) add_alibi(weight, slope, -distance, -Tile::side);
 #pragma unroll
       for (int j = 0; j < Tile::streamed_each; ++j) {
         const std::int64_t t = q0 + x + 16 * j;

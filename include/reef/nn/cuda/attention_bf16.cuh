@@ -52,6 +52,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   // Weights are powers of 2. Rows behind the sequence's end see its keys too; nothing of them is stored.
   constexpr float nothing = -::cuda::std::numeric_limits<float>::infinity();
   const float scale = shape.scale * attention_log2_e;
+  const float slope = shape.slope(rows.h);
   mma::Left own[Tile::depths];
   mma::Sum sum[Tile::channels] = {};
   float m[2] = {nothing, nothing};
@@ -68,6 +69,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     const Bfloat16* const keys = stages + 2 * stage * tile;
     mma::Sum score[Tile::columns];
     bf16::dot_rows<Tile>(score, own, keys, depth);
+    if (shape.alibi) bf16::add_alibi<Tile>(score, slope, static_cast<int>(k0 - first) + at.column - at.row, 1);
     const bool seen = k0 + Tile::streamed <= first + 1 &&
                       k0 > first + Tile::side - 1 - shape.window;  // all of them by all rows
 #pragma unroll
@@ -165,6 +167,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
   load(0, begin);
 
   const float scale = shape.scale * attention_log2_e;
+  const float slope = shape.slope(rows.h);
   float row_lse[2];  // of base 2
   float row_delta[2];
 #pragma unroll
@@ -191,6 +194,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     mma::Sum score[Tile::columns];
     mma::Sum d_weight[Tile::columns];
     bf16::dot_rows<Tile>(score, query, keys, depth);
+    if (shape.alibi) bf16::add_alibi<Tile>(score, slope, static_cast<int>(k0 - first) + at.column - at.row, 1);
     bf16::dot_rows<Tile>(d_weight, gradient, keys + tile, depth);
     const bool seen =
         k0 + Tile::streamed <= first + 1 && k0 > first + Tile::side - 1 - shape.window;
@@ -270,11 +274,13 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
   const std::int64_t end = last_queries<Tile::own>(shape, k0);
   std::int64_t h = begin_heads;
   std::int64_t q0 = k0;
+  float slope = 0;
   for (int stage = 0; h < end_heads; stage = 1 - stage) {
     mma::wait_for_copies();
     __syncthreads();  // these are there, and the former have been read
     const std::int64_t own_h = h;
     const std::int64_t own_q0 = q0;
+    if (own_q0 == k0) slope = shape.slope(own_h);
     q0 += Tile::streamed;
     if (q0 >= end) {
       q0 = k0;
@@ -290,6 +296,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     mma::Left own[Tile::depths];  // loaded each time: the sums need the registers
     bf16::load_own<Tile>(own, keys + at.warp * Tile::side * Tile::stride, depth);
     bf16::dot_rows<Tile>(score, own, queries, depth);
+    if (shape.alibi) bf16::add_alibi<Tile>(score, slope, static_cast<int>(first - own_q0) + at.row - at.column, -1);
     bf16::load_own<Tile>(own, values + at.warp * Tile::side * Tile::stride, depth);
     bf16::dot_rows<Tile>(d_weight, own, queries + tile, depth);
     const bool seen = first + Tile::side <= own_q0 + 1 &&

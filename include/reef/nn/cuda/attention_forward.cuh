@@ -35,6 +35,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   load_rows<Tile::own, Tile::threads>(queries, from.q + rows.query(shape, rows.h), shape.pitch_q,
                                       q0, shape.sequence, shape.head, stride);
 
+  const E slope = shape.slope(rows.h);
   E m[Tile::own_each];
   E l[Tile::own_each];
   E sum[Tile::own_each][Tile::channels_each];
@@ -56,6 +57,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
     dot_rows(score, queries, streamed, shape.head, stride);
     const int distance =
         static_cast<int>(q0 - k0) + y - x;  // of this thread's first query to its first key
+    if (shape.alibi) add_alibi(score, slope, -distance, Tile::side);
 #pragma unroll
     for (int i = 0; i < Tile::own_each; ++i) {
       const std::int64_t t = q0 + y + 16 * i;

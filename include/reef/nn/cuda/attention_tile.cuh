@@ -10,6 +10,7 @@
 #include <reef/device/launch.cuh>
 #include <reef/device/map.cuh>
 #include <reef/nn/cuda/elementwise.cuh>
+#include <reef/nn/detail/alibi_slope.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -44,6 +45,7 @@ struct AttentionShape {
   float rate;    // the dropout rate; 0: no dropout
   E kept;        // 1 / (1 - rate)
   DrawKey key;   // the key of batch row 0
+  bool alibi;    // scores fall with the distance
 
   __host__ __device__ std::int64_t channels() const { return heads * head; }
   __host__ __device__ std::int64_t kv_heads() const { return heads / shared_by; }
@@ -51,6 +53,10 @@ struct AttentionShape {
   /// Returns whether a query sees the key that is `distance` tokens before it.
   __device__ __forceinline__ bool sees(int distance) const {
     return static_cast<unsigned>(distance) < static_cast<unsigned>(window);
+  }
+  /// Returns the slope of ALiBi for a head of queries, of scores that are not scaled yet; 0 without the bias.
+  __device__ __forceinline__ E slope(std::int64_t query_head) const {
+    return alibi ? static_cast<E>(nn::detail::alibi_slope(query_head, heads)) / scale : E(0);
   }
 };
 
@@ -200,6 +206,17 @@ __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* o
           product[i][j] += left[i].element[e] * right[j].element[e];
       }
     }
+  }
+}
+
+/// Adds slope (key - query) to scores that are not scaled yet. `ahead` is key - query of score[0][0], which falls by `step` with
+/// each own row, and grows by it with each streamed row: 16 if queries are the own rows, -16 if keys are.
+template <class E, int Own, int Streamed>
+__device__ __forceinline__ void add_alibi(E (&score)[Own][Streamed], E slope, int ahead, int step) {
+#pragma unroll
+  for (int i = 0; i < Own; ++i) {
+#pragma unroll
+    for (int j = 0; j < Streamed; ++j) score[i][j] += slope * static_cast<E>(ahead + step * (j - i));
   }
 }
 

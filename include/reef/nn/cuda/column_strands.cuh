@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
 #include <reef/device/launch.cuh>
 #include <reef/device/map.cuh>
@@ -50,6 +51,19 @@ struct ColumnStrand {
     inside = column < columns;
   }
 
+  /// Calls add(row, width) for each row of the strand.
+  template <class F>
+  __device__ __forceinline__ void for_each_row(const F& add) const {
+    if (!inside) return;
+    for (std::int64_t row = first + y; row < last; row += column_strands) {
+      if (width > 1) {
+        add(row, device::Pack<T>::width);
+      } else {
+        add(row, 1);
+      }
+    }
+  }
+
   /// Adds the other strands' sums to those of the first strand, whose threads call put(e, sum) for each element of a pack.
   template <class F>
   __device__ __forceinline__ void fold(Shared& strands, E (&sums)[device::Pack<T>::width], const F& put) const {
@@ -62,6 +76,22 @@ struct ColumnStrand {
     });
   }
 };
+
+/// Writes, or adds to, first[c] the sum of partial[part, c] over `parts` rows in ascending order, and second[c], unless it is null,
+/// that of the rows behind them; one thread for each column.
+template <class E>
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    fold_parts_kernel(E* first, E* second, const E* partial, std::int64_t columns, std::int64_t parts, bool accumulate) {
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (c >= columns) return;
+  const auto fold = [&](E* to, const E* from) {
+    E sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) sum += from[part * columns + c];
+    to[c] = accumulate ? to[c] + sum : sum;
+  };
+  fold(first, partial);
+  if (second != nullptr) fold(second, partial + parts * columns);
+}
 
 }  // namespace nn::cuda
 }  // namespace v0

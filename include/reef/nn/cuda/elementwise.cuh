@@ -14,6 +14,27 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
+/// A function of elements, added to the element that was there before.
+template <class F>
+struct Added {
+  F function;
+
+  template <class T, class... In>
+  __device__ auto operator()(std::int64_t i, T former, In... in) const {
+    return former + function(i, in...);
+  }
+};
+
+/// Computes out[i] = function(i, in[i]...), or adds that to out[i], as device::map does.
+template <class T, class F, class... In>
+void map_or_add(device::Cuda::Lane& lane, std::int64_t n, T* out, bool accumulate, F function, const In*... in) {
+  if (accumulate) {
+    device::map(lane, n, out, Added<F>{function}, static_cast<const T*>(out), in...);
+  } else {
+    device::map(lane, n, out, function, in...);
+  }
+}
+
 /// Returns q in gelu(x) = x q: 1 / (1 + exp(-2 u)), with u = sqrt(2/pi) (x + 0.044715 x^3).
 template <class E>
 __device__ __forceinline__ E gelu_share(E x) {
@@ -41,9 +62,6 @@ struct GeluBackward {
     const E slope = E(0.79788456080286535588) * (E(1) + E(3 * 0.044715) * x * x);
     return d_out * (q + E(2) * x * q * (E(1) - q) * slope);
   }
-  __device__ E operator()(std::int64_t i, T d_out, T in, T former) const {
-    return former + (*this)(i, d_out, in);
-  }
 };
 
 template <class T>
@@ -70,9 +88,6 @@ struct Dropout {
     sample_key.sample += static_cast<std::uint64_t>(i / per_sample);
     return in * dropout_factor(sample_key, i % per_sample, rate, scale);
   }
-  __device__ sum_t<T> operator()(std::int64_t i, T in, T former) const {
-    return former + (*this)(i, in);
-  }
 };
 
 /// The elementwise members of Kernels<device::Cuda>, which compute in sum_t<T>.
@@ -85,11 +100,7 @@ struct ElementwiseKernels {
   template <real T>
   static void gelu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in,
                             std::int64_t n, bool accumulate) {
-    if (accumulate) {
-      device::map(lane, n, d_in, GeluBackward<T>{}, d_out, in, static_cast<const T*>(d_in));
-    } else {
-      device::map(lane, n, d_in, GeluBackward<T>{}, d_out, in);
-    }
+    map_or_add(lane, n, d_in, accumulate, GeluBackward<T>{}, d_out, in);
   }
 
   template <real T>
@@ -115,11 +126,7 @@ struct ElementwiseKernels {
     if (rate <= 0.0F) return copy_or_add(lane, out, in, per_sample * samples, accumulate);
     using E = sum_t<T>;
     const Dropout<T> function{per_sample, rate, E(1) / (E(1) - static_cast<E>(rate)), key};
-    if (accumulate) {
-      device::map(lane, per_sample * samples, out, function, in, static_cast<const T*>(out));
-    } else {
-      device::map(lane, per_sample * samples, out, function, in);
-    }
+    map_or_add(lane, per_sample * samples, out, accumulate, function, in);
   }
 };
 

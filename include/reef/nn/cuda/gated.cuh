@@ -9,6 +9,7 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 #include <reef/device/map.cuh>
+#include <reef/nn/cuda/elementwise.cuh>
 #include <reef/nn/cuda/packed_rows.cuh>
 
 namespace reef {
@@ -41,9 +42,6 @@ struct SiluBackward {
     const sum_t<T> x = in;
     return d_out * silu_slope(x, logistic(x));
   }
-  __device__ sum_t<T> operator()(std::int64_t i, T d_out, T in, T former) const {
-    return former + (*this)(i, d_out, in);
-  }
 };
 
 template <class T>
@@ -58,9 +56,6 @@ template <class T>
 struct ReluBackward {
   __device__ sum_t<T> operator()(std::int64_t /*i*/, T d_out, T in) const {
     return static_cast<sum_t<T>>(in) > sum_t<T>(0) ? static_cast<sum_t<T>>(d_out) : sum_t<T>(0);
-  }
-  __device__ sum_t<T> operator()(std::int64_t i, T d_out, T in, T former) const {
-    return former + (*this)(i, d_out, in);
   }
 };
 
@@ -118,7 +113,7 @@ struct GatedKernels {
   template <real T>
   static void silu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in,
                             std::int64_t n, bool accumulate) {
-    backward(lane, SiluBackward<T>{}, d_in, d_out, in, n, accumulate);
+    map_or_add(lane, n, d_in, accumulate, SiluBackward<T>{}, d_out, in);
   }
 
   template <real T>
@@ -129,7 +124,7 @@ struct GatedKernels {
   template <real T>
   static void relu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in,
                             std::int64_t n, bool accumulate) {
-    backward(lane, ReluBackward<T>{}, d_in, d_out, in, n, accumulate);
+    map_or_add(lane, n, d_in, accumulate, ReluBackward<T>{}, d_out, in);
   }
 
   template <real T>
@@ -150,17 +145,6 @@ struct GatedKernels {
         lane, "swiglu_backward", &swiglu_backward_kernel<T>,
         std::min<std::int64_t>((threads + device::cuda_block - 1) / device::cuda_block, 1 << 20),
         device::cuda_block, 0, d_gate, d_up, d_out, gate, up, n, add_gate, add_up, packed);
-  }
-
-private:
-  template <class T, class F>
-  static void backward(device::Cuda::Lane& lane, F function, T* d_in, const T* d_out, const T* in,
-                       std::int64_t n, bool accumulate) {
-    if (accumulate) {
-      device::map(lane, n, d_in, function, d_out, in, static_cast<const T*>(d_in));
-    } else {
-      device::map(lane, n, d_in, function, d_out, in);
-    }
   }
 };
 

@@ -16,9 +16,6 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-inline constexpr int layer_norm_rows =
-    device::cuda_block / device::cuda_warp;  // a warp for each row
-
 /// Computes mean, rstd = 1 / sqrt(variance + epsilon) and out = (in - mean) rstd weight + bias; one warp for each row.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
@@ -26,26 +23,13 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
                               const T* bias, std::int64_t R, std::int64_t C, sum_t<T> epsilon,
                               bool packed) {
   using E = sum_t<T>;
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
+  const std::int64_t row = row_of_warp();
   if (row >= R) return;  // whole warps leave
   const T* x = in + row * C;
   T* const y = out + row * C;
-  E sum = 0;
-  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
-    const auto pack = load_channels(x + c, width);
-    for_each_element<T>(width, [&](int e) { sum += pack.element[e]; });
-  });
-  const E m = device::warp_sum(sum) / static_cast<E>(C);
-  E squares = 0;
-  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
-    const auto pack = load_channels(x + c, width);
-    for_each_element<T>(width, [&](int e) {
-      const E distance = pack.element[e] - m;
-      squares += distance * distance;
-    });
-  });
-  const E s = E(1) / sqrt(device::warp_sum(squares) / static_cast<E>(C) + epsilon);
+  const E m = sum_of_row(x, C, packed, [](E value) { return value; }) / static_cast<E>(C);
+  const E squares = sum_of_row(x, C, packed, [m](E value) { return (value - m) * (value - m); });
+  const E s = E(1) / sqrt(squares / static_cast<E>(C) + epsilon);
   for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
     auto pack = load_channels(x + c, width);
     const auto w = load_channels(weight + c, width);
@@ -68,8 +52,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
                                      const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
                                      std::int64_t C, bool accumulate, bool packed) {
   using E = sum_t<T>;
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
+  const std::int64_t row = row_of_warp();
   if (row >= R) return;
   const T* x = in + row * C;
   const T* dy = d_out + row * C;
@@ -136,38 +119,13 @@ REEF_HIDDEN __global__ void __launch_bounds__(column_strands * device::cuda_warp
       d_bias[e] += g;
     });
   };
-  if (own.inside) {
-    for (std::int64_t row = own.first + own.y; row < own.last; row += column_strands) {
-      if (packed) {
-        add(row, Pack<T>::width);
-      } else {
-        add(row, 1);
-      }
-    }
-  }
+  own.for_each_row(add);
   const auto fold = [&](E(&sums)[Pack<T>::width], std::int64_t to) {
     __syncthreads();  // the former sums have been read
     own.fold(strands, sums, [&](int e, E of_channel) { partial[to * C + c + e] = of_channel; });
   };
   fold(d_weight, own.part);
   fold(d_bias, parts + own.part);
-}
-
-/// Adds the parts in ascending order; one thread for each channel.
-template <class E>
-REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
-    layer_norm_backward_fold_kernel(E* d_weight, E* d_bias, const E* partial, std::int64_t C,
-                                    std::int64_t parts, bool accumulate) {
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (c >= C) return;
-  E weight_sum = 0;
-  E bias_sum = 0;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    weight_sum += partial[part * C + c];
-    bias_sum += partial[(parts + part) * C + c];
-  }
-  d_weight[c] = accumulate ? d_weight[c] + weight_sum : weight_sum;
-  d_bias[c] = accumulate ? d_bias[c] + bias_sum : bias_sum;
 }
 
 /// The layer norm members of Kernels<device::Cuda>.
@@ -177,7 +135,7 @@ struct LayerNormKernels {
                                  const T* in, const T* weight, const T* bias, std::int64_t R,
                                  std::int64_t C, sum_t<T> epsilon) {
     device::launch(lane, "layer_norm_forward", &layer_norm_forward_kernel<T>,
-                   (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, out, mean,
+                   (R + rows_of_block - 1) / rows_of_block, device::cuda_block, 0, out, mean,
                    rstd, in, weight, bias, R, C, epsilon, packed_rows<T>(C, out, in, weight, bias));
   }
 
@@ -200,12 +158,12 @@ struct LayerNormKernels {
     device::launch(lane, "layer_norm_backward (parts)", &layer_norm_backward_parts_kernel<T>,
                    column_tiles<T>(C, packed) * parts, column_strands * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
                    (R + parts - 1) / parts, parts, packed);
-    device::launch(lane, "layer_norm_backward (fold)", &layer_norm_backward_fold_kernel<sum_t<T>>,
+    device::launch(lane, "layer_norm_backward (fold)", &fold_parts_kernel<sum_t<T>>,
                    (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0,
                    d_weight, d_bias, partial, C, parts, accumulate_parameters);
     if (d_in == nullptr) return;
     device::launch(lane, "layer_norm_backward (input)", &layer_norm_backward_input_kernel<T>,
-                   (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, d_in, d_out,
+                   (R + rows_of_block - 1) / rows_of_block, device::cuda_block, 0, d_in, d_out,
                    in, weight, mean, rstd, R, C, accumulate_input,
                    packed && packed_rows<T>(C, d_in, weight));
   }

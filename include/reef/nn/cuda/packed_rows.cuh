@@ -46,6 +46,25 @@ __device__ __forceinline__ void for_each_element(int width, const F& function) {
   }
 }
 
+/// The rows that a block computes, a warp each.
+inline constexpr int rows_of_block = device::cuda_block / device::cuda_warp;
+
+/// Returns the row that a thread's warp computes.
+__device__ __forceinline__ std::int64_t row_of_warp() {
+  return static_cast<std::int64_t>(blockIdx.x) * rows_of_block + threadIdx.x / device::cuda_warp;
+}
+
+/// Returns the sum of of(channel) over the C channels of a row, to all threads of its warp.
+template <class T, class F>
+__device__ __forceinline__ sum_t<T> sum_of_row(const T* row, std::int64_t C, bool packed, const F& of) {
+  sum_t<T> sum = 0;
+  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
+    const auto pack = load_channels(row + c, width);
+    for_each_element<T>(width, [&](int e) { sum += of(pack.element[e]); });
+  });
+  return device::warp_sum(sum);
+}
+
 /// Returns whether rows of C channels consist of whole packs in all arrays.
 template <class T, class... Arrays>
 bool packed_rows(std::int64_t C, const Arrays*... arrays) {

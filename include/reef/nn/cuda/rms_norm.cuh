@@ -17,28 +17,18 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-inline constexpr int rms_norm_rows = device::cuda_block / device::cuda_warp;  // a warp for each row
-
 /// rstd = 1 / sqrt(mean of in^2 + epsilon), out = in rstd weight; a warp a row.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     rms_norm_forward_kernel(T* out, sum_t<T>* rstd, const T* in, const T* weight, std::int64_t R,
                             std::int64_t C, sum_t<T> epsilon, bool packed) {
   using E = sum_t<T>;
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * rms_norm_rows + threadIdx.x / device::cuda_warp;
+  const std::int64_t row = row_of_warp();
   if (row >= R) return;  // whole warps leave
   const T* x = in + row * C;
   T* const y = out + row * C;
-  E squares = 0;
-  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
-    const auto pack = load_channels(x + c, width);
-    for_each_element<T>(width, [&](int e) {
-      const E value = pack.element[e];
-      squares += value * value;
-    });
-  });
-  const E s = E(1) / sqrt(device::warp_sum(squares) / static_cast<E>(C) + epsilon);
+  const E squares = sum_of_row(x, C, packed, [](E value) { return value * value; });
+  const E s = E(1) / sqrt(squares / static_cast<E>(C) + epsilon);
   for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
     auto pack = load_channels(x + c, width);
     const auto w = load_channels(weight + c, width);
@@ -56,8 +46,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
                                    const sum_t<T>* rstd, std::int64_t R, std::int64_t C,
                                    bool accumulate, bool packed) {
   using E = sum_t<T>;
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * rms_norm_rows + threadIdx.x / device::cuda_warp;
+  const std::int64_t row = row_of_warp();
   if (row >= R) return;
   const T* x = in + row * C;
   const T* dy = d_out + row * C;
@@ -117,29 +106,9 @@ REEF_HIDDEN __global__ void __launch_bounds__(column_strands* device::cuda_warp)
       d_weight[e] += g * (value.element[e] * s);
     });
   };
-  if (own.inside) {
-    for (std::int64_t row = own.first + own.y; row < own.last; row += column_strands) {
-      if (packed) {
-        add(row, Pack<T>::width);
-      } else {
-        add(row, 1);
-      }
-    }
-  }
+  own.for_each_row(add);
   own.fold(strands, d_weight,
            [&](int e, E of_channel) { partial[own.part * C + c + e] = of_channel; });
-}
-
-/// Folds the parts ascending; a thread a channel.
-template <class E>
-REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
-    rms_norm_backward_fold_kernel(E* d_weight, const E* partial, std::int64_t C, std::int64_t parts,
-                                  bool accumulate) {
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (c >= C) return;
-  E sum = 0;
-  for (std::int64_t part = 0; part < parts; ++part) sum += partial[part * C + c];
-  d_weight[c] = accumulate ? d_weight[c] + sum : sum;
 }
 
 /// The RMS norm of Kernels<device::Cuda>.
@@ -148,7 +117,7 @@ struct RmsNormKernels {
   static void rms_norm_forward(device::Cuda::Lane& lane, T* out, sum_t<T>* rstd, const T* in,
                                const T* weight, std::int64_t R, std::int64_t C, sum_t<T> epsilon) {
     device::launch(lane, "rms_norm_forward", &rms_norm_forward_kernel<T>,
-                   (R + rms_norm_rows - 1) / rms_norm_rows, device::cuda_block, 0, out, rstd, in,
+                   (R + rows_of_block - 1) / rows_of_block, device::cuda_block, 0, out, rstd, in,
                    weight, R, C, epsilon, packed_rows<T>(C, out, in, weight));
   }
 
@@ -170,12 +139,12 @@ struct RmsNormKernels {
     device::launch(lane, "rms_norm_backward (parts)", &rms_norm_backward_parts_kernel<T>,
                    column_tiles<T>(C, packed) * parts, column_strands * device::cuda_warp, 0,
                    partial, d_out, in, rstd, R, C, (R + parts - 1) / parts, packed);
-    device::launch(lane, "rms_norm_backward (fold)", &rms_norm_backward_fold_kernel<sum_t<T>>,
+    device::launch(lane, "rms_norm_backward (fold)", &fold_parts_kernel<sum_t<T>>,
                    (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0,
-                   d_weight, partial, C, parts, accumulate_parameters);
+                   d_weight, static_cast<sum_t<T>*>(nullptr), partial, C, parts, accumulate_parameters);
     if (d_in == nullptr) return;
     device::launch(lane, "rms_norm_backward (input)", &rms_norm_backward_input_kernel<T>,
-                   (R + rms_norm_rows - 1) / rms_norm_rows, device::cuda_block, 0, d_in, d_out, in,
+                   (R + rows_of_block - 1) / rows_of_block, device::cuda_block, 0, d_in, d_out, in,
                    weight, rstd, R, C, accumulate_input, packed && packed_rows<T>(C, d_in, weight));
   }
 };

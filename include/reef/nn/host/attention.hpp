@@ -11,6 +11,7 @@
 #include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
+#include <reef/nn/detail/alibi_slope.hpp>
 #include <reef/nn/host/detail/causal_softmax.hpp>
 #include <reef/nn/host/detail/copy_rows.hpp>
 #include <reef/nn/host/detail/gemm_here.hpp>
@@ -259,7 +260,7 @@ private:
                        std::int64_t ld) {
     if (!e.alibi) return;
     device::run_vectors<E>(detail::AlibiBias{}, scores, t1 - t0, t1 - s0, ld, s0 - t0,
-                           static_cast<E>(detail::alibi_slope(h, e.H)));
+                           static_cast<E>(nn::detail::alibi_slope(h, e.H)));
   }
 
   /// Returns the bytes that a head's operands and results need in a slot: `wide` matrices (T, D), and a tile.

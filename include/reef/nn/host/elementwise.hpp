@@ -13,6 +13,43 @@ namespace nn::host {
 
 namespace detail {
 
+/// Computes out = F::value(in).
+template <class F>
+struct ActivationForward {
+  template <class V, class S>
+  void run(S* out, const S* in, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; i += V::width) F::value(V::load(in + i, n - i)).store(out + i, n - i);
+  }
+};
+
+/// Computes d_in (+)= d_out F::slope(in), the derivative of F::value.
+template <class F>
+struct ActivationBackward {
+  template <class V, class S>
+  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
+    const V zero(typename V::element_type(0));
+    for (std::int64_t i = 0; i < n; i += V::width) {
+      const V slope = F::slope(V::load(in + i, n - i));
+      const V before = accumulate ? V::load(d_in + i, n - i) : zero;
+      fma(V::load(d_out + i, n - i), slope, before).store(d_in + i, n - i);
+    }
+  }
+};
+
+/// Runs a kernel on n numbers of each array, in blocks.
+template <real T, class Kernel, class... At>
+void run_blocks(device::Host::Lane& lane, std::int64_t n, const Kernel& kernel, At*... at) {
+  device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+    device::run_vectors<T>(kernel, (at + begin)..., end - begin);
+  });
+}
+template <real T, class Kernel, class... At>
+void run_blocks(device::Host::Lane& lane, std::int64_t n, const Kernel& kernel, bool accumulate, At*... at) {
+  device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
+    device::run_vectors<T>(kernel, (at + begin)..., end - begin, accumulate);
+  });
+}
+
 // gelu(x) = x s(2u) with s the logistic function and 2u = slope x + cubic x^3: the same as
 // x/2 (1 + tanh u), without a tanh.
 template <class T>
@@ -21,38 +58,23 @@ struct GeluConstants {
   static constexpr T cubic = slope * T(0.044715);
 };
 
-struct GeluForward {
-  template <class V, class S>
-  void run(S* out, const S* in, std::int64_t n) const {
-    using T = typename V::element_type;
-    const V slope(-GeluConstants<T>::slope);
-    const V cubic(-GeluConstants<T>::cubic);
-    const V one(T(1));
-    for (std::int64_t i = 0; i < n; i += V::width) {
-      const V x = V::load(in + i, n - i);
-      const V minus_2u = x * fma(cubic, x * x, slope);
-      (x / (one + exp(minus_2u))).store(out + i, n - i);
-    }
+struct Gelu {
+  template <class V>
+  static V value(const V& x) {
+    using Constants = GeluConstants<typename V::element_type>;
+    const V minus_2u = x * fma(V(-Constants::cubic), x * x, V(-Constants::slope));
+    return x / (V(typename V::element_type(1)) + exp(minus_2u));
   }
-};
-
-struct GeluBackward {
-  template <class V, class S>
-  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
+  template <class V>
+  static V slope(const V& x) {
     using T = typename V::element_type;
-    const V slope(GeluConstants<T>::slope);
-    const V cubic(GeluConstants<T>::cubic);
-    const V cubic3(T(3) * GeluConstants<T>::cubic);
+    using Constants = GeluConstants<T>;
+    const V linear(Constants::slope);
     const V one(T(1));
-    const V zero(T(0));
-    for (std::int64_t i = 0; i < n; i += V::width) {
-      const V x = V::load(in + i, n - i);
-      const V x2 = x * x;
-      const V s = one / (one + exp(-(x * fma(cubic, x2, slope))));
-      const V ds = s * (one - s) * fma(cubic3, x2, slope);
-      const V before = accumulate ? V::load(d_in + i, n - i) : zero;
-      fma(V::load(d_out + i, n - i), fma(x, ds, s), before).store(d_in + i, n - i);
-    }
+    const V x2 = x * x;
+    const V s = one / (one + exp(-(x * fma(V(Constants::cubic), x2, linear))));
+    const V ds = s * (one - s) * fma(V(T(3) * Constants::cubic), x2, linear);
+    return fma(x, ds, s);
   }
 };
 
@@ -80,26 +102,19 @@ struct CopyVectors {
 struct Elementwise {
   template <real T>
   static void gelu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::GeluForward{}, out + begin, in + begin, end - begin);
-    });
+    detail::run_blocks<T>(lane, n, detail::ActivationForward<detail::Gelu>{}, out, in);
   }
 
   template <real T>
   static void gelu_backward(device::Host::Lane& lane, T* d_in, const T* d_out, const T* in,
                             std::int64_t n, bool accumulate) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::GeluBackward{}, d_in + begin, d_out + begin, in + begin,
-                             end - begin, accumulate);
-    });
+    detail::run_blocks<T>(lane, n, detail::ActivationBackward<detail::Gelu>{}, accumulate, d_in, d_out, in);
   }
 
   template <real T>
   static void add_forward(device::Host::Lane& lane, T* out, const T* a, const T* b,
                           std::int64_t n) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::Add{}, out + begin, a + begin, b + begin, end - begin);
-    });
+    detail::run_blocks<T>(lane, n, detail::Add{}, out, a, b);
   }
 
   template <real T>
@@ -108,9 +123,7 @@ struct Elementwise {
     if (accumulate) {
       add_forward(lane, out, static_cast<const T*>(out), in, n);
     } else if (out != in) {
-      device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-        device::run_vectors<T>(detail::CopyVectors{}, out + begin, in + begin, end - begin);
-      });
+      detail::run_blocks<T>(lane, n, detail::CopyVectors{}, out, in);
     }
   }
 };

@@ -6,9 +6,9 @@
 
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
-#include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
+#include <reef/nn/host/elementwise.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -50,29 +50,18 @@ device::Vector<double, Isa> normal_below(const device::Vector<double, Isa>& x) {
   return device::Vector<double, Isa>::load(lanes);
 }
 
-struct ExactGeluForward {
-  template <class V, class S>
-  void run(S* out, const S* in, std::int64_t n) const {
-    for (std::int64_t i = 0; i < n; i += V::width) {
-      const V x = V::load(in + i, n - i);
-      (x * normal_below(x)).store(out + i, n - i);
-    }
-  }
-};
-
 // The derivative is P(x) + x p(x), with P the part below x and p the density.
-struct ExactGeluBackward {
-  template <class V, class S>
-  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
+struct ExactGelu {
+  template <class V>
+  static V value(const V& x) {
+    return x * normal_below(x);
+  }
+  template <class V>
+  static V slope(const V& x) {
     using T = typename V::element_type;
     const V highest(T(0.39894228040143267793994605993438));  // 1 / sqrt(2 pi)
-    const V zero(T(0));
-    for (std::int64_t i = 0; i < n; i += V::width) {
-      const V x = V::load(in + i, n - i);
-      const V density = exp(x * x * V(T(-0.5))) * highest;
-      const V before = accumulate ? V::load(d_in + i, n - i) : zero;
-      fma(V::load(d_out + i, n - i), fma(x, density, normal_below(x)), before).store(d_in + i, n - i);
-    }
+    const V density = exp(x * x * V(T(-0.5))) * highest;
+    return fma(x, density, normal_below(x));
   }
 };
 
@@ -82,17 +71,13 @@ struct ExactGeluBackward {
 struct ExactGelu {
   template <real T>
   static void exact_gelu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::ExactGeluForward{}, out + begin, in + begin, end - begin);
-    });
+    detail::run_blocks<T>(lane, n, detail::ActivationForward<detail::ExactGelu>{}, out, in);
   }
 
   template <real T>
   static void exact_gelu_backward(device::Host::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
                                   bool accumulate) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::ExactGeluBackward{}, d_in + begin, d_out + begin, in + begin, end - begin, accumulate);
-    });
+    detail::run_blocks<T>(lane, n, detail::ActivationBackward<detail::ExactGelu>{}, accumulate, d_in, d_out, in);
   }
 };
 

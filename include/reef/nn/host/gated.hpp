@@ -6,6 +6,7 @@
 #include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
+#include <reef/nn/host/elementwise.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -13,31 +14,17 @@ namespace nn::host {
 
 namespace detail {
 
-struct SiluForward {
-  template <class V, class S>
-  void run(S* out, const S* in, std::int64_t n) const {
-    using T = typename V::element_type;
-    const V one(T(1));
-    for (std::int64_t i = 0; i < n; i += V::width) {
-      const V x = V::load(in + i, n - i);
-      (x / (one + exp(-x))).store(out + i, n - i);
-    }
-  }
-};
-
 // silu'(x) = s + x s (1 - s), with s the logistic function.
-struct SiluBackward {
-  template <class V, class S>
-  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
-    using T = typename V::element_type;
-    const V one(T(1));
-    const V zero(T(0));
-    for (std::int64_t i = 0; i < n; i += V::width) {
-      const V x = V::load(in + i, n - i);
-      const V s = one / (one + exp(-x));
-      const V before = accumulate ? V::load(d_in + i, n - i) : zero;
-      fma(V::load(d_out + i, n - i), fma(x * s, one - s, s), before).store(d_in + i, n - i);
-    }
+struct Silu {
+  template <class V>
+  static V value(const V& x) {
+    return x / (V(typename V::element_type(1)) + exp(-x));
+  }
+  template <class V>
+  static V slope(const V& x) {
+    const V one(typename V::element_type(1));
+    const V s = one / (one + exp(-x));
+    return fma(x * s, one - s, s);
   }
 };
 
@@ -108,43 +95,30 @@ struct SwiGluBackward {
 struct Gated {
   template <real T>
   static void silu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::SiluForward{}, out + begin, in + begin, end - begin);
-    });
+    detail::run_blocks<T>(lane, n, detail::ActivationForward<detail::Silu>{}, out, in);
   }
 
   template <real T>
   static void silu_backward(device::Host::Lane& lane, T* d_in, const T* d_out, const T* in,
                             std::int64_t n, bool accumulate) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::SiluBackward{}, d_in + begin, d_out + begin, in + begin,
-                             end - begin, accumulate);
-    });
+    detail::run_blocks<T>(lane, n, detail::ActivationBackward<detail::Silu>{}, accumulate, d_in, d_out, in);
   }
 
   template <real T>
   static void relu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::ReluForward{}, out + begin, in + begin, end - begin);
-    });
+    detail::run_blocks<T>(lane, n, detail::ReluForward{}, out, in);
   }
 
   template <real T>
   static void relu_backward(device::Host::Lane& lane, T* d_in, const T* d_out, const T* in,
                             std::int64_t n, bool accumulate) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::ReluBackward{}, d_in + begin, d_out + begin, in + begin,
-                             end - begin, accumulate);
-    });
+    detail::run_blocks<T>(lane, n, detail::ReluBackward{}, accumulate, d_in, d_out, in);
   }
 
   template <real T>
   static void swiglu_forward(device::Host::Lane& lane, T* out, const T* gate, const T* up,
                              std::int64_t n) {
-    device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
-      device::run_vectors<T>(detail::SwiGluForward{}, out + begin, gate + begin, up + begin,
-                             end - begin);
-    });
+    detail::run_blocks<T>(lane, n, detail::SwiGluForward{}, out, gate, up);
   }
 
   template <real T>

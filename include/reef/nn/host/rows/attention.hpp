@@ -14,6 +14,7 @@
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 #include <reef/graph/rows.hpp>
+#include <reef/nn/detail/alibi_slope.hpp>
 #include <reef/nn/host/detail/causal_softmax.hpp>
 #include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/host/rows/norms.hpp>
@@ -246,7 +247,7 @@ struct RowsAttention {
         detail::Scratch scratch = detail::Scratch::of(workspace, slot_of, slot<T>(D, options.positions));
         for (std::int64_t i = 0; i < shared_by; ++i) {
           const std::int64_t h = g * shared_by + i;
-          const double slope = alibi ? detail::alibi_slope(h, H) : 0;
+          const double slope = alibi ? nn::detail::alibi_slope(h, H) : 0;
           attend<T>(out + r * H * D + h * D, q + r * ld_q + h * D, D, window, slope, row.position,
                     [&](std::int64_t page) { return page_of(row, page, g); }, scratch);
         }
