@@ -58,6 +58,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/data/detail/bpe_vocabulary.ipp>
 #include <reef/data/detail/tokenizer_json_file.ipp>
 #include <reef/data/detail/vocabulary_json.ipp>
+#include <reef/data/packed_pairs.ipp>
 #include <reef/data/pairs.ipp>
 #include <reef/data/sampler.ipp>
 #include <reef/data/split_pattern.ipp>

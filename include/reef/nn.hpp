@@ -38,6 +38,8 @@
 #include <reef/nn/mean_squared_error.hpp>
 #include <reef/nn/model_config.hpp>
 #include <reef/nn/model_folder.hpp>
+#include <reef/nn/packed.hpp>
+#include <reef/nn/packing.hpp>
 #include <reef/nn/prompt_cross_entropy.hpp>
 #include <reef/nn/prompt_embedding.hpp>
 #include <reef/nn/registry.hpp>
