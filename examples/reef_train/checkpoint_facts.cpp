@@ -42,7 +42,7 @@ std::string CheckpointFacts::differences(const std::map<std::string, std::string
 }
 
 void CheckpointFacts::require_model(const CheckpointFacts& now) const {
-  for (const std::string name : {"--graph", "--model", "--seed", "--precision", "--dropout", "--freeze", "--lora", "--prompts", "--init"}) {
+  for (const std::string name : {"--graph", "--model", "--seed", "--precision", "--dropout", "--pack", "--classes", "--freeze", "--lora", "--prompts", "--deep-prompts", "--init"}) {
     // Other weights to begin with are no other model, unless their positions or padding are others.
     if (name == "--init" && (model == 0 || model == now.model)) continue;
     const auto was = options.find(name);

@@ -64,6 +64,13 @@ void add_options(CLI::App& app, TrainOptions& o) {
       "a token to set behind each document of text, by its number or its text, such as "
       "'<|endoftext|>'; of --tokenizer bytes a byte, such as 0. A document is a file, or "
       "a part of one that such a text ends. Default: none");
+  app.add_flag("--pack", o.pack,
+               "of a .jsonl: several samples lie behind one another in a row of --context tokens, and none attends to another. "
+               "Without, each has a row of its own");
+  app.add_option("--classes", o.classes,
+                 "N, the model tells which of N classes a text is of: a head (score) in place of that of the language, read at "
+                 "the text's last token, and --data a .jsonl with a line {\"text\": ..., \"label\": 0 to N-1}")
+      ->transform(number_from<std::int64_t>(1, 1'000'000));
   app.add_option_function<std::string>(
          "--model", [&o](const std::string& text) { parse_model(text, o); },
          "LAYERSxHEADSxCHANNELS")
@@ -198,6 +205,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
          "P, a soft prompt alone is trained, all else is frozen: vectors of the first P positions of each sample, behind which "
          "its text of --context less P tokens stands")
       ->transform(number_from<std::int64_t>(1, 65536));
+  app.add_flag("--deep-prompts", o.deep_prompts,
+               "of --prompts: each layer has vectors of its own too, which are added to its input at the first P positions");
   app.add_option("--init-adapter", o.init_adapter,
                  "a folder with adapter_config.json and adapter_model.safetensors, of Hugging Face's PEFT or "
                  "--export-adapter, to go on from: low-rank adapters in place of --lora, or a soft prompt in place of --prompts")

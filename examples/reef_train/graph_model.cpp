@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <utility>
 #include <variant>
 
 #include <reef/core/error.hpp>
@@ -10,9 +11,11 @@
 #include <reef/graph/hash.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/adapter_file.hpp>
+#include <reef/nn/class_head.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/model_config.hpp>
 #include <reef/nn/model_folder.hpp>
+#include <reef/nn/packing.hpp>
 #include <reef/nn/registry.hpp>
 
 #include "../support/weight_files.hpp"
@@ -114,6 +117,15 @@ void read_init(TrainOptions& options) {
 
 void read_adapter_options(TrainOptions& options) {
   if (!options.init_adapter.empty()) options.adapter = reef::nn::read_adapter_config(options.init_adapter);
+  auto* const soft = options.adapter ? std::get_if<reef::nn::SoftPrompt>(&*options.adapter) : nullptr;
+  if (soft != nullptr) soft->deep |= options.deep_prompts;
+  auto* const lora = options.adapter ? std::get_if<reef::nn::Lora>(&*options.adapter) : nullptr;
+  if (lora == nullptr) return;
+  if (!options.init_adapter.empty() && lora->class_head != (options.classes > 0)) {
+    throw reef::OptionError("--init-adapter ", options.init_adapter, " has ", lora->class_head ? "a" : "no",
+                            " class head.\n  fix: ", lora->class_head ? "--classes N, of as many as it has." : "leave out --classes.");
+  }
+  lora->class_head = options.classes > 0;
 }
 
 template <class Device, reef::real T>
@@ -124,6 +136,24 @@ reef::graph::Graph<Device, T> given_model(const TrainOptions& options, int threa
 
 template reef::graph::Graph<reef::device::Host, float> given_model(const TrainOptions&, int, std::int64_t);
 template reef::graph::Graph<reef::device::Host, reef::Bfloat16> given_model(const TrainOptions&, int, std::int64_t);
+
+template <class Device, reef::real T>
+reef::graph::Graph<Device, T> model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
+  auto model = base_model_of<Device, T>(options, config, threads);
+  if (options.adapter) model = reef::nn::with_adapter(model, *options.adapter);
+  if (options.classes > 0) model = reef::nn::with_class_head(model, {.classes = options.classes});
+  for (const std::string& pattern : options.freeze) model.freeze(pattern);
+  return model;
+}
+
+template <class Device, reef::real T>
+reef::graph::Graph<Device, T> model_of_rows(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
+  auto model = model_of<Device, T>(options, config, threads);
+  return options.pack ? reef::nn::with_packing(model) : std::move(model);
+}
+
+REEF_TRAIN_MODELS(, float)
+REEF_TRAIN_MODELS(, reef::Bfloat16)
 
 template <class Device, reef::real T>
 reef::graph::Model<Device, T> graph_model(const TrainOptions& options, int threads, std::int64_t batch) {

@@ -64,14 +64,20 @@ reef::graph::Graph<Device, T> base_model_of(const TrainOptions& options, const r
   return reef::nn::gpt<Device, T>(config, threads);
 }
 
-/// What is trained: that with the adapter of --lora, --prompts or --init-adapter, and the parameters of --freeze frozen.
+/// What is trained: that with the adapter of --lora, --prompts or --init-adapter, the head of --classes, and the parameters of
+/// --freeze frozen.
 template <class Device, reef::real T>
-reef::graph::Graph<Device, T> model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
-  auto model = base_model_of<Device, T>(options, config, threads);
-  if (options.adapter) model = reef::nn::with_adapter(model, *options.adapter);
-  for (const std::string& pattern : options.freeze) model.freeze(pattern);
-  return model;
-}
+reef::graph::Graph<Device, T> model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads);
+
+/// The same for the rows that the data fills: of --pack with several samples each.
+template <class Device, reef::real T>
+reef::graph::Graph<Device, T> model_of_rows(const TrainOptions& options, const reef::nn::GptConfig& config, int threads);
+
+#define REEF_TRAIN_MODELS(declared, T)                                                                                      \
+  declared template reef::graph::Graph<reef::device::Host, T> model_of(const TrainOptions&, const reef::nn::GptConfig&, int); \
+  declared template reef::graph::Graph<reef::device::Host, T> model_of_rows(const TrainOptions&, const reef::nn::GptConfig&, int);
+REEF_TRAIN_MODELS(extern, float)
+REEF_TRAIN_MODELS(extern, reef::Bfloat16)
 
 /// The groups of the command line, and behind them those of operators that a file trains otherwise.
 template <class TrainerType>

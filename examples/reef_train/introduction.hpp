@@ -111,6 +111,11 @@ void introduce(TrainerType& trainer, const Setup& run) {
       " held out", first < held_out ? reef::concat(" (the first ", first, " are evaluated)") : "",
       ", vocabulary of ", run.tokenizer.vocabulary()));
   for (const std::string& note : run.data.notes()) run.say(note);
+  if (run.options.pack) {
+    const auto pairs = run.data.training_pairs();
+    run.say(reef::concat("packed: ", pairs.size(), " samples to train on in ", rows_of(run.data.training(), pairs, run.options.rows()),
+                         " rows"));
+  }
   run.say(reef::concat("step: ", tokens, " tokens; ", run.threads, " thread(s) a rank, ",
                        reef::format_bytes(trainer.device().memory().used), " a device, ",
                        reef::name_of(reef::element_of<typename TrainerType::T>), ", ",

@@ -53,10 +53,29 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   for (const char* const name : {"--model", "--context", "--batch", "--dropout", "--init", "--export"}) {
     if (given(name) && !o.graph.empty()) refuse(name, "is of the GPT of --model; with --graph the file says what is trained");
   }
+  const bool all_jsonl = !o.data.empty() && std::all_of(o.data.begin(), o.data.end(),
+                                                        [](const std::string& file) { return is_named_pairs(file); });
+  for (const char* const name : {"--pack", "--classes"}) {
+    if (given(name) && (!all_jsonl || o.data_kind != "auto"))
+      refuse(name, "is of samples that a .jsonl of --data has; text and tokens fill each row as it is");
+  }
+  if (o.pack && given("--prompts"))
+    refuse("--pack", "is beside --prompts: a row has one soft prompt, which other samples would not see");
+  if (o.pack && o.dropout > 0)
+    refuse("--pack", "goes with --dropout 0: samples of a row would draw the same");
+  if (o.classes > 0) {
+    for (const char* const name : {"--prompt", "--prompt-tokens"}) {
+      if (given(name)) refuse(name, "is of a sample of text, of which a model of --classes makes none");
+    }
+    if (given("--prompts")) refuse("--classes", "is beside --prompts: a soft prompt's file has no head");
+    if (given("--export"))
+      refuse("--export", "writes a language model; of --classes, --lora with --export-adapter writes the adapter and the head");
+  }
   for (const char* const name : {"--lora", "--prompts"}) {
     if (given(name) && given("--init-adapter"))
       refuse(name, "says what the folder of --init-adapter says; give one of them");
   }
+  if (o.deep_prompts && !given("--prompts")) refuse("--deep-prompts", "is of --prompts P, the positions that have prompts");
   if (given("--prompts") && given("--lora"))
     refuse("--prompts", "is beside --lora: an adapter's folder has one of them; give one");
   if (given("--export-adapter") && !o.adapter && !given("--init-adapter"))
@@ -250,6 +269,7 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
   read_init(options);
   read_adapter_options(options);
   require_room_for_text(options);
+  if (options.classes > 0) options.prompt_tokens = 0;  // there is no text to sample
   for (const char* const name : {"--model", "--dropout"}) {
     if (options.given && app.get_option(name)->count() > 0) {
       throw CLI::ValidationError(name, "is of a GPT; of this --init its config.json says what is trained");

@@ -17,6 +17,8 @@
 #include <reef/run/parameter_group.hpp>
 #include <reef/trainer/options.hpp>
 
+#include "../support/text_source.hpp"
+
 namespace reef_examples {
 
 /// The command line of reef-train. Zero or empty means: not given.
@@ -25,6 +27,8 @@ struct TrainOptions {
   std::vector<std::string> data;
   std::string data_kind = "auto";
   std::string document_end;
+  bool pack = false;
+  std::int64_t classes = 0;  // 0: a language model
   std::string tokenizer = "bytes";
   std::string graph;     // a file
   reef::io::Json model;  // what is in it
@@ -61,6 +65,7 @@ struct TrainOptions {
   bool from_scratch = false;                  // --init is that config.json alone
   std::vector<std::string> freeze;      // patterns
   std::optional<reef::nn::Adapter> adapter;  // of --lora, of --prompts, or of --init-adapter
+  bool deep_prompts = false;            // of --prompts
   std::string init_adapter;             // a folder
   std::string export_adapter;           // a folder
   std::string export_file;
@@ -118,6 +123,8 @@ struct TrainOptions {
   }
   /// The tokens of text in a sample: T, less those of a soft prompt.
   [[nodiscard]] std::int64_t text_context() const { return context - prompt_positions(); }
+  [[nodiscard]] DataOptions data_options() const { return {data_kind, document_end, classes, text_context()}; }
+  [[nodiscard]] Rows rows() const { return {text_context(), prompt_positions(), pack}; }
   [[nodiscard]] std::int64_t warmup_steps() const {
     return warmup >= 0 ? warmup : std::min<std::int64_t>(100, steps / 10);
   }

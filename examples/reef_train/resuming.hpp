@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -29,12 +30,14 @@
 
 namespace reef_examples {
 
-/// The weights of --init: rank by rank the same file.
+/// The weights of --init: rank by rank the same file. A language head stays out of a model of --classes.
 template <class TrainerType>
 void load_weights(TrainerType& trainer, const Setup& run) {
   using Sum = typename TrainerType::Sum;
   const auto set = [&](const std::string& name, const std::vector<Sum>& values) {
-    if (trainer.holds(name)) trainer.set_parameter(name, values);
+    const auto& all = trainer.model().dag().parameters;
+    const bool is_there = std::any_of(all.begin(), all.end(), [&](const auto& parameter) { return parameter.name == name; });
+    if (is_there && trainer.holds(name)) trainer.set_parameter(name, values);
   };
   if (run.options.from_scratch)
     return run.say("weights: drawn by --seed, since --init is a config.json alone");

@@ -68,13 +68,13 @@ public:
         sink_(ranks_.rank()),
         edges_(options_, ranks_.rank(), ranks_.size(), failures_),
         tokenizer_(options_.tokenizer),
-        data_(files(), tokenizer_, {options_.data_kind, options_.document_end}),
+        data_(files(), tokenizer_, options_.data_options()),
         config_(model_config(options_, tokenizer_.vocabulary())),
         threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
-        trainer_(model_of<Device, T>(options_, config_, threads_),
-                 training_source(data_, options_.text_context(), options_.seed, options_.prompt_positions()),
+        trainer_(model_of_rows<Device, T>(options_, config_, threads_),
+                 training_source(data_, options_.rows(), options_.seed),
                  trainer_options<TrainerType>(setup()),
-                 validation_source(held_out(), held_out_pairs(), options_.text_context(), options_.prompt_positions()),
+                 validation_source(held_out(), held_out_pairs(), options_.rows()),
                  ranks_),
         metrics_(options_, sink_, trainer_.ranks(), alone, failures_),
         saving_(
@@ -221,8 +221,7 @@ private:
 
   /// How many rounds of all ranks' micro-batches go over what is evaluated.
   [[nodiscard]] std::int64_t rounds() const {
-    const auto pairs = static_cast<std::int64_t>(held_out_pairs().size());
-    const auto windows = pairs > 0 ? pairs : reef::data::Validation(held_out(), options_.text_context()).windows();
+    const std::int64_t windows = rows_of(held_out(), held_out_pairs(), options_.rows());
     const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
     return (windows + round - 1) / round;
   }
@@ -242,7 +241,8 @@ private:
       say("held-out loss: not known, since the evaluation was stopped");
       return std::nullopt;
     }
-    say(reef::concat("held-out loss: ", std::to_string(loss), " nats/", tokenizer_.unit(),
+    say(reef::concat("held-out loss: ", std::to_string(loss), " nats/",
+                     options_.classes > 0 ? std::string("label") : std::string(tokenizer_.unit()),
                      " after ", committed(), " steps, ", clock_text(metrics_.seconds())));
     return loss;
   }

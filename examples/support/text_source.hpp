@@ -14,6 +14,8 @@
 #include <reef/core/tensor_view.hpp>
 #include <reef/data/behind_prompt.hpp>
 #include <reef/data/corpus.hpp>
+#include <reef/data/labelled_texts.hpp>
+#include <reef/data/packed_pairs.hpp>
 #include <reef/data/pairs.hpp>
 #include <reef/data/sampler.hpp>
 #include <reef/data/token_shards.hpp>
@@ -29,6 +31,16 @@ namespace reef_examples {
 struct DataOptions {
   std::string kind = "auto";  // by the files' names, or text, tokens, bytes
   std::string document_end;
+  std::int64_t classes = 0;   // files of texts with labels below that; 0: none
+  std::int64_t context = 0;   // the tokens that a text with a label is cut to
+};
+
+/// The rows of a model's inputs: of `context` tokens behind `prompt` positions of a soft prompt, with one sample each, or
+/// packed with several.
+struct Rows {
+  std::int64_t context = 0;
+  std::int64_t prompt = 0;
+  bool packed = false;
 };
 
 /// Files of tokens by their names, as of llm.c, nanoGPT and NumPy.
@@ -85,6 +97,10 @@ public:
       throw reef::OptionError(
           "--data-kind bytes is of --tokenizer bytes.\n  why: what is no text has no words.\n"
           "  fix: leave out one of them.");
+    }
+    if (options.classes > 0) {
+      take_labelled(files, tokenizer, options);
+      return;
     }
     const auto of_pairs = static_cast<std::size_t>(std::count_if(files.begin(), files.end(), is_named_pairs));
     if (options.kind == "auto" && of_pairs > 0) {
@@ -154,7 +170,6 @@ public:
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:
-  /// Holds out every tenth pair, and the last.
   void take_pairs(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer, const std::string& end) {
     std::vector<reef::data::TokenPair> pairs;
     std::vector<std::uint64_t> prompts;
@@ -169,6 +184,38 @@ private:
         pairs.push_back(std::move(pair));
       }
     }
+    divide(pairs, prompts);
+    notes_.push_back(reef::concat("data: ", training_pairs_.size(), " prompts with completions to train on, ",
+                                  validation_pairs_.size(), " held out; the loss is of completions alone"));
+  }
+
+  /// The label of a text is the token behind it.
+  void take_labelled(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer, const DataOptions& options) {
+    if (options.classes > tokenizer.vocabulary()) {
+      throw reef::OptionError("--classes is ", options.classes, ", and the tokenizer has ", tokenizer.vocabulary(),
+                              " tokens.\n  why: a label stands as a token behind its text.\n  fix: no more classes than tokens.");
+    }
+    std::vector<reef::data::TokenPair> pairs;
+    std::vector<std::uint64_t> prompts;
+    const auto most = static_cast<std::size_t>(options.context);
+    for (const auto& file : files) {
+      for (const reef::data::LabelledText& text : reef::data::read_labelled_texts(file, options.classes)) {
+        reef::data::TokenPair pair{tokenizer.encode(text.text)};
+        if (!options.document_end.empty()) pair.tokens.push_back(tokenizer.token(options.document_end));
+        if (pair.tokens.size() > most) pair.tokens.resize(most);
+        pair.prompt = pair.tokens.size();
+        prompts.push_back(pair.prompt);
+        pair.tokens.push_back(text.label);
+        pairs.push_back(std::move(pair));
+      }
+    }
+    divide(pairs, prompts);
+    notes_.push_back(reef::concat("data: ", training_pairs_.size(), " texts of ", options.classes, " classes to train on, ",
+                                  validation_pairs_.size(), " held out; the loss is of their labels"));
+  }
+
+  /// Holds out every tenth pair, and the last.
+  void divide(const std::vector<reef::data::TokenPair>& pairs, const std::vector<std::uint64_t>& prompts) {
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       const bool last = i + 1 == pairs.size();
       const bool held_out = i % 10 == 9 || last;
@@ -184,8 +231,6 @@ private:
     fingerprint_ = reef::io::crc32c(std::as_bytes(std::span(prompts)), crc);
     training_ = training_tokens_;
     validation_ = validation_tokens_;
-    notes_.push_back(reef::concat("data: ", training_pairs_.size(), " prompts with completions to train on, ",
-                                  validation_pairs_.size(), " held out; the loss is of completions alone"));
   }
 
   void take(reef::data::Corpus corpus, const Tokenizer& tokenizer, const std::string& end) {
@@ -233,18 +278,28 @@ private:
   std::vector<std::string> notes_;
 };
 
+/// Samples of pairs, packed or not, in an order of the seed's or in their own.
+template <class Sampler>
+reef::run::Source source_of_pairs(std::span<const reef::data::TokenPair> pairs, const Rows& rows, std::uint64_t seed, bool in_order) {
+  return reef::data::behind_prompt(rows.prompt, [sampler = Sampler(pairs, rows.context, seed), in_order](
+                                                    std::uint64_t first, std::span<const reef::AnyView> inputs) {
+    return static_cast<double>(in_order ? sampler.fill_in_order(first, inputs) : sampler.fill(first, inputs));
+  });
+}
+
+/// The same, whichever the rows ask for.
+inline reef::run::Source source_of_pairs(std::span<const reef::data::TokenPair> pairs, const Rows& rows, std::uint64_t seed,
+                                         bool in_order) {
+  if (rows.packed) return source_of_pairs<reef::data::PackedPairSampler>(pairs, rows, seed, in_order);
+  return source_of_pairs<reef::data::PairSampler>(pairs, rows, seed, in_order);
+}
+
 /// Training samples as a Trainer asks for them: inputs are "tokens" and "targets", weight 1 each, of pairs the number of
-/// targets that count. Samples have `context` tokens, behind `prompt` positions of a soft prompt.
-inline reef::run::Source training_source(const TrainingData& data, std::int64_t context, std::uint64_t seed,
-                                         std::int64_t prompt = 0) {
-  if (!data.training_pairs().empty()) {
-    return reef::data::behind_prompt(prompt, [sampler = reef::data::PairSampler(data.training_pairs(), context, seed)](
-                                                 std::uint64_t first, std::span<const reef::AnyView> inputs) {
-      return static_cast<double>(sampler.fill(first, inputs));
-    });
-  }
-  return reef::data::behind_prompt(prompt, [sampler = reef::data::Sampler(data.training(), context, seed)](
-                                               std::uint64_t first, std::span<const reef::AnyView> inputs) {
+/// targets that count.
+inline reef::run::Source training_source(const TrainingData& data, const Rows& rows, std::uint64_t seed) {
+  if (!data.training_pairs().empty()) return source_of_pairs(data.training_pairs(), rows, seed, false);
+  return reef::data::behind_prompt(rows.prompt, [sampler = reef::data::Sampler(data.training(), rows.context, seed)](
+                                                    std::uint64_t first, std::span<const reef::AnyView> inputs) {
     sampler.fill(first, inputs);
     return 1.0;
   });
@@ -252,17 +307,19 @@ inline reef::run::Source training_source(const TrainingData& data, std::int64_t 
 
 /// Held-out windows, or pairs, in their order, weighed by the targets that count; behind a soft prompt likewise.
 inline reef::run::Source validation_source(const reef::data::TokenView& text, std::span<const reef::data::TokenPair> pairs,
-                                           std::int64_t context, std::int64_t prompt = 0) {
-  if (!pairs.empty()) {
-    return reef::data::behind_prompt(prompt, [sampler = reef::data::PairSampler(pairs, context, 0)](
-                                                 std::uint64_t first, std::span<const reef::AnyView> inputs) {
-      return static_cast<double>(sampler.fill_in_order(first, inputs));
-    });
-  }
-  return reef::data::behind_prompt(prompt, [windows = reef::data::Validation(text, context)](
-                                               std::uint64_t first, std::span<const reef::AnyView> inputs) {
+                                           const Rows& rows) {
+  if (!pairs.empty()) return source_of_pairs(pairs, rows, 0, true);
+  return reef::data::behind_prompt(rows.prompt, [windows = reef::data::Validation(text, rows.context)](
+                                                    std::uint64_t first, std::span<const reef::AnyView> inputs) {
     return static_cast<double>(windows.fill(static_cast<std::int64_t>(first), inputs));
   });
+}
+
+/// How many rows held-out windows, or pairs, take.
+inline std::int64_t rows_of(const reef::data::TokenView& text, std::span<const reef::data::TokenPair> pairs, const Rows& rows) {
+  if (pairs.empty()) return reef::data::Validation(text, rows.context).windows();
+  if (!rows.packed) return static_cast<std::int64_t>(pairs.size());
+  return static_cast<std::int64_t>(reef::data::packed_rows(pairs, rows.context).size());
 }
 
 }  // namespace reef_examples

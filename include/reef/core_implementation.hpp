@@ -58,6 +58,8 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/data/detail/bpe_vocabulary.ipp>
 #include <reef/data/detail/tokenizer_json_file.ipp>
 #include <reef/data/detail/vocabulary_json.ipp>
+#include <reef/data/labelled_texts.ipp>
+#include <reef/data/packed_pairs.ipp>
 #include <reef/data/pairs.ipp>
 #include <reef/data/sampler.ipp>
 #include <reef/data/split_pattern.ipp>
@@ -103,6 +105,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/io/stored_tensor.ipp>
 #include <reef/nn/adapter_file.ipp>
 #include <reef/nn/bloom_config.ipp>
+#include <reef/nn/class_head.ipp>
 #include <reef/nn/detail/open_sequences.ipp>
 #include <reef/nn/gpt.ipp>
 #include <reef/nn/gpt2_config.ipp>

@@ -8,6 +8,8 @@
 #include <reef/data/byte_tokenizer.hpp>
 #include <reef/data/corpus.hpp>
 #include <reef/data/gpt2_pattern.hpp>
+#include <reef/data/labelled_texts.hpp>
+#include <reef/data/packed_pairs.hpp>
 #include <reef/data/pairs.hpp>
 #include <reef/data/permutation.hpp>
 #include <reef/data/sampler.hpp>

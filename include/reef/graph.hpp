@@ -23,6 +23,7 @@
 #include <reef/graph/registry.hpp>
 #include <reef/graph/remote_edges.hpp>
 #include <reef/graph/remote_messages.hpp>
+#include <reef/graph/rewritten.hpp>
 #include <reef/graph/row_model.hpp>
 #include <reef/graph/rows.hpp>
 #include <reef/graph/segment.hpp>

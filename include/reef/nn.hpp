@@ -10,6 +10,7 @@
 #include <reef/nn/bloom_config.hpp>
 #include <reef/nn/bloom_file.hpp>
 #include <reef/nn/causal_attention.hpp>
+#include <reef/nn/class_head.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/draw_token.hpp>
 #include <reef/nn/dropout.hpp>
@@ -28,6 +29,7 @@
 #include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 #include <reef/nn/layer_norm.hpp>
+#include <reef/nn/layer_prompt.hpp>
 #include <reef/nn/linear.hpp>
 #include <reef/nn/llama.hpp>
 #include <reef/nn/llama_config.hpp>
@@ -38,6 +40,8 @@
 #include <reef/nn/mean_squared_error.hpp>
 #include <reef/nn/model_config.hpp>
 #include <reef/nn/model_folder.hpp>
+#include <reef/nn/packed.hpp>
+#include <reef/nn/packing.hpp>
 #include <reef/nn/prompt_cross_entropy.hpp>
 #include <reef/nn/prompt_embedding.hpp>
 #include <reef/nn/registry.hpp>

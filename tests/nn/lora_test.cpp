@@ -271,7 +271,10 @@ TEST(AdapterFile, of_another_model_or_kind_is_refused_by_name) {
   EXPECT_THAT(config(R"(, "rank_pattern": {"q_proj": 4})"), testing::HasSubstr("rank_pattern"));
   EXPECT_THAT(config(R"(, "modules_to_save": ["lm_head"])"), testing::HasSubstr("modules_to_save"));
   EXPECT_THAT(config(R"(, "init_lora_weights": "pissa")"), testing::HasSubstr("init_lora_weights"));
-  EXPECT_THAT(config(R"(, "task_type": "SEQ_CLS")"), testing::HasSubstr("task_type"));
+  EXPECT_EQ(config(R"(, "task_type": "SEQ_CLS", "modules_to_save": ["classifier", "score"])"), "none");
+  EXPECT_THAT(config(R"(, "task_type": "SEQ_CLS", "modules_to_save": ["score", "lm_head"])"), testing::HasSubstr("modules_to_save"));
+  EXPECT_THAT(config(R"(, "modules_to_save": ["score"])"), testing::HasSubstr("modules_to_save"));
+  EXPECT_THAT(config(R"(, "task_type": "TOKEN_CLS")"), testing::HasSubstr("task_type"));
   const auto whole = [&](const std::string& text) {
     io::write_atomically(folder.path() / "adapter_config.json", text);
     return refusal_of([&] { (void)nn::read_adapter_config(folder.path()); });

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -69,8 +70,21 @@ struct PromptCrossEntropyCase {
   static constexpr bool stochastic = false;
 };
 
+struct LayerPromptCase {
+  static std::vector<InputCase> inputs() { return {{"in", {3, 5, 9}}}; }
+  static auto op() { return nn::LayerPrompt{2}; }
+  static constexpr std::int32_t classes = 1;
+  static constexpr double tolerance = 16;
+  static constexpr bool stochastic = false;
+};
+
+struct LongLayerPromptCase : LayerPromptCase {
+  static auto op() { return nn::LayerPrompt{7}; }
+};
+
 using PromptSubjects =
-    testing::Types<Subject<Host, PromptEmbeddingCase>, Subject<Host, PromptTokenEmbeddingCase>,
+    testing::Types<Subject<Host, LayerPromptCase>, Subject<Host, LongLayerPromptCase>,
+                   Subject<Host, PromptEmbeddingCase>, Subject<Host, PromptTokenEmbeddingCase>,
                    Subject<Host, LongPromptCase>, Subject<Host, PromptCrossEntropyCase>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(SoftPrompt, OperatorLaws, PromptSubjects);
 
@@ -351,6 +365,120 @@ TEST(SoftPrompt, in_a_session_has_the_bits_of_the_tokens_whose_vectors_it_is) {
       EXPECT_EQ(logits(model, {7, 10, 9, 1, 5}, first), wanted) << first;
     }
   }
+}
+
+/// The loss of a model in fp64 at drawn parameters, one element of one parameter moved, and the gradient of that element.
+std::pair<double, double> loss_and_slope(const graph::Graph<Host, double>& model, const std::string& moved, std::size_t element,
+                                         double by) {
+  Host device({.threads = 1});
+  GraphRunner<Host, double> runner(device, model);
+  const graph::Dag& dag = model.dag();
+  for (const auto& [name, values] : drawn(dag)) {
+    std::vector<double> own(values.begin(), values.end());
+    if (name == moved) own[element] += by;
+    runner.set_parameter(dag.parameter(name), own);
+  }
+  const auto inputs = texts(dag);
+  for (std::size_t i = 0; i < inputs.size(); ++i) runner.set(dag.inputs[i], inputs[i]);
+  runner.forward();
+  runner.set_gradient(dag.loss, {1});
+  runner.backward();
+  return {runner.value(dag.loss)[0], runner.parameter_gradient(dag.parameter(moved))[element]};
+}
+
+TEST(DeepPrompt, adds_a_vector_to_each_of_the_first_positions_of_each_sample) {
+  Model g(2);
+  const int x = g.input("x", {{2, 3, 4}, Element::float32});
+  const int out = g.add("p", nn::LayerPrompt{2}, {x})[0];
+  Host device({.threads = 2});
+  GraphRunner<Host, float> runner(device, g);
+  std::vector<float> in(24), prompt(8), wanted(24);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = 0.5F + 100 * static_cast<float>(i);
+  for (std::size_t i = 0; i < in.size(); ++i) wanted[i] = in[i] + (i % 12 < 8 ? prompt[i % 12] : 0);
+  runner.set(x, in);
+  runner.set_parameter(0, prompt);
+  runner.forward();
+  EXPECT_EQ(runner.value(out), wanted);
+}
+
+TEST(DeepPrompt, is_before_each_layer_has_the_bits_of_none_while_it_is_zero_and_the_gradient_of_differences) {
+  const auto of_double = [](bool is_gpt) {
+    const auto base = is_gpt ? nn::gpt<Host, double>({.layers = 2, .heads = 2, .channels = 8, .vocabulary = vocabulary,
+                                                      .context = 6, .batch = 3}, 1)
+                             : nn::llama<Host, double>({.layers = 2, .heads = 2, .kv_heads = 1, .channels = 8, .hidden = 12,
+                                                        .vocabulary = vocabulary, .context = 6, .batch = 3}, 1);
+    return nn::with_prompts(base, {.tokens = 2, .deep = true});
+  };
+  for (const bool is_gpt : {true, false}) {
+    const Model base = is_gpt ? gpt() : llama();
+    const Model shallow = nn::with_prompts(base, {.tokens = 2});
+    const Model deep = nn::with_prompts(base, {.tokens = 2, .deep = true});
+    const std::string layers = is_gpt ? "transformer.h." : "model.layers.";
+    EXPECT_EQ(deep.dag().node_count(), shallow.dag().node_count() + 2);
+    EXPECT_EQ(nn::prompt_tokens_of(deep.dag()), 2);
+    Values values = drawn(deep.dag());
+    for (const graph::Parameter& parameter : deep.dag().parameters)
+      EXPECT_EQ(parameter.frozen, !nn::is_of_prompt(parameter.name)) << parameter.name;
+    const Outcomes moved = run(deep, values, texts(base.dag()));
+    for (const std::string layer : {"0", "1"}) {
+      const std::string name = layers + layer + ".prompt.prompt_embeddings";
+      EXPECT_EQ(deep.dag().parameter_at(deep.dag().parameter(name)).spec.shape, (Shape{2, 8}));
+      EXPECT_EQ(deep.dag().parameter_at(deep.dag().parameter(name)).init.law, graph::Init::Law::zeros);
+      values.at(name).assign(16, 0);
+      for (const std::size_t element : {0U, 7U, 13U}) {
+        const double h = 1e-5;
+        const auto model = of_double(is_gpt);
+        const double difference =
+            loss_and_slope(model, name, element, h).first - loss_and_slope(model, name, element, -h).first;
+        const double slope = loss_and_slope(model, name, element, 0).second;
+        EXPECT_NEAR(difference / (2 * h), slope, 1e-8) << name;
+        EXPECT_GT(std::abs(slope), 1e-6) << name;
+      }
+    }
+    const double of_zeros = run(deep, values, texts(base.dag())).loss;
+    EXPECT_NE(of_zeros, moved.loss);
+    EXPECT_EQ(of_zeros, run(shallow, values, texts(base.dag())).loss);
+  }
+}
+
+TEST(DeepPrompt, has_the_bits_of_one_process_wherever_the_model_is_cut) {
+  for (const Model& base : models()) {
+    const Model model = nn::with_prompts(base, {.tokens = 2, .deep = true});
+    const Values values = drawn(model.dag());
+    const Outcomes wanted = run(model, values, texts(model.dag()));
+    for (int cut = 1; cut < model.dag().node_count(); ++cut) EXPECT_EQ(run(model, values, texts(model.dag()), {cut}), wanted) << cut;
+  }
+}
+
+TEST(DeepPrompt, of_a_model_without_layers_is_refused) {
+  Model g(1);
+  const int tokens = g.input("tokens", {{2, 4}, Element::int32});
+  const int targets = g.input("targets", {{2, 4}, Element::int32});
+  const int x = g.add("e", nn::TokenEmbedding{.vocabulary = 5, .channels = 3}, {tokens})[0];
+  const int logits = g.add("head", nn::Linear{.features = 5}, {x})[0];
+  g.loss(g.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
+  EXPECT_THAT(refusal_of([&] { (void)nn::with_prompts(g, {.tokens = 2, .deep = true}); }), HasSubstr("the model has no layers"));
+}
+
+TEST(PromptFile, of_a_deep_prompt_is_of_a_type_that_peft_refuses_and_is_read_again) {
+  const TemporaryFolder folder;
+  const nn::SoftPrompt prompt{.tokens = 2, .deep = true};
+  const Model model = nn::with_adapter(llama(), prompt);
+  const Values values = drawn(model.dag());
+  nn::write_adapter_config(folder.path(), prompt, "base", false);
+  nn::write_adapter<float>(folder.path(), model.dag(), [&](const std::string& name) { return values.at(name); });
+  EXPECT_EQ(io::read_json(folder.path() / "adapter_config.json").at("peft_type"), "DEEP_PROMPT_TUNING");
+  const auto read = std::get<nn::SoftPrompt>(nn::read_adapter_config(folder.path()));
+  EXPECT_TRUE(read.deep);
+  EXPECT_EQ(read.tokens, 2);
+  std::size_t count = 0;
+  nn::read_adapter<float>(folder.path(), nn::with_adapter(llama(), read).dag(),
+                          [&](std::string_view name, const std::vector<float>& of) {
+                            EXPECT_EQ(of, values.at(std::string(name))) << name;
+                            ++count;
+                          });
+  EXPECT_EQ(count, 3U);
 }
 
 TEST(PromptFile, gives_back_what_was_written_with_the_names_of_peft) {

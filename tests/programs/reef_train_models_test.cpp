@@ -141,6 +141,100 @@ TEST_F(ReefTrainModels, prompts_with_completions_are_learnt_whatever_the_ranks) 
   EXPECT_EQ(losses(2, "--steps 60 --micro-batches 2 --recipe dtfm --stages 2"), alone);
 }
 
+TEST_F(ReefTrainModels, packed_samples_are_learnt_as_each_in_a_row_of_its_own_whatever_the_ranks) {
+  write_config("llama");
+  std::string pairs;
+  for (int i = 0; i < 40; ++i) pairs += concat("{\"prompt\": \"", i % 5, "+1=\", \"completion\": \"", i % 5 + 1, "\"}\n");
+  write("pairs.jsonl", pairs);
+  const auto losses = [&](int ranks, const std::string& options) {
+    const Ending ending = run_ranks(REEF_TEST_MPIEXEC, ranks,
+                                    concat(REEF_TRAIN " --data ", path("pairs.jsonl"), " --init ", path("llama"),
+                                           "/config.json --lr 0.02 --document-end 10 --prompt '3+1=' --prompt-bytes 2 --metrics ",
+                                           path("pairs.metrics"), " ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    if (options.find("--pack") != std::string::npos) {
+      EXPECT_THAT(ending.errors, HasSubstr("packed: 36 samples to train on in 12 rows"));  // each takes 5 positions
+    }
+    std::vector<double> of_steps;
+    for (const io::Json& line : lines("pairs.metrics")) {
+      if (line.contains("loss")) of_steps.push_back(line.at("loss").get<double>());
+    }
+    EXPECT_FALSE(of_steps.empty()) << ending;
+    return of_steps;
+  };
+  // All samples in each step, so that it does not matter which are together.
+  const std::vector<double> packed = losses(1, "--context 15 --batch 6 --steps 30 --micro-batches 2 --recipe zero1 --pack");
+  const std::vector<double> alone = losses(1, "--context 15 --batch 18 --steps 30 --micro-batches 2 --recipe zero1");
+  ASSERT_EQ(packed.size(), alone.size());
+  for (std::size_t i = 0; i < packed.size(); ++i) EXPECT_NEAR(packed[i], alone[i], 2e-3 * alone.front()) << i;
+  EXPECT_NEAR(packed[0], alone[0], 1e-5 * alone[0]);
+  EXPECT_LT(packed.back(), packed.front() / 2);
+  EXPECT_EQ(losses(2, "--context 15 --batch 6 --steps 30 --micro-batches 2 --recipe dtfm --stages 2 --pack"), packed);
+  const auto refused = [&](const std::string& options, const std::string& why) {
+    const Ending ending = run_ranks(REEF_TEST_MPIEXEC, 1, concat(REEF_TRAIN " --init ", path("llama"), "/config.json ", options));
+    EXPECT_EQ(ending.status, 2) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr(why));
+  };
+  refused("--pack", "--pack: is of samples that a .jsonl of --data has");
+  refused("--pack --prompts 2 --data " + path("pairs.jsonl"), "--pack: is beside --prompts");
+  refused("--deep-prompts", "--deep-prompts: is of --prompts P");
+}
+
+TEST_F(ReefTrainModels, texts_are_told_apart_by_a_class_head_that_goes_on_from_its_file) {
+  write_config("llama");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  std::string texts;
+  for (int i = 0; i < 40; ++i) texts += concat("{\"text\": \"", i % 2 == 0 ? "good" : "bad", i % 7, "\", \"label\": ", i % 2, "}\n");
+  write("texts.jsonl", texts);
+  const auto losses = [&](int ranks, const std::string& options) {
+    const Ending ending = run_ranks(REEF_TEST_MPIEXEC, ranks,
+                                    concat(REEF_TRAIN " --data ", path("texts.jsonl"), " --init ", path("from"),
+                                           " --context 12 --lr 0.02 --metrics ", path("texts.metrics"), " ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr("36 texts of 2 classes to train on, 4 held out"));
+    std::vector<double> of_steps;
+    for (const io::Json& line : lines("texts.metrics")) {
+      if (line.contains("loss")) of_steps.push_back(line.at("loss").get<double>());
+    }
+    EXPECT_FALSE(of_steps.empty()) << ending;
+    return of_steps;
+  };
+  const std::string head = "--classes 2 --batch 4 --steps 60 --micro-batches 2 --lora 2 --export-adapter ";
+  const std::vector<double> alone = losses(1, head + path("mine") + " --recipe zero1");
+  EXPECT_LT(alone.back(), alone.front() / 4);
+  EXPECT_EQ(losses(2, head + path("stages") + " --recipe dtfm --stages 2"), alone);
+  const auto written = tensors("mine/adapter_model.safetensors");
+  EXPECT_EQ(tensors("stages/adapter_model.safetensors"), written);
+  const io::SafetensorsFile file(path("mine") + "/adapter_model.safetensors");
+  EXPECT_NE(file.find("base_model.model.score.weight"), nullptr);
+  EXPECT_EQ(io::read_json(path("mine") + "/adapter_config.json").at("task_type"), "SEQ_CLS");
+  const std::vector<double> again =
+      losses(1, "--classes 2 --batch 4 --steps 1 --lr 0 --init-adapter " + path("mine") + " --export-adapter " + path("again"));
+  EXPECT_LT(again[0], alone.front() / 4);
+  EXPECT_EQ(tensors("again/adapter_model.safetensors"), written);
+  const Ending other = run_ranks(REEF_TEST_MPIEXEC, 1,
+                                 concat(REEF_TRAIN " --init ", path("from"), " --steps 1 --init-adapter ", path("mine")));
+  EXPECT_EQ(other.status, 2) << other;
+  EXPECT_THAT(other.errors, HasSubstr("has a class head"));
+}
+
+TEST_F(ReefTrainModels, deep_prompts_are_trained_by_stages_to_the_bits_of_one_process_and_go_on_from_their_files) {
+  write_config("llama");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  const auto prompt = [&](const std::string& to, int ranks, const std::string& options) {
+    const Ending ending = train(ranks, concat("--init ", path("from"), " --export-adapter ", path(to), " ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    return tensors(to + "/adapter_model.safetensors");
+  };
+  const std::string deep = "--steps 3 --micro-batches 2 --prompts 4 --deep-prompts --recipe ";
+  const auto alone = prompt("alone", 1, deep + "zero1");
+  EXPECT_EQ(alone.size(), 3U);
+  const io::SafetensorsFile file(path("alone") + "/adapter_model.safetensors");
+  EXPECT_NE(file.find("base_model.model.model.layers.1.prompt.prompt_embeddings"), nullptr);
+  EXPECT_EQ(prompt("stages", 2, deep + "dtfm --stages 2"), alone);
+  EXPECT_EQ(prompt("again", 1, "--steps 1 --lr 0 --init-adapter " + path("alone")), alone);
+}
+
 TEST_F(ReefTrainModels, frozen_weights_are_exported_as_they_came) {
   write_config("llama");
   (void)trained("llama/config.json", "from", 1, "--steps 1");

@@ -5,10 +5,10 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
+#include <reef/data/detail/json_lines.hpp>
 #include <reef/data/detail/language_inputs.hpp>
 #include <reef/data/pairs.hpp>
 #include <reef/data/permutation.hpp>
-#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 
 namespace reef {
@@ -16,19 +16,8 @@ inline namespace v0 {
 namespace data {
 
 REEF_INLINE std::vector<TextPair> read_text_pairs(const std::filesystem::path& file) {
-  constexpr Bytes most = Bytes{1} << 32;
-  const std::string text = io::read_file(file, most);
   std::vector<TextPair> pairs;
-  std::size_t line = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = (std::min)(text.find('\n', at), text.size());
-    const std::string_view entry = std::string_view(text).substr(at, end - at);
-    at = end + 1;
-    ++line;
-    if (entry.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string source = concat(file.string(), ", line ", line);
-    const io::Json json = io::parse_json(entry, source);
-    io::require_object(json, "", source);
+  detail::for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
     TextPair pair{io::require<std::string>(json, "prompt", source),
                   io::require<std::string>(json, "completion", source)};
     if (pair.completion.empty()) {
@@ -37,7 +26,7 @@ REEF_INLINE std::vector<TextPair> read_text_pairs(const std::filesystem::path& f
                         "  fix: leave the line out.");
     }
     pairs.push_back(std::move(pair));
-  }
+  });
   if (pairs.empty()) {
     throw DecodeError("reef::data: ", file.string(), " has no pairs.\n",
                       "  fix: lines such as {\"prompt\": \"2 + 2 =\", \"completion\": \" 4\"}.");

@@ -74,6 +74,10 @@ public:
                       std::move(inputs), std::move(parameter_names));
   }
 
+  /// Adds a node with the operator of another graph's node, and the names of that node, its outputs and its parameters;
+  /// returns the ids of its outputs. Throws ShapeError if the operator does not accept these inputs.
+  std::vector<Ref> add_copy(const Graph& other, int node, std::vector<Ref> inputs);
+
   /// Returns the signature that the operator would have as a node of that name, applied to these tensors; the graph is
   /// unchanged.
   template <operator_for<Device, T> Op>

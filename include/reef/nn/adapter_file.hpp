@@ -12,6 +12,7 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/class_head.hpp>
 #include <reef/nn/detail/named_tensors.hpp>
 #include <reef/nn/lora.hpp>
 #include <reef/nn/soft_prompt.hpp>
@@ -36,9 +37,11 @@ graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const
 /// | peft_type     | reads                                                                                          |
 /// | LORA          | r, lora_alpha, and target_modules: names, or "all-linear"                                       |
 /// | PROMPT_TUNING | num_virtual_tokens                                                                             |
+/// | DEEP_PROMPT_TUNING | the same of a deep prompt: a name of ours, as PEFT has no such adapter and is to refuse it    |
 ///
-/// | checks | task_type CAUSAL_LM or none, bias none; refuses by name another peft_type, and what computes otherwise: |
-/// |        | use_dora, use_rslora, lora_bias, modules_to_save, rank_pattern, alpha_pattern, layers_to_transform |
+/// | checks | task_type CAUSAL_LM or none, or of LORA SEQ_CLS: a class head is there too, whose modules_to_save are score and |
+/// |        | classifier; bias none; refuses by name another peft_type, and what computes otherwise: |
+/// |        | use_dora, use_rslora, lora_bias, other modules_to_save, rank_pattern, alpha_pattern, layers_to_transform |
 /// |        | and others that are set, target_modules that are a regular expression, num_transformer_submodules |
 /// |        | other than 1                                                                                    |
 /// | errors | FileError if it cannot be read; DecodeError naming the file and the field                       |
@@ -69,7 +72,8 @@ void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters);
 /// Calls set(name, values) for each adapter parameter of a with_adapter() model, from the folder's
 /// adapter_model.safetensors. All errors of the file are found before the first call.
 ///
-/// | names  | PEFT's: base_model.model.NAME of low-rank adapters, prompt_embeddings of a soft prompt           |
+/// | names  | PEFT's: base_model.model.NAME of low-rank adapters and a class head, prompt_embeddings of a soft prompt, |
+/// |        | of a deep one base_model.model.NAME before each layer                                            |
 /// | dtypes | F32, F16, BF16 or F64                                                                            |
 /// | errors | FileError; DecodeError, with file and tensor, for one that is missing, unknown, there twice, of  |
 /// |        | another shape, no real numbers, or NaN or infinite somewhere                                     |

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <set>
+#include <string_view>
 #include <variant>
 
 #include <reef/core/error.hpp>
@@ -13,6 +15,13 @@
 namespace reef {
 inline namespace v0 {
 namespace nn {
+
+namespace detail {
+
+/// The peft_type of a deep prompt, which PEFT does not have.
+inline constexpr const char* deep_prompts = "DEEP_PROMPT_TUNING";
+
+}  // namespace detail
 
 REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "adapter_config.json";
@@ -40,17 +49,19 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
     return adapter;
   };
   const auto type = io::require<std::string>(json, "peft_type", source);
-  if (type != "LORA" && type != "PROMPT_TUNING")
+  const bool deep = type == detail::deep_prompts;
+  if (type != "LORA" && type != "PROMPT_TUNING" && !deep)
     refuse("peft_type", concat("'", type, "'"), "an adapter of peft_type LORA or PROMPT_TUNING");
   if (is_set("bias")) require_text("bias", "none");
-  if (is_set("task_type")) require_text("task_type", "CAUSAL_LM");
-  if (type == "PROMPT_TUNING") {
+  const bool classifies = type == "LORA" && is_set("task_type") && io::require<std::string>(json, "task_type", source) == "SEQ_CLS";
+  if (is_set("task_type") && !classifies) require_text("task_type", "CAUSAL_LM");
+  if (type != "LORA") {
     constexpr const char* modules = "num_transformer_submodules";
     if (is_set(modules)) {
       const auto count = io::require<std::int64_t>(json, modules, source);
       if (count != 1) refuse(modules, concat(count), "a prompt of a model that is a decoder alone");
     }
-    return validated(SoftPrompt{io::require<std::int64_t>(json, "num_virtual_tokens", source)});
+    return validated(SoftPrompt{io::require<std::int64_t>(json, "num_virtual_tokens", source), deep});
   }
   for (const char* const field :
        {"use_dora", "use_rslora", "use_qalora", "lora_bias", "modules_to_save", "rank_pattern",
@@ -59,8 +70,12 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
         "eva_config", "arrow_config", "alora_invocation_tokens"}) {
     if (!is_set(field)) continue;
     const io::Json& value = json.at(field);
+    const bool is_head = classifies && field == std::string_view("modules_to_save") && value.is_array() &&
+                         std::all_of(value.begin(), value.end(), [](const io::Json& module) {
+                           return module == "score" || module == "classifier";  // PEFT writes both, whichever is there
+                         });
     const bool nothing =
-        value == io::Json(false) || ((value.is_object() || value.is_array()) && value.empty());
+        is_head || value == io::Json(false) || ((value.is_object() || value.is_array()) && value.empty());
     if (!nothing) refuse(field, value.dump().substr(0, 60), "an adapter without it");
   }
   if (is_set("init_lora_weights") && json.at("init_lora_weights").is_string()) {
@@ -72,6 +87,7 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
   Lora lora;
   lora.rank = io::require<std::int64_t>(json, "r", source);
   lora.alpha = io::require<double>(json, "lora_alpha", source);
+  lora.class_head = classifies;
   const auto targets = io::require<std::variant<std::vector<std::string>, std::string>>(
       json, "target_modules", source);
   if (const auto* const names = std::get_if<std::vector<std::string>>(&targets)) {
@@ -91,7 +107,7 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
   std::visit([](const auto& own) { own.validate(); }, adapter);
   const std::filesystem::path path = folder / "adapter_config.json";
   if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter)) {
-    const io::Json json{{"peft_type", "PROMPT_TUNING"},    {"task_type", "CAUSAL_LM"},
+    const io::Json json{{"peft_type", prompt->deep ? detail::deep_prompts : "PROMPT_TUNING"},    {"task_type", "CAUSAL_LM"},
                         {"base_model_name_or_path", base}, {"num_virtual_tokens", prompt->tokens},
                         {"num_transformer_submodules", 1}, {"prompt_tuning_init", "RANDOM"},
                         {"inference_mode", true}};
@@ -104,7 +120,8 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
   if (all) targets = "all-linear";
   if (lora.targets.empty()) targets = in_out ? io::Json{"c_attn"} : io::Json{"q_proj", "v_proj"};
   const io::Json json{{"peft_type", "LORA"},
-                      {"task_type", "CAUSAL_LM"},
+                      {"task_type", lora.class_head ? "SEQ_CLS" : "CAUSAL_LM"},
+                      {"modules_to_save", lora.class_head ? io::Json{"classifier", "score"} : io::Json()},
                       {"base_model_name_or_path", base},
                       {"r", lora.rank},
                       {"lora_alpha", lora.alpha},
@@ -121,13 +138,13 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
 namespace detail {
 
 REEF_INLINE std::string name_in_adapter(std::string_view parameter) {
-  return is_of_prompt(parameter) ? "prompt_embeddings" : concat("base_model.model.", parameter);
+  return is_of_prompt(parameter) && !is_of_layer_prompt(parameter) ? "prompt_embeddings" : concat("base_model.model.", parameter);
 }
 
 REEF_INLINE graph::Dag adapters_of(const graph::Dag& model) {
   graph::Dag adapters;
   for (const graph::Parameter& parameter : model.parameters) {
-    if (is_of_lora(parameter.name) || is_of_prompt(parameter.name))
+    if (is_of_lora(parameter.name) || is_of_prompt(parameter.name) || is_of_class_head(parameter.name))
       adapters.parameters.push_back(parameter);
   }
   return adapters;

@@ -24,10 +24,12 @@ namespace nn {
 /// | targets     | the names of nn::Linear nodes, or their last parts: "q_proj" means all "....q_proj". The   |
 /// |             | one target "all-linear" means all but the head (lm_head, embed_out); none: q_proj and     |
 /// |             | v_proj, c_attn, or query_key_value                                                        |
+/// | class_head  | whether the adapter's folder has a class head too, of nn::with_class_head                 |
 struct Lora {
   std::int64_t rank = 8;
   double alpha = 16;
   std::vector<std::string> targets{};
+  bool class_head = false;
 
   /// Throws OptionError, naming the first invalid member.
   void validate() const;

@@ -4,13 +4,17 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/graph/rewritten.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
+#include <reef/nn/layer_prompt.hpp>
 #include <reef/nn/lora.hpp>
 #include <reef/nn/prompt_cross_entropy.hpp>
 #include <reef/nn/prompt_embedding.hpp>
@@ -20,18 +24,45 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The options of a soft prompt: the number P of positions whose vectors are trained.
+/// The options of a soft prompt: the number P of positions whose vectors are trained, and whether each layer has vectors of
+/// its own too, which are added to these positions (deep prompts, of Petals).
 struct SoftPrompt {
   std::int64_t tokens = 20;
+  bool deep = false;
 
   /// Throws OptionError for a number of positions that cannot be.
   void validate() const;
 };
 
+/// Returns whether a parameter is of a deep prompt, before a layer: LAYER.prompt.prompt_embeddings.
+bool is_of_layer_prompt(std::string_view parameter);
+
 /// Returns the number of positions that a model's soft prompt takes; 0 without one.
 std::int64_t prompt_tokens_of(const graph::Dag& model);
 
 namespace detail {
+
+/// Returns the part of a node's name that says which layer it is of, as "model.layers.3"; none for a node of no layer.
+std::string_view layer_of(std::string_view node);
+
+/// Returns the model with LayerPrompt before each of its layers, whose first node reads what all of it reads.
+template <class Device, real T>
+graph::Graph<Device, T> with_layer_prompts(const graph::Graph<Device, T>& model, std::int64_t tokens) {
+  std::string_view last;
+  graph::Graph<Device, T> result = graph::rewritten(model, [&](graph::Rewriting<Device, T>& to, int n) {
+    const std::string_view layer = layer_of(model.dag().node_at(n).name);
+    if (layer.empty() || layer == last) return std::vector<int>{};
+    last = layer;
+    int& x = to.now[static_cast<std::size_t>(model.dag().node_at(n).inputs[0])];  // which later nodes read too
+    x = to.result.add(concat(layer, ".prompt"), LayerPrompt{tokens}, {x})[0];
+    return std::vector<int>{};
+  });
+  if (last.empty()) {
+    throw OptionError("reef::nn::with_prompts: the model has no layers.\n  why: each is to have a prompt of its own.\n",
+                      "  fix: a model whose nodes are named by layer, such as layers.0.norm, or a prompt that is not deep.");
+  }
+  return result;
+}
 
 /// Returns the model with PromptEmbedding<Table> where it has a Table; `count` grows by how many it has.
 template <class Table, class Device, real T>
@@ -64,6 +95,7 @@ graph::Graph<Device, T> with_prompt_at(const graph::Graph<Device, T>& model, std
 /// |           | sample of T tokens the first P are lost; data::behind_prompt moves texts of T - P tokens behind the prompt   |
 /// | rows      | a sequence of a nn::Session begins with P placeholders, any tokens of the vocabulary                       |
 /// | names     | nodes, tensors and parameters keep theirs; the prompt is NODE.prompt_embeddings, of the embedding's node    |
+/// | deep      | each layer has a LayerPrompt too, LAYER.prompt.prompt_embeddings: zeros at first; not in a nn::Session        |
 /// | errors    | OptionError for P below 1 or without room for text, for a model without one nn::Embedding or nn::TokenEmbedding, |
 /// |           | whose loss is no nn::CrossEntropy, or that has adapters or a prompt already                                |
 ///
@@ -107,6 +139,7 @@ graph::Graph<Device, T> with_prompts(const graph::Graph<Device, T>& model,
     result = result.with_operators(
         std::map<int, PromptCrossEntropy>{{node, PromptCrossEntropy{prompt.tokens}}});
   }
+  if (prompt.deep) result = detail::with_layer_prompts(result, prompt.tokens);
   for (const graph::Parameter& parameter : graph::Dag(result.dag()).parameters) {
     if (!is_of_prompt(parameter.name)) result.freeze(parameter.name);
   }

@@ -19,6 +19,31 @@ inline namespace v0 {
 namespace graph {
 
 template <device::device Device, real T>
+std::vector<int> Graph<Device, T>::add_copy(const Graph& other, int node, std::vector<Ref> inputs) {
+  const Node& from = other.dag_.node_at(node);
+  std::vector<TensorSpec> specs;
+  std::vector<std::string_view> names;
+  std::vector<std::string> parameters;
+  for (const int id : inputs) {
+    specs.push_back(dag_.tensor_at(id).spec);
+    names.emplace_back(dag_.tensor_at(id).name);
+  }
+  for (const int use : from.uses) parameters.push_back(other.dag_.parameter_at(other.dag_.use_at(use).parameter).name);
+  auto op = other.operators_[static_cast<std::size_t>(node)];
+  Signature signature = op->signature({from.name, op->kind(), specs, names, threads_});
+  operators_.reserve(operators_.size() + 1);
+  const int id = dag_.add_node(from.name, std::string(op->kind()), std::move(inputs), std::move(signature),
+                               std::move(parameters));
+  operators_.push_back(std::move(op));
+  const std::vector<int> outputs = dag_.node_at(id).outputs;
+  for (std::size_t i = 0; i < outputs.size() && i < from.outputs.size(); ++i) {
+    const std::string& name = other.dag_.tensor_at(from.outputs[i]).name;
+    if (dag_.tensor_at(outputs[i]).name != name) dag_.rename(outputs[i], name);
+  }
+  return outputs;
+}
+
+template <device::device Device, real T>
 Graph<Device, T> Graph<Device, T>::with_inputs(std::span<const TensorSpec> inputs) const {
   if (inputs.size() != dag_.inputs.size()) {
     throw ShapeError("reef::graph: ", inputs.size(), " specs for a graph of ", dag_.inputs.size(),

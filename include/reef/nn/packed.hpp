@@ -1,0 +1,175 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/tensor_view.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/operator.hpp>
+#include <reef/nn/detail/samples_of_row.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/token_embedding.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn {
+
+namespace detail {
+
+/// The kind of nn::Packed<Op>: "Packed" before that of Op.
+template <class Op>
+struct PackedKind {
+  static constexpr std::string_view before = "Packed";
+  static constexpr auto letters = [] {
+    std::array<char, before.size() + Op::kind.size()> all{};
+    std::copy(Op::kind.begin(), Op::kind.end(), std::copy(before.begin(), before.end(), all.begin()));
+    return all;
+  }();
+  static constexpr std::string_view text{letters.data(), letters.size()};
+};
+
+}  // namespace detail
+
+/// An operator that mixes or counts positions, applied to each of several samples that lie behind one another in a row, as if
+/// each were a row of its own: so no token attends to another sample, and each sample's positions begin at 0.
+///
+///     out[b, s_i ... s_(i+1)) = op(in[b, s_i ... s_(i+1)))      for the samples i of row b, which begin at s_i
+///
+/// | inputs   | those of Op, (B, T, ...), and behind them tokens (B, T) int32, unless Op reads these itself             |
+/// | samples  | begin at position 0 and wherever a token is negative: token v is then written as ~v, -1 - v            |
+/// | bits     | of each sample those of Op on it alone, as (1, its length, ...), in forward and in gradients of inputs  |
+/// | order    | gradients of parameters sum samples in ascending order, rows first                                    |
+/// | cost     | that of Op for each sample: of attention the sum of squared lengths, where a whole row costs T^2        |
+/// | threads  | those of Op within a sample: samples do not run side by side                                           |
+/// | errors   | OptionError for dropout within Op, since samples of a row would draw alike; those of Op                 |
+///
+/// The device is the host, which can read where samples begin while it starts kernels. Op is any operator whose inputs, outputs
+/// and saved tensors have B T times as many elements as one position, and whose workspace grows with T; its saved views are flat.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int qkv, int tokens
+/// const nn::Packed<nn::CausalAttention> op{{.heads = 12}};
+/// const int out = g.add("attn", op, {qkv, tokens})[0];
+/// \endcode
+template <class Op>
+struct Packed {
+  static constexpr std::string_view kind = detail::PackedKind<Op>::text;
+  /// Whether the tokens are what Op itself reads.
+  static constexpr bool reads_tokens = std::same_as<Op, Embedding> || std::same_as<Op, TokenEmbedding>;
+
+  Op op{};
+
+  template <class Device, real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    static_assert(std::same_as<Device, device::Host>,
+                  "reef::nn::Packed: this device cannot read where samples begin.\n  fix: device::Host.");
+    if constexpr (requires { op.dropout; }) {
+      if (op.dropout > 0) {
+        throw OptionError("reef::nn::Packed: the node '", call.node, "' has dropout of ", op.dropout,
+                          ".\n  why: samples of one row would draw the same.\n  fix: dropout 0 in attention.");
+      }
+    }
+    constexpr std::size_t least = reads_tokens ? 1 : 2;
+    if (call.inputs.size() < least) call.expect_inputs(least);
+    const std::size_t last = call.inputs.size() - 1;
+    const graph::TensorSpec& tokens = call.inputs[last];
+    call.expect(last, tokens.shape.rank() == 2 && tokens.element == Element::int32, "tokens (B, T) int32");
+    graph::SignatureCall<Device, T> own = call;
+    if (!reads_tokens) {
+      const Shape& rows = call.inputs[0].shape;
+      call.expect(0, rows.rank() >= 2 && rows[0] == tokens.shape[0] && rows[1] == tokens.shape[1],
+                  concat("(B, T, ...) of the B and T of the tokens, ", tokens.shape.text()));
+      own.inputs = call.inputs.first(last);
+      own.input_names = call.input_names.first(last);
+    }
+    graph::Signature result = op.signature(own);
+    if (reads_tokens) {
+      result.forward_workspace += space_of(tokens.shape);
+      result.backward_workspace += space_of(tokens.shape);
+    } else if (!result.backward_reads_inputs) {
+      result.saved.push_back(tokens);
+    }
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    const auto tokens = call.integers(call.inputs.size() - 1);
+    if (keeps_tokens(call)) {
+      std::copy_n(tokens.data(), tokens.size(), call.saved.back().template as<std::int32_t>().data());
+    }
+    graph::ForwardCall<Device, T> own = call;
+    const std::vector<AnyView> inputs = inputs_of(call, tokens, own.workspace);
+    detail::for_each_sample(tokens.data(), tokens.shape(), [&](const detail::SampleOfRow& sample) {
+      const auto views = [&](const auto& all, std::size_t count) { return detail::parts_of(all, count, sample); };
+      const auto in = views(inputs, inputs.size());
+      const auto out = views(call.outputs, call.outputs.size());
+      const auto saved = detail::flat_parts_of(call.saved, call.saved.size(), sample);
+      own.inputs = in;
+      own.outputs = out;
+      own.saved = saved;
+      own.key.sample = call.key.sample + static_cast<std::uint64_t>(sample.row);
+      op.forward(own);
+    });
+  }
+
+  template <class Device, real T>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    const bool kept = keeps_tokens(call);
+    const auto tokens = kept ? call.saved.back().template as<const std::int32_t>() : call.integers(call.inputs.size() - 1);
+    graph::BackwardCall<Device, T> own = call;
+    const std::vector<AnyView> inputs = inputs_of(call, tokens, own.workspace);
+    own.writes = call.writes.first(inputs.size());
+    detail::for_each_sample(tokens.data(), tokens.shape(), [&](const detail::SampleOfRow& sample) {
+      const auto in = detail::parts_of(inputs, inputs.size(), sample);
+      const auto out = detail::parts_of(call.outputs, call.outputs.size(), sample);
+      const auto saved = detail::flat_parts_of(call.saved, call.saved.size(), sample);
+      const auto d_out = detail::parts_of(call.output_gradients, call.output_gradients.size(), sample);
+      const auto d_in = detail::parts_of(call.input_gradients, inputs.size(), sample);
+      own.inputs = in;
+      own.outputs = out;
+      own.saved = saved;
+      own.output_gradients = d_out;
+      own.input_gradients = d_in;
+      own.key.sample = call.key.sample + static_cast<std::uint64_t>(sample.row);
+      op.backward(own);
+      own.accumulate_parameters = true;
+    });
+  }
+
+private:
+  static Bytes space_of(const Shape& tokens) {
+    return round_up(static_cast<Bytes>(tokens.size()) * sizeof(std::int32_t), 64);
+  }
+
+  /// Returns whether the signature has added the tokens to what is kept: the only saved tensor of integers.
+  static bool keeps_tokens(const auto& call) {
+    return !reads_tokens && !call.saved.empty() && call.saved.back().element() == Element::int32;
+  }
+
+  /// Returns the inputs of Op, of which tokens are without marks: in the workspace, whose other part is left for Op.
+  static std::vector<AnyView> inputs_of(const auto& call, TensorView<const std::int32_t> tokens, void*& workspace) {
+    if constexpr (reads_tokens) {
+      auto* const plain = static_cast<std::int32_t*>(workspace);
+      workspace = static_cast<char*>(workspace) + space_of(tokens.shape());
+      std::transform(tokens.data(), tokens.data() + tokens.size(), plain, detail::token_without_mark);
+      return {AnyView(plain, tokens.shape(), Element::int32)};
+    } else {
+      return {call.inputs.begin(), call.inputs.end() - 1};
+    }
+  }
+};
+
+}  // namespace nn
+}  // namespace v0
+}  // namespace reef
