@@ -116,6 +116,7 @@ public:
   template <bool both>
   REEF_TARGET_VBMI REEF_ALWAYS_INLINE void add(const DynamicLookUp& look_up, const float* in,
                                                std::int64_t k) {
+    fetch_lines<1>(at_ + (k + rows_ahead) * panel_columns);
     const DynamicLookUp::Values values =
         look_up.template operator()<!both>(at_ + k * panel_columns);
     low_ = _mm512_fmadd_ps(_mm512_set1_ps(in[k]), _mm512_mul_ps(values.of[0], largest_low_), low_);
@@ -260,9 +261,12 @@ struct ScaledPanels {
     const E* table;
     const E* largest;
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t row, std::int64_t c) const {
-      return V::load_eighths(at + row / 8 * panel_columns + c, static_cast<int>(row % 8), table) *
+    REEF_ALWAYS_INLINE V load(std::int64_t row, std::int64_t i, std::int64_t c) const {
+      return V::load_eighths(at + row / 8 * panel_columns + c, static_cast<int>(i), table) *
              V::load(largest + c);
+    }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t row) const {
+      fetch_lines<2>(at + (row + rows_ahead) / 8 * panel_columns);
     }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t i, std::int64_t row) const {

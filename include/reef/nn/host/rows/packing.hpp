@@ -164,7 +164,7 @@ void unpack_column(E* to, const Panels& panels, std::int64_t n, std::int64_t K) 
   for (std::int64_t k0 = 0; k0 < K; k0 += panel_block) {
     const auto block = panels.block(n / panel_columns, k0);
     for (std::int64_t k = 0; k < (std::min)(panel_block, K - k0); ++k) {
-      to[k0 + k] = block.template load<V>(k, vector).lane[c - vector];
+      to[k0 + k] = block.template load<V>(k / 8 * 8, k % 8, vector).lane[c - vector];
     }
   }
 }

@@ -149,26 +149,27 @@ private:
       constexpr std::int64_t unrolled = sizeof...(k);
       std::int64_t done = 0;
       for (; done + unrolled <= depth; done += unrolled) {
-        (add(std::index_sequence<i...>(), sums, in + done, blocks,
-             done + static_cast<std::int64_t>(k), k),
-         ...);
+        (blocks[p].fetch(done), ...);
+        (add(std::index_sequence<i...>(), sums, in + done, blocks, done, k), ...);
       }
-      for (; done < depth; ++done)
-        add(std::index_sequence<i...>(), sums, in + done, blocks, done, 0);
+      for (std::size_t left = 0; done + static_cast<std::int64_t>(left) < depth; ++left) {
+        add(std::index_sequence<i...>(), sums, in + done, blocks, done, left);
+      }
     }
     (sums[i].store(to + static_cast<std::int64_t>(i) * V::width), ...);
   }
 
-  // Adds in[at] times row k of the blocks to the sums.
+  // Adds in[at] times row k + at of the blocks to the sums.
   template <std::size_t... i, class V, class E, class Block>
   REEF_ALWAYS_INLINE static void add(std::index_sequence<i...> /*sums*/, V* sums, const E* in,
                                      const Block* blocks, std::int64_t k, std::size_t at) {
     constexpr auto vectors = static_cast<std::size_t>(panel_columns / V::width);  // of a panel
     const V x(in[at]);
-    ((sums[i] = fma(x,
-                    blocks[i / vectors].template load<V>(
-                        k, static_cast<std::int64_t>(i % vectors) * V::width),
-                    sums[i])),
+    ((sums[i] = fma(
+          x,
+          blocks[i / vectors].template load<V>(k, static_cast<std::int64_t>(at),
+                                               static_cast<std::int64_t>(i % vectors) * V::width),
+          sums[i])),
      ...);
   }
 };
@@ -183,7 +184,7 @@ struct DecodePanel {
       for (std::int64_t i = 0; i < (std::min)(panel_block, count - done);
            ++i, to += panel_columns) {
         for (std::int64_t c = 0; c < panel_columns; c += V::width)
-          block.template load<V>(i, c).store(to + c);
+          block.template load<V>(i / 8 * 8, i % 8, c).store(to + c);
       }
     }
   }

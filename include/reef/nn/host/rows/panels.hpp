@@ -102,7 +102,19 @@ struct PanelPlaces {
   Bytes bytes = 0;
 };
 
-/// The panels of a matrix whose numbers are stored without scales, in type W.
+/// The number of rows from what is read of a panel to what is fetched.
+inline constexpr std::int64_t rows_ahead = 64;
+
+/// Fetches `lines` lines of memory, of 64 bytes each, into the nearest cache.
+template <int lines>
+REEF_ALWAYS_INLINE void fetch_lines(const void* from) {
+  for (int i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const char*>(from) + 64 * i);
+}
+
+/// The panels of a matrix whose numbers are stored without scales, in type W. As of all panels, block(panel, k) is a block of
+/// one from a multiple of 64 on, of which load<V>(k, i, c) loads the columns from c on in row k + i: k is a multiple of 8, and
+/// i is below 8 and a constant where that is to be fast. fetch(k) fetches 8 rows ahead of k where they are not read by
+/// themselves: rows of few bytes, which take long to decode, are read too slowly for the processor to look far ahead.
 template <class E, class W>
 struct NumberPanels {
   NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/) : numbers(static_cast<const W*>(packed)), K(k) {}
@@ -110,9 +122,10 @@ struct NumberPanels {
   struct Block {
     const W* at;
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::load(at + k * panel_columns + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::load(at + (k + i) * panel_columns + c);
     }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t /*k*/) const {}
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
     return {numbers + (panel * K + k) * panel_columns};
@@ -135,9 +148,10 @@ struct Int8Panels {
     const std::int8_t* at;
     const E* scales;
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::load(at + k * panel_columns + c) * V::load(scales + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::load(at + (k + i) * panel_columns + c) * V::load(scales + c);
     }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t k) const { fetch_lines<4>(at + (k + rows_ahead) * panel_columns); }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
     return {numbers + (panel * K + k) * panel_columns, scales + panel * panel_columns};
@@ -162,9 +176,10 @@ struct DynamicPanels {
     const E* largest;
     const E* table;
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::look_up(at + k * panel_columns + c, table) * V::load(largest + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::look_up(at + (k + i) * panel_columns + c, table) * V::load(largest + c);
     }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t k) const { fetch_lines<4>(at + (k + rows_ahead) * panel_columns); }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
     return {bytes + (panel * K + k) * panel_columns,
@@ -194,9 +209,10 @@ struct Float4Panels {
     const E* table;
     E largest[panel_columns];
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::load_eighths(at + k / 8 * panel_columns + c, static_cast<int>(k % 8), table) * V::load(largest + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::load_eighths(at + k / 8 * panel_columns + c, static_cast<int>(i), table) * V::load(largest + c);
     }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t k) const { fetch_lines<2>(at + (k + rows_ahead) / 8 * panel_columns); }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
     Block result;

@@ -96,9 +96,12 @@ private:
       row = static_cast<const E*>(workspace);
     }
     const std::int64_t all = detail::panels_of(N);
-    // What takes long to decode is decoded for several panels at once; other panels are read one by one, which is faster.
-    const bool decodes = std::is_same_v<Panels, detail::DynamicPanels<E>> || std::is_same_v<Panels, detail::Float4Panels<E>>;
-    const std::int64_t together = !decodes || all < 4 * lane.threads() ? 1 : all < 8 * lane.threads() ? 2 : detail::panels_at_once;
+    // What is decoded takes longer than to be read: several panels at once. Other panels are read fastest one by one.
+    constexpr bool decodes =
+        !is_plain<E, Panels> && !std::is_same_v<Panels, detail::NumberPanels<E, Bfloat16>>;
+    const std::int64_t together = !decodes || all < 4 * lane.threads() ? 1
+                                  : all < 8 * lane.threads()           ? 2
+                                                                       : detail::panels_at_once;
     device::for_each_in_slots(lane, (all + together - 1) / together, [&](std::int64_t /*slot*/, std::int64_t task) {
       const std::int64_t panel = task * together;
       const std::int64_t n0 = panel * detail::panel_columns;
