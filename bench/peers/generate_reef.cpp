@@ -108,13 +108,24 @@ int main(int argc, char** argv) try {
     if (holder == "weights") weights = bytes;
     if (holder == "pages of sequences") pages = bytes;
   }
-  // A pass reads the weights but a table of which it takes a row, and of each sequence what it holds of the pages.
+  // A pass reads the weights, but of a table that is not the head too one row, and of each sequence what it holds of the
+  // pages.
+  double parameters = 0;
+  double table = 0;
+  bool own_head = false;
+  for (const auto& parameter : model.dag().parameters) {
+    const auto size = static_cast<double>(parameter.spec.shape.size());
+    parameters += size;
+    if (parameter.name.ends_with("embed_tokens.weight")) table = size;
+    if (parameter.name == "lm_head.weight") own_head = true;
+  }
+  const double read = static_cast<double>(weights) * (own_head ? 1 - table / parameters : 1);
   const double held = static_cast<double>(length + added / 2) / static_cast<double>((length + added + 63) / 64 * 64);
   const double cache = static_cast<double>(pages) / static_cast<double>(batch + 1) * held * static_cast<double>(batch);
   const double step = reef_bench::median(steps);
   const io::Json answer{{"prefill_tps", static_cast<double>(length) / reef_bench::median(prefill)},
                         {"decode_tps", static_cast<double>(batch) / step},
-                        {"weight_bytes", weights},
+                        {"weight_bytes", read},
                         {"cache_bytes", cache},
                         {"read_gbps", read_rate(host)},
                         {"greedy", greedy}};
