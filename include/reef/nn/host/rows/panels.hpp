@@ -125,7 +125,9 @@ struct NumberPanels {
     REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
       return V::load(at + (k + i) * panel_columns + c);
     }
-    REEF_ALWAYS_INLINE void fetch(std::int64_t /*k*/) const {}
+    REEF_ALWAYS_INLINE void fetch([[maybe_unused]] std::int64_t k) const {
+      if constexpr (sizeof(W) == 2) fetch_lines<8>(at + (k + rows_ahead) * panel_columns);
+    }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
     return {numbers + (panel * K + k) * panel_columns};
