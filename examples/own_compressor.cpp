@@ -39,7 +39,7 @@ struct Rounded {
   };
 
   static void reserve(run::StepBuilder& builder) {
-    for (const std::size_t b : builder.held()) {
+    for (const std::size_t b : builder.stage_buckets()) {
       builder.program.add_storage(name_of(b), builder.sum_bytes(b), builder.plan.place_of(b),
                                   run::Life::persistent);
     }
@@ -80,14 +80,14 @@ struct Rounded {
   /// Every rank writes its own, named after it: a job of other ranks finds none of that name, and is refused.
   static std::vector<run::StateRange> state(const run::StepBuilder& builder) {
     std::vector<run::StateRange> ranges;
-    for (const std::size_t b : builder.held()) {
+    for (const std::size_t b : builder.stage_buckets()) {
       const run::Bucket& bucket = builder.plan.buckets[b];
       run::StateRange range;
       range.storage = optim::detail::find(builder.program, name_of(b));
       range.name = concat("rank.", builder.rank(), ".residual");
       range.begin = bucket.begin;
       range.elements = bucket.size();
-      range.kept = run::StateRange::Kept::shard;
+      range.distribution = run::StateRange::Distribution::shard;
       ranges.push_back(range);
     }
     return ranges;

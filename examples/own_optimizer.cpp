@@ -55,7 +55,7 @@ struct OneShot {
     model(builder);
     const run::StepPlan& plan = builder.plan;
     std::uint32_t channel = run::first_optimizer_channel;
-    const auto held = builder.trains() ? builder.held() : std::vector<std::size_t>{};
+    const auto held = builder.trains() ? builder.stage_buckets() : std::vector<std::size_t>{};
     for (auto at = held.rbegin(); at != held.rend(); ++at) {
       const std::size_t b = *at;
       const auto offsets = copies(plan, b);

@@ -133,8 +133,8 @@ typename TrainerWith<Compress>::Options options_of(const Settings& settings) {
   if (settings.compress == "dense") compress.choose = [](const auto&) { return 1.0; };
   if (settings.compress == "uniform") {
     // As on the slowest link: with an index of 2 bytes a number takes 6.
-    compress.choose = [ratio = 1.5 * settings.ratio](const reef::compress::Carried& carried) {
-      return anew || carried.traffic == reef::schedule::Traffic::activation ? std::optional(ratio) : std::nullopt;
+    compress.choose = [ratio = 1.5 * settings.ratio](const reef::compress::CodedMessages& messages) {
+      return anew || messages.traffic == reef::schedule::Traffic::activation ? std::optional(ratio) : std::nullopt;
     };
   }
   return options;

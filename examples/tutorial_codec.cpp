@@ -75,8 +75,8 @@ int main(int argc, char** argv) try {
   options.topology = run::Topology(1, 3);  // one replica of three stages
   options.micro_batches = {3};
   options.learning_rate = {.peak = 3e-3, .warmup = 5, .steps = 20};
-  options.compress.choose = [](const compress::Carried& carried) -> std::optional<double> {
-    if (carried.from_stage == 1) return {};  // encoded
+  options.compress.choose = [](const compress::CodedMessages& messages) -> std::optional<double> {
+    if (messages.from_stage == 1) return {};  // encoded
     return 1;                                // as it is
   };
   MyTrainer trainer(

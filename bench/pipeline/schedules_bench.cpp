@@ -209,7 +209,7 @@ void run_schedule(const Setting& setting, std::string_view name, const comm::Com
   const auto machine = run::machine_of(*options.profile);
   const auto network = schedule::World::uniform(setting.stages, machine, setting.link());
   const auto rate = setting.link().bytes_per_second;
-  options.network = profile::Network::uniform(setting.stages, setting.link().latency, rate > 0 ? rate : profile::Network::most_rate);
+  options.network = profile::Network::uniform(setting.stages, setting.link().latency, rate > 0 ? rate : profile::Network::max_rate);
   if (setting.delay > 0) options.communication.network = *options.network;
 
   const plan::PipelineOrderProblem problem = problem_of(setting, order);

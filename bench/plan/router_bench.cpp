@@ -141,16 +141,16 @@ void register_all() {
           plan::Router router(request);
           for (const auto& [name, server] : swarm.all) router.set(name, server);
           benchmark::DoNotOptimize(router.route());
-          const auto whole = static_cast<double>(router.looked_at());
+          const auto whole = static_cast<double>(router.examined_hops());
           reef_bench::Notes notes;
           constexpr int changes = 200;
           const auto incremental = [&] {
-            const std::int64_t before = router.looked_at();
+            const std::int64_t before = router.examined_hops();
             const double took = reef_bench::repeated(changes, [&] {
               change(router, swarm);
               benchmark::DoNotOptimize(router.route());
             })();
-            const double ways = static_cast<double>(router.looked_at() - before) / changes;
+            const double ways = static_cast<double>(router.examined_hops() - before) / changes;
             notes["ways"].push_back(ways);
             notes["of_ways"].push_back(whole / ways);
             return took;

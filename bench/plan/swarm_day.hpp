@@ -277,7 +277,7 @@ private:
       if (!peer.is_there) continue;
       if (peer.loads_until && *peer.loads_until <= now_) {
         peer.loads_until.reset();
-        say(peer, reef::plan::loaded(peer.now));
+        say(peer, reef::plan::finish_move(peer.now));
       }
       if (peer.now.old_start == SwarmServer::nowhere || peer.loads_until) continue;
       if (may_drop(view(now_, &peer), peer.now.id)) say(peer, reef::plan::dropped(peer.now));

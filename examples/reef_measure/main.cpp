@@ -138,7 +138,7 @@ std::string host_name() {
 }
 
 void require_same_options(comm::Progress& progress, const Options& o) {
-  std::vector<comm::Alike> mine{
+  std::vector<comm::SharedFact> mine{
       {"version of reef-measure", std::string(reef::version)},
       {"--repeats", concat(o.repeats)},
       {"--seconds", concat(o.seconds)},

@@ -31,9 +31,9 @@ using reef::plan::Throughput;
 
 Json best_start(const PlanCase& test) {
   const auto t = reef::plan::numbers_from_json(test.json, "t", 0, 1e15, test.file);
-  if (t.empty() || t.size() > std::size_t{Swarm::most_blocks}) {
+  if (t.empty() || t.size() > std::size_t{Swarm::max_blocks}) {
     throw reef::DecodeError("reef::plan: ", test.file, ": 't' has ", t.size(),
-                            " numbers.\n  fix: one for each of 1 to ", Swarm::most_blocks,
+                            " numbers.\n  fix: one for each of 1 to ", Swarm::max_blocks,
                             " blocks.");
   }
   const int length =
@@ -65,21 +65,21 @@ Json throughput(const PlanCase& test) {
   if (!network.is_null() && network != "inf")
     speed.network_rps = reef::plan::number_from_json(test.json, "network_rps", 0, 1e15, test.file);
   speed.blocks =
-      reef::plan::count_from_json(test.json, "num_blocks", 1, Swarm::most_blocks, test.file);
+      reef::plan::count_from_json(test.json, "num_blocks", 1, Swarm::max_blocks, test.file);
   speed.relay = reef::io::value_or<bool>(test.json, "relay", false, test.file);
   return {{"throughput", reef::plan::advertised_throughput(speed)}};
 }
 
 Json greedy_join(const PlanCase& test) {
   Swarm swarm;
-  swarm.blocks = reef::plan::count_from_json(test.json, "L", 1, Swarm::most_blocks, test.file);
+  swarm.blocks = reef::plan::count_from_json(test.json, "L", 1, Swarm::max_blocks, test.file);
   const auto room =
       reef::io::require<std::vector<std::int64_t>>(test.json, "capacities", test.file);
   const auto rates = reef::plan::numbers_from_json(test.json, "throughputs", 0, 1e9, test.file);
-  if (room.size() != rates.size() || room.size() > std::size_t{Swarm::most_servers}) {
+  if (room.size() != rates.size() || room.size() > std::size_t{Swarm::max_servers}) {
     throw reef::DecodeError("reef::plan: ", test.file, ": 'capacities' has ", room.size(),
                             " numbers and 'throughputs' ", rates.size(),
-                            ".\n  fix: one for each server, and at most ", Swarm::most_servers,
+                            ".\n  fix: one for each server, and at most ", Swarm::max_servers,
                             ".");
   }
   for (std::size_t i = 0; i < room.size(); ++i) {

@@ -23,7 +23,7 @@ namespace {
 using namespace reef;
 using Numbers = std::vector<float>;
 
-constexpr std::size_t most_numbers = std::size_t{1} << 24;
+constexpr std::size_t max_numbers = std::size_t{1} << 24;
 
 /// A number, or the bits of one as "0x3f800000".
 float number_from(const io::Json& json, const std::string& where) {
@@ -36,8 +36,8 @@ float number_from(const io::Json& json, const std::string& where) {
 }
 
 Numbers numbers_from(const io::Json& json, const char* key, const std::string& source) {
-  if (!json.contains(key) || !json.at(key).is_array() || json.at(key).size() > most_numbers) {
-    throw DecodeError("reef-plan: ", source, ": '", key, "' is no list of at most ", most_numbers,
+  if (!json.contains(key) || !json.at(key).is_array() || json.at(key).size() > max_numbers) {
+    throw DecodeError("reef-plan: ", source, ": '", key, "' is no list of at most ", max_numbers,
                       " numbers.\n  fix: [0.5, -1, \"0x3f800000\"].");
   }
   Numbers numbers;

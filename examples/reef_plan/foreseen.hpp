@@ -21,7 +21,7 @@ namespace reef_examples {
 struct Foreseen {
   bool feasible = false;
   std::string why;  ///< it is not
-  bool is_endless = false;  ///< nor is it simulated to its end: a phase takes more micro-batches than RecipeCase::most_simulated()
+  bool is_endless = false;  ///< nor is it simulated to its end: a phase takes more micro-batches than RecipeCase::max_simulated()
   reef::Seconds step = 0;
   double utilisation = 1;  ///< of the rank that computes for the least of its time
   reef::Bytes wire = 0;    ///< of all ranks

@@ -46,7 +46,7 @@ Allowed allowed_by(const io::Json& test, const std::string& file) {
 }
 
 /// The samples that a step may have; 0 where a case does not say it.
-std::int64_t most_samples_of(const io::Json& test, const RecipeCase& machines, const std::string& file) {
+std::int64_t max_samples_of(const io::Json& test, const RecipeCase& machines, const std::string& file) {
   if (!test.contains("most_micro_batches")) return 0;
   const int most = io::require<int>(test, "most_micro_batches", file);
   if (most < machines.micro_batches || most > 65536) {
@@ -216,7 +216,7 @@ io::Json notes_of(const Searched& searched, const PlanProblem& problem) {
   const bool adapts = any([](const Candidate& one) { return one.recipe.adapts; });
   const bool could = any([](const Candidate& one) { return one.foreseen.feasible && can_adapt(one.recipe.recipe) && one.recipe.replicas() > 1; });
   if (problem.allowed.adaptive && could && !adapts && searched.left_out == 0) {
-    notes.push_back(concat("nothing adapts: a step of most_micro_batches, ", problem.most_samples / problem.machines.model.batch,
+    notes.push_back(concat("nothing adapts: a step of most_micro_batches, ", problem.max_samples / problem.machines.model.batch,
                            ", has no room for a further one of each replica"));
   }
   for (const Candidate& one : all) {
@@ -232,7 +232,7 @@ io::Json plan_of(const PlanCase& test, const std::string& written) {
                       .file = test.file,
                       .seed = test.seed,
                       .budget = test.budget};
-  problem.most_samples = most_samples_of(test.json, problem.machines, test.file);
+  problem.max_samples = max_samples_of(test.json, problem.machines, test.file);
   problem.progress = [](const std::string& line) { std::fprintf(stderr, "reef-plan: %s\n", line.c_str()); };
   const RecipeCase& machines = problem.machines;
   if (!(problem.ratio >= 1 && problem.ratio <= 1e6)) refuse(test.file, concat("ratio is ", problem.ratio), "from 1 to 1e6");

@@ -40,7 +40,7 @@ void on_all_cores(std::size_t count, const Function& function) {
 
 /// Micro-batches of a replica in a step of as many samples as may be.
 std::int64_t most_micro_batches(const RecipeCase& one, const PlanProblem& problem) {
-  const std::int64_t of_phase = problem.most_samples / (one.model.batch * one.replicas() * phases_of(one.recipe));
+  const std::int64_t of_phase = problem.max_samples / (one.model.batch * one.replicas() * phases_of(one.recipe));
   return std::min<std::int64_t>(of_phase, 65536) * phases_of(one.recipe);
 }
 
@@ -50,7 +50,7 @@ std::optional<RecipeCase> adaptive(RecipeCase one, const PlanProblem& problem) {
   if (!problem.allowed.adaptive || !can_adapt(one.recipe) || one.replicas() == 1) return {};
   one.adapts = true;
   one.most = 0;
-  if (problem.most_samples == 0) return one;
+  if (problem.max_samples == 0) return one;
   const std::int64_t most = most_micro_batches(one, problem);
   // Stages take as many again.
   if (most < one.micro_batches + (one.stages > 1 ? one.micro_batches : phases_of(one.recipe))) return {};
@@ -369,8 +369,8 @@ private:
 
   /// One change at a time, the best of all, as long as it is worth a thousandth.
   void improve(Candidate one) {
-    constexpr int most_changes = 8;
-    for (int changes = 0; changes < most_changes && !is_late(); ++changes) {
+    constexpr int max_changes = 8;
+    for (int changes = 0; changes < max_changes && !is_late(); ++changes) {
       std::vector<RecipeCase> neighbours = neighbours_of(one.recipe, problem_);
       for (const Candidate& other : all_) {
         if (other.recipe.recipe != one.recipe.recipe || other.recipe.stages != one.recipe.stages) continue;

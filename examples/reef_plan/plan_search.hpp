@@ -34,7 +34,7 @@ struct Candidate {
 /// What is searched.
 struct PlanProblem {
   RecipeCase machines;           ///< and the model; its micro-batches are those of the job
-  std::int64_t most_samples = 0;  ///< of the job in a step; 0: as many as are asked for, and no bound where counts adapt
+  std::int64_t max_samples = 0;  ///< of the job in a step; 0: as many as are asked for, and no bound where counts adapt
   Allowed allowed;
   double ratio = 10;  ///< of top-k
   std::string file;
@@ -50,7 +50,7 @@ struct Searched {
   std::size_t left_out = 0;           ///< recipes that the budget left no time for
 };
 
-/// Recipes whose steps have as many samples as are asked for, or up to most_samples; simulated, and compared by samples a second.
+/// Recipes whose steps have as many samples as are asked for, or up to max_samples; simulated, and compared by samples a second.
 ///
 /// | first     | every number of stages that divides the ranks and leaves each replica micro-batches, with each recipe and |
 /// |           | codec that is allowed, by GPipe and 1F1B; those that swap where a device has a limit. Where none fits, the |

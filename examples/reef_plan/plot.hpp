@@ -48,7 +48,7 @@ inline void frame_clusters(NetworkPlot& plot, const reef::plan::Clusters& cluste
 inline void frame_clusters(NetworkPlot& plot) {
   using namespace reef::plan;
   const int devices = plot.network.devices;
-  if (devices > most_clustered_devices) return;
+  if (devices > max_clustered_devices) return;
   frame_clusters(
       plot, clusters(cluster_weights(plot.network.rates, devices, ClusterWeights::log), devices));
 }

@@ -82,7 +82,7 @@ public:
       if (shown && variant == variants() - 1) shown(programs, run);
     };
     try {
-      for (const StepEstimate& rank : Asked::foresee(model_, options_, asked_.ranks, simulate))
+      for (const StepEstimate& rank : Asked::estimate_all(model_, options_, asked_.ranks, simulate))
         result.peak = std::max(result.peak, rank.device_bytes);
     } catch (const ScheduleError& error) {
       result.why = error.what();
@@ -163,7 +163,7 @@ private:
     options.micro_batches = {asked_.micro_batches / phases};
     // Loops end: at the bound that is asked for, or where simulating them would take too long.
     if (asked_.adapts) {
-      const int most = asked_.most_simulated();
+      const int most = asked_.max_simulated();
       options.accumulation = Accumulation::capped(asked_.most > 0 ? std::min(asked_.most, most) : most);
     }
     // A norm is of all gradients, and these schedules update within a step.

@@ -48,7 +48,7 @@ struct RecipeCase {
   double flops = 0;
   double memory_rate = 0;
   int ranks = 1;
-  reef::profile::Network network = reef::profile::Network::uniform(1, 0, reef::profile::Network::most_rate);
+  reef::profile::Network network = reef::profile::Network::uniform(1, 0, reef::profile::Network::max_rate);
   int stages = 1;                              ///< of recipes over stages, as what follows
   std::string pipeline = "1f1b";
   std::string layout = "balanced";             ///< or op-fence
@@ -81,7 +81,7 @@ struct RecipeCase {
 
   /// Micro-batches of a replica in a phase that adapts, up to which it is simulated: of one that is not too large. The body of a
   /// loop is written and placed once, so there may be sixteen times as many as where all are written.
-  [[nodiscard]] int most_simulated() const {
+  [[nodiscard]] int max_simulated() const {
     return static_cast<int>(16 * largest / ((model.layers + 2) * replicas() * phases_of(recipe)));
   }
 

@@ -38,7 +38,7 @@ struct ScheduleCommand {
 };
 
 /// Drawings of more are too large to look at.
-constexpr std::size_t most_drawn = 100'000;
+constexpr std::size_t max_drawn = 100'000;
 
 plan::PipelineOrderProblem problem_of(const plan::PipelineCase& asked,
                                       const std::vector<int>& rank_of_chunk) {
@@ -203,9 +203,9 @@ io::Json schedule(const PlanCase& test, const ScheduleCommand& command) {
   if (!command.plot.empty()) {
     std::size_t count = 0;
     for (const auto& tasks : model.order.tasks) count += tasks.size();
-    if (count > most_drawn) {
+    if (count > max_drawn) {
       throw OptionError("reef-plan schedule: --plot of ", count, " tasks.\n  fix: at most ",
-                        most_drawn, ".");
+                        max_drawn, ".");
     }
     write_output(command.plot, [&] {
       io::write_atomically(command.plot,

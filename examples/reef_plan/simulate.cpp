@@ -24,7 +24,7 @@ namespace {
 
 /// Two iterations of the steady state: what stays from one to the next is there.
 void write_trace(const std::string& file, const reef::plan::Chain& chain,
-                 const std::vector<int>& bounds, const reef::plan::SwapSchedule& schedule) {
+                 const std::vector<int>& bounds, const reef::plan::AtomSchedule& schedule) {
   using namespace reef;
   constexpr double microsecond = 1e-6;
   const schedule::Program program = plan::swap_program(chain, bounds, schedule);
@@ -64,7 +64,7 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
     throw DecodeError("reef::plan: ", read.file, ": 'variant' is ", in_quotes(name),
                       ".\n  fix: atom2, atom3, zero or zero_sync.");
   }
-  plan::SwapSchedule schedule;
+  plan::AtomSchedule schedule;
   schedule.lanes = *lanes;
   schedule.accumulation = io::require<std::int64_t>(test, "C", read.file);
   if (test.contains("opts") && !test["opts"].is_object()) {

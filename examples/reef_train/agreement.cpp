@@ -33,7 +33,7 @@ namespace reef_examples {
 namespace {
 
 namespace fs = std::filesystem;
-using reef::comm::Alike;
+using reef::comm::SharedFact;
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -86,7 +86,7 @@ std::string contents_of(const fs::path& folder) {
 }
 
 /// The same for the same contents, under whatever name.
-Alike alike_of_files(const std::string& name, const std::string& given,
+SharedFact alike_of_files(const std::string& name, const std::string& given,
                      const std::vector<fs::path>& files) {
   if (given.empty()) return {name, "", "not given"};
   std::uint32_t crc = 0;
@@ -107,14 +107,14 @@ Alike alike_of_files(const std::string& name, const std::string& given,
   return {name, reef::concat("checksum ", crc), reef::concat(given, " (checksum ", crc, ")")};
 }
 
-Alike alike_of_tokenizer(const TrainOptions& options) {
+SharedFact alike_of_tokenizer(const TrainOptions& options) {
   const std::string kind = split_tokenizer_name(options.tokenizer).first;
   std::vector<fs::path> files;
   for (const fs::path& file : files_of_tokenizer(options.tokenizer)) {
     if (kind != "gpt2" || exists(file)) files.push_back(file);
   }
   if (files.empty()) return {"--tokenizer", kind, options.tokenizer};
-  Alike alike = alike_of_files("--tokenizer", options.tokenizer, files);
+  SharedFact alike = alike_of_files("--tokenizer", options.tokenizer, files);
   alike.value = kind + ", " + alike.value;
   return alike;
 }
@@ -155,7 +155,7 @@ void require_same_options(const CLI::App& app, const TrainOptions& options) {
                             ", or plan for as many ranks as there are.");
   }
   if (ranks.size() == 1) return;
-  std::vector<Alike> mine{{"version of reef-train", std::string(reef::version)}};
+  std::vector<SharedFact> mine{{"version of reef-train", std::string(reef::version)}};
   for (const CLI::Option* const option : app.get_options()) {
     const std::string name = name_of(*option);
     const std::string value = value_of(*option, options);

@@ -34,7 +34,7 @@
 
 namespace reef_examples {
 
-inline constexpr reef::Bytes most_bytes_of_an_order = reef::Bytes{1} << 30;
+inline constexpr reef::Bytes max_bytes_of_an_order = reef::Bytes{1} << 30;
 
 /// Puts stages that talk much on ranks with good links. All ranks come to the same.
 template <class TrainerType>
@@ -61,7 +61,7 @@ inline RanksDiffer differences_of_ranks(const Setup& run, reef::comm::Progress& 
   const int ranks = run.ranks.size();
   RanksDiffer result;
   reef::run::RankFigures& figures = result.figures;
-  figures.links = emulated.empty() ? reef::profile::Network::uniform(ranks, 0, reef::profile::Network::most_rate) : emulated;
+  figures.links = emulated.empty() ? reef::profile::Network::uniform(ranks, 0, reef::profile::Network::max_rate) : emulated;
   figures.speeds.assign(static_cast<std::size_t>(ranks), 1);
   if (!run.options.network.empty()) {
     const reef::io::Json json = reef::io::read_json(run.options.network);
@@ -204,7 +204,7 @@ void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
     result.pipeline.micro_batches_per_update = options.micro_batches_per_update;
   } else {
     result.pipeline.order = reef::plan::parse_pipeline_order(
-        reef::io::read_file(options.order, most_bytes_of_an_order), options.order);
+        reef::io::read_file(options.order, max_bytes_of_an_order), options.order);
   }
   const reef::profile::Network& emulated = result.communication.network;
   if (ranks == 1 || emulated.empty()) return;

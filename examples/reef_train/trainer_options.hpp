@@ -26,7 +26,7 @@
 namespace reef_examples {
 
 /// The text by its tokens, whatever its files are called.
-inline reef::comm::Alike alike_of_data(const TrainOptions& options, TrainingData& data,
+inline reef::comm::SharedFact alike_of_data(const TrainOptions& options, TrainingData& data,
                                        const Tokenizer& tokenizer) {
   const std::string value =
       reef::concat(data.training().size(), " ", tokenizer.unit(), "s and ",

@@ -62,8 +62,8 @@ public:
 private:
   static constexpr double margin = svg_margin;
   static constexpr double panel_width = 400;
-  static constexpr std::size_t most_entries = 16;  ///< of each kind in the legend
-  static constexpr std::size_t most_linked = 300;
+  static constexpr std::size_t max_entries = 16;  ///< of each kind in the legend
+  static constexpr std::size_t max_linked = 300;
   static constexpr std::string_view halo =
       "paint-order=\"stroke\" stroke=\"#fff\" stroke-width=\"3\" stroke-linejoin=\"round\"";
 
@@ -113,7 +113,7 @@ private:
   [[nodiscard]] std::pair<std::string, std::string> fast_links() const {
     std::pair<std::string, std::string> out;
     const std::size_t m = places_.boxes.size();
-    if (!plot_.paths.empty() || m > most_linked) return out;
+    if (!plot_.paths.empty() || m > max_linked) return out;
     std::vector<char> drawn(m * m, 0);
     for (std::size_t a = 0; a < m; ++a) {
       std::vector<std::size_t> order;
@@ -260,7 +260,7 @@ private:
       y += 19;
     };
     const auto rest = [&](std::size_t all, std::string_view what) {
-      if (all > most_entries) line(reef::concat("and ", all - most_entries, " ", what, " more"));
+      if (all > max_entries) line(reef::concat("and ", all - max_entries, " ", what, " more"));
       y += 8;
     };
     const reef::profile::Network& network = plot_.network;
@@ -275,14 +275,14 @@ private:
          "font-size=\"11\" fill=\"#5b6470\"");
     line("What is near has fast links between, as far as the plane allows.",
          "font-size=\"11\" fill=\"#5b6470\"");
-    if (plot_.paths.empty() && places_.boxes.size() > 1 && places_.boxes.size() <= most_linked) {
+    if (plot_.paths.empty() && places_.boxes.size() > 1 && places_.boxes.size() <= max_linked) {
       line(reef::concat("Grey: the two fastest links of each ",
                         plot_.labels.empty() ? "device." : "cluster, the middle of them."),
            "font-size=\"11\" fill=\"#5b6470\"");
     }
     y += 10;
     if (!plot_.labels.empty()) {
-      for (std::size_t b = 0; b < std::min(places_.members.size(), most_entries); ++b) {
+      for (std::size_t b = 0; b < std::min(places_.members.size(), max_entries); ++b) {
         PlotLinks inside(plot_.rates);
         PlotLinks outside(plot_.rates);
         for (const int from : places_.members[b]) {
@@ -301,7 +301,7 @@ private:
       rest(places_.members.size(), "clusters");
     }
     if (!plot_.paths.empty()) {
-      for (std::size_t path = 0; path < std::min(plot_.paths.size(), most_entries); ++path)
+      for (std::size_t path = 0; path < std::min(plot_.paths.size(), max_entries); ++path)
         entry(path_colour(path), path_text(path), slowest_link(path));
       rest(plot_.paths.size(), plot_.path_name + "s");
     }

@@ -4,10 +4,10 @@
 /// Everything in compress/: the policies of the form in which values travel.
 
 #include <reef/compress/ada_top_k.hpp>
-#include <reef/compress/carried.hpp>
 #include <reef/compress/channel.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/compress/choice.hpp>
+#include <reef/compress/coded_messages.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/dense.hpp>
 #include <reef/compress/everywhere.hpp>

@@ -29,10 +29,10 @@
 #include <reef/comm/clock_offset.ipp>
 #include <reef/comm/collectives.ipp>
 #include <reef/comm/communicator.ipp>
-#include <reef/comm/detail/aside.ipp>
+#include <reef/comm/detail/callback_thread.ipp>
 #include <reef/comm/detail/channels.ipp>
-#include <reef/comm/detail/circle.ipp>
 #include <reef/comm/detail/claims.ipp>
+#include <reef/comm/detail/collective_scope.ipp>
 #include <reef/comm/detail/control.ipp>
 #include <reef/comm/detail/direct_exchange.ipp>
 #include <reef/comm/detail/exchange_plan.ipp>

@@ -10,6 +10,7 @@
 #include <reef/plan/allocation_cost.hpp>
 #include <reef/plan/allocation_json.hpp>
 #include <reef/plan/atom_algorithm_1.hpp>
+#include <reef/plan/atom_schedule.hpp>
 #include <reef/plan/balance.hpp>
 #include <reef/plan/balance_round.hpp>
 #include <reef/plan/block_choice.hpp>
@@ -37,7 +38,6 @@
 #include <reef/plan/router.hpp>
 #include <reef/plan/split_in_order.hpp>
 #include <reef/plan/swap_program.hpp>
-#include <reef/plan/swap_schedule.hpp>
 #include <reef/plan/swarm.hpp>
 #include <reef/plan/swarm_json.hpp>
 #include <reef/plan/variant.hpp>

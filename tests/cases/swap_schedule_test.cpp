@@ -16,7 +16,7 @@
 namespace reef::test {
 namespace {
 
-TEST(SwapSchedule, takes_the_known_times) {
+TEST(AtomSchedule, takes_the_known_times) {
   const io::Json file = read_case_file("swap_schedule.json");
   int cases = 0;
   for (const io::Json& test : file.at("cases")) {
@@ -29,7 +29,7 @@ TEST(SwapSchedule, takes_the_known_times) {
       ADD_FAILURE() << "no schedule is called so";
       continue;
     }
-    plan::SwapSchedule schedule;
+    plan::AtomSchedule schedule;
     schedule.lanes = *lanes;
     schedule.accumulation = test.at("C").get<std::int64_t>();
     schedule.weight_slots = io::value_or<int>(test, "opts.slots", 0);

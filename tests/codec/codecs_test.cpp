@@ -50,7 +50,7 @@ void each_codec(const F& f) {
 
 /// Of the norm, of normal numbers.
 template <class Codec>
-double most_error(const Codec& format) {
+double max_error(const Codec& format) {
   if (Codec::lossless) return 0;
   if (Codec::name == codec::Bf16::name) return 0.002;
   if (Codec::name == codec::Fp8::name) return 0.03;
@@ -74,7 +74,7 @@ TEST(Codecs, take_the_bytes_that_they_say_and_decode_near_to_what_was_encoded) {
         error += std::pow(static_cast<double>(values[i]) - static_cast<double>(back[i]), 2);
         all += std::pow(static_cast<double>(values[i]), 2);
       }
-      EXPECT_LE(std::sqrt(error / all), most_error(format)) << format.name << " of " << n;
+      EXPECT_LE(std::sqrt(error / all), max_error(format)) << format.name << " of " << n;
       EXPECT_EQ(encoded(format, values), message) << "the same bytes again";
     }
   });

@@ -21,7 +21,7 @@
 namespace reef::test {
 namespace {
 
-constexpr std::int64_t most = codec::most_elements;
+constexpr std::int64_t most = codec::max_elements;
 
 /// f(codec, what it is) of all codecs, with members as odd as they may be.
 template <class F>
@@ -71,7 +71,7 @@ TEST(CodecSize, has_a_bound_by_the_numbers_alone) {
   each_odd_codec([](const auto& format, const std::string& what) {
     for (const std::int64_t n : {0, 1, 2, 7, 8, 9, 10, 100, 4096, 65537}) {
       SCOPED_TRACE(concat(what, " of ", n));
-      EXPECT_LE(format.encoded_bytes(n), codec::most_message_bytes(n));
+      EXPECT_LE(format.encoded_bytes(n), codec::max_message_bytes(n));
       const std::int64_t state = codec::state_of(format, n);
       EXPECT_LE(state, 4 * n + 1) << "numbers that are remembered";
       EXPECT_LE(codec::received_state_of(format, n), 4 * n + 1);

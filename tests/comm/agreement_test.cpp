@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, Agreement,
                            return tested.param == comm::Transport::messages ? "messages" : "window";
                          });
 
-using Lists = std::vector<std::vector<comm::Alike>>;
+using Lists = std::vector<std::vector<comm::SharedFact>>;
 
 TEST(Differences, have_each_value_once_with_its_ranks) {
   const Lists all{{{"x", "1"}}, {{"x", "2"}}, {{"x", "1"}}, {{"x", "1"}},
@@ -97,7 +97,7 @@ TEST(Differences, of_many_things_and_long_values_stay_short) {
 }
 
 TEST(Differences, travel_as_text_whatever_is_in_them_and_a_cut_text_is_no_more_than_that) {
-  const std::vector<comm::Alike> all{
+  const std::vector<comm::SharedFact> all{
       {"", "", ""}, {"a:1", "3:x", std::string("n\0l", 3)}, {"b", "c"}};
   const std::string text = comm::detail::encode_alike(all);
   EXPECT_EQ(comm::detail::decode_alike(text), all);

@@ -17,7 +17,7 @@
 
 #include <comm/groups.hpp>
 #include <comm/reference.hpp>
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/comm/progress.hpp>
 
 namespace {

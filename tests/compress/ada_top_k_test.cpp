@@ -257,13 +257,13 @@ TEST(Replan, by_a_function_of_edge_and_step_is_what_a_log_of_it_is) {
   const auto of_log = train<Tested>(options, 5);
   const Log log = options.compress.replan.replay;
   options.compress.replan = {};
-  options.compress.choose = [&log](const compress::Carried& carried, std::int64_t step) -> std::optional<double> {
-    const double ratio = log[step < 3 ? 0 : 1].by_edge[static_cast<std::size_t>(carried.index)];
+  options.compress.choose = [&log](const compress::CodedMessages& messages, std::int64_t step) -> std::optional<double> {
+    const double ratio = log[step < 3 ? 0 : 1].by_edge[static_cast<std::size_t>(messages.index)];
     return ratio == 0 ? std::nullopt : std::optional(ratio);
   };
   EXPECT_TRUE(same_bits(train<Tested>(options, 5), of_log));
   const comm::Communicator world;
-  options.compress.choose = [](const compress::Carried&, std::int64_t step) { return step < 1 ? 4 : 0.5; };
+  options.compress.choose = [](const compress::CodedMessages&, std::int64_t step) { return step < 1 ? 4 : 0.5; };
   auto trainer = small_trainer<Tested>(options, world);
   trainer.step();
   EXPECT_THROW(trainer.step(), OptionError);
@@ -291,8 +291,8 @@ TEST(Replan, is_refused_where_nothing_follows_from_it_or_a_log_is_anothers) {
   EXPECT_THROW(planned({.every = 2, .replay = log}), OptionError) << "one of them would do nothing";
   auto options = adapted_options();
   options.compress.replan.every = 10;
-  options.compress.choose = [](const compress::Carried& carried) {
-    return carried.traffic == schedule::Traffic::activation ? std::optional(1.0) : std::nullopt;
+  options.compress.choose = [](const compress::CodedMessages& messages) {
+    return messages.traffic == schedule::Traffic::activation ? std::optional(1.0) : std::nullopt;
   };
   EXPECT_NO_THROW(Tested::planned(model, options, world_size())) << "each is chosen";
 }

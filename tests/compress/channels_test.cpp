@@ -389,18 +389,18 @@ TEST(Channels, draw_other_numbers_in_each_step_and_the_same_on_all_ranks) {
 TEST(Channels, leave_what_is_chosen_as_it_is) {
   auto options = chosen_options("top-k:2");
   std::vector<std::string> names;
-  options.compress.choose = [&](const compress::Carried& carried) -> std::optional<double> {
-    for (const std::string_view name : carried.names) names.emplace_back(name);
+  options.compress.choose = [&](const compress::CodedMessages& messages) -> std::optional<double> {
+    for (const std::string_view name : messages.names) names.emplace_back(name);
     return 1;
   };
   EXPECT_TRUE(
       same_bits(train<ReplicatedStages>(options), train<ReplicatedStages>(chosen_options("none"))));
   EXPECT_FALSE(names.empty());
   const auto model = nn::gpt<device::Host, float>(small_config(), 1);
-  options.compress.choose = [](const compress::Carried&) { return 0.5; };
+  options.compress.choose = [](const compress::CodedMessages&) { return 0.5; };
   EXPECT_THROW(ReplicatedStages::planned(model, options, world_size()), OptionError);
   options = chosen_options("blockwise8");
-  options.compress.choose = [](const compress::Carried&) { return 3; };
+  options.compress.choose = [](const compress::CodedMessages&) { return 3; };
   EXPECT_THROW(ReplicatedStages::planned(model, options, world_size()), OptionError);
 }
 

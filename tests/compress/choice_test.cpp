@@ -88,12 +88,12 @@ TEST(Choice, of_one_ratio_in_all_steps_is_a_codec_with_that_ratio) {
   each_way([]<class Options>(Options options, const std::string& what) {
     using Tested = trainer_with<Options>;
     const Left expected = trained<Tested>(options_of<Tested>(*options.topology, "ef+top-k:3"));
-    options.compress.choose = [](const compress::Carried&, std::int64_t) { return 3; };
+    options.compress.choose = [](const compress::CodedMessages&, std::int64_t) { return 3; };
     EXPECT_EQ(trained<Tested>(options).difference(expected), "") << what;
     options.compress.choose.least = 3;
     EXPECT_EQ(trained<Tested>(options).difference(expected), "")
         << what << ", with no more room than that";
-    options.compress.choose = [](const compress::Carried&, std::int64_t) {
+    options.compress.choose = [](const compress::CodedMessages&, std::int64_t) {
       return std::optional<double>();
     };
     EXPECT_EQ(trained<Tested>(options).difference(
@@ -112,8 +112,8 @@ TEST(Choice, that_changes_from_step_to_step_is_known_to_both_ends_and_to_a_train
   each_way([]<class Options>(Options options, const std::string& what) {
     SCOPED_TRACE(what);
     using Tested = trainer_with<Options>;
-    options.compress.choose = [](const compress::Carried& carried, std::int64_t step) {
-      return ratio_of_step(step + carried.index % 2);
+    options.compress.choose = [](const compress::CodedMessages& messages, std::int64_t step) {
+      return ratio_of_step(step + messages.index % 2);
     };
     const Left undisturbed = trained<Tested>(options, 8);
     EXPECT_NE(undisturbed.difference(
@@ -140,7 +140,7 @@ TEST(Choice, has_room_for_its_longest_messages_and_sends_the_shorter_ones_as_the
   each_way([]<class Options>(Options options, const std::string& what) {
     SCOPED_TRACE(what);
     using Tested = trainer_with<Options>;
-    options.compress.choose = [](const compress::Carried&, std::int64_t step) {
+    options.compress.choose = [](const compress::CodedMessages&, std::int64_t step) {
       return step < 4 ? 1.0 : 50.0;
     };
     const comm::Communicator world;
@@ -163,10 +163,10 @@ TEST(Choice,
   const auto asked_by = []<class Options>(Options options) {
     std::map<Traffic, std::map<std::int64_t, int>> asked;  // by traffic and step, how often
     std::set<std::string> names;
-    options.compress.choose = [&](const compress::Carried& carried, std::int64_t step) {
-      ++asked[carried.traffic][step];
-      EXPECT_GT(carried.numbers, 0);
-      for (const std::string_view name : carried.names) names.emplace(name);
+    options.compress.choose = [&](const compress::CodedMessages& messages, std::int64_t step) {
+      ++asked[messages.traffic][step];
+      EXPECT_GT(messages.numbers, 0);
+      for (const std::string_view name : messages.names) names.emplace(name);
       return 2;
     };
     const comm::Communicator world;
@@ -197,7 +197,7 @@ TEST(Choice,
 TEST(Choice, that_cannot_be_is_refused_before_anything_of_a_step_has_run) {
   if (world_size() == 1) GTEST_SKIP() << "one rank carries nothing";
   auto options = options_of<Staged>(run::Topology(world_size()), "top-k:9");
-  options.compress.choose = [](const compress::Carried&, std::int64_t step) {
+  options.compress.choose = [](const compress::CodedMessages&, std::int64_t step) {
     return step == 1 ? 3.0 : 8.0;
   };
   options.compress.choose.least = 4;
@@ -224,7 +224,7 @@ TEST(Choice, that_cannot_be_is_refused_before_anything_of_a_step_has_run) {
   options.compress.choose.least = 0.5;
   refused(options, "the least ratio is 0.5");
   options = options_of<Staged>(run::Topology(world_size()), "blockwise8");
-  options.compress.choose = [](const compress::Carried&, std::int64_t) { return 3; };
+  options.compress.choose = [](const compress::CodedMessages&, std::int64_t) { return 3; };
   refused(options, "no codec has one");
 }
 

@@ -181,7 +181,7 @@ TEST(Links, of_top_k_take_and_lose_what_the_numbers_say) {
       std::size_t kept = 0;
       std::size_t zeros = 0;
       double least_kept = std::numeric_limits<double>::infinity();
-      double most_lost = 0;
+      double max_lost = 0;
       for (std::size_t i = 0; i < n; ++i) {
         const double x = numbers.before[i];
         const double y = numbers.after[i];
@@ -191,13 +191,13 @@ TEST(Links, of_top_k_take_and_lose_what_the_numbers_say) {
         if (y != 0) {
           least_kept = std::min(least_kept, std::abs(y));
         } else {
-          most_lost = std::max(most_lost, std::abs(x));
+          max_lost = std::max(max_lost, std::abs(x));
         }
         squares[traffic].first += x * x;
         squares[traffic].second += (x - y) * (x - y);
       }
       EXPECT_EQ(kept, std::min((n + 3) / 4, n - zeros)) << name;
-      EXPECT_GE(least_kept, most_lost) << name;
+      EXPECT_GE(least_kept, max_lost) << name;
       const codec::TopK format{4};
       std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(std::ssize(numbers.before))));
       bytes[traffic].first += 4 * n;
@@ -291,8 +291,8 @@ TEST(Links, say_how_long_computation_stood_still) {
   const comm::Communicator world;
   auto trainer = small_trainer<Linked>(options, world);
   trainer.step();
-  Seconds most_of_step = 0;
-  Seconds most_of_awaited = 0;
+  Seconds max_of_step = 0;
+  Seconds max_of_awaited = 0;
   const Traffic awaited = world_rank() == 0 ? Traffic::activation_gradient : Traffic::activation;
   for (int step = 0; step < 5; ++step) {
     const run::LinkTable before = trainer.links();
@@ -301,13 +301,13 @@ TEST(Links, say_how_long_computation_stood_still) {
     Seconds all = 0;
     for (const auto& [link, use] : links.uses) all += use.exposed;
     EXPECT_LE(all, seconds);
-    most_of_step = std::max(most_of_step, all / seconds);
-    most_of_awaited = std::max(most_of_awaited, links.of(awaited).exposed);
+    max_of_step = std::max(max_of_step, all / seconds);
+    max_of_awaited = std::max(max_of_awaited, links.of(awaited).exposed);
   }
-  EXPECT_GE(most_of_step, 0.5);
+  EXPECT_GE(max_of_step, 0.5);
   const bool ends = world_rank() == 0 || world_rank() + 1 == world_size();
   if (ends) {
-    EXPECT_GE(most_of_awaited, latency);
+    EXPECT_GE(max_of_awaited, latency);
   }
 }
 

@@ -63,7 +63,7 @@ public:
       demand(begin >= of.data() && begin + bytes <= of.data() + of.size(), "what is set is inside its range");
       std::memcpy(to, from, static_cast<std::size_t>(bytes));
     };
-    state_.emplace(plan_, builder_, ranges_, reef::ModelState::Facts{}, std::move(reached), [](std::string_view) {});
+    state_.emplace(plan_, builder_, ranges_, reef::ModelState::Layout{}, std::move(reached), [](std::string_view) {});
   }
 
   [[nodiscard]] const reef::graph::Dag& dag() const { return dag_; }

@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   decode_both(codec::Fp8{.block = 16}, codec::CodecId::fp8, 16, input, n);
   decode_both(codec::PowerSgd{.columns = 6, .rank = 2}, codec::CodecId::power_sgd,
               std::uint64_t{6} << 32 | static_cast<std::uint64_t>(codec::PowerSgd{6, 2}.rank_of(static_cast<std::int64_t>(n))), input, n);
-  const std::int64_t wide = codec::most_elements;  // columns that no number of a message fills
+  const std::int64_t wide = codec::max_elements;  // columns that no number of a message fills
   decode_both(codec::PowerSgd{.columns = wide, .rank = wide}, codec::CodecId::power_sgd,
               static_cast<std::uint64_t>(wide) << 32 | (n > 0 ? 1U : 0U), input, n);
   decode_both(codec::TopK{.ratio = 5}, input, n);

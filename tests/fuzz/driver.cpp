@@ -34,13 +34,13 @@ namespace {
 // -- memory ------------------------------------------------------------------------------------
 
 std::size_t held = 0;
-std::size_t most_held = 0;
+std::size_t max_held = 0;
 
 void* take(std::size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   held += malloc_usable_size(memory);
-  most_held = std::max(most_held, held);
+  max_held = std::max(max_held, held);
   return memory;
 }
 
@@ -103,7 +103,7 @@ void run() {
   // Of just its size, so that AddressSanitizer sees what reads on behind it.
   const std::vector<std::uint8_t> exact(current.begin(), current.end());
   const std::size_t before = held;
-  most_held = held;
+  max_held = held;
   end_after(seconds_per_run);
   try {
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
@@ -112,9 +112,9 @@ void run() {
     std::abort();
   }
   end_after(0);
-  if (most_held - before > memory_at_all + memory_per_byte * current.size()) {
+  if (max_held - before > memory_at_all + memory_per_byte * current.size()) {
     std::fprintf(stderr, "%s: %zu bytes of memory for an input of %zu\n", target.c_str(),
-                 most_held - before, current.size());
+                 max_held - before, current.size());
     std::abort();
   }
 }

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto model = graph::from_json(json, "file.json", registry, 1);
     const graph::Dag& dag = model.graph.dag();
     for (const graph::Tensor& tensor : dag.tensors) {
-      fuzz::demand(tensor.spec.shape.size() <= graph::most_model_elements, "no tensor is larger than a file may have");
+      fuzz::demand(tensor.spec.shape.size() <= graph::max_model_elements, "no tensor is larger than a file may have");
     }
     const std::string text = graph::text_of_model(graph::to_json(model.graph, registry, model.optimizers));
     const auto again = graph::from_json(io::parse_json(text, "again.json"), "again.json", registry, 1);

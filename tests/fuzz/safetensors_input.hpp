@@ -11,7 +11,7 @@
 
 namespace reef::fuzz {
 
-inline constexpr std::size_t most_data = 4096;
+inline constexpr std::size_t max_data = 4096;
 
 /// The largest number between a comma and a bracket, as the end of data_offsets is.
 inline std::size_t largest_end(std::string_view header) {
@@ -19,9 +19,9 @@ inline std::size_t largest_end(std::string_view header) {
   for (std::size_t at = header.find(','); at < header.size(); at = header.find(',', at)) {
     std::size_t number = 0;
     for (++at; at < header.size() && header[at] >= '0' && header[at] <= '9'; ++at) {
-      number = std::min(10 * number + static_cast<std::size_t>(header[at] - '0'), most_data + 1);
+      number = std::min(10 * number + static_cast<std::size_t>(header[at] - '0'), max_data + 1);
     }
-    if (at < header.size() && header[at] == ']' && number <= most_data) {
+    if (at < header.size() && header[at] == ']' && number <= max_data) {
       largest = std::max(largest, number);
     }
   }

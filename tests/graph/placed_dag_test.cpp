@@ -162,17 +162,17 @@ TEST(PlacedDag, refuses_or_reads_whatever_stands_anywhere) {
 
 TEST(PlacedDag, refuses_more_than_a_case_may_have) {
   io::Json nodes = small_placed();
-  for (std::size_t n = nodes["nodes"].size(); n <= graph::most_placed_nodes; ++n) {
+  for (std::size_t n = nodes["nodes"].size(); n <= graph::max_placed_nodes; ++n) {
     nodes["nodes"].push_back({});
   }
   EXPECT_THAT(refusal(nodes), HasSubstr("'nodes' makes 4097 nodes, at most 4096"));
   io::Json tensors = small_placed();
-  for (std::size_t t = tensors["inputs"].size(); t <= graph::most_placed_tensors; ++t) {
+  for (std::size_t t = tensors["inputs"].size(); t <= graph::max_placed_tensors; ++t) {
     tensors["inputs"].push_back({{"name", concat("i", t)}, {"bytes", 1}, {"kind", "int"}});
   }
   EXPECT_THAT(refusal(tensors), HasSubstr("'inputs.8192' makes 8193 tensors, at most 8192"));
   io::Json readings = small_placed();
-  for (std::size_t r = 0; r <= graph::most_placed_readings; ++r) {
+  for (std::size_t r = 0; r <= graph::max_placed_readings; ++r) {
     readings["nodes"][0]["inputs"].push_back("text");
   }
   EXPECT_THAT(refusal(readings), HasSubstr("'nodes.0.inputs' makes 32771 readings, at most 32768"));

@@ -257,7 +257,7 @@ TEST(Gpt, refuses_a_configuration_that_cannot_be) {
   refuses([](nn::GptConfig& c) { c.padded_vocabulary = 3; });
   refuses([](nn::GptConfig& c) { c.dropout = 1; });
   nn::GptConfig deep = tiny_config();
-  deep.layers = nn::GptConfig::most_layers;
+  deep.layers = nn::GptConfig::max_layers;
   EXPECT_NO_THROW(deep.validate());
   ++deep.layers;
   try {

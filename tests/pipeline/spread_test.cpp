@@ -480,17 +480,17 @@ TEST(Spread, every_schedule_has_places_for_as_many_activations_as_it_holds_at_on
             (storage.life == schedule::Life::persistent ? stays : small) += bytes;  // small: also landing buffers
           }
         }
-        int pending = 0, most_pending = 0;  // between the halves of a backward
+        int pending = 0, max_pending = 0;  // between the halves of a backward
         for (const schedule::Instruction& i : program.round) {
-          if (i.kind == run::kinds::backward_input) most_pending = std::max(most_pending, ++pending);
+          if (i.kind == run::kinds::backward_input) max_pending = std::max(max_pending, ++pending);
           if (i.kind == run::kinds::backward_weight) --pending;
         }
         const auto r = static_cast<std::size_t>(program.rank);
         EXPECT_EQ(static_cast<int>(places.size()), estimate.peak_activations[r]) << "stage " << r;
-        EXPECT_EQ(most_pending, estimate.peak_pending_weight[r]) << "stage " << r;
+        EXPECT_EQ(max_pending, estimate.peak_pending_weight[r]) << "stage " << r;
         // The device has their sum, with what lands and batches: all of which is less than one activation.
         const Bytes sum = stays + static_cast<Bytes>(estimate.peak_activations[r]) * saved +
-                          static_cast<Bytes>(most_pending) * pending_bytes;
+                          static_cast<Bytes>(max_pending) * pending_bytes;
         EXPECT_GE(placement.device_bytes, sum) << "stage " << r;
         EXPECT_LE(placement.device_bytes, sum + small) << "stage " << r;
         EXPECT_LT(small, saved) << "or a place too many is not seen";

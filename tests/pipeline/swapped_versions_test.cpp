@@ -297,7 +297,7 @@ TEST(SwappedVersions, take_host_memory_alone) {
     auto options = options_of<Swapped>(stages_in_all, schedule, micro_batches);
     options.micro_batches = {micro_batches};
     const Model of = model(12);
-    const auto all = Swapped::foresee(of, options, stages_in_all, [&](int, const auto& programs, const auto& placements) {
+    const auto all = Swapped::estimate_all(of, options, stages_in_all, [&](int, const auto& programs, const auto& placements) {
       const auto world =
           schedule::World::uniform(stages_in_all, {.flops_per_second = 1e9}, {.latency = 0, .bytes_per_second = 1e9});
       EXPECT_GT(schedule::simulate(programs, placements, world).step, 0);

@@ -30,12 +30,12 @@ Swarm after(Swarm swarm, const BalancePlan& plan) {
 }
 
 /// The most that any placement serves.
-Throughput most_served(Swarm& swarm, std::size_t server = 0) {
+Throughput max_served(Swarm& swarm, std::size_t server = 0) {
   if (server == swarm.servers.size()) return slowest_block(block_throughputs(swarm));
   Throughput most = 0;
   for (int start = 0; start + swarm.servers[server].length <= swarm.blocks; ++start) {
     swarm.servers[server].start = start;
-    most = std::max(most, most_served(swarm, server + 1));
+    most = std::max(most, max_served(swarm, server + 1));
   }
   return most;
 }
@@ -91,7 +91,7 @@ TEST(Balance, without_a_price_comes_near_the_best_placement_of_all) {
   for (int i = 0; i < 60; ++i) {
     Swarm swarm = random_swarm(random, 6, 5);
     const BalancePlan plan = balance(swarm, {.price_ppm = 0, .targets = 8, .beam = 8});
-    const Throughput most = most_served(swarm);
+    const Throughput most = max_served(swarm);
     EXPECT_LE(plan.then, most);
     EXPECT_GE(plan.bound, most);
     reached += per_second(plan.then);
@@ -255,11 +255,11 @@ TEST(BalanceRound, a_server_serves_its_old_blocks_until_others_have_loaded_them)
   b = begin_move(b, 0);
   EXPECT_EQ(online_throughputs(swarm), (std::vector<Throughput>{10, 10, 10}));
   EXPECT_EQ(block_throughputs(swarm), (std::vector<Throughput>{10, 10, 10}));
-  a = loaded(a);
+  a = finish_move(a);
   EXPECT_EQ(online_throughputs(swarm), (std::vector<Throughput>{5, 10, 15}));
   EXPECT_FALSE(may_drop(swarm, "a")) << "nobody else has block 0";
   EXPECT_FALSE(may_drop(swarm, "b")) << "it loads";
-  b = loaded(b);
+  b = finish_move(b);
   EXPECT_TRUE(may_drop(swarm, "a"));
   EXPECT_TRUE(may_drop(swarm, "b"));
   a = dropped(a);

@@ -160,7 +160,7 @@ double cost_of(const Route& route, const RouteRequest& request, const RouteOptio
     const double block =
         std::min(100.0, alone * std::max(1.0, (server.occupancy + 1) / server.batch));
     cost +=
-        (rtt ? std::min(*rtt / 2, options.most_delay) : options.unknown_delay) + options.overhead;
+        (rtt ? std::min(*rtt / 2, options.max_delay) : options.unknown_delay) + options.overhead;
     cost += std::min(100.0, server.queue * (server.end - server.start) * block);
     cost += (hop.end - hop.start) * block;
     if (request.cache_tokens && server.cache_left) {
@@ -177,7 +177,7 @@ double cost_of(const Route& route, const RouteRequest& request, const RouteOptio
     before = &server;
   }
   const std::optional<double> back = before->client_rtt;
-  return cost + (back ? std::min(*back / 2, options.most_delay) : options.unknown_delay);
+  return cost + (back ? std::min(*back / 2, options.max_delay) : options.unknown_delay);
 }
 
 TEST(Router, costs_what_the_published_graph_says) {
@@ -252,18 +252,18 @@ TEST(Router, looks_at_what_a_change_touches) {
     router.set("n" + std::to_string(i), server);
   }
   std::ignore = router.route();
-  const std::int64_t built = router.looked_at();
+  const std::int64_t built = router.examined_hops();
   for (int i = 0; i < 100; ++i) {
     RouteServer& server = servers["n" + std::to_string(i)];
     draw.change(server, false);
     router.set("n" + std::to_string(i), server);
     std::ignore = router.route();
   }
-  EXPECT_LT((router.looked_at() - built) / 100, built / 20);
-  const std::int64_t before = router.looked_at();
+  EXPECT_LT((router.examined_hops() - built) / 100, built / 20);
+  const std::int64_t before = router.examined_hops();
   router.set("n7", servers["n7"]);
   std::ignore = router.route();
-  EXPECT_EQ(router.looked_at(), before) << "nothing has changed";
+  EXPECT_EQ(router.examined_hops(), before) << "nothing has changed";
 }
 
 TEST(Router, goes_around_queues_full_batches_and_full_caches) {

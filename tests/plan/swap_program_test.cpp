@@ -144,7 +144,7 @@ TEST(SwapProgram, what_is_foreseen_becomes_a_trace) {
 TEST(SwapProgram, bad_bounds_and_slots_are_refused) {
   std::mt19937_64 random(5);
   const Chain chain = random_chain(random, 4);
-  const auto refusal = [&](const Bounds& bounds, const SwapSchedule& schedule) -> std::string {
+  const auto refusal = [&](const Bounds& bounds, const AtomSchedule& schedule) -> std::string {
     try {
       swap_program(chain, bounds, schedule);
     } catch (const OptionError& error) {

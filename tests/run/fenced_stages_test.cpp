@@ -253,12 +253,12 @@ TEST(StageMemory, foresees_by_what_is_known_of_similar_parts_and_no_less_than_a_
   const Bytes two = memory.foreseen(0, {0, 2});
   EXPECT_GT(two, one);
   EXPECT_GT(one, memory.foreseen(1, {0, 1})) << "the last stage holds one micro-batch";
-  memory.learn(0, {0, 1}, one + 1000);
+  memory.record(0, {0, 1}, one + 1000);
   EXPECT_EQ(memory.foreseen(0, {0, 1}), one + 1000);
   EXPECT_EQ(memory.foreseen(0, {0, 2}), two + 1000) << "as far off";
-  memory.learn(0, {1, 2}, 1_MiB);
+  memory.record(0, {1, 2}, 1_MiB);
   EXPECT_GE(memory.foreseen(0, {0, 2}), 1_MiB) << "it has that part";
-  memory.learn(0, {0, 3}, 1_MiB + 100);
+  memory.record(0, {0, 3}, 1_MiB + 100);
   EXPECT_LE(memory.foreseen(0, {1, 3}), 1_MiB + 100) << "it is a part of that";
   EXPECT_EQ(memory.foreseen(1, {0, 1}), memory.foreseen(1, {1, 2})) << "of another stage nothing is known";
 }

@@ -22,7 +22,7 @@ inline void expect_a_partition(const run::Instruction& i, const Parts& parts) {
     std::vector<int> found(list->size(), 0);
     for (const auto& part : parts) {
       if (part.list() != list) continue;
-      for (std::size_t k = 0; k < part.size(); ++k) ++found.at(part.place(k));
+      for (std::size_t k = 0; k < part.size(); ++k) ++found.at(part.index_of(k));
     }
     EXPECT_EQ(found, std::vector<int>(list->size(), 1)) << i.text();
   }

@@ -22,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 
 /// A rank sends to the one behind it and receives from the one ahead of it: on two lanes, or on one.
-run::Said ring(const comm::Progress& progress, Lane receive) {
+run::RankProof ring(const comm::Progress& progress, Lane receive) {
   const int ranks = progress.size();
   Writer w(progress.rank());
   const StorageId x = w.storage("x", 64, Life::persistent);
@@ -42,7 +42,7 @@ protected:
 };
 
 /// The verdict of this rank, which is that of all.
-std::string verdict(comm::Progress& progress, const std::vector<run::Said>& mine) {
+std::string verdict(comm::Progress& progress, const std::vector<run::RankProof>& mine) {
   const std::string own = run::problem_of_all(progress, mine);
   EXPECT_EQ(comm::broadcast_text(progress, "verdict of rank 0", own), own);
   return own;
@@ -66,14 +66,14 @@ TEST_F(Proof, of_a_deadlock_says_the_same_circle_on_every_rank) {
 }
 
 TEST_F(Proof, tells_every_rank_what_one_program_has_by_itself_the_first_of_all) {
-  std::vector<run::Said> mine{ring(progress, Lane::receive), ring(progress, Lane::send)};
+  std::vector<run::RankProof> mine{ring(progress, Lane::receive), ring(progress, Lane::send)};
   if (progress.rank() == progress.size() - 1) mine[0].problem = "why\n  fix: that";
   EXPECT_EQ(verdict(progress, mine), "why\n  fix: that");
 }
 
 TEST_F(Proof, refuses_what_is_no_skeleton) {
   if (progress.size() == 1) GTEST_SKIP() << "needs two ranks";
-  run::Said mine = ring(progress, Lane::receive);
+  run::RankProof mine = ring(progress, Lane::receive);
   if (progress.rank() == 1) mine.skeleton.pop_back();
   EXPECT_THAT(verdict(progress, {mine}), HasSubstr("the bytes are no skeleton"));
 }

@@ -136,7 +136,7 @@ TEST(Topology, a_rank_reserves_what_its_stage_holds) {
       const bool holds = plan.buckets[b].stage == stage;
       EXPECT_EQ(builder.weights[b] != run::no_storage, holds);
       EXPECT_EQ(builder.reduced[b] != run::no_storage, holds);
-      EXPECT_EQ(std::count(builder.held().begin(), builder.held().end(), b), holds ? 1 : 0);
+      EXPECT_EQ(std::count(builder.stage_buckets().begin(), builder.stage_buckets().end(), b), holds ? 1 : 0);
     }
   }
 }

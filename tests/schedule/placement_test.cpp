@@ -189,7 +189,7 @@ TEST(Placement, no_arena_is_smaller_than_what_is_alive_at_once) {
     const Program program = random_of_all(seed);
     const Placement placement = schedule::place(program);
     for (const schedule::Place place : {schedule::Place::device, schedule::Place::host}) {
-      const Bytes live = schedule::most_live(program, place);
+      const Bytes live = schedule::max_live(program, place);
       EXPECT_LE(live, placement.arena_bytes(place)) << "seed " << seed;
       if (live > 0 && live == placement.arena_bytes(place)) ++exact;
     }
@@ -204,10 +204,10 @@ TEST(Placement, what_is_alive_at_once_ends_with_its_last_use) {
   w.writes("Make", Lane::compute, first);
   w.reads("Use", Lane::compute, first);
   w.writes("Make", Lane::compute, second);
-  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::device), 4096U);
-  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::host), 0U);
+  EXPECT_EQ(schedule::max_live(w.program, schedule::Place::device), 4096U);
+  EXPECT_EQ(schedule::max_live(w.program, schedule::Place::host), 0U);
   w.reads("Use again", Lane::compute, first);
-  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::device), 1024U + 4096U);
+  EXPECT_EQ(schedule::max_live(w.program, schedule::Place::device), 1024U + 4096U);
 }
 
 TEST(Placement, what_is_waited_for_keeps_its_bytes_up_to_there_so_that_no_wait_is_added) {
@@ -220,7 +220,7 @@ TEST(Placement, what_is_waited_for_keeps_its_bytes_up_to_there_so_that_no_wait_i
   EXPECT_TRUE(shared());
   w.program.add("C", Lane::load).after = {{first, 0}};
   EXPECT_FALSE(shared());
-  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::device), 128U);
+  EXPECT_EQ(schedule::max_live(w.program, schedule::Place::device), 128U);
   EXPECT_EQ(schedule::derive(w.program, schedule::place(w.program))[2],
             (std::vector{schedule::Dependency{0, false}}));
 }

@@ -369,7 +369,7 @@ TEST(AllAxes, refuse_by_name_what_they_cannot_do) {
   const auto refusal = [&](const auto& change) -> std::string {
     auto how = swapped(1, 1, ratio);
     how.topology = run::Topology(1, 2);
-    how.network = profile::Network::uniform(2, 0, profile::Network::most_rate);
+    how.network = profile::Network::uniform(2, 0, profile::Network::max_rate);
     change(how);
     try {
       static_cast<void>(All::programs(model, how, 2));

@@ -153,13 +153,13 @@ TEST(Estimate, holds_on_a_device_with_a_memory_of_its_own) {
   EXPECT_GT(expect_the_counters<DdpTrainer>(options).host_bytes, plain);
 }
 
-/// foresee() is estimate() of each rank, and programs() of each variant with their placements.
+/// estimate_all() is estimate() of each rank, and programs() of each variant with their placements.
 template <class Tested>
 void expect_the_same_at_once(const typename Tested::Options& options, int ranks, int variants) {
   const auto model = nn::gpt<device::Host, float>(small_config(), 1);
   const auto world = schedule::World::uniform(ranks, run::machine_of(*options.profile), {.latency = 1e-4, .bytes_per_second = 1e7});
   int seen = 0;
-  const auto all = Tested::foresee(model, options, ranks, [&](int variant, const auto& programs, const auto& placements) {
+  const auto all = Tested::estimate_all(model, options, ranks, [&](int variant, const auto& programs, const auto& placements) {
     EXPECT_EQ(variant, seen++);
     const auto expected = Tested::programs(model, options, ranks, {}, variant);
     EXPECT_EQ(schedule::hash_of(programs), schedule::hash_of(expected));
@@ -188,7 +188,7 @@ TEST(Estimate, of_all_ranks_at_once_is_that_of_each) {
   local.profile = zero1.profile;
   local.optim = {.every = 5, .fragments = 2};
   expect_the_same_at_once<Local>(local, 3, 3);
-  EXPECT_THROW(Zero1Trainer::foresee(model, zero1, 0, [](auto&&...) {}), OptionError);
+  EXPECT_THROW(Zero1Trainer::estimate_all(model, zero1, 0, [](auto&&...) {}), OptionError);
 }
 
 TEST(Estimate, tells_of_ranks_that_nobody_has) {

@@ -117,7 +117,7 @@ struct Alone {
       builder.verdict = builder.program.add_storage("verdict", 64, schedule::Place::device);
     }
     if (!builder.trains()) return;
-    for (const std::size_t b : builder.held()) {
+    for (const std::size_t b : builder.stage_buckets()) {
       run::StorageId gradient = builder.reduced[b];
       if (mistake == Mistake::two_sizes) {
         gradient = builder.program.add_part("half a gradient", gradient, 0,
@@ -127,7 +127,7 @@ struct Alone {
     }
     if (mistake == Mistake::no_messages) {
       Instruction& sum = builder.program.add("Sum", run::Lane::reduce, 0);
-      sum.reads = {{builder.reduced[builder.held()[0]], 0}};
+      sum.reads = {{builder.reduced[builder.stage_buckets()[0]], 0}};
       sum.writes = {
           {builder.program.add_storage("sum", builder.sum_bytes(0), schedule::Place::device), 0}};
     }

@@ -14,9 +14,9 @@ inline namespace v0 {
 namespace codec {
 
 REEF_INLINE std::int64_t Blockwise8::blocks(std::int64_t n) const {
-  if (block < 1 || block > most_elements) {
+  if (block < 1 || block > max_elements) {
     throw OptionError("reef::codec::Blockwise8: the block is of ", block, " numbers.\n  fix: from 1 to ",
-                      most_elements, ", as 4096.");
+                      max_elements, ", as 4096.");
   }
   return (n + block - 1) / block;
 }

@@ -87,9 +87,9 @@ void each_chunk(const ChunkTopK& format, std::int64_t n, const F& f) {
 }  // namespace detail
 
 REEF_INLINE std::int64_t ChunkTopK::kept(std::int64_t n) const {
-  if (keep < 1 || keep > chunk || chunk > most_elements) {
+  if (keep < 1 || keep > chunk || chunk > max_elements) {
     throw OptionError("reef::codec::ChunkTopK: of ", chunk, " numbers ", keep,
-                      " are kept.\n  fix: from 1 to all of at most ", most_elements, ", as 64 of 4096.");
+                      " are kept.\n  fix: from 1 to all of at most ", max_elements, ", as 64 of 4096.");
   }
   return n / chunk * keep + static_cast<std::int64_t>(detail::kept_of_chunk(*this, static_cast<std::size_t>(n % chunk)));
 }

@@ -25,7 +25,7 @@ namespace codec {
 /// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
 /// | laws   | encode depends on values and members alone, not on the machine or its threads; a message that is cut off, |
 /// |        | damaged or of another codec is refused                                                                    |
-/// | size   | encoded_bytes(n) is at most most_message_bytes(n) for all members, and so are state(n) and what a decoder   |
+/// | size   | encoded_bytes(n) is at most max_message_bytes(n) for all members, and so are state(n) and what a decoder   |
 /// |        | allocates, which follows from n, never from a message's content. encoded_bytes(n) never grows with the      |
 /// |        | ratio of a codec that has one (adjust.hpp), so that room for the least ratio is room for every ratio       |
 /// | may have | `accumulate(message, values)`: adds the decoded numbers to values, all or none;                         |

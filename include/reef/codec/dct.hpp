@@ -82,7 +82,7 @@ private:
       for (std::size_t m = 0; m < cosines_.size(); ++m) {
         cosines_[m] = std::cos(std::numbers::pi * static_cast<double>(m) / (2.0 * static_cast<double>(size)));
       }
-      if (size > most_in_table) return;
+      if (size > max_in_table) return;
       table_.resize(size * size);
       for (std::size_t i = 0; i < size; ++i) {
         for (std::size_t k = 0; k < size; ++k) table_[i * size + k] = factor(i, k);
@@ -101,7 +101,7 @@ private:
     }
 
   private:
-    static constexpr std::size_t most_in_table = 512;
+    static constexpr std::size_t max_in_table = 512;
 
     [[nodiscard]] float factor(std::size_t i, std::size_t k) const {
       if (back_) std::swap(i, k);

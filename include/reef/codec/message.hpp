@@ -46,13 +46,13 @@ enum class CodecId : std::uint32_t {
 inline constexpr Bytes message_head_bytes = 32;
 
 /// The largest number of elements in one message.
-inline constexpr std::int64_t most_elements = std::int64_t{1} << 31;
+inline constexpr std::int64_t max_elements = std::int64_t{1} << 31;
 
 /// Returns the largest size in bytes of a message of n numbers, in any codec with any members: 20 for each number, and four
 /// heads, for messages within messages. A codec that asks for more is refused before memory is allocated.
-inline constexpr Bytes most_message_bytes(std::int64_t n) { return 4 * message_head_bytes + 20 * static_cast<Bytes>(n); }
+inline constexpr Bytes max_message_bytes(std::int64_t n) { return 4 * message_head_bytes + 20 * static_cast<Bytes>(n); }
 
-/// Returns `said`, the bytes that codec `name` needs for n numbers. Throws OptionError if it is above most_message_bytes(n).
+/// Returns `said`, the bytes that codec `name` needs for n numbers. Throws OptionError if it is above max_message_bytes(n).
 Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said);
 
 /// The fields of a message's head that sender and receiver know beforehand.
@@ -68,7 +68,7 @@ struct MessageHead {
 std::span<const std::byte> message_in(std::span<const std::byte> room);
 
 /// Returns the part of `message` behind its head, for a payload of `payload` bytes. Throws OptionError if `message` has no
-/// room for it, or head.elements is above most_elements.
+/// room for it, or head.elements is above max_elements.
 std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
 
 /// Writes the head before a complete payload of `payload` bytes. Returns the bytes of head and payload.
@@ -83,7 +83,7 @@ Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes 
 /// const std::span<const std::byte> payload = codec::open_message(message, head, 108, 108);
 /// \endcode
 std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
-                                        Bytes least_payload, Bytes most_payload, const Threads& threads = {});
+                                        Bytes least_payload, Bytes max_payload, const Threads& threads = {});
 
 /// Returns the length in bytes of the message at the beginning of `bytes`, as its head states it; nothing else is checked.
 /// Throws DecodeError if `bytes` is shorter. `name`: the codec of the enclosing message, for errors.

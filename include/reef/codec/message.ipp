@@ -55,7 +55,7 @@ REEF_INLINE std::span<const std::byte> message_in(std::span<const std::byte> roo
 }
 
 REEF_INLINE Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said) {
-  const Bytes most = most_message_bytes(n);
+  const Bytes most = max_message_bytes(n);
   if (said <= most) return said;
   throw OptionError("reef::codec: ", name, " says that ", n, " numbers take up to ", said, " bytes.\n  why: a message takes at most ",
                     most, " bytes then, 20 for each number and 128, so that what is set aside follows from what is sent.\n"
@@ -64,14 +64,14 @@ REEF_INLINE Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes sai
 
 REEF_INLINE std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head,
                                                Bytes payload) {
-  if (head.elements < 0 || head.elements > most_elements || payload > 0xffffffffU ||
+  if (head.elements < 0 || head.elements > max_elements || payload > 0xffffffffU ||
       message.size() < message_head_bytes + payload) {
-    const bool too_many = head.elements < 0 || head.elements > most_elements;
+    const bool too_many = head.elements < 0 || head.elements > max_elements;
     const bool too_long = payload > 0xffffffffU;
     throw OptionError("reef::codec: a message of ", head.name, " for ", head.elements, " numbers takes ", message_head_bytes + payload,
                       " bytes: ", message_head_bytes, " of its head, and ", payload, " of what they may come to. It is given ",
                       message.size(), " bytes of room.\n  why: ",
-                      too_many   ? concat("a message has at most ", most_elements, " numbers")
+                      too_many   ? concat("a message has at most ", max_elements, " numbers")
                       : too_long ? std::string("a head says at most 4294967295 bytes")
                                  : concat("that is ", message_head_bytes + payload - message.size(), " too few"),
                       ".\n  fix: ", too_many || too_long ? "several messages." : "encoded_bytes(n) of room, of the codec as it is when it encodes.");
@@ -92,7 +92,7 @@ REEF_INLINE Bytes seal_message(std::span<std::byte> message, const MessageHead& 
 
 REEF_INLINE std::span<const std::byte> open_message(std::span<const std::byte> message,
                                                     const MessageHead& head, Bytes least_payload,
-                                                    Bytes most_payload, const Threads& threads) {
+                                                    Bytes max_payload, const Threads& threads) {
   const auto refuse = [&](const auto&... what) {
     throw DecodeError("reef::codec: a message of ", head.name, " ", what...,
                       ".\n  state: nothing of it was decoded.\n  fix: the same codec and count on both ends; else "
@@ -113,8 +113,8 @@ REEF_INLINE std::span<const std::byte> open_message(std::span<const std::byte> m
   if (raw.elements != static_cast<std::uint64_t>(head.elements)) {
     refuse("has ", raw.elements, " numbers where ", head.elements, " are expected");
   }
-  if (raw.payload < least_payload || raw.payload > most_payload) {
-    refuse("has ", raw.payload, " bytes behind its head, where ", least_payload, " to ", most_payload, " are possible");
+  if (raw.payload < least_payload || raw.payload > max_payload) {
+    refuse("has ", raw.payload, " bytes behind its head, where ", least_payload, " to ", max_payload, " are possible");
   }
   return message.subspan(sizeof raw);
 }

@@ -73,9 +73,9 @@ REEF_INLINE Bytes NormalFloat4::scale_bytes(std::int64_t n) const {
 }
 
 REEF_INLINE Bytes NormalFloat4::encoded_bytes(std::int64_t n) const {
-  if (block < 2 || block % 2 != 0 || block > most_elements) {
+  if (block < 2 || block % 2 != 0 || block > max_elements) {
     throw OptionError("reef::codec::NormalFloat4: the block is of ", block,
-                      " numbers.\n  why: two codes share a byte.\n  fix: an even number from 2 to ", most_elements,
+                      " numbers.\n  why: two codes share a byte.\n  fix: an even number from 2 to ", max_elements,
                       ", as 64.");
   }
   return message_head_bytes + scale_bytes(n) + static_cast<Bytes>((n + 1) / 2);

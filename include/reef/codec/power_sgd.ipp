@@ -48,9 +48,9 @@ inline void make_orthonormal(std::span<float> matrix, std::size_t rows) {
 }  // namespace detail
 
 REEF_INLINE std::int64_t PowerSgd::rank_of(std::int64_t n) const {
-  if (columns < 1 || rank < 1 || columns > most_elements || rank > most_elements) {
+  if (columns < 1 || rank < 1 || columns > max_elements || rank > max_elements) {
     throw OptionError("reef::codec::PowerSgd: ", columns, " columns, and a rank of ", rank, ".\n  fix: from 1 to ",
-                      most_elements, " each, as the matrix has, and 4.");
+                      max_elements, " each, as the matrix has, and 4.");
   }
   return (std::min)({rank, rows(n), width(n)});
 }

@@ -17,8 +17,8 @@ inline namespace v0 {
 namespace codec {
 
 REEF_INLINE std::int64_t TwoBit::blocks(std::int64_t n) const {
-  if (block < 0 || block > most_elements) {
-    throw OptionError("reef::codec::TwoBit: the block is of ", block, " numbers.\n  fix: from 1 to ", most_elements,
+  if (block < 0 || block > max_elements) {
+    throw OptionError("reef::codec::TwoBit: the block is of ", block, " numbers.\n  fix: from 1 to ", max_elements,
                       ", or 0, where all numbers are one.");
   }
   if (!within(sigmas, 1e-3F, 1e3F)) {

@@ -13,12 +13,12 @@ inline namespace v0 {
 namespace comm {
 
 /// A fact that must be equal on all ranks: its name, and its value on this rank.
-struct Alike {
+struct SharedFact {
   std::string name;
   std::string value;
   std::string shown{};  ///< the text that messages show instead of the value; empty: the value itself
 
-  friend bool operator==(const Alike&, const Alike&) = default;
+  friend bool operator==(const SharedFact&, const SharedFact&) = default;
 };
 
 /// The treatment of a name for which a rank has no entry.
@@ -30,16 +30,16 @@ enum class Missing : std::uint8_t { differs, ignored };
 namespace detail {
 
 /// Returns the facts as one text, in which each string is preceded by its length: "5:hello".
-std::string encode_alike(const std::vector<Alike>& all);
+std::string encode_alike(const std::vector<SharedFact>& all);
 
 /// Returns the complete facts of an encoded text; from the first incomplete one on, the rest is dropped.
-std::vector<Alike> decode_alike(std::string_view text);
+std::vector<SharedFact> decode_alike(std::string_view text);
 
-std::uint64_t hash_of(const std::vector<Alike>& all);
+std::uint64_t hash_of(const std::vector<SharedFact>& all);
 
 /// Returns "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each
 /// name in which they differ; empty if they differ in none. `all` is the list of each rank's facts.
-std::string describe_difference(const std::vector<std::vector<Alike>>& all,
+std::string describe_difference(const std::vector<std::vector<SharedFact>>& all,
                                 Missing absent = Missing::differs);
 
 }  // namespace detail
@@ -49,7 +49,7 @@ std::string describe_difference(const std::vector<std::vector<Alike>>& all,
 ///
 /// | wire | one number (a hash) from each rank; if these differ, or missing entries are ignored, also all facts, |
 /// |      | to rank 0                                                                                            |
-std::string difference(Progress& progress, const std::string& what, const std::vector<Alike>& mine,
+std::string difference(Progress& progress, const std::string& what, const std::vector<SharedFact>& mine,
                        Missing absent = Missing::differs);
 
 /// Throws OptionError on every rank, with the difference, unless all facts are equal on
@@ -61,7 +61,7 @@ std::string difference(Progress& progress, const std::string& what, const std::v
 ///                     "give all ranks the same files.");
 /// \endcode
 void require_alike(Progress& progress, const std::string& who, const std::string& what,
-                   const std::vector<Alike>& mine, const std::string& fix,
+                   const std::vector<SharedFact>& mine, const std::string& fix,
                    Missing absent = Missing::differs);
 
 }  // namespace comm

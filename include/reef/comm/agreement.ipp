@@ -21,9 +21,9 @@ namespace comm {
 
 namespace detail {
 
-REEF_INLINE std::string encode_alike(const std::vector<Alike>& all) {
+REEF_INLINE std::string encode_alike(const std::vector<SharedFact>& all) {
   std::string text;
-  for (const Alike& one : all) {
+  for (const SharedFact& one : all) {
     for (const std::string* part : {&one.name, &one.value, &one.shown}) {
       text += concat(part->size(), ":", *part);
     }
@@ -31,10 +31,10 @@ REEF_INLINE std::string encode_alike(const std::vector<Alike>& all) {
   return text;
 }
 
-REEF_INLINE std::vector<Alike> decode_alike(std::string_view text) {
-  std::vector<Alike> all;
+REEF_INLINE std::vector<SharedFact> decode_alike(std::string_view text) {
+  std::vector<SharedFact> all;
   while (!text.empty()) {
-    Alike one;
+    SharedFact one;
     for (std::string* const part : {&one.name, &one.value, &one.shown}) {
       std::size_t size = 0;
       const char* const last = text.data() + text.size();
@@ -50,19 +50,19 @@ REEF_INLINE std::vector<Alike> decode_alike(std::string_view text) {
   return all;
 }
 
-REEF_INLINE std::uint64_t hash_of(const std::vector<Alike>& all) {
+REEF_INLINE std::uint64_t hash_of(const std::vector<SharedFact>& all) {
   Hash hash;
-  for (const Alike& one : all)
+  for (const SharedFact& one : all)
     hash.add(std::string_view(one.name)).add(std::string_view(one.value));
   return hash.value();
 }
 
-REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>>& all,
+REEF_INLINE std::string describe_difference(const std::vector<std::vector<SharedFact>>& all,
                                             Missing absent) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;  // in the order in which they are met
   for (const auto& rank : all) {
-    for (const Alike& one : rank) {
+    for (const SharedFact& one : rank) {
       if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
     }
   }
@@ -70,14 +70,14 @@ REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>
   std::size_t lines = 0;
   for (const std::string& name : names) {
     struct Held {
-      const Alike* one;  // null: this name is not there
+      const SharedFact* one;  // null: this name is not there
       std::vector<std::size_t> ranks;
     };
     std::vector<Held> values;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       const auto found = std::find_if(all[rank].begin(), all[rank].end(),
-                                      [&](const Alike& one) { return one.name == name; });
-      const Alike* const one = found == all[rank].end() ? nullptr : &*found;
+                                      [&](const SharedFact& one) { return one.name == name; });
+      const SharedFact* const one = found == all[rank].end() ? nullptr : &*found;
       if (one == nullptr && absent == Missing::ignored) continue;
       const auto held = std::find_if(values.begin(), values.end(), [&](const Held& other) {
         return one == nullptr || other.one == nullptr ? one == other.one
@@ -93,7 +93,7 @@ REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>
     text += concat(text.empty() ? "" : ";\n  ", "rank ", values[1].ranks.front(),
                    " and rank ", values[0].ranks.front(), " differ in their ", name, ": ");
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const Alike* const one = values[i].one;
+      const SharedFact* const one = values[i].one;
       const std::string shown = one == nullptr       ? "nothing"
                                 : one->shown.empty() ? one->value
                                                      : one->shown;
@@ -108,7 +108,7 @@ REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>
 }  // namespace detail
 
 REEF_INLINE std::string difference(Progress& progress, const std::string& what,
-                                   const std::vector<Alike>& mine, Missing absent) {
+                                   const std::vector<SharedFact>& mine, Missing absent) {
   if (progress.size() == 1) return {};
   if (absent == Missing::differs) {
     const auto hashes = gather_numbers(progress, what, detail::hash_of(mine));
@@ -117,7 +117,7 @@ REEF_INLINE std::string difference(Progress& progress, const std::string& what,
       return {};
     }
   }
-  std::vector<std::vector<Alike>> all;
+  std::vector<std::vector<SharedFact>> all;
   for (const std::string& text :
        gather_texts(progress, what + " (values)", detail::encode_alike(mine))) {
     all.push_back(detail::decode_alike(text));
@@ -135,7 +135,7 @@ REEF_INLINE std::string difference(Progress& progress, const std::string& what,
 }
 
 REEF_INLINE void require_alike(Progress& progress, const std::string& who, const std::string& what,
-                               const std::vector<Alike>& mine, const std::string& fix,
+                               const std::vector<SharedFact>& mine, const std::string& fix,
                                Missing absent) {
   const std::string text = difference(progress, what, mine, absent);
   if (!text.empty()) throw OptionError(who, ": ", text, ".\n  fix: ", fix);

@@ -99,7 +99,7 @@ private:
   [[nodiscard]] std::int64_t begin_for(int position) const {
     return parts_ == Parts::one ? 0 : input_offsets_[to_index(position)];
   }
-  [[nodiscard]] Bytes most_for(int position) const {
+  [[nodiscard]] Bytes max_for(int position) const {
     return length(input_offsets_, parts_ == Parts::one ? 0 : position);
   }
 

@@ -34,11 +34,11 @@ REEF_INLINE void AllToAllTask::bind(std::span<const std::byte> input, std::span<
   input_ = input;
   output_ = output;
   used_.assign(output_offsets_.size() - 1, 0);
-  for (std::size_t p = 0; p < used_.size(); ++p) used_[p] = most_for(static_cast<int>(p));
+  for (std::size_t p = 0; p < used_.size(); ++p) used_[p] = max_for(static_cast<int>(p));
 }
 
 REEF_INLINE void AllToAllTask::set_used(int position, Bytes bytes) {
-  const Bytes most = most_for(position);
+  const Bytes most = max_for(position);
   if (bytes > most || (bytes < most && length_ == Length::exact)) {
     throw OptionError("reef::comm: '", name(), "' is to send ", bytes, " of ", most,
                       " bytes to member ", position,
@@ -69,8 +69,8 @@ REEF_INLINE void AllToAllTask::start(const detail::Station& station) {
   const int own = station.position;
   check_sides(ranks);
   const Bytes kept = used_[to_index(own)];
-  if (most_for(own) != length(output_offsets_, own)) {
-    throw OptionError("reef::comm: '", name(), "' keeps ", most_for(own),
+  if (max_for(own) != length(output_offsets_, own)) {
+    throw OptionError("reef::comm: '", name(), "' keeps ", max_for(own),
                       " bytes of its input, but has ", length(output_offsets_, own),
                       " for them in its output.\n  fix: own parts of one length in both.");
   }
@@ -82,7 +82,7 @@ REEF_INLINE void AllToAllTask::start(const detail::Station& station) {
   for (int position = 0; position < ranks; ++position) {
     if (position == own) continue;
     Peer& peer = peers_[to_index(position)];
-    peer.to_send = pieces_of(most_for(position), station.piece_bytes);
+    peer.to_send = pieces_of(max_for(position), station.piece_bytes);
     peer.to_receive = pieces_of(length(output_offsets_, position), station.piece_bytes);
     pending_ += peer.to_send + peer.to_receive;
   }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/detail/aside.hpp>
+#include <reef/comm/detail/callback_thread.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/core/inline.hpp>
 
@@ -40,7 +40,7 @@ private:
   void missing(std::vector<int>& ranks) const override { ranks.clear(); }
   [[nodiscard]] Bytes payload() const override { return 0; }
 
-  detail::Aside::Job job_;
+  detail::CallbackThread::Job job_;
   bool done_ = false;
 };
 

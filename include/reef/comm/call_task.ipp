@@ -14,7 +14,7 @@ REEF_INLINE CallTask::~CallTask() {
 
 REEF_INLINE void CallTask::start(const detail::Station& station) {
   done_ = false;
-  station.aside->submit(job_);
+  station.callback_thread->submit(job_);
 }
 
 REEF_INLINE bool CallTask::advance() {

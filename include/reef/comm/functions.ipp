@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/core/inline.hpp>

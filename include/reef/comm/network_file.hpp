@@ -42,7 +42,7 @@ std::optional<int> ranks_of_network(const io::Json& root, const std::string& at,
 /// | ranks          | how many there are; may be left out where matrices say it, or any will do |
 /// | latency_ms     | milliseconds one way: one number for all links, or a square matrix, from a |
 /// |                | row's rank to a column's; 0 where it is not there                  |
-/// | bandwidth_gbps | as latency_ms, in 10^9 bits per second; Network::most_rate where it is not there, as it may be |
+/// | bandwidth_gbps | as latency_ms, in 10^9 bits per second; Network::max_rate where it is not there, as it may be |
 /// |                | where uplink_gbps is                                               |
 /// | uplink_gbps    | may be there: what all links of a device carry together, sending; a number |
 /// |                | for all devices, or a list with one for each                       |

@@ -135,7 +135,7 @@ REEF_INLINE profile::Network links_from_json(const io::Json& root, const std::st
     if (named != devices)
       detail::refuse_network(file, concat(key, " says ", named, ", and the network has ", *devices), "as many");
   }
-  profile::Network links = profile::Network::uniform(ranks, 0, profile::Network::most_rate);
+  profile::Network links = profile::Network::uniform(ranks, 0, profile::Network::max_rate);
   std::tie(links.uplinks, links.downlinks) = read_uplinks(network, ranks, file);
   const auto values = [&](const char* key, double unit, double least, double most) {
     return detail::values_of_links(root, detail::key_at(at, key), file, devices, ranks, unit, least, most);

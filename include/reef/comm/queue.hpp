@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/trace/sink.hpp>
 
@@ -50,7 +50,7 @@ private:
   // Guarded by the Progress object's lock.
   Task* head_ = nullptr;
   Task* tail_ = nullptr;
-  std::vector<std::unique_ptr<detail::Circle>> circles_;  // the first is that of all ranks
+  std::vector<std::unique_ptr<detail::CollectiveScope>> scopes_;  // the first is that of all ranks
   // Progress thread only.
   std::vector<Task*> posted_;  // tasks under way, in the order in which they started
   std::vector<std::byte> staging_;

@@ -21,7 +21,7 @@ struct CounterState {
   std::vector<std::uint64_t> unused{};  ///< numbers given to a rank that has not used them yet; ascending
 
   /// Returns true if the state is valid: from an invalid one a counter would give a number twice.
-  [[nodiscard]] bool possible() const;
+  [[nodiscard]] bool is_valid() const;
 
   friend bool operator==(const CounterState&, const CounterState&) = default;
 };
@@ -86,7 +86,7 @@ private:
   /// Throws OptionError on all ranks unless all pass the same state, and it is valid.
   void check_state(const CounterState& state);
 
-  [[nodiscard]] std::vector<std::int64_t> even() const {
+  [[nodiscard]] std::vector<std::int64_t> one_each() const {
     return even_offsets(progress_->size(), progress_->size());
   }
 

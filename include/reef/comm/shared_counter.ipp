@@ -28,7 +28,7 @@ REEF_INLINE SharedCounter::~SharedCounter() {
   if (claim_.in_flight()) progress_->engine_->outlast(claim_);  // else the Progress object may be gone
 }
 
-REEF_INLINE bool CounterState::possible() const {
+REEF_INLINE bool CounterState::is_valid() const {
   const bool rises =
       std::adjacent_find(unused.begin(), unused.end(), std::greater_equal<>{}) == unused.end();
   return rises && (unused.empty() || unused.back() < next);
@@ -45,7 +45,7 @@ REEF_INLINE std::uint64_t SharedCounter::next() {
 REEF_INLINE CounterState SharedCounter::state() {
   settle();
   // Once all are here no claim is in flight: rank 0 may say what comes next.
-  const std::vector<std::uint64_t> counts = gather({held_.size()}, even());
+  const std::vector<std::uint64_t> counts = gather({held_.size()}, one_each());
   std::vector<std::int64_t> offsets{0, 1 + static_cast<std::int64_t>(counts[0])};
   for (std::size_t rank = 1; rank < counts.size(); ++rank) {
     offsets.push_back(offsets.back() + static_cast<std::int64_t>(counts[rank]));
@@ -67,7 +67,7 @@ REEF_INLINE void SharedCounter::reset(const CounterState& from) {
   for (auto i = static_cast<std::size_t>(progress_->rank()); i < from.unused.size(); i += ranks) {
     held_.push_back(from.unused[i]);
   }
-  gather({0}, even());  // nobody asks before rank 0 counts from there
+  gather({0}, one_each());  // nobody asks before rank 0 counts from there
 }
 
 REEF_INLINE void SharedCounter::fetch() {
@@ -96,7 +96,7 @@ REEF_INLINE void SharedCounter::check_state(const CounterState& state) {
   Hash hash;
   hash.add(state.next);
   for (const std::uint64_t number : state.unused) hash.add(number);
-  const std::vector<std::uint64_t> hashes = gather({hash.value()}, even());
+  const std::vector<std::uint64_t> hashes = gather({hash.value()}, one_each());
   const auto refuse = [this](const char* why) {
     throw OptionError("reef::comm::SharedCounter: '", claim_.name(), "' ", why);
   };
@@ -105,7 +105,7 @@ REEF_INLINE void SharedCounter::check_state(const CounterState& state) {
         "is to go on from states that differ from rank to rank.\n  fix: give all ranks the "
         "state that state() told all of them.");
   }
-  if (!state.possible()) {
+  if (!state.is_valid()) {
     refuse(
         "cannot go on from a state whose unused numbers do not rise, or reach `next`.\n  why: "
         "a number would be given twice.\n  fix: give the state that state() told.");

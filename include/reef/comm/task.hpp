@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
@@ -122,7 +122,7 @@ private:
   std::optional<Group> group_;
   std::uint64_t operation_ = 0;
   std::uint8_t codec_ = 0;
-  detail::Circle* circle_ = nullptr;  // that of the queue for the task's group
+  detail::CollectiveScope* scope_ = nullptr;  // that of the queue for the task's group
   std::atomic<State> state_{State::idle};
   detail::ProgressEngine* progress_ = nullptr;
   Task* next_ = nullptr;

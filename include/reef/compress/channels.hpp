@@ -13,13 +13,13 @@
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
-#include <reef/codec/dense.hpp>
 #include <reef/codec/delta.hpp>
+#include <reef/codec/dense.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
-#include <reef/compress/carried.hpp>
 #include <reef/compress/channel.hpp>
 #include <reef/compress/choice.hpp>
+#include <reef/compress/coded_messages.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
 #include <reef/compress/detail/channel_ratios.hpp>
@@ -193,9 +193,9 @@ protected:
         [[maybe_unused]] const double from = undecided ? 1 : chosen ? least : 0;
         const auto most = [&](const auto& as_it_is) {
           if constexpr (codec::has_ratio<Own>) {
-            if (from > 0) return detail::most_bytes_from(from, ramp, as_it_is, n);
+            if (from > 0) return detail::max_bytes_from(from, ramp, as_it_is, n);
           }
-          return ramp.most_bytes(as_it_is, n);
+          return ramp.max_bytes(as_it_is, n);
         };
         return codec::bounded_bytes(codec::text_of(own), n, most(detail::with_ratio_of(own, ratios, index)));
       };

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <reef/compress/carried.hpp>
+#include <reef/compress/coded_messages.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 
@@ -16,22 +16,22 @@ namespace compress {
 
 namespace detail {
 
-inline constexpr double most_ratio = 1e12;  // largest ratio of a codec
+inline constexpr double max_ratio = 1e12;  // largest ratio of a codec
 
 }  // namespace detail
 
-/// A function that chooses compression ratios. It is assigned from a function of a Carried and the number of committed
-/// steps, called for every step, or from a function of a Carried alone, whose ratios hold for the whole training.
+/// A function that chooses compression ratios. It is assigned from a function of CodedMessages and the number of committed
+/// steps, called for every step, or from a function of CodedMessages alone, whose ratios hold for the whole training.
 ///
-///     (carried, step) -> a ratio >= `least`: that ratio in this step; at 1 the codec sends all numbers
+///     (messages, step) -> a ratio >= `least`: that ratio in this step; at 1 the codec sends all numbers
 ///                        nullopt: the ratio of `replan` or the codec, with `ramp`; a `network` alone is then ignored
-///     (carried)       -> 1: no encoding at all; above 1: that ratio, with `ramp`; nullopt: the ratio without a choice
+///     (messages)       -> 1: no encoding at all; above 1: that ratio, with `ramp`; nullopt: the ratio without a choice
 ///
 /// Assigning another function sets `least` to 1 again.
 ///
 /// \code
-/// compress::Choice choose = [](const compress::Carried& carried, std::int64_t step) -> std::optional<double> {
-///   if (carried.traffic != schedule::Traffic::gradient) return {};
+/// compress::Choice choose = [](const compress::CodedMessages& messages, std::int64_t step) -> std::optional<double> {
+///   if (messages.traffic != schedule::Traffic::gradient) return {};
 ///   return step < 100 ? 4 : 100;  // of gradients less and less
 /// };
 /// choose.least = 4;
@@ -53,10 +53,10 @@ public:
 
   Choice() = default;
   template <class F>
-    requires(std::is_invocable_r_v<Ratio, const F&, const Carried&, std::int64_t>)
+    requires(std::is_invocable_r_v<Ratio, const F&, const CodedMessages&, std::int64_t>)
   Choice(F function) : by_step_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
   template <class F>
-    requires(!std::is_invocable_v<const F&, const Carried&, std::int64_t> && std::is_invocable_r_v<Ratio, const F&, const Carried&>)
+    requires(!std::is_invocable_v<const F&, const CodedMessages&, std::int64_t> && std::is_invocable_r_v<Ratio, const F&, const CodedMessages&>)
   Choice(F function) : for_good_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
 
   double least = 1;  ///< the lower bound of the ratios that are chosen by step
@@ -64,10 +64,10 @@ public:
   [[nodiscard]] bool is_by_step() const { return static_cast<bool>(by_step_); }
 
   /// Returns the ratio chosen for good; nullopt if ratios are chosen by step, or not at all.
-  [[nodiscard]] Ratio for_good(const Carried& carried) const { return for_good_ ? for_good_(carried) : Ratio(); }
+  [[nodiscard]] Ratio for_good(const CodedMessages& messages) const { return for_good_ ? for_good_(messages) : Ratio(); }
 
   /// Returns the ratio chosen for a step. Throws OptionError for a ratio below `least` or above 1e12.
-  [[nodiscard]] Ratio at(const Carried& carried, std::int64_t step) const;
+  [[nodiscard]] Ratio at(const CodedMessages& messages, std::int64_t step) const;
 
   void validate() const;
 
@@ -76,8 +76,8 @@ public:
   }
 
 private:
-  std::function<Ratio(const Carried&, std::int64_t)> by_step_{};
-  std::function<Ratio(const Carried&)> for_good_{};
+  std::function<Ratio(const CodedMessages&, std::int64_t)> by_step_{};
+  std::function<Ratio(const CodedMessages&)> for_good_{};
 };
 
 }  // namespace compress

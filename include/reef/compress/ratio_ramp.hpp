@@ -56,7 +56,7 @@ struct RatioRamp {
   /// Returns the most bytes that a message of n numbers takes on the ramp: fewer numbers may take more bytes, with their
   /// indices.
   template <codec::any_codec C>
-  [[nodiscard]] Bytes most_bytes(const C& format, std::int64_t n) const {
+  [[nodiscard]] Bytes max_bytes(const C& format, std::int64_t n) const {
     Bytes most = format.encoded_bytes(n);
     if constexpr (codec::has_ratio<C>) {
       if (steps == 0 || !codec::takes_ratio(format)) return most;

@@ -125,11 +125,11 @@ struct EncodeInPlaceView {
 /// | always     | keeps the memory after every step: what was sent counts on all ranks, even if a rank skips |
 /// | or_nothing | by verdict, but sets the memory to 0 after a step that does not count: for rounds that overlap, whose    |
 /// |            | memory has already seen micro-batches of the next step                                     |
-enum class Keeps : std::uint8_t { by_verdict, always, or_nothing };
+enum class KeepCondition : std::uint8_t { by_verdict, always, or_nothing };
 
-/// The operands of `KeepMemory`; its mode (Keeps) must be set before.
+/// The operands of `KeepMemory`; its mode (KeepCondition) must be set before.
 ///
-///     reads        verdict unless Keeps::always; memory after the step
+///     reads        verdict unless KeepCondition::always; memory after the step
 ///     accumulates  kept memory
 template <class Instr>
 struct KeepMemoryView {
@@ -137,7 +137,7 @@ struct KeepMemoryView {
 
   explicit KeepMemoryView(Instr& keep, run::Lists lists = run::Lists::found) {
     run::Layout layout(keep, lists);
-    verdict = layout.reads(keep.mode == static_cast<std::uint8_t>(Keeps::always) ? 0 : 1);
+    verdict = layout.reads(keep.mode == static_cast<std::uint8_t>(KeepCondition::always) ? 0 : 1);
     next = layout.reads(1);
     memory = layout.accumulates(1);
   }

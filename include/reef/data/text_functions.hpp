@@ -61,9 +61,9 @@ public:
     const std::unique_ptr<pcre2_match_context_8, decltype(&pcre2_match_context_free_8)> limits(
         pcre2_match_context_create_8(nullptr), &pcre2_match_context_free_8);
     if (match == nullptr || limits == nullptr) throw std::bad_alloc();
-    pcre2_set_match_limit_8(limits.get(), most_steps);
-    pcre2_set_depth_limit_8(limits.get(), most_depth);
-    pcre2_set_heap_limit_8(limits.get(), most_kibibytes);
+    pcre2_set_match_limit_8(limits.get(), max_steps);
+    pcre2_set_depth_limit_8(limits.get(), max_depth);
+    pcre2_set_heap_limit_8(limits.get(), max_kibibytes);
     std::uint32_t options = 0;  // PCRE2 checks the UTF-8 of the text once
     std::size_t begin = 0;
     const auto end_at = [&](std::size_t end) {
@@ -92,9 +92,9 @@ public:
   }
 
 private:
-  static constexpr std::uint32_t most_steps = 10'000'000;
-  static constexpr std::uint32_t most_depth = 1'000'000;
-  static constexpr std::uint32_t most_kibibytes = 256 * 1024;
+  static constexpr std::uint32_t max_steps = 10'000'000;
+  static constexpr std::uint32_t max_depth = 1'000'000;
+  static constexpr std::uint32_t max_kibibytes = 256 * 1024;
 
   static PCRE2_SPTR8 units(std::string_view text) {
     return reinterpret_cast<PCRE2_SPTR8>(text.data());
@@ -110,7 +110,7 @@ private:
     throw DecodeError("reef::data::Pcre2Pattern: ", in_quotes(expression_, 300),
                       " finds no end at byte ", at, " of a text: ", text_of(error),
                       ".\n  why: a pattern may try many ways to match, and is stopped after ",
-                      most_steps, " steps.\n  fix: a pattern with fewer ways, or shorter texts.");
+                      max_steps, " steps.\n  fix: a pattern with fewer ways, or shorter texts.");
   }
 
   std::string expression_;

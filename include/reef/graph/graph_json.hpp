@@ -41,7 +41,7 @@ std::string in_place(std::string_view source, std::string_view place, std::strin
 int tensor_of(const Dag& dag, const std::string& name);
 
 /// Throws ShapeError unless the entry names all outputs of the node or none, the node has parameters if the entry has an
-/// optimizer, and each output and parameter has at most most_model_elements elements.
+/// optimizer, and each output and parameter has at most max_model_elements elements.
 void require_sense(const NodeEntry& node, const Node& made);
 
 /// Returns the initialisations that the file gives for a node's parameters. Throws ShapeError for a parameter that an

@@ -33,7 +33,7 @@ REEF_INLINE int tensor_of(const Dag& dag, const std::string& name) {
 
 REEF_INLINE void require_sense(const NodeEntry& node, const Node& made) {
   const auto require_size = [&](const char* what, std::string_view name, const Shape& shape) {
-    if (shape.size() <= most_model_elements) return;
+    if (shape.size() <= max_model_elements) return;
     throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has the ", what, " ", in_quotes(name), " ",
                      shape.text(), ", more than 2^40 elements.\n  fix: a smaller model.");
   };

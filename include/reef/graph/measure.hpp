@@ -120,7 +120,7 @@ private:
     void* target;
     Bytes bytes;
   };
-  struct Filling {
+  struct InitialValues {
     void* target;
     std::vector<std::byte> values;
   };
@@ -134,7 +134,7 @@ private:
   void* make(const TensorSpec& spec) {
     void* const target = reserve(spec.bytes());
     if (target == nullptr) return nullptr;
-    Filling filling{target, std::vector<std::byte>(static_cast<std::size_t>(spec.bytes()))};
+    InitialValues filling{target, std::vector<std::byte>(static_cast<std::size_t>(spec.bytes()))};
     const auto fill_with = [&]<class U>(U* values) {
       for (std::int64_t i = 0; i < spec.shape.size(); ++i) {
         // A period that is no power of two, so that rows differ, and large parameters are quick.
@@ -179,7 +179,7 @@ private:
   std::uint64_t epoch_ = 0;
   std::int32_t classes_;
   std::vector<typename Device::Buffer> buffers_;
-  std::vector<Filling> fillings_;
+  std::vector<InitialValues> fillings_;
   std::vector<Load> loads_;
   typename Device::PinnedBuffer on_host_;
 };
@@ -205,7 +205,7 @@ auto medians_of(int repeats, const F& times) {
 
 /// Allocates memory for measuring: `bytes`, or if that fails, the half, the quarter and so on.
 template <class F>
-auto as_much_as_there_is(Bytes bytes, const F& allocate) {
+auto allocate_up_to(Bytes bytes, const F& allocate) {
   for (;; bytes /= 2) {
     try {
       return allocate(bytes);
@@ -221,9 +221,9 @@ template <class Device>
 void measure_rates(Device& device, profile::Profile& profile, typename Device::Lane& lane,
                    int repeats) {
   constexpr Bytes large = Bytes{1} << 28;
-  const auto memory = as_much_as_there_is(
+  const auto memory = allocate_up_to(
       large, [&](Bytes bytes) { return device.allocate(bytes, "profile"); });
-  const auto pinned = as_much_as_there_is(
+  const auto pinned = allocate_up_to(
       device.discrete() ? memory.bytes() : Bytes{1} << 12,
       [&](Bytes bytes) { return device.allocate_pinned(bytes, "profile"); });
   std::fill_n(static_cast<std::byte*>(pinned.data()), pinned.bytes(), std::byte{0});

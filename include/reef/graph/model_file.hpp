@@ -54,11 +54,11 @@ struct ModelFile {
 };
 
 /// The limits of a model file: the largest number of nodes, of inputs, and of inputs of one node.
-inline constexpr std::size_t most_model_nodes = 10'000;
-inline constexpr std::size_t most_model_inputs = 1'000;
-inline constexpr std::size_t most_node_inputs = 1'000;
-inline constexpr std::size_t most_model_name = 200;  ///< the largest number of bytes of a name
-inline constexpr std::int64_t most_model_elements = std::int64_t{1} << 40;  ///< the most elements of any one tensor
+inline constexpr std::size_t max_model_nodes = 10'000;
+inline constexpr std::size_t max_model_inputs = 1'000;
+inline constexpr std::size_t max_node_inputs = 1'000;
+inline constexpr std::size_t max_model_name = 200;  ///< the largest number of bytes of a name
+inline constexpr std::int64_t max_model_elements = std::int64_t{1} << 40;  ///< the most elements of any one tensor
 
 /// Reads those parts of a model that do not depend on its operators. docs/graph_files.md describes the format.
 ///

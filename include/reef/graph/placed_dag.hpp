@@ -22,12 +22,12 @@ struct PlacedDag {
 
 /// The limits of a case file: the largest number of nodes, of tensors, of inputs and parameters of all nodes together,
 /// of bytes of a name, of ranks, and of bytes of a tensor or parameter.
-inline constexpr std::size_t most_placed_nodes = 4096;
-inline constexpr std::size_t most_placed_tensors = 8192;
-inline constexpr std::size_t most_placed_readings = 32768;
-inline constexpr std::size_t most_placed_name = 200;
-inline constexpr int most_placed_ranks = 1'000'000;
-inline constexpr std::int64_t most_placed_bytes = 10'000'000'000'000;
+inline constexpr std::size_t max_placed_nodes = 4096;
+inline constexpr std::size_t max_placed_tensors = 8192;
+inline constexpr std::size_t max_placed_readings = 32768;
+inline constexpr std::size_t max_placed_name = 200;
+inline constexpr int max_placed_ranks = 1'000'000;
+inline constexpr std::int64_t max_placed_bytes = 10'000'000'000'000;
 
 /// Reads a model and the rank of each of its nodes. All operators have the same kind, and no cost.
 ///

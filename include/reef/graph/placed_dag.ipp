@@ -24,7 +24,7 @@ public:
 
   PlacedDag run() && {
     require_keys(json_, {"ranks", "inputs", "nodes", "parameters", "loss"}, "");
-    model_.ranks = static_cast<int>(number("ranks", 1, most_placed_ranks));
+    model_.ranks = static_cast<int>(number("ranks", 1, max_placed_ranks));
     read_parameters();
     const Entries inputs = entries("inputs");
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -32,7 +32,7 @@ public:
       ids_[name] = model_.dag.add_input(name, spec);
     }
     nodes_ = entries("nodes");
-    require_at_most("nodes", nodes_.size(), most_placed_nodes, "nodes");
+    require_at_most("nodes", nodes_.size(), max_placed_nodes, "nodes");
     for (std::size_t n = 0; n < nodes_.size(); ++n) read_node(n);
     read_loss();
     return std::move(model_);
@@ -76,8 +76,8 @@ private:
   /// A name that no other of its sort has.
   std::string new_name(const std::string& path, Paths& others) {
     auto name = io::require<std::string>(json_, path, source_);
-    if (name.empty() || name.size() > most_placed_name) {
-      refuse(path, concat("has ", name.size(), " bytes"), concat("from 1 to ", most_placed_name));
+    if (name.empty() || name.size() > max_placed_name) {
+      refuse(path, concat("has ", name.size(), " bytes"), concat("from 1 to ", max_placed_name));
     }
     const auto [other, is_new] = others.try_emplace(name, path);
     if (!is_new) {
@@ -89,7 +89,7 @@ private:
   }
 
   [[nodiscard]] std::int64_t bytes_of_floats(const std::string& path) const {
-    const std::int64_t bytes = number(path, 1, most_placed_bytes);
+    const std::int64_t bytes = number(path, 1, max_placed_bytes);
     if (bytes % 4 != 0)
       refuse(path, concat("is ", bytes), "a multiple of 4, since floats are fp32");
     return bytes;
@@ -98,7 +98,7 @@ private:
   std::pair<std::string, TensorSpec> tensor(const io::Json& object, const std::string& path) {
     require_keys(object, {"name", "bytes", "kind"}, path);
     std::string name = new_name(path + ".name", tensors_);
-    require_at_most(path, tensors_.size(), most_placed_tensors, "tensors");
+    require_at_most(path, tensors_.size(), max_placed_tensors, "tensors");
     const auto kind = io::require<std::string>(json_, path + ".kind", source_);
     if (kind == "float") {
       return {std::move(name), {{bytes_of_floats(path + ".bytes") / 4}, Element::float32}};
@@ -106,7 +106,7 @@ private:
     if (kind != "int") {
       refuse(path + ".kind", concat("is ", in_quotes(kind)), "float or int");
     }
-    const std::int64_t bytes = number(path + ".bytes", 1, most_placed_bytes);
+    const std::int64_t bytes = number(path + ".bytes", 1, max_placed_bytes);
     if (bytes % 4 != 0) return {std::move(name), {{bytes}, Element::uint8}};
     return {std::move(name), {{bytes / 4}, Element::int32}};
   }
@@ -131,7 +131,7 @@ private:
     std::vector<int> inputs;
     const Names input_names = names(path + ".inputs");
     readings_ += input_names.size();
-    require_at_most(path + ".inputs", readings_, most_placed_readings, "readings");
+    require_at_most(path + ".inputs", readings_, max_placed_readings, "readings");
     for (std::size_t i = 0; i < input_names.size(); ++i) {
       const auto known = ids_.find(input_names[i]);
       if (known == ids_.end()) refuse_unknown(n, i, input_names[i]);
@@ -142,7 +142,7 @@ private:
     Names parameters;
     if (nodes_[n].contains("parameters")) parameters = names(path + ".parameters");
     readings_ += parameters.size();
-    require_at_most(path + ".parameters", readings_, most_placed_readings, "readings");
+    require_at_most(path + ".parameters", readings_, max_placed_readings, "readings");
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       const auto known = elements_.find(parameters[p]);
       const std::string at = concat(path, ".parameters.", p);

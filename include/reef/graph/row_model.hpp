@@ -124,12 +124,12 @@ public:
     Bytes workspace_bytes = 0;
   };
 
-  /// Returns the plan for that many rows. It stays valid until plans of `most_plans` other numbers have been requested.
+  /// Returns the plan for that many rows. It stays valid until plans of `max_plans` other numbers have been requested.
   [[nodiscard]] const Plan& plan(std::int64_t rows) const& {
     auto& found = plans_[rows];
     if (found != nullptr) return *found;
     std::unique_ptr<Plan> made = make_plan(rows);
-    if (plans_.size() > most_plans) {
+    if (plans_.size() > max_plans) {
       plans_.clear();
       return *(plans_[rows] = std::move(made));
     }
@@ -161,7 +161,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t most_plans = 64;
+  static constexpr std::size_t max_plans = 64;
 
   [[nodiscard]] std::size_t place_of(int node) const { return static_cast<std::size_t>(node - first_); }
   [[nodiscard]] bool within(int node) const { return first_ <= node && node < last_; }

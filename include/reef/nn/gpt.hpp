@@ -25,7 +25,7 @@ namespace nn {
 struct GptConfig {
   /// The largest number of layers. Deep models start within seconds: a Trainer of 10000 layers of one channel in 4 to
   /// 14 s on 2 cores.
-  static constexpr std::int64_t most_layers = 10'000;
+  static constexpr std::int64_t max_layers = 10'000;
 
   std::int64_t layers = 12;            ///< the number of layers, L
   std::int64_t heads = 12;             ///< the number of heads, H, which divides C

@@ -20,8 +20,8 @@ REEF_INLINE void GptConfig::validate() const {
     throw OptionError("reef::nn::GptConfig: ", member, " is ", value, ".\n  fix: ", range, ".");
   };
   constexpr std::int64_t tokens = std::int64_t{1} << 31;  // they are int32
-  require_that(layers >= 1 && layers <= most_layers, "layers", layers,
-               concat("1 to ", most_layers));
+  require_that(layers >= 1 && layers <= max_layers, "layers", layers,
+               concat("1 to ", max_layers));
   require_that(heads >= 1, "heads", heads, "at least 1");
   require_that(channels >= 1 && channels <= 1 << 20 && channels % heads == 0, "channels", channels,
                "a multiple of heads, at most 2^20");

@@ -18,7 +18,7 @@ enum class LlamaFamily : std::uint8_t { llama, mistral, qwen2, qwen3 };
 /// tiny.validate();
 /// \endcode
 struct LlamaConfig {
-  static constexpr std::int64_t most_layers = 10'000;
+  static constexpr std::int64_t max_layers = 10'000;
 
   LlamaFamily family = LlamaFamily::llama;
   std::int64_t layers = 16;          ///< L

@@ -102,7 +102,7 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
     for (std::size_t k = 0; k < view.sums.size(); ++k) {
       const std::span<const double> blocks = context.template span<double>(view.sums[k]);
       sums.push_back(
-          {blocks.data(), layout->norms[rank][context.builder.held()[k]], blocks.size()});
+          {blocks.data(), layout->norms[rank][context.builder.stage_buckets()[k]], blocks.size()});
     }
     gather.begin = [own = all + begin, all, counts, micro_batches, sums] {
       double* to = own;

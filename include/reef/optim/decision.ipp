@@ -32,7 +32,7 @@ REEF_INLINE void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   schedule::Program& program = builder.program;
   const bool norms = builder.trains() && about.norms && plan.waits_for_global_norm;
   std::vector<run::Value> sums;
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     if (!norms) break;
     const run::Bucket& bucket = plan.buckets[b];
     const auto blocks = static_cast<Bytes>(run::norm_blocks(bucket.pieces_of(builder.rank())));

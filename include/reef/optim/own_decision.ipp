@@ -37,7 +37,7 @@ REEF_INLINE void add_own_decision(run::StepBuilder& builder) {
   const run::StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
   std::vector<run::Value> sums;
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     const run::Bucket& bucket = plan.buckets[b];
     const std::int64_t blocks = run::norm_blocks(bucket.pieces(0, bucket.size()));
     sums.push_back({program.add_storage(concat("sums of squares ", b),

@@ -60,7 +60,7 @@ void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& 
 ///
 /// \code
 /// // given: run::StepBuilder& builder
-/// for (const std::size_t b : builder.held()) {
+/// for (const std::size_t b : builder.stage_buckets()) {
 ///   const run::Value gradient{builder.reduced[b], 0};
 ///   optim::add_update(builder, b, gradient, builder.weights[b], optim::AdamW::states);
 /// }

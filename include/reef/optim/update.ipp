@@ -16,7 +16,7 @@ namespace optim {
 
 REEF_INLINE void reserve_states(run::StepBuilder& builder, int states, bool sharded) {
   const run::StepPlan& plan = builder.plan;
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     const auto [begin, end] = detail::kept_of(plan, b, builder.rank(), sharded);
     for (int kept = 0; kept < detail::kept_numbers(plan, states); ++kept) {
       const auto pieces = detail::kept_pieces(plan, b, kept, states, begin, end);
@@ -42,7 +42,7 @@ REEF_INLINE std::vector<StateRange> state_ranges(const run::StepBuilder& builder
   const run::StepPlan& plan = builder.plan;
   std::vector<StateRange> ranges;
   for (int kept = 0; kept < detail::kept_numbers(plan, states); ++kept) {
-    for (const std::size_t b : builder.held()) {
+    for (const std::size_t b : builder.stage_buckets()) {
       const auto [begin, end] = detail::kept_of(plan, b, builder.rank(), sharded);
       const auto pieces = detail::kept_pieces(plan, b, kept, states, begin, end);
       const std::string name = detail::storage_name(kept, states, b);
@@ -50,7 +50,7 @@ REEF_INLINE std::vector<StateRange> state_ranges(const run::StepBuilder& builder
         const std::string own = pieces.size() > 1 ? detail::piece_name(name, from) : name;
         ranges.push_back({detail::find(builder.program, own), detail::kept_name(kept, states),
                           plan.buckets[b].begin + from, to - from, sum_of(plan.dag->element),
-                          sharded ? StateRange::Kept::shard : StateRange::Kept::whole, kept == states});
+                          sharded ? StateRange::Distribution::shard : StateRange::Distribution::whole, kept == states});
       }
     }
   }
@@ -126,7 +126,7 @@ REEF_INLINE void add_updates_within(run::StepBuilder& builder, const run::StepBu
     view.loss_weights[k] = {builder.micro_batches[j].loss_weight, 0};
   }
   view.verdict.front() = verdict;
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     add_update(builder, b,
                {{builder.reduced[b], builder.phase.gradients}, update.weights[b], update.target[b], verdict},
                states);

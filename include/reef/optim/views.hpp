@@ -101,10 +101,10 @@ private:
   static std::size_t sums_of(const run::StepBuilder& builder, const Instr& scalars) {
     const std::size_t values = 2 * micro_batches_of(scalars) + folds_of(builder, scalars);
     const std::size_t sums = scalars.reads.size() - values;
-    if (scalars.reads.size() >= values && (sums == 0 || sums == builder.held().size())) return sums;
+    if (scalars.reads.size() >= values && (sums == 0 || sums == builder.stage_buckets().size())) return sums;
     throw ScheduleError(
         "reef::optim: ", scalars.text(), " reads ", scalars.reads.size(), " values, where ", values,
-        " are counted and this rank holds ", builder.held().size(),
+        " are counted and this rank holds ", builder.stage_buckets().size(),
         " buckets.\n  why: its code finds counts and sums of squares by their places.\n"
         "  fix: optim::add_decision or add_own_decision once all micro-batches of the "
         "phase are written.");

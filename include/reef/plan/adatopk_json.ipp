@@ -32,7 +32,7 @@ REEF_INLINE AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view
   const auto numbers = [&](const char* key, double most) {
     return numbers_from_json(json, key, 0, most, source);
   };
-  constexpr double most_seconds = 1e12;
+  constexpr double max_seconds = 1e12;
   AdaTopKCase result;
   if (json.is_object() && json.contains("link_times")) {
     for (const char* const key : {"alpha", "beta", "bytes", "r"}) {
@@ -40,13 +40,13 @@ REEF_INLINE AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view
         refuse(concat("'", key, "' beside 'link_times'"),
                "link_times and user_ratio, or alpha, beta, bytes and r");
     }
-    for (const double time : numbers("link_times", most_seconds)) result.links.push_back({0, time});
+    for (const double time : numbers("link_times", max_seconds)) result.links.push_back({0, time});
     result.options.ratio =
         number("user_ratio", io::require<double>(json, "user_ratio", source), 1, 1e12);
   } else {
     if (json.is_object() && json.contains("user_ratio"))
       refuse("'user_ratio' without 'link_times'", "link_times, or alpha, beta, bytes and r");
-    const std::vector<double> alpha = numbers("alpha", most_seconds);
+    const std::vector<double> alpha = numbers("alpha", max_seconds);
     const std::vector<double> beta = numbers_from_json(json, "beta", 1e-18, 1, source);
     if (beta.size() != alpha.size())
       refuse(concat("'beta' has ", beta.size(), " numbers and 'alpha' ", alpha.size()),
@@ -63,14 +63,14 @@ REEF_INLINE AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view
              "one for each link, or one for all");
     for (std::size_t i = 0; i < alpha.size(); ++i) {
       result.links.push_back(
-          {alpha[i], number(concat("beta[", i, "] x bytes"), beta[i] * bytes[i], 0, most_seconds)});
+          {alpha[i], number(concat("beta[", i, "] x bytes"), beta[i] * bytes[i], 0, max_seconds)});
     }
     result.options.ratio = number("r", io::require<double>(json, "r", source), 1, 1e12);
   }
   result.options.index_bytes = io::value_or<int>(json, "index_bytes", 8, source);
   number("index_bytes", result.options.index_bytes, 0, 16);
   if (json.contains("compute_s")) {
-    const std::vector<double> compute = numbers("compute_s", most_seconds);
+    const std::vector<double> compute = numbers("compute_s", max_seconds);
     const std::size_t links = result.links.size();
     if (compute.empty() || (compute.size() != links && compute.size() != links + 1))
       refuse(concat("'compute_s' has ", compute.size(), " numbers for ", links, " links"),

@@ -9,7 +9,7 @@ namespace plan {
 
 /// The most devices that allocate() accepts with any_shape and stage_flops: it must then try a shape for each number
 /// of stages, from 1 to the number of devices.
-inline constexpr int most_devices_of_any_shape = 512;
+inline constexpr int max_devices_of_any_shape = 512;
 
 /// Places the D_PP stages of D_DP pipelines on devices, with the least communication time of an iteration that its
 /// search finds (Eq. 1 to 4, see allocation_cost).

@@ -37,9 +37,9 @@ REEF_INLINE Allocation allocate(const AllocationProblem& problem,
                       ".\n  fix: -1, or at least 0.");
   }
   if (options.any_shape && problem.stage_flops > 0 &&
-      problem.network.devices > most_devices_of_any_shape) {
+      problem.network.devices > max_devices_of_any_shape) {
     throw OptionError("reef::plan::allocate: any shape of ", problem.network.devices,
-                      " devices with stage_flops.\n  fix: at most ", most_devices_of_any_shape,
+                      " devices with stage_flops.\n  fix: at most ", max_devices_of_any_shape,
                       " devices, or a shape.");
   }
   using Clock = std::chrono::steady_clock;
@@ -52,7 +52,7 @@ REEF_INLINE Allocation allocate(const AllocationProblem& problem,
   answer.stages = problem.stages;
   answer.pipelines = problem.pipelines;
   detail::ShapeSearches searches(problem, options,
-                                 detail::most_shape_searches(problem.network.devices));
+                                 detail::max_shape_searches(problem.network.devices));
   if (searches.empty()) {
     const std::string needed = options.any_shape
                                    ? std::string("any shape needs more")

@@ -14,7 +14,7 @@ inline namespace v0 {
 namespace plan {
 
 /// The most devices that allocate() accepts.
-inline constexpr int most_allocated_devices = 4096;
+inline constexpr int max_allocated_devices = 4096;
 
 /// A problem for allocate(): devices that are to train a model in D_DP pipelines of D_PP stages each.
 ///

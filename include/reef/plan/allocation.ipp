@@ -26,8 +26,8 @@ REEF_INLINE void AllocationProblem::validate() const {
   const auto refuse = [](const auto&... what) {
     throw OptionError("reef::plan::allocate: ", what...);
   };
-  if (network.devices > most_allocated_devices) {
-    refuse("there are ", network.devices, " devices.\n  fix: at most ", most_allocated_devices,
+  if (network.devices > max_allocated_devices) {
+    refuse("there are ", network.devices, " devices.\n  fix: at most ", max_allocated_devices,
            ".");
   }
   if (stages < 1) refuse("D_PP is ", stages, ".\n  fix: at least 1 stage.");

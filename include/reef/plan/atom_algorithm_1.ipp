@@ -13,7 +13,7 @@ namespace detail {
 class LiteralAlgorithm1 {
 public:
   LiteralAlgorithm1(const Chain& chain, Bytes memory, std::uint64_t most)
-      : sums_(chain, 1), memory_(memory), most_(most) {}
+      : sums_(chain, 1), memory_(memory), max_(most) {}
 
   AtomAlgorithm1 run() {
     for (int b = sums_.size() - 1; b > 0; --b) {
@@ -24,9 +24,9 @@ public:
 
 private:
   void search(int a, int b, int d, bool first) {
-    if (++found_.calls > most_) {
+    if (++found_.calls > max_) {
       throw OptionError(
-          "reef::plan::atom_algorithm_1: more than ", most_, " calls for ", sums_.size(),
+          "reef::plan::atom_algorithm_1: more than ", max_, " calls for ", sums_.size(),
           " operators.\n  why: it tries every partition.\n  fix: partition_chain, or fewer "
           "operators.");
     }
@@ -45,16 +45,16 @@ private:
 
   const ChainSums sums_;
   Bytes memory_;
-  std::uint64_t most_;
+  std::uint64_t max_;
   AtomAlgorithm1 found_;
 };
 
 }  // namespace detail
 
 REEF_INLINE AtomAlgorithm1 atom_algorithm_1(const Chain& chain, Bytes memory,
-                                            std::uint64_t most_calls) {
+                                            std::uint64_t max_calls) {
   chain.validate();
-  return detail::LiteralAlgorithm1(chain, memory, most_calls).run();
+  return detail::LiteralAlgorithm1(chain, memory, max_calls).run();
 }
 
 }  // namespace plan

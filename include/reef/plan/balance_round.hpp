@@ -73,7 +73,7 @@ std::optional<BalanceLease> lease_of(const BalancePlan& plan, const BalanceClock
 SwarmServer begin_move(SwarmServer server, int start);
 
 /// Returns the announcement of a moving server that has loaded its new blocks: it holds the old ones and the new ones.
-SwarmServer loaded(SwarmServer server);
+SwarmServer finish_move(SwarmServer server);
 
 /// Returns true if a server that holds old and new blocks may drop the old ones: each of the old blocks is among its
 /// new blocks, or among the new blocks of another server that has loaded them.

@@ -59,7 +59,7 @@ REEF_INLINE SwarmServer begin_move(SwarmServer server, int start) {
   return server;
 }
 
-REEF_INLINE SwarmServer loaded(SwarmServer server) {
+REEF_INLINE SwarmServer finish_move(SwarmServer server) {
   server.state = ServerState::online;
   return server;
 }

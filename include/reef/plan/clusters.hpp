@@ -10,7 +10,7 @@ inline namespace v0 {
 namespace plan {
 
 /// The most devices that clusters() accepts.
-inline constexpr int most_clustered_devices = 2048;
+inline constexpr int max_clustered_devices = 2048;
 
 /// The weight of the edge between two devices: `raw` is its bandwidth, `log` is log2(1 + bandwidth / the least one),
 /// which still separates slow clusters where another cluster is fast.

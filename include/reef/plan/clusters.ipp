@@ -22,9 +22,9 @@ namespace plan {
 REEF_INLINE std::vector<double> cluster_weights(const std::vector<double>& bandwidths, int devices,
                                                 ClusterWeights kind) {
   const auto n = static_cast<std::size_t>((std::max)(devices, 0));
-  if (devices < 1 || devices > most_clustered_devices || bandwidths.size() != n * n) {
+  if (devices < 1 || devices > max_clustered_devices || bandwidths.size() != n * n) {
     throw OptionError("reef::plan::cluster_weights: ", devices, " devices have ", bandwidths.size(),
-                      " bandwidths.\n  fix: 1 to ", most_clustered_devices,
+                      " bandwidths.\n  fix: 1 to ", max_clustered_devices,
                       " devices, and a bandwidth for each two.");
   }
   for (std::size_t at = 0; at < bandwidths.size(); ++at) {
@@ -51,9 +51,9 @@ REEF_INLINE std::vector<double> cluster_weights(const std::vector<double>& bandw
 
 REEF_INLINE Clusters clusters(const std::vector<double>& weights, int devices, double resolution) {
   const auto n = static_cast<std::size_t>((std::max)(devices, 0));
-  if (devices < 1 || devices > most_clustered_devices || weights.size() != n * n) {
+  if (devices < 1 || devices > max_clustered_devices || weights.size() != n * n) {
     throw OptionError("reef::plan::clusters: ", devices, " devices have ", weights.size(),
-                      " weights.\n  fix: 1 to ", most_clustered_devices,
+                      " weights.\n  fix: 1 to ", max_clustered_devices,
                       " devices, and a weight for each two.");
   }
   if (!within(resolution, 1e-6, 1e6)) {
@@ -98,10 +98,10 @@ REEF_INLINE Clusters clusters(const std::vector<double>& weights, int devices, d
     }
   }
 
-  constexpr int most_in_all = 14;
+  constexpr int max_in_all = 14;
   const detail::Louvain graph(sorted, devices, resolution);
   detail::Louvain::Labels best;
-  if (devices <= most_in_all) {
+  if (devices <= max_in_all) {
     best = graph.best_of_all();
     result.optimal = true;
   } else {

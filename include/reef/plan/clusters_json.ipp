@@ -33,9 +33,9 @@ REEF_INLINE ClusterCase clusters_from_json(const io::Json& json, std::string_vie
   const char* const key = is_network ? "bandwidth_gbps" : "bandwidth";
   const std::size_t n = json[key].size();
   const auto devices = io::value_or<std::size_t>(json, "n", n, source);
-  if (n == 0 || n > static_cast<std::size_t>(most_clustered_devices) || devices != n) {
+  if (n == 0 || n > static_cast<std::size_t>(max_clustered_devices) || devices != n) {
     throw DecodeError("reef::plan: ", source, ": 'n' is ", devices, " and '", key, "' has ", n,
-                      " rows.\n  fix: a row for each device, 1 to ", most_clustered_devices, ".");
+                      " rows.\n  fix: a row for each device, 1 to ", max_clustered_devices, ".");
   }
   result.devices = static_cast<int>(n);
   std::vector<char> reached(n, 0);

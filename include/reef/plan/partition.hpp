@@ -14,8 +14,8 @@ namespace plan {
 
 /// The most operators that partition_chain() accepts, and the most for variants with stashes or three resident
 /// sub-models, which take seconds. With three, chains whose search needs too much memory are refused, too.
-inline constexpr int most_operators = 4096;
-inline constexpr int most_operators_of_three = 1024;
+inline constexpr int max_operators = 4096;
+inline constexpr int max_operators_of_three = 1024;
 
 /// Options of partition_chain().
 struct PartitionOptions {

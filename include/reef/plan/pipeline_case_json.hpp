@@ -37,7 +37,7 @@ struct PipelineCase {
 };
 
 /// The most ranks that a case may have.
-inline constexpr int most_case_ranks = 1024;
+inline constexpr int max_case_ranks = 1024;
 
 /// Reads a pipeline, with its schedule or the limits of a search.
 ///

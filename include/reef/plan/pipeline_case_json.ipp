@@ -109,10 +109,10 @@ REEF_INLINE PipelineCase pipeline_case_from_json(const io::Json& json, std::stri
       "t_w", "links", "warm_up", "group",     "max_activations", "split"};
   io::require_known_keys(json, known, source);
   PipelineCase result;
-  result.ranks = count_from_json(json, "p", 1, most_case_ranks, source);
-  result.micro_batches = count_from_json(json, "m", 1, most_pipeline_tasks, source);
+  result.ranks = count_from_json(json, "p", 1, max_case_ranks, source);
+  result.micro_batches = count_from_json(json, "m", 1, max_pipeline_tasks, source);
   if (json.contains("v")) {
-    result.chunks_per_rank = count_from_json(json, "v", 1, most_case_ranks, source);
+    result.chunks_per_rank = count_from_json(json, "v", 1, max_case_ranks, source);
   }
   result.schedule = io::value_or<std::string>(json, "schedule", "", source);
   const bool is_known = find_pipeline_schedule(result.schedule) != nullptr;
@@ -180,7 +180,7 @@ REEF_INLINE PipelineCase pipeline_case_from_json(const io::Json& json, std::stri
                       ": 'warm_up' is of the schedule 1f1b.\n  fix: leave it out.");
   }
   if (json.contains("group")) {
-    result.group = count_from_json(json, "group", 1, most_pipeline_tasks, source);
+    result.group = count_from_json(json, "group", 1, max_pipeline_tasks, source);
   }
   result.splits = io::value_or<bool>(json, "split", true, source);
   detail::read_links(result, json, source);

@@ -37,7 +37,7 @@ struct PipelineTask {
 };
 
 /// The most tasks of an order, on all ranks together: a longer order is refused before memory is allocated.
-inline constexpr std::int64_t most_pipeline_tasks = std::int64_t{1} << 25;
+inline constexpr std::int64_t max_pipeline_tasks = std::int64_t{1} << 25;
 
 /// A schedule of one pipeline: the order in which each rank runs its tasks.
 ///

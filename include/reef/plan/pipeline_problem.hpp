@@ -23,8 +23,8 @@ struct Stage {
 };
 
 /// The most operators and the most devices of a PipelineProblem.
-inline constexpr int most_pipeline_operators = 4096;
-inline constexpr int most_pipeline_devices = 1024;
+inline constexpr int max_pipeline_operators = 4096;
+inline constexpr int max_pipeline_devices = 1024;
 
 /// A chain of operators, and devices that may run it. A graph of operators becomes a chain in any topological order,
 /// with crossing_bytes() as `cut`.

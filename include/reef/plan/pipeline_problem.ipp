@@ -44,10 +44,10 @@ REEF_INLINE void PipelineProblem::validate() const {
     if (is != wanted)
       refuse(name, " has ", is, " numbers.\n  fix: ", wanted, ", one for each ", of, ".");
   };
-  if (flops.empty() || operators() > most_pipeline_operators)
-    refuse("flops has ", flops.size(), " numbers.\n  fix: 1 to ", most_pipeline_operators, ".");
-  if (speed.empty() || speed.size() > most_pipeline_devices)
-    refuse("speed has ", speed.size(), " numbers.\n  fix: 1 to ", most_pipeline_devices, ".");
+  if (flops.empty() || operators() > max_pipeline_operators)
+    refuse("flops has ", flops.size(), " numbers.\n  fix: 1 to ", max_pipeline_operators, ".");
+  if (speed.empty() || speed.size() > max_pipeline_devices)
+    refuse("speed has ", speed.size(), " numbers.\n  fix: 1 to ", max_pipeline_devices, ".");
   size("mem", memory.size(), flops.size(), "operator");
   size("cut", cut.size(), flops.size() + 1, "boundary, first and last included");
   size("cap", capacity.size(), speed.size(), "device");

@@ -25,7 +25,7 @@ REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
                                       "devices", "latency_ms", "bandwidth_gbps", "seed"};
   known.insert(known.end(), profile::measured_keys.begin(), profile::measured_keys.end());
   io::require_known_keys(json, known, source);
-  constexpr double most_bytes = 1e18;
+  constexpr double max_bytes = 1e18;
   const auto numbers = [&](const char* key, double least, double most) {
     return numbers_from_json(json, key, least, most, source);
   };
@@ -42,7 +42,7 @@ REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
   };
   PipelineProblem problem;
   problem.flops = numbers("flops", 0, 1e24);
-  at_most("flops", problem.flops.size(), most_pipeline_operators);
+  at_most("flops", problem.flops.size(), max_pipeline_operators);
   for (const double bytes : numbers("mem", 0, 1e15))
     problem.memory.push_back(static_cast<Bytes>(std::ceil(bytes)));
   require_size("mem", problem.memory.size(), problem.flops.size(), "operators");
@@ -56,7 +56,7 @@ REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
       }
       edges.emplace_back(pairs[i][0], pairs[i][1]);
     }
-    const std::vector<double> outputs = numbers("outputs", 0, most_bytes);
+    const std::vector<double> outputs = numbers("outputs", 0, max_bytes);
     require_size("outputs", outputs.size(), problem.flops.size(), "operators");
     try {
       problem.cut = crossing_bytes(outputs, edges);
@@ -64,9 +64,9 @@ REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
       throw DecodeError("reef::plan: ", source, ": 'edges': ", error.what());
     }
     for (std::size_t k = 0; k < problem.cut.size(); ++k) {
-      if (problem.cut[k] <= most_bytes) continue;
+      if (problem.cut[k] <= max_bytes) continue;
       throw DecodeError("reef::plan: ", source, ": the 'outputs' that cross boundary ", k, " have ",
-                        problem.cut[k], " bytes.\n  fix: at most ", most_bytes, " together.");
+                        problem.cut[k], " bytes.\n  fix: at most ", max_bytes, " together.");
     }
   } else {
     for (const char* const key : {"edges", "outputs"}) {
@@ -75,15 +75,15 @@ REEF_INLINE PipelineProblem pipeline_problem_from_json(const io::Json& json,
                         json.contains("cut") ? "'cut'" : "no 'edges'",
                         ".\n  fix: 'cut', or 'outputs' and 'edges'.");
     }
-    problem.cut = numbers("cut", 0, most_bytes);
+    problem.cut = numbers("cut", 0, max_bytes);
     require_size("cut", problem.cut.size(), problem.flops.size() + 1,
                  "boundaries, the first and the last among them");
   }
   const bool has_flops = !json.contains("speed") && json.contains("device_flops");
   const char* const speed = has_flops ? "device_flops" : "speed";
   problem.speed = numbers(speed, 1, 1e24);
-  at_most(speed, problem.speed.size(), most_pipeline_devices);
-  for (const double bytes : numbers("cap", 0, most_bytes))
+  at_most(speed, problem.speed.size(), max_pipeline_devices);
+  for (const double bytes : numbers("cap", 0, max_bytes))
     problem.capacity.push_back(static_cast<Bytes>(bytes));
   require_size("cap", problem.capacity.size(), problem.speed.size(), "devices");
   const bool is_network = json.contains("latency_ms") || json.contains("bandwidth_gbps");

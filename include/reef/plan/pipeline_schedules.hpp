@@ -25,7 +25,7 @@ namespace plan {
 /// Any m >= 1 is allowed. Where a schedule is defined for multiples of a number alone, or for a least m, the order is
 /// that of the next allowed m without the surplus micro-batches.
 ///
-/// | errors | OptionError: fewer than 1 rank, micro-batch or chunk, or more than most_pipeline_tasks |
+/// | errors | OptionError: fewer than 1 rank, micro-batch or chunk, or more than max_pipeline_tasks |
 /// | cost   | O(tasks)                                                                                |
 /// \{
 

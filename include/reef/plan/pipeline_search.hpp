@@ -46,7 +46,7 @@ struct PipelineOrderProblem {
 };
 
 /// The most tasks of an order that is searched, counting three for each chunk and micro-batch.
-inline constexpr std::int64_t most_searched_tasks = std::int64_t{1} << 21;
+inline constexpr std::int64_t max_searched_tasks = std::int64_t{1} << 21;
 
 /// Returns a lower bound of the makespan of all orders: the greater of two bounds.
 ///

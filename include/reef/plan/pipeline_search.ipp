@@ -71,9 +71,9 @@ REEF_INLINE void PipelineOrderProblem::validate() const {
   }
   const auto tasks_of_all =
       3 * static_cast<std::int64_t>(rank_of_chunk.size()) * std::int64_t{micro_batches};
-  if (tasks_of_all > most_searched_tasks) {
+  if (tasks_of_all > max_searched_tasks) {
     throw OptionError("reef::plan: a search over orders of ", tasks_of_all,
-                      " tasks.\n  fix: at most ", most_searched_tasks, ".");
+                      " tasks.\n  fix: at most ", max_searched_tasks, ".");
   }
   for (const auto& machine : times.world.machines) {
     if (machine.uplink_bytes_per_second == 0 && machine.downlink_bytes_per_second == 0) continue;

@@ -41,7 +41,7 @@ struct RouteOptions {
   Seconds overhead = 0.018;      ///< the overhead of a message, in addition to its delay
   Seconds allocation = 10;       ///< the time added for a server whose cache has too little room
   Seconds unknown_delay = 0.15;  ///< the delay, one way, where no round trip is known
-  Seconds most_delay = 5;        ///< the longest delay, one way: longer ones are cut, so every server is usable
+  Seconds max_delay = 5;        ///< the longest delay, one way: longer ones are cut, so every server is usable
   double rps = 300;              ///< the rate of servers that announce none, in steps per second
   bool cache_of_used_blocks =
       false;  ///< true: cache is needed for the blocks of the hop; false: for all blocks of the server

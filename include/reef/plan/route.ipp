@@ -49,7 +49,7 @@ REEF_INLINE void validate(const RouteOptions& options) {
   need("overhead", options.overhead, 0, 10);
   need("allocation", options.allocation, 0, 100);
   need("unknown_delay", options.unknown_delay, 0, 100);
-  need("most_delay", options.most_delay, 0, 100);
+  need("most_delay", options.max_delay, 0, 100);
   need("rps", options.rps, 0.01, 1e12);
   need("full_cache", options.full_cache, 0, 100);
 }

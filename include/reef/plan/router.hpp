@@ -67,7 +67,7 @@ public:
 
   /// Returns the number of hops (between servers, or between the client and a server) that were examined since the
   /// router was constructed.
-  [[nodiscard]] std::int64_t looked_at() const { return looked_at_; }
+  [[nodiscard]] std::int64_t examined_hops() const { return examined_hops_; }
 
 private:
   static constexpr int client = 0;
@@ -148,7 +148,7 @@ private:
   std::vector<std::string> names_ = std::vector<std::string>(1);
   std::vector<int> order_;  // the present servers and the client, by end and id
   std::set<std::pair<int, int>, std::greater<>> dirty_;  // the servers to be recomputed, by end and id
-  std::int64_t looked_at_ = 0;
+  std::int64_t examined_hops_ = 0;
 };
 
 }  // namespace plan

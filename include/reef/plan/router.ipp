@@ -114,7 +114,7 @@ REEF_INLINE detail::Picoseconds Router::delay(int from, int to) const {
 }
 
 REEF_INLINE Router::Best Router::through(int from, int to) {
-  ++looked_at_;
+  ++examined_hops_;
   const Node& node = nodes_[at(to)];
   if (node.best.cost == none) return {};
   const int used = (std::min)(node.end, request_.end) - nodes_[at(from)].end;
@@ -150,7 +150,7 @@ REEF_INLINE void Router::leave(int id) {
 REEF_INLINE Router::Best Router::scan(int id) {
   const Node& node = nodes_[at(id)];
   if (node.end >= request_.end) {
-    ++looked_at_;
+    ++examined_hops_;
     return {node.client_delay, 0, client};
   }
   Best best;

@@ -2,8 +2,8 @@
 
 #include <span>
 
+#include <reef/plan/atom_schedule.hpp>
 #include <reef/plan/chain.hpp>
-#include <reef/plan/swap_schedule.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef {
@@ -14,7 +14,7 @@ namespace plan {
 /// `cold`: the program begins with nothing on the device. Throws OptionError for invalid bounds (validate_bounds),
 /// fewer than 2 slots, slots or a turn with lanes that do not allow them, or times too long for a virtual clock.
 schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
-                               const SwapSchedule& schedule, bool cold = false);
+                               const AtomSchedule& schedule, bool cold = false);
 
 /// Returns the times of a schedule, by simulating its swap_program(). Throws OptionError as swap_program().
 ///
@@ -25,7 +25,7 @@ schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
 /// // given: const plan::Chain& chain, const plan::Partition& found
 /// const plan::SwapTimes times = plan::swap_times(chain, found.bounds, {.accumulation = 4});
 /// \endcode
-SwapTimes swap_times(const Chain& chain, std::span<const int> bounds, const SwapSchedule& schedule);
+SwapTimes swap_times(const Chain& chain, std::span<const int> bounds, const AtomSchedule& schedule);
 
 }  // namespace plan
 }  // namespace v0

@@ -33,14 +33,14 @@ inline std::vector<Ticks> ends_of(const schedule::Program& program, const schedu
 }  // namespace detail
 
 REEF_INLINE schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
-                                           const SwapSchedule& schedule, bool cold) {
+                                           const AtomSchedule& schedule, bool cold) {
   detail::check_swap(chain, bounds, schedule);
   detail::SwapWriter writer(chain, bounds, schedule);
   return detail::streams(schedule.lanes) ? writer.streaming() : writer.atom(cold);
 }
 
 REEF_INLINE SwapTimes swap_times(const Chain& chain, std::span<const int> bounds,
-                                 const SwapSchedule& schedule) {
+                                 const AtomSchedule& schedule) {
   const auto world = schedule::World::uniform(1, {}, {});
   const auto ends = [&](const schedule::Program& program, int rounds) {
     const schedule::Simulation run = schedule::simulate(std::span(&program, 1), world, rounds);
@@ -59,7 +59,7 @@ REEF_INLINE SwapTimes swap_times(const Chain& chain, std::span<const int> bounds
   result.first = first[0];
   const schedule::Program warm = swap_program(chain, bounds, schedule);
   const auto size = static_cast<int>(std::min<std::size_t>(warm.round.size(), 1 << 20));
-  const int rounds = std::clamp((1 << 18) / size, 8, detail::most_rounds);
+  const int rounds = std::clamp((1 << 18) / size, 8, detail::max_rounds);
   const std::vector<Ticks> end = ends(warm, rounds).first;
   const auto at = [&](int round) { return end[static_cast<std::size_t>(round)]; };
   const Ticks last = at(rounds - 1) - at(rounds - 2);

@@ -62,9 +62,9 @@ struct SwarmServer {
 /// const auto served = plan::slowest_block(plan::block_throughputs(swarm));
 /// \endcode
 struct Swarm {
-  static constexpr int most_blocks = 10'000;
-  static constexpr int most_servers = 10'000;
-  static constexpr Throughput most_throughput =
+  static constexpr int max_blocks = 10'000;
+  static constexpr int max_servers = 10'000;
+  static constexpr Throughput max_throughput =
       9'000'000'000'000'000;  // a thousand times this number still fits into 64 bits
 
   int blocks = 0;

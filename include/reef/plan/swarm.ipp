@@ -38,7 +38,7 @@ REEF_INLINE std::vector<int> Swarm::by_id() const {
 }
 
 REEF_INLINE void Swarm::validate() const {
-  if (blocks < 1 || blocks > most_blocks || servers.size() > std::size_t{most_servers}) {
+  if (blocks < 1 || blocks > max_blocks || servers.size() > std::size_t{max_servers}) {
     throw OptionError("reef::plan::Swarm: ", blocks, " blocks and ", servers.size(),
                       " servers.\n  fix: from 1 to 10000 blocks, and at most 10000 servers.");
   }
@@ -54,7 +54,7 @@ REEF_INLINE void Swarm::validate() const {
       refuse("has room for no block, or for more than there are", "from 1 block to all.");
     if (!lies(server.start) || !lies(server.old_start))
       refuse("holds blocks that the model does not have", "a span inside the model.");
-    if (server.throughput < 0 || server.throughput > most_throughput - total)
+    if (server.throughput < 0 || server.throughput > max_throughput - total)
       refuse("has a throughput below 0, or with the others one above 9e9 requests a second",
              "what it serves in a second.");
     total += server.throughput;

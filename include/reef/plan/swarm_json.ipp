@@ -55,12 +55,12 @@ inline SwarmServer swarm_server_from_json(const io::Json& json, int blocks, std:
 
 REEF_INLINE Swarm swarm_from_json(const io::Json& json, std::string_view source) {
   Swarm swarm;
-  swarm.blocks = count_from_json(json, "L", 1, Swarm::most_blocks, source);
+  swarm.blocks = count_from_json(json, "L", 1, Swarm::max_blocks, source);
   const auto entries = io::require<io::Json>(json, "servers", source);
-  if (!entries.is_array() || entries.size() > std::size_t{Swarm::most_servers}) {
+  if (!entries.is_array() || entries.size() > std::size_t{Swarm::max_servers}) {
     throw DecodeError("reef::plan: ", source, ": 'servers' is ",
                       entries.is_array() ? concat("a list of ", entries.size()) : "no list",
-                      ".\n  fix: a list of at most ", Swarm::most_servers, " servers.");
+                      ".\n  fix: a list of at most ", Swarm::max_servers, " servers.");
   }
   std::map<std::string, std::size_t, std::less<>> seen;
   for (std::size_t i = 0; i < entries.size(); ++i) {

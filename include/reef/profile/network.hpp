@@ -31,7 +31,7 @@ namespace profile {
 /// \endcode
 struct Network {
   /// The rate of a link that bounds nothing, and the most that a link has, in bytes per second.
-  static constexpr double most_rate = 1e18;
+  static constexpr double max_rate = 1e18;
 
   int devices = 0;                   ///< 0: there is no network
   std::vector<Seconds> latencies{};  ///< seconds one way

@@ -84,7 +84,7 @@ REEF_INLINE void Network::validate() const {
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {
       if (from == to) continue;
-      if (within(latency(from, to), 0, 1e6) && within(rate(from, to), 1, most_rate)) continue;
+      if (within(latency(from, to), 0, 1e6) && within(rate(from, to), 1, max_rate)) continue;
       throw OptionError("reef::profile::Network: the link from ", from, " to ", to, " has latency ",
                         latency(from, to), " s and ", rate(from, to),
                         " B/s.\n  fix: latencies from 0 to 1e6 s, rates from 1 to 1e18 B/s.");

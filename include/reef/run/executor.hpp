@@ -108,7 +108,7 @@ private:
   void rest_until(Seconds end) const;
   /// Waits for an instruction, notes how long, and returns true if it had to wait. Where asking the device costs time,
   /// it asks only if it waits for messages or writes a trace.
-  bool stand_still(Lane& lane, const Wait& wait, std::size_t i, bool traced);
+  bool wait_and_measure(Lane& lane, const Wait& wait, std::size_t i, bool traced);
 
   /// Runs the compute lane's part of a loop.
   void lead(Lane& lane, const Part& part);
@@ -118,7 +118,7 @@ private:
   [[nodiscard]] bool is_done(std::size_t index, int iterations) const;
   /// Tells the other ranks whether this rank is done with a loop. Runs on the progress thread; the compute lane, which
   /// counts iterations, waits for it.
-  void say(const Step& step);
+  void announce_loop_end(const Step& step);
 
   comm::Progress& progress_;
   Lanes& lanes_;

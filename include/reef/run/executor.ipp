@@ -206,7 +206,7 @@ REEF_INLINE void Executor::submit(std::size_t i) {
         // Looked at last: abandon() makes events ready whose data are not.
         if (abandoned_.load()) return false;
         if (step.late != nullptr) step.communication.task->trace_cause(trace_.id_of(*step.late));
-        if (step.agrees != schedule::no_loop) say(step);
+        if (step.agrees != schedule::no_loop) announce_loop_end(step);
         if (step.communication.begin) step.communication.begin();
         return true;
       },
@@ -240,7 +240,7 @@ REEF_INLINE void Executor::walk_part(Lane& lane, std::size_t index, const Part& 
     const Wait* late = nullptr;
     bool stood = false;
     for (const Wait& wait : step.waits) {
-      if (!stand_still(lane, wait, i, traced)) continue;
+      if (!wait_and_measure(lane, wait, i, traced)) continue;
       stood = true;
       if (traced) late = &wait;
     }
@@ -285,7 +285,7 @@ REEF_INLINE void Executor::rest_until(Seconds end) const {
   }
 }
 
-REEF_INLINE bool Executor::stand_still(Lane& lane, const Wait& wait, std::size_t i, bool traced) {
+REEF_INLINE bool Executor::wait_and_measure(Lane& lane, const Wait& wait, std::size_t i, bool traced) {
   const bool asks = on_host_ || traced || table_.steps[wait.on.instruction].queue != nullptr;
   if (!asks || wait.ready()) {
     lane.wait(*wait.event, wait.epoch());
@@ -301,7 +301,7 @@ REEF_INLINE void Executor::lead(Lane& lane, const Part& part) {
   Loop& loop = table_.loops[part.loop];
   int& iterations = trip_counts_[part.loop];
   for (const Wait& wait : loop.waits) {
-    stand_still(lane, wait, part.instructions.front(), false);
+    wait_and_measure(lane, wait, part.instructions.front(), false);
     wait.event->synchronize(wait.epoch());
   }
   while (goes_on(loop, part.loop)) {
@@ -352,7 +352,7 @@ REEF_INLINE bool Executor::is_done(std::size_t index, int iterations) const {
   return (loop.max > 0 && iterations >= loop.max) || loop.until->ready(table_.round);
 }
 
-REEF_INLINE void Executor::say(const Step& step) {
+REEF_INLINE void Executor::announce_loop_end(const Step& step) {
   const bool in_body = step.loop != schedule::no_loop;
   step.communication.say(is_done(step.agrees, trip_counts_[step.agrees] + (in_body ? 1 : 0)));
 }

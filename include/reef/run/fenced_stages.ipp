@@ -18,7 +18,7 @@ namespace run {
 
 namespace detail {
 
-inline constexpr std::size_t most_cut_anywhere = 600;  // positions: what is foreseen of parts grows with their square
+inline constexpr std::size_t max_cut_anywhere = 600;  // positions: what is foreseen of parts grows with their square
 
 /// The stages of a topology as the devices of a pipeline: a stage is as fast, has as much memory and links as good as
 /// the least of its replicas.
@@ -109,7 +109,7 @@ inline plan::PipelinePlan fitted_plan(const graph::Dag& dag, const std::vector<S
     if (found.feasible) return found;
     if (why.empty()) why = found.why;
     const auto all = static_cast<std::size_t>(dag.node_count()) + 1;
-    if (positions.size() == all || all > most_cut_anywhere) break;
+    if (positions.size() == all || all > max_cut_anywhere) break;
     positions.resize(all);
     std::iota(positions.begin(), positions.end(), 0);
   }

@@ -31,7 +31,7 @@ REEF_INLINE std::pair<std::int64_t, std::int64_t> elements_in(const StepBuilder&
   if (storage == no_storage || !bucket.group.has(builder.rank())) {
     throw ScheduleError("reef::run: bucket ", b, " is not on rank ", builder.rank(),
                         ", but on those of ", bucket.group.name,
-                        ".\n  fix: go through builder.held().");
+                        ".\n  fix: go through builder.stage_buckets().");
   }
   const auto elements =
       static_cast<std::int64_t>(builder.program.storages[storage].bytes / element);
@@ -324,7 +324,7 @@ REEF_INLINE void add_folds(StepBuilder& builder, int fold) {
   add_tied_gradients(builder, fold, builder.phase.gradients, builder.phase.gradients);
   const StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
-  for (auto held = builder.held().rbegin(); held != builder.held().rend(); ++held) {
+  for (auto held = builder.stage_buckets().rbegin(); held != builder.stage_buckets().rend(); ++held) {
     const std::size_t b = *held;
     const StepBuilder::Accumulators& sums = builder.accumulators_of(fold);
     const Value gradient{sums.buckets[b], builder.phase.gradients};

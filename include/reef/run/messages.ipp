@@ -28,7 +28,7 @@ inline int position_in(const Instruction& instruction, const StepBuilder& builde
                       position < 0 ? concat("in which the rank is not")
                                    : concat("which has ", group.size(), " members, with ", offsets,
                                             " offsets"),
-                      ".\n  fix: go through builder.held(), with the bucket's group and shards, or "
+                      ".\n  fix: go through builder.stage_buckets(), with the bucket's group and shards, or "
                       "one offset more than members.");
 }
 

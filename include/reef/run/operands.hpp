@@ -61,9 +61,9 @@ public:
   /// Returns the Part that has the k-th value alone.
   [[nodiscard]] Part one(std::size_t k) const { return {*list_, first_ + k, 1}; }
 
-  /// Returns the instruction's list that contains the values; place(k) returns the index in it of the k-th value.
+  /// Returns the instruction's list that contains the values; index_of(k) returns the index in it of the k-th value.
   [[nodiscard]] const std::vector<schedule::Value>* list() const { return list_; }
-  [[nodiscard]] std::size_t place(std::size_t k) const { return first_ + k; }
+  [[nodiscard]] std::size_t index_of(std::size_t k) const { return first_ + k; }
 
   /// Returns a copy of the values.
   [[nodiscard]] std::vector<schedule::Value> values() const { return {begin(), end()}; }

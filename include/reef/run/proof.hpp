@@ -42,13 +42,13 @@ std::vector<std::uint64_t> lists_of_all(comm::Progress& progress, std::string na
 std::optional<std::uint64_t> plans_agree(comm::Progress& progress, const PlanHashes& mine);
 
 /// The result of checking one program of a rank by itself: the program's skeleton, or its error.
-struct Said {
+struct RankProof {
   std::string problem{};
   std::string skeleton{};  ///< the encoded skeleton; empty if there is only one rank
 };
 
 /// Checks a rank's program by itself, except that it fits into memory, and returns its skeleton or its error.
-Said proved(const PlacedProgram& placed);
+RankProof proved(const PlacedProgram& placed);
 
 namespace detail {
 
@@ -65,10 +65,10 @@ std::string problem_of(std::vector<std::string> told);
 ///
 /// \code
 /// // given: comm::Progress& progress, const run::PlacedProgram& placed
-/// const std::vector<run::Said> mine{run::proved(placed)};
+/// const std::vector<run::RankProof> mine{run::proved(placed)};
 /// const std::string problem = run::problem_of_all(progress, mine);  // empty: nothing is wrong
 /// \endcode
-std::string problem_of_all(comm::Progress& progress, std::span<const Said> mine);
+std::string problem_of_all(comm::Progress& progress, std::span<const RankProof> mine);
 
 }  // namespace run
 }  // namespace v0

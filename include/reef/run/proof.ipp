@@ -38,8 +38,8 @@ REEF_INLINE std::optional<std::uint64_t> plans_agree(comm::Progress& progress, c
   return agreed.value();
 }
 
-REEF_INLINE Said proved(const PlacedProgram& placed) {
-  Said said;
+REEF_INLINE RankProof proved(const PlacedProgram& placed) {
+  RankProof said;
   const int ranks = placed.builder.plan.ranks();
   try {
     schedule::verify_rank(placed.program, placed.placement, ranks);
@@ -75,9 +75,9 @@ REEF_INLINE std::string problem_of(std::vector<std::string> told) {
 
 }  // namespace detail
 
-REEF_INLINE std::string problem_of_all(comm::Progress& progress, std::span<const Said> mine) {
+REEF_INLINE std::string problem_of_all(comm::Progress& progress, std::span<const RankProof> mine) {
   std::string problem;
-  for (const Said& said : mine) {
+  for (const RankProof& said : mine) {
     if (progress.size() == 1) {
       if (problem.empty()) problem = said.problem;
       continue;

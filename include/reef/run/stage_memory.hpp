@@ -29,7 +29,7 @@ using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 /// \code
 /// // given: const graph::Dag& dag, const std::vector<int>& positions
 /// run::StageMemory memory(dag, positions, 4, 8);
-/// memory.learn(0, {0, 3}, 2_MiB);  // what is before positions[3], as the first of 4 stages
+/// memory.record(0, {0, 3}, 2_MiB);  // what is before positions[3], as the first of 4 stages
 /// const Bytes more = memory.foreseen(0, {0, 4});
 /// \endcode
 class StageMemory {
@@ -46,7 +46,7 @@ public:
   [[nodiscard]] int parts() const { return static_cast<int>(fixed_.size()) - 1; }
 
   /// Notes the bytes that a stage needs if it has that part.
-  void learn(int stage, Part part, Bytes bytes) {
+  void record(int stage, Part part, Bytes bytes) {
     known_[static_cast<std::size_t>(stage)][part] = bytes;
   }
 

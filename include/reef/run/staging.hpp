@@ -32,7 +32,7 @@ public:
   schedule::Program run();
 
 private:
-  struct Landing {
+  struct UploadPoint {
     schedule::Lane lane;
     std::uint32_t before;  ///< number of the instruction in the round before staging
   };
@@ -42,7 +42,7 @@ private:
   /// instructions behind its upload on that lane wait for it, too: so the update lane uploads it if it reads it,
   /// or the load lane as late as possible. In loops, and if no instruction of the round reads it, it is uploaded
   /// at once.
-  [[nodiscard]] Landing landing_of(std::uint32_t i) const;
+  [[nodiscard]] UploadPoint upload_point_of(std::uint32_t i) const;
 
   [[nodiscard]] bool in_loop(std::uint32_t i) const;
 
@@ -100,7 +100,7 @@ private:
   [[nodiscard]] bool is_current(schedule::Value value) const;
 
   /// The version that a twin holds, and the number of writes when it was copied: it is stale after a later write.
-  struct Current {
+  struct TwinState {
     int version = -1;
     std::uint64_t since = 0;
   };
@@ -127,7 +127,7 @@ private:
   std::map<schedule::StorageId, schedule::StorageId> twins_;
   std::map<schedule::StorageId, schedule::StorageId> originals_;
   std::vector<Bytes> addresses_;           ///< by storage of the program before staging
-  std::vector<Current> current_;           ///< the version that the twin holds, by storage before staging
+  std::vector<TwinState> current_;           ///< the version that the twin holds, by storage before staging
   std::vector<bool> watched_{};            ///< true if messages use it, by storage before staging
   schedule::detail::LastWriters writers_;  ///< the last writers of bytes on the device
 };

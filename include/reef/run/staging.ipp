@@ -37,7 +37,7 @@ REEF_INLINE schedule::Program Stager::run() {
       program_.round.push_back(std::move(instruction));
       continue;
     }
-    const auto [lane, before] = landing_of(i);
+    const auto [lane, before] = upload_point_of(i);
     schedule::Instruction download = transfer(kinds::download, schedule::Lane::evict, instruction);
     for (schedule::Value& value : instruction.reads) fetch(value, download);
     for (schedule::Value& value : instruction.accumulates) fetch(value, download);
@@ -81,8 +81,8 @@ REEF_INLINE void Stager::watch() {
   }
 }
 
-REEF_INLINE Stager::Landing Stager::landing_of(std::uint32_t i) const {
-  const Landing at_once{schedule::Lane::load, i + 1};
+REEF_INLINE Stager::UploadPoint Stager::upload_point_of(std::uint32_t i) const {
+  const UploadPoint at_once{schedule::Lane::load, i + 1};
   const bool late = round_[i].lane == schedule::Lane::reduce || round_[i].is_posted();
   if (!late || !round_[i].changes_values() || in_loop(i)) return at_once;
   std::uint32_t use = i + 1;
@@ -189,7 +189,7 @@ REEF_INLINE void Stager::forget(const schedule::Instruction& instruction) {
 }
 
 REEF_INLINE bool Stager::is_current(schedule::Value value) const {
-  const Current& held = current_[value.storage];
+  const TwinState& held = current_[value.storage];
   return held.version == value.version &&
          writers_.last_time(range_of(value.storage)) <= held.since;
 }

@@ -29,14 +29,14 @@ struct StateRange {
   /// | whole   | every rank has all of it                                                                   |
   /// | pending | a fold's own gradient with which a round begins, or a rank's own state between outer steps |
   /// | ahead   | the weights of the next gradients, whole, while they differ from the committed ones        |
-  enum class Kept : std::uint8_t { shard, whole, pending, ahead };
+  enum class Distribution : std::uint8_t { shard, whole, pending, ahead };
 
   StorageId storage = no_storage;
   std::string name;
   std::int64_t begin = 0;
   std::int64_t elements = 0;
   Element element = Element::float32;
-  Kept kept = Kept::shard;
+  Distribution distribution = Distribution::shard;
   bool master = false;  ///< true for master weights, from which those of the model are rounded
   bool own = false;     ///< true for weights ahead that differ between ranks, and are named after the rank
   bool memory = false;  ///< true for the memory of a codec, which is reset if ranks, cuts or codecs change

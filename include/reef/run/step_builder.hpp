@@ -143,13 +143,13 @@ struct StepBuilder {
 
   [[nodiscard]] int rank() const { return program.rank; }
 
-  /// Returns the stage of this rank; segments() and held() return its segments and the buckets that it holds, ascending.
+  /// Returns the stage of this rank; segments() and stage_buckets() return its segments and the buckets that it holds, ascending.
   /// Storages of other segments and buckets are no_storage here.
   [[nodiscard]] int stage() const { return stage_; }
   [[nodiscard]] const std::vector<int>& segments() const& { return segments_; }
   [[nodiscard]] std::vector<int> segments() const&& { return segments_; }
-  [[nodiscard]] const std::vector<std::size_t>& held() const& { return held_; }
-  [[nodiscard]] std::vector<std::size_t> held() const&& { return held_; }
+  [[nodiscard]] const std::vector<std::size_t>& stage_buckets() const& { return stage_buckets_; }
+  [[nodiscard]] std::vector<std::size_t> stage_buckets() const&& { return stage_buckets_; }
   /// Returns true if this rank computes losses. Other ranks do not count their micro-batches.
   [[nodiscard]] bool reports_loss() const { return stage_ == plan.loss_stage(); }
 
@@ -232,7 +232,7 @@ private:
 
   int stage_;
   std::vector<int> segments_;
-  std::vector<std::size_t> held_;
+  std::vector<std::size_t> stage_buckets_;
   std::vector<Counts> counts_{};  ///< by segment; zero for segments of other stages
   bool keeps_gradients_ = false;
   std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< the objects of scratch(), by their type's key

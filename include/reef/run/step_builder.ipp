@@ -23,10 +23,10 @@ REEF_INLINE StepBuilder::StepBuilder(const StepPlan& step_plan, int rank, Purpos
       variant(step_variant),
       stage_(plan.topology.stage_of(rank)),
       segments_(plan.segments_of(stage_)),
-      held_(plan.buckets_of(stage_)) {
+      stage_buckets_(plan.buckets_of(stage_)) {
   program.rank = rank;
   weights.assign(plan.buckets.size(), no_storage);
-  for (const std::size_t b : held_) {
+  for (const std::size_t b : stage_buckets_) {
     const std::string name = std::to_string(b);
     const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
     weights[b] = program.add_storage("weights " + name, bytes, plan.place_of(b), Life::persistent);
@@ -50,7 +50,7 @@ REEF_INLINE StepBuilder::StepBuilder(const StepPlan& step_plan, int rank, Purpos
   reduced = accumulators[0].buckets;
   // Gradients that are rounded are folded as they would travel.
   if (plan.virtual_ranks == 1 || plan.rounds_gradients()) return;
-  for (const std::size_t b : held_) {
+  for (const std::size_t b : stage_buckets_) {
     reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
                                      plan.place_of(b), Life::reserved);
   }
@@ -156,7 +156,7 @@ REEF_INLINE void StepBuilder::add_frozen() {
 REEF_INLINE void StepBuilder::add_accumulators(const std::string& whose, Life life) {
   Accumulators sums;
   sums.buckets.assign(plan.buckets.size(), no_storage);
-  for (const std::size_t b : held_) {
+  for (const std::size_t b : stage_buckets_) {
     sums.buckets[b] = program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
                                           plan.place_of(b), life);
   }

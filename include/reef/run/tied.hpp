@@ -45,7 +45,7 @@ public:
 private:
   /// The slots of messages that are repeated within a step: one for each weight version, since no more messages are in
   /// flight at once.
-  struct Slots {
+  struct MessageSlots {
     std::map<std::string, std::pair<std::vector<StorageId>, std::size_t>> by_name{};  ///< slots, and number of uses
   };
 

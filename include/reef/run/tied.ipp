@@ -48,7 +48,7 @@ REEF_INLINE StorageId TiedWriter::host(const std::string& name, Bytes bytes) {
   }
   const std::vector<int>& kept = builder_.plan.weight_versions.kept;
   const auto most = static_cast<std::size_t>(*std::max_element(kept.begin(), kept.end()));
-  auto& [storages, used] = builder_.scratch<Slots>().by_name[name];
+  auto& [storages, used] = builder_.scratch<MessageSlots>().by_name[name];
   if (storages.size() < most)
     storages.push_back(builder_.program.add_storage(name, bytes, Place::host));
   return storages[used++ % most];
@@ -124,7 +124,7 @@ REEF_INLINE void add_tied_weights(StepBuilder& builder, const std::vector<std::v
 REEF_INLINE void add_tied_weights(StepBuilder& builder, int version) {
   builder.sends_tied_weights = true;
   std::vector<std::vector<Value>> made(builder.weights.size());
-  for (const std::size_t b : builder.held()) made[b] = {{builder.weights[b], version}};
+  for (const std::size_t b : builder.stage_buckets()) made[b] = {{builder.weights[b], version}};
   add_tied_weights(builder, made, builder.tied_weights, version);
 }
 

@@ -101,7 +101,7 @@ bool placed_alike(const Program& a, const Program& b);
 /// in the order of the program: a lower bound of the arena that `place` computes.
 ///
 /// | cost | O(accesses + storages): much less than that of place() |
-Bytes most_live(const Program& program, Place place);
+Bytes max_live(const Program& program, Place place);
 
 /// Returns true if two storages share at least one byte.
 bool overlap(const Program& program, const Placement& placement, StorageId a, StorageId b);

@@ -159,7 +159,7 @@ REEF_INLINE bool placed_alike(const Program& a, const Program& b) {
          });
 }
 
-REEF_INLINE Bytes most_live(const Program& program, Place place) {
+REEF_INLINE Bytes max_live(const Program& program, Place place) {
   struct Span {
     std::size_t first = 0;
     std::size_t last = 0;

@@ -114,7 +114,7 @@ private:
   static constexpr double hidden = 1.01;
   /// The limit of work, in instructions, on candidates whose segments are all treated alike: one limit for those that
   /// stream, one for the others, and one for the thinned ones.
-  static constexpr std::size_t most_uniform_work = 10'000'000;
+  static constexpr std::size_t max_uniform_work = 10'000'000;
 
   template <class Device, class Options>
   static void require_profile_of_device(const profile::Profile& profile, const Options& options) {
@@ -146,7 +146,7 @@ private:
   [[nodiscard]] std::set<std::vector<int>> with_bounds(const std::set<std::vector<int>>& partitions) const;
 
   /// Returns true if the limit of work allows further candidates.
-  [[nodiscard]] bool may_work() const { return evaluator_.work() <= most_; }
+  [[nodiscard]] bool may_work() const { return evaluator_.work() <= max_; }
 
   /// Returns the fastest candidate whose segments are all treated alike, for each of `partitions` and each schedule
   /// whose per_micro_batch is `streams`.
@@ -176,7 +176,7 @@ private:
   void add_resident(std::vector<Candidate>& candidates);
 
   /// Returns `choice` with the largest number of resident segments that fits.
-  Candidate most_resident(const run::Choice& choice);
+  Candidate max_resident(const run::Choice& choice);
 
   /// Removes the fastest candidate and returns it. A time that was only a bound is computed first.
   Candidate take_fastest(std::vector<Candidate>& candidates);
@@ -196,7 +196,7 @@ private:
   const profile::Profile& profile_;
   Limits limits_;
   detail::PlanEvaluator evaluator_;
-  std::size_t most_ = 0;  ///< the limit of evaluator_.work(): above it, no further candidate is evaluated
+  std::size_t max_ = 0;  ///< the limit of evaluator_.work(): above it, no further candidate is evaluated
 };
 
 }  // namespace swap

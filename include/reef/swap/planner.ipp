@@ -65,7 +65,7 @@ REEF_INLINE std::set<std::vector<int>> Planner::with_bounds(const std::set<std::
 }
 
 REEF_INLINE std::vector<Planner::Candidate> Planner::uniform(const std::set<std::vector<int>>& partitions, bool streams) {
-  most_ = evaluator_.work() + most_uniform_work;
+  max_ = evaluator_.work() + max_uniform_work;
   std::vector<Candidate> found;
   for (const std::vector<int>& cuts : partitions) {
     if (found.empty() || may_work()) add_uniform(found, cuts, streams);
@@ -104,7 +104,7 @@ REEF_INLINE void Planner::add_uniform(std::vector<Candidate>& found, const std::
 REEF_INLINE std::vector<Planner::Candidate> Planner::with_some_resident(const std::set<std::vector<int>>& partitions) {
   std::vector<Candidate> found;
   if (!limits_.allows_resident_segments) return found;
-  most_ = evaluator_.work() + most_uniform_work;
+  max_ = evaluator_.work() + max_uniform_work;
   for (const std::vector<int>& cuts : partitions) {
     for (const run::SwapSchedule& swapping : limits_.schedules) {
       if (swapping.weight_slots > limits_.schedules.front().weight_slots)
@@ -167,17 +167,17 @@ REEF_INLINE std::set<std::vector<int>> Planner::thinned_to_try(const std::vector
 REEF_INLINE void Planner::add_resident(std::vector<Candidate>& candidates) {
   if (!limits_.allows_resident_segments) return;
   for (const Candidate& fast : fastest_of(candidates)) {
-    most_ = evaluator_.work() + detail::LocalSearch::most_work;
+    max_ = evaluator_.work() + detail::LocalSearch::max_work;
     for (const run::SwapSchedule& swapping : limits_.schedules) {
       for (const auto& activations : activations_to_try(fast.choice.activations.size())) {
-        const Candidate most = most_resident({fast.choice.cuts, activations, swapping});
+        const Candidate most = max_resident({fast.choice.cuts, activations, swapping});
         if (most.step < detail::never) candidates.push_back(most);
       }
     }
   }
 }
 
-REEF_INLINE Planner::Candidate Planner::most_resident(const run::Choice& choice) {
+REEF_INLINE Planner::Candidate Planner::max_resident(const run::Choice& choice) {
   Candidate most{choice};
   int low = 0;
   int high = static_cast<int>(choice.cuts.size()) - 2;

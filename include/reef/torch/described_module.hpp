@@ -64,7 +64,7 @@ public:
   template <class Device, real T>
     requires detail::has_place<Device>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
-    if (!module_) module_.emplace(made(call.node));
+    if (!module_) module_.emplace(make_module(call.node));
     graph::Signature result = module_->signature(call);
     // Modules of different attributes may print alike.
     std::apply([&](const auto&... each) { ((result.attributes += text_of(each)), ...); }, Description::attributes());
@@ -75,7 +75,7 @@ public:
   void backward(const auto& call) const { module_->backward(call); }
 
 private:
-  [[nodiscard]] Module made(std::string_view node) const {
+  [[nodiscard]] Module make_module(std::string_view node) const {
     try {
       return Module(this->module());
     } catch (...) {

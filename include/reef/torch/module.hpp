@@ -292,7 +292,7 @@ private:
     const ::torch::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], device, outputs[i].detach(), false);
     require_within(heap, "forward");
-    if (keeps) shared_->kept = {call.key, detail::places_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now() - before};
+    if (keeps) shared_->kept = {call.key, detail::addresses_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now() - before};
   }
 
   template <class Device, real T>
@@ -302,7 +302,7 @@ private:
     const ::torch::AutoGradMode with_gradients(true);
     // Tensors at other addresses than in the forward may have been moved since, and the old memory overwritten.
     std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
-    if (kept && (kept->key != call.key || kept->places != detail::places_of(call.inputs, call.parameters))) drop(kept, heap);
+    if (kept && (kept->key != call.key || kept->places != detail::addresses_of(call.inputs, call.parameters))) drop(kept, heap);
     const Bytes before = kept ? kept->bytes : 0;
     Tensors inputs = kept ? std::move(kept->inputs) : Tensors();
     Tensors wanted;

@@ -72,7 +72,7 @@ public:
     for (; known_[slot].text != nullptr; slot = (slot + 1) & (known_.size() - 1)) {
       if (known_[slot].hash == hash && *known_[slot].text == text) return known_[slot].name;
     }
-    return learn(text, hash, slot);
+    return cache_name(text, hash, slot);
   }
 
   /// Records a span: the lane did `name` from `begin` to `end`.
@@ -90,7 +90,7 @@ public:
 private:
   friend class Sink;
 
-  struct Known {
+  struct NameEntry {
     std::size_t hash = 0;
     const std::string* text = nullptr;
     Name name{};
@@ -109,7 +109,7 @@ private:
     head_.store(head + 1, std::memory_order_release);
   }
 
-  Name learn(std::string_view text, std::size_t hash, std::size_t slot);
+  Name cache_name(std::string_view text, std::size_t hash, std::size_t slot);
 
   /// Moves the spans written so far to the end of `to`; one reader at a time (the sink's lock).
   void take(std::vector<Span>& to);
@@ -122,7 +122,7 @@ private:
   alignas(64) std::atomic<std::uint64_t> head_{0};  // written by the writer
   std::uint64_t tail_seen_ = 0;
   std::atomic<std::uint64_t> dropped_{0};
-  std::vector<Known> known_ = std::vector<Known>(64);  // open addressing, at most half full
+  std::vector<NameEntry> known_ = std::vector<NameEntry>(64);  // open addressing, at most half full
   std::size_t known_count_ = 0;
   alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the reader
 };

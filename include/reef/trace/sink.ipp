@@ -93,14 +93,14 @@ REEF_INLINE std::uint64_t Sink::count_dropped() const {
   return count;
 }
 
-REEF_INLINE Name Track::learn(std::string_view text, std::size_t hash, std::size_t slot) {
+REEF_INLINE Name Track::cache_name(std::string_view text, std::size_t hash, std::size_t slot) {
   const detail::Names::Entry entry = sink_.names_.intern(text);
   if (entry.text == nullptr) return entry.name;
   known_[slot] = {hash, entry.text, entry.name};
   if (++known_count_ * 2 > known_.size()) {
-    std::vector<Known> old(known_.size() * 2);
+    std::vector<NameEntry> old(known_.size() * 2);
     old.swap(known_);
-    for (const Known& known : old) {
+    for (const NameEntry& known : old) {
       if (known.text == nullptr) continue;
       std::size_t place = known.hash & (known_.size() - 1);
       while (known_[place].text != nullptr) place = (place + 1) & (known_.size() - 1);

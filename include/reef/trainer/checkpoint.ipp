@@ -91,7 +91,7 @@ inline run::EdgeRatios ratios_of(const io::Json& facts, const run::StepPlan& pla
 
 /// The rule's name; of several, with what stands for the parameters of each.
 inline std::string text_of_rule(const Training& training) {
-  const Training::Facts& facts = training.facts();
+  const Training::PolicyFacts& facts = training.facts();
   if (facts.rules == 1) return std::string(facts.rule);
   Hash of_parameters;
   for (std::size_t p = 0; p < training.plan().dag->parameters.size(); ++p) of_parameters.add(training.plan().rule_of(p));
@@ -126,11 +126,11 @@ inline void write_checkpoint(Training& training, const std::filesystem::path& fo
   const bool whole = topology.stages == 1;
   // What holders of a stage have alike is written by those of one replica.
   const bool first_replica = topology.replica_of(training.rank()) == 0;
-  together(training.progress(), "making a checkpoint's folder", [&] {
+  on_all_ranks(training.progress(), "making a checkpoint's folder", [&] {
     if (first) io::create_folders(folder);
   });
   io::Json shards = io::Json::array();
-  together(training.progress(), "writing a checkpoint", [&] {
+  on_all_ranks(training.progress(), "writing a checkpoint", [&] {
     const auto write = [&](const std::string& stem, const std::vector<io::NamedSource>& tensors) {
       shards.push_back(
           io::to_json(io::stream_safetensors(folder / io::free_shard_name(folder, stem), tensors)));
@@ -148,8 +148,8 @@ inline void write_checkpoint(Training& training, const std::filesystem::path& fo
     }
     std::vector<io::NamedSource> optimizer;
     for (const auto& range : training.state_ranges()) {
-      using Kept = run::StateRange::Kept;
-      const bool equal = range.kept == Kept::whole || (range.kept == Kept::ahead && !range.own);
+      using Distribution = run::StateRange::Distribution;
+      const bool equal = range.distribution == Distribution::whole || (range.distribution == Distribution::ahead && !range.own);
       if (range.copy || (!first_replica && equal)) continue;
       optimizer.push_back({concat(stem_of(range), range.begin), Shape{range.elements},
                            range.element,
@@ -161,7 +161,7 @@ inline void write_checkpoint(Training& training, const std::filesystem::path& fo
   });
 
   const auto texts = comm::gather_texts(training.progress(), "checkpoint shards", shards.dump());
-  together(training.progress(), "writing a checkpoint's manifest", [&] {
+  on_all_ranks(training.progress(), "writing a checkpoint's manifest", [&] {
     if (!first) return;
     io::Manifest manifest;
     manifest.facts = {{"user", facts},
@@ -210,7 +210,7 @@ REEF_INLINE void claim(Training& training, const std::filesystem::path& director
   const auto all = comm::gather_numbers(progress, "checkpoint directory is new", is_new);
   const bool first = training.rank() == 0;
   if (std::all_of(all.begin(), all.end(), [](int one) { return one == 0; })) {
-    detail::together(progress, "claiming the checkpoint directory again", [&] {
+    detail::on_all_ranks(progress, "claiming the checkpoint directory again", [&] {
       if (first) io::create_folders(directory);
       if (first) claimed.lock->renew();
     });
@@ -220,7 +220,7 @@ REEF_INLINE void claim(Training& training, const std::filesystem::path& director
   constexpr Seconds patience = 3;
   bool made = false;
   try {
-    detail::together(progress, "claiming the checkpoint directory", [&] {
+    detail::on_all_ranks(progress, "claiming the checkpoint directory", [&] {
       if (!first) return;
       std::error_code ignored;
       made = !std::filesystem::exists(directory, ignored);
@@ -245,7 +245,7 @@ REEF_INLINE std::filesystem::path save(Training& training, const std::filesystem
   const auto folder = io::checkpoint_folder(
       directory, static_cast<std::uint64_t>(training.progress_state().committed));
   const bool first = training.rank() == 0;
-  detail::together(training.progress(), "looking at a checkpoint's facts", [&] {
+  detail::on_all_ranks(training.progress(), "looking at a checkpoint's facts", [&] {
     if (first) io::require_text(facts, "facts", 2);
   });
   claim(training, directory);
@@ -290,7 +290,7 @@ REEF_INLINE std::optional<io::Json> resume(Training& training,
   io::Json user;
   bool pending = false;
   std::optional<detail::Loader> loader;
-  detail::together(training.progress(), "reading a checkpoint", [&] {
+  detail::on_all_ranks(training.progress(), "reading a checkpoint", [&] {
     manifest = io::read_manifest(folder);
     detail::require_same_run(training, manifest.facts, source);
     const io::JsonSource written(source, io::checkpoint_fix);
@@ -342,7 +342,7 @@ REEF_INLINE std::optional<io::Json> resume(Training& training,
       throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed, ", but of ", updates,
                         " updates.\n  fix: ", io::checkpoint_fix);
     }
-    if (!micro_batches.possible()) {
+    if (!micro_batches.is_valid()) {
       throw DecodeError("reef::checkpoint::resume: ", source, " has unused micro-batches that do ",
                         "not rise, or reach the next one.\n  fix: ", io::checkpoint_fix);
     }
@@ -350,7 +350,7 @@ REEF_INLINE std::optional<io::Json> resume(Training& training,
     user = io::require<io::Json>(manifest.facts, "user", written);
   });
   training.set_pending(pending);
-  detail::together(training.progress(), "reading a checkpoint again",
+  detail::on_all_ranks(training.progress(), "reading a checkpoint again",
                    [&] { loader->fill(folder, manifest.shards); });
   training.set_progress(committed, micro_batches, began, updates);
   training.set_ratios(std::move(ratios));

@@ -108,8 +108,8 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     for (const auto id : *ids) mark(id, &StepEstimate::weights);
   }
   for (const optim::StateRange& range : state) {
-    using Kept = optim::StateRange::Kept;
-    if (range.kept == Kept::ahead) continue;
+    using Distribution = optim::StateRange::Distribution;
+    if (range.distribution == Distribution::ahead) continue;
     mark(program.region_of(range.storage).first, &StepEstimate::optimizer_state);
   }
   for (const auto* ids : {&builder.comm_buffer, &builder.tied_buffer}) {

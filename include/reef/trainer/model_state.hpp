@@ -46,7 +46,7 @@ public:
   using Range = run::StateRange;
 
   /// Facts about the state that the composition of policies decides.
-  struct Facts {
+  struct Layout {
     Element element = Element::float32;  ///< the type of the weights with which the model computes
     Element sum = Element::float32;      ///< the type of master weights
     bool weights_are_committed =
@@ -67,10 +67,10 @@ public:
   /// Constructs the state of a rank. `plan`, `builder` and the memory behind `memory` must outlive it. `changed` is
   /// called with the name of each parameter whose weights are set.
   ModelState(const run::StepPlan& plan, const run::StepBuilder& builder, std::vector<Range> ranges,
-             Facts facts, Memory memory, std::function<void(std::string_view)> changed);
+             Layout facts, Memory memory, std::function<void(std::string_view)> changed);
 
-  [[nodiscard]] const Facts& facts() const& { return facts_; }
-  [[nodiscard]] Facts facts() const&& { return facts_; }
+  [[nodiscard]] const Layout& facts() const& { return facts_; }
+  [[nodiscard]] Layout facts() const&& { return facts_; }
 
   /// Returns true if this rank has the weights of the parameter of this index in Dag::parameters: its stage uses it.
   /// owns() returns true if its stage is the first to use the parameter, and so updates it.
@@ -114,7 +114,7 @@ public:
   /// Returns the first weight that is not finite, among the model's weights on this rank.
   [[nodiscard]] NotFinite weight_not_finite() const;
 
-  /// Returns true if the ranges of kind StateRange::Kept::pending exist.
+  /// Returns true if the ranges of kind StateRange::Distribution::pending exist.
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
     pending_ = pending;
@@ -136,12 +136,12 @@ private:
   void step_begins() { pending_ = true; }
   void nothing_is_pending() { pending_ = false; }
   /// A parameter's memory: in the model's storage, or in the buffer of the weights of the next gradients.
-  struct Located {
+  struct ParameterMemory {
     run::StorageId storage;
     std::byte* begin;
     std::int64_t elements;
   };
-  [[nodiscard]] Located locate(std::string_view name, bool in_buffer = false) const;
+  [[nodiscard]] ParameterMemory locate(std::string_view name, bool in_buffer = false) const;
   /// Copies bytes between a storage and the host's memory, between steps, when no lane has work.
   void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
             device::Copy direction) const;
@@ -153,7 +153,7 @@ private:
   const run::StepPlan& plan_;
   const run::StepBuilder& builder_;
   std::vector<Range> ranges_;
-  Facts facts_;
+  Layout facts_;
   Memory memory_;
   std::function<void(std::string_view)> changed_;
   bool pending_ = false;

@@ -77,7 +77,7 @@ std::uint32_t checksum_of(Bytes all, const Part& part) {
 }  // namespace detail
 
 REEF_INLINE ModelState::ModelState(const run::StepPlan& plan, const run::StepBuilder& builder,
-                                   std::vector<Range> ranges, Facts facts, Memory memory,
+                                   std::vector<Range> ranges, Layout facts, Memory memory,
                                    std::function<void(std::string_view)> changed)
     : plan_(plan),
       builder_(builder),
@@ -100,7 +100,7 @@ REEF_INLINE Bytes ModelState::bytes_of(std::string_view name) const {
   return static_cast<Bytes>(plan_.dag->parameters[p].spec.shape.size()) * size_of(facts_.element);
 }
 
-REEF_INLINE auto ModelState::locate(std::string_view name, bool in_buffer) const -> Located {
+REEF_INLINE auto ModelState::locate(std::string_view name, bool in_buffer) const -> ParameterMemory {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   if (!holds(p)) {
     throw OptionError("reef::Trainer::parameter: '", name, "' is not on rank ", builder_.rank(),
@@ -143,7 +143,7 @@ REEF_INLINE ModelState::NotFinite ModelState::weight_not_finite() const {
   std::vector<std::byte> room;
   for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
     if (!holds(p)) continue;
-    const Located at = locate(plan_.dag->parameters[p].name);
+    const ParameterMemory at = locate(plan_.dag->parameters[p].name);
     for (std::int64_t begin = 0; begin < at.elements; begin += at_once) {
       const std::int64_t count = (std::min)(at_once, at.elements - begin);
       room.resize(static_cast<Bytes>(count) * size);
@@ -169,7 +169,7 @@ REEF_INLINE void ModelState::require_committed_weights(std::string_view name) co
 REEF_INLINE std::span<const std::byte> ModelState::weights(std::string_view name, Bytes offset,
                                                            std::span<std::byte> room) const {
   require_committed_weights(name);
-  const Located at = locate(name);
+  const ParameterMemory at = locate(name);
   detail::require_inside(name, offset, room.size(), bytes_of(name));
   const std::byte* const from = at.begin + offset;
   if (memory_.on_host(at.storage)) return {from, room.size()};
@@ -197,7 +197,7 @@ REEF_INLINE void ModelState::set_weights(std::string_view name, std::int64_t fir
   std::vector<std::byte> rounded;
   const std::span<const std::byte> weights =
       detail::converted(numbers, of, facts_.element, rounded);
-  const auto set = [&](const Located& at) {
+  const auto set = [&](const ParameterMemory& at) {
     copy(at.storage, at.begin + static_cast<Bytes>(first) * size_of(facts_.element), weights.data(),
          weights.size(), device::Copy::to_device);
   };
@@ -226,8 +226,8 @@ REEF_INLINE std::vector<run::StateRange> ModelState::ranges(bool pending,
                                                             bool ahead_in_buffer) const {
   std::vector<Range> ranges = ranges_;
   std::erase_if(ranges, [pending, ahead_in_buffer](const Range& range) {
-    return (range.kept == Range::Kept::pending && !pending) ||
-           (range.kept == Range::Kept::ahead && !ahead_in_buffer);
+    return (range.distribution == Range::Distribution::pending && !pending) ||
+           (range.distribution == Range::Distribution::ahead && !ahead_in_buffer);
   });
   return ranges;
 }

@@ -142,7 +142,7 @@ struct TrainerSettings {
   /// Further values that must be equal on all ranks, compared before the first step: above all a checksum of
   /// what the source reads, as {"data", checksum}, since no Trainer can see it (data::Corpus and
   /// data::TokenShards have a fingerprint). An error names what differs, both values and their ranks.
-  std::vector<comm::Alike> alike{};
+  std::vector<comm::SharedFact> alike{};
 
   trace::Sink* trace = nullptr;  ///< outlives the Trainer; null records nothing
 

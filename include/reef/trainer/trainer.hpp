@@ -172,7 +172,7 @@ public:
   ///
   /// `each(variant, programs, placements)` is called for each variant of the training program, with the result of
   /// programs() and the placements by schedule::place, both of which it may keep.
-  static std::vector<StepEstimate> foresee(const Model& model, const Options& options, int ranks,
+  static std::vector<StepEstimate> estimate_all(const Model& model, const Options& options, int ranks,
                                            const detail::EachVariant& each);
 
   /// Takes one optimizer step on every rank: forward and backward of all micro-batches, the reduction, the update.
@@ -258,7 +258,7 @@ public:
 private:
   using PolicyTable = detail::PoliciesOf<Composition, Options>;
 
-  static constexpr Facts facts_of_composition{Optim::name, Rule::name, optim::rule_count<Rule>, PolicyTable::periodic,
+  static constexpr PolicyFacts facts_of_composition{Optim::name, Rule::name, optim::rule_count<Rule>, PolicyTable::periodic,
                                               {element_of<T>, element_of<Sum>, PolicyTable::weights_are_committed}};
 
   Trainer(Model model, run::Source source, Options options, run::Source held_out,
@@ -269,12 +269,12 @@ private:
     static_assert(rules::model_is_of<Other, Device, T>, REEF_R8_MODEL_IS_OF);
     return Model();
   }
-  static Options possible(Options options);
+  static Options validated(Options options);
   Options agreed_options();
 
   // The parts of an engine's work that depend on policies, device and types.
   [[nodiscard]] const TrainerSettings& settings() const override { return options_; }
-  [[nodiscard]] std::vector<comm::Alike> alike() const override;
+  [[nodiscard]] std::vector<comm::SharedFact> alike() const override;
   [[nodiscard]] run::StepPlan agreed_plan() override;
   [[nodiscard]] std::unique_ptr<run::Executable> load(const run::PlacedProgram& program, run::Source source,
                                                       run::NextMicroBatch next, const run::StepState& state) override;

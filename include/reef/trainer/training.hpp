@@ -48,12 +48,12 @@ public:
   using StateRange = run::StateRange;
 
   /// Facts about the training that the composition of policies decides.
-  struct Facts {
+  struct PolicyFacts {
     std::string_view optimizer{};  ///< the name of the optimizer
     std::string_view rule{};       ///< the name of the update rule
     int rules = 1;                 ///< the number of update rules of which `rule` is composed
     bool periodic = false;         ///< true if ranks train on their own between outer steps
-    ModelState::Facts state{};
+    ModelState::Layout state{};
   };
 
   Training(const Training&) = delete;
@@ -67,8 +67,8 @@ public:
   [[nodiscard]] const run::StepState& progress_state() const& { return state_; }
   [[nodiscard]] run::StepState progress_state() const&& { return state_; }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
-  [[nodiscard]] const Facts& facts() const& { return facts_; }
-  [[nodiscard]] Facts facts() const&& { return facts_; }
+  [[nodiscard]] const PolicyFacts& facts() const& { return facts_; }
+  [[nodiscard]] PolicyFacts facts() const&& { return facts_; }
 
   /// Returns the weights and the optimizer's state of this rank.
   [[nodiscard]] ModelState& model_state() & { return *model_state_; }
@@ -155,7 +155,7 @@ public:
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
 protected:
-  explicit Training(const Facts& facts) : facts_(facts) {}
+  explicit Training(const PolicyFacts& facts) : facts_(facts) {}
 
   [[nodiscard]] std::uint64_t replicas() const {
     return static_cast<std::uint64_t>(plan_.topology.replicas);
@@ -165,7 +165,7 @@ protected:
   /// ones.
   void require_same_weights();
   /// Returns an OptionError on every rank if the facts of the ranks differ; otherwise null.
-  [[nodiscard]] std::exception_ptr difference(const std::string& what, const std::vector<comm::Alike>& mine,
+  [[nodiscard]] std::exception_ptr difference(const std::string& what, const std::vector<comm::SharedFact>& mine,
                                               const std::string& fix);
   /// Checks this rank's programs `own`, which are in the order of Policies::programs_in, and together with the other
   /// ranks the programs of all. Returns an error on every rank, if there is one; throws an error of this rank alone.
@@ -194,7 +194,7 @@ private:
   void require_memory(const detail::Policies& policies, Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
 
 protected:
-  Facts facts_;
+  PolicyFacts facts_;
   std::unique_ptr<comm::Progress> progress_;
   run::StepPlan plan_;
   run::StepState state_;

@@ -59,14 +59,14 @@ REEF_INLINE void Training::require_same_weights() {
         weights_set_.empty()
             ? std::string()
             : concat("weights were set (parameter '", weights_set_, "') before step ", step));
-    std::vector<comm::Alike> mine;
+    std::vector<comm::SharedFact> mine;
     for (const graph::Parameter& parameter : plan_.dag->parameters) {
       if (!holds(parameter.name)) continue;
       mine.push_back({concat("weights of '", parameter.name, "'"),
                       concat("checksum ", model_state_->checksum(parameter.name))});
     }
     for (const StateRange& range : state_ranges()) {
-      if (!range.master || range.kept != StateRange::Kept::whole) continue;
+      if (!range.master || range.distribution != StateRange::Distribution::whole) continue;
       mine.push_back({concat("master weights from element ", range.begin, " on"),
                       concat("checksum ", model_state_->checksum(range))});
     }
@@ -80,7 +80,7 @@ REEF_INLINE void Training::require_same_weights() {
   weights_set_.clear();
 }
 
-REEF_INLINE std::exception_ptr Training::difference(const std::string& what, const std::vector<comm::Alike>& mine,
+REEF_INLINE std::exception_ptr Training::difference(const std::string& what, const std::vector<comm::SharedFact>& mine,
                                                     const std::string& fix) {
   const std::string difference = comm::difference(*progress_, what, mine);
   if (difference.empty()) return {};
@@ -89,7 +89,7 @@ REEF_INLINE std::exception_ptr Training::difference(const std::string& what, con
 
 REEF_INLINE std::exception_ptr Training::verify_together(const detail::Policies& policies, const TrainerSettings& settings,
                                                          Bytes memory_bytes, std::span<const run::PlacedProgram* const> own) {
-  std::vector<run::Said> said;
+  std::vector<run::RankProof> said;
   for (const run::PlacedProgram* const program : own) said.push_back(run::proved(*program));
   if (ranks() > 1) {
     if (std::exception_ptr error = require_same_plan(policies, settings, own)) return error;
@@ -122,7 +122,7 @@ REEF_INLINE std::exception_ptr Training::require_same_plan(const detail::Policie
     return {};
   }
   for (int r = 0; r < ranks(); ++r) plan.add(detail::hash_of_programs(policies, plan_, r));
-  std::vector<comm::Alike> mine = detail::alike_of_plan(dag, settings, plan.value());
+  std::vector<comm::SharedFact> mine = detail::alike_of_plan(dag, settings, plan.value());
   mine.push_back({"topology", plan_.topology.text()});
   constexpr std::array<const char*, 4> axes{"optimizer", "swap policy", "pipeline policy", "compressor"};
   const std::array<std::uint64_t, 4> of_policies = policies.hashes(settings);

@@ -48,7 +48,7 @@ REEF_INLINE void ProgressEngine::for_each_running(const Visit& visit) {
 
 REEF_INLINE std::uint64_t ProgressEngine::meeting_of(const Task& task) const {
   const std::uint64_t use = mix(task.operation_ + task.sequence_);
-  if (is_collective(task)) return mix(use ^ task.circle_->channel);
+  if (is_collective(task)) return mix(use ^ task.scope_->channel);
   const bool sends = task.kind() == Kind::send;  // what comes back under its name is another one
   const auto from = static_cast<std::uint64_t>(sends ? rank() : task.peer());
   const auto to = static_cast<std::uint64_t>(sends ? task.peer() : rank());
@@ -57,7 +57,7 @@ REEF_INLINE std::uint64_t ProgressEngine::meeting_of(const Task& task) const {
 
 REEF_INLINE std::vector<Work> ProgressEngine::work() {
   std::vector<Work> all = occupations_->work();
-  const bool call_waits = occupations_->is_waiting(aside_.thread());  // for messages, as a source may
+  const bool call_waits = occupations_->is_waiting(callback_thread_.thread());  // for messages, as a source may
   for_each_running([&](Task& task) {
     if (task.kind() == Kind::call && counts(task) && !call_waits) {
       all.push_back({concat("the call '", task.name(), "'"), task.begin_, 0});
@@ -120,7 +120,7 @@ REEF_INLINE std::string ProgressEngine::dump() {
     task.missing(absent);
     if (absent.empty() || awaiting++ >= most) return;
     text += concat("    waits for ", name_ranks(absent), " at ",
-                   describe(task.kind(), task.name(), task.sequence_), " in ", task.circle_->place,
+                   describe(task.kind(), task.name(), task.sequence_), " in ", task.scope_->place,
                    "\n");
   });
   if (awaiting > most) text += concat("    and waits at ", awaiting - most, " more\n");
@@ -207,7 +207,7 @@ REEF_INLINE std::string ProgressEngine::overdue(const Task& task, const Hold& ho
   }
   return concat(
       "reef::comm: rank ", rank(), " waits at ", describe(task.kind(), task.name(), task.sequence_),
-      " in ", task.circle_->place, ", since ",
+      " in ", task.scope_->place, ", since ",
       format_seconds(to_seconds(now - task.begin_)), ": ", name_ranks(missing_),
       " did not arrive.",
       list_absent(absent, options_.deadline, options_.operation_deadline, hold.closed));
@@ -252,8 +252,8 @@ REEF_INLINE void ProgressEngine::fail(std::string text, Why why) noexcept {
   const std::scoped_lock lock(mutex_);
   told_ = told_ || static_cast<bool>(options_.on_failure);
   for (const auto& queue : queues_) {
-    for (const auto& circle : queue->circles_) {
-      if (circle->window != nullptr) circle->window->board(circle->position).withdrawn.store(1);
+    for (const auto& scope : queue->scopes_) {
+      if (scope->window != nullptr) scope->window->board(scope->position).withdrawn.store(1);
     }
     for (Task* const task : queue->posted_) {
       task->state_.store(Task::State::failed, std::memory_order_release);

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
-#include <reef/comm/detail/aside.hpp>
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/callback_thread.hpp>
 #include <reef/comm/detail/claims.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
 #include <reef/comm/detail/lifetime.hpp>
@@ -117,7 +117,7 @@ private:
   void check_submission(Task& task);
   /// What the queue has for the group, or for all ranks: made when first asked for. Under the lock. Throws
   /// OptionError if the name was another group's.
-  Circle& circle(Queue& queue, const std::optional<Group>& group);
+  CollectiveScope& scope(Queue& queue, const std::optional<Group>& group);
 
   // The progress thread: progress_thread.hpp; from beat() on progress_end.hpp.
   void serve();
@@ -220,7 +220,7 @@ private:
 
   Naps naps_;
   std::atomic<int> asks_{0};  // 1: some queue's first task was not ready, or may turn out so
-  Aside aside_{[this] { naps_.wake(); }};
+  CallbackThread callback_thread_{[this] { naps_.wake(); }};
 
   // The progress thread's own, and in drive() another's: of who holds this.
   std::mutex engine_;

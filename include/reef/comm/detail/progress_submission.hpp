@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/comm/detail/progress_engine.hpp>
 #include <reef/comm/detail/ranks.hpp>
 #include <reef/core/group.hpp>
@@ -31,28 +31,28 @@ REEF_INLINE Queue& ProgressEngine::queue(const std::string& name) {
   trace::Track* const track =
       options_.trace != nullptr ? &options_.trace->track("comm." + name) : nullptr;
   std::unique_ptr<Queue> made(new Queue(name, track));
-  circle(*made, {});
+  scope(*made, {});
   queues_.push_back(std::move(made));
   return *queues_.back();
 }
 
-REEF_INLINE Circle& ProgressEngine::circle(Queue& queue, const std::optional<Group>& group) {
+REEF_INLINE CollectiveScope& ProgressEngine::scope(Queue& queue, const std::optional<Group>& group) {
   const std::string_view name = group ? std::string_view(group->name) : std::string_view();
-  for (const auto& circle : queue.circles_) {
-    if (circle->group.name != name) continue;
-    if (group && circle->group != *group) {
+  for (const auto& scope : queue.scopes_) {
+    if (scope->group.name != name) continue;
+    if (group && scope->group != *group) {
       throw OptionError("reef::comm: the group '", name, "' has ", name_ranks(group->members),
-                        ", and had ", name_ranks(circle->group.members), " on queue '", queue.name_,
+                        ", and had ", name_ranks(scope->group.members), " on queue '", queue.name_,
                         "' before.\n  fix: another name for other members.");
     }
-    return *circle;
+    return *scope;
   }
   Group members = group ? *group : all_of(size());
   const int position = members.position_of(rank());
-  queue.circles_.push_back(std::make_unique<Circle>(Circle{std::move(members), position,
+  queue.scopes_.push_back(std::make_unique<CollectiveScope>(CollectiveScope{std::move(members), position,
                                                            mix(~meeting_id(queue.name_, name)),
                                                            place_of(queue.name_, name)}));
-  return *queue.circles_.back();
+  return *queue.scopes_.back();
 }
 
 REEF_INLINE bool ProgressEngine::append(Queue& queue, Task& task, std::function<bool()> ready,
@@ -63,7 +63,7 @@ REEF_INLINE bool ProgressEngine::append(Queue& queue, Task& task, std::function<
   {
     const std::scoped_lock lock(mutex_);
     rethrow();
-    task.circle_ = &circle(queue, task.group_);
+    task.scope_ = &scope(queue, task.group_);
     task.progress_ = this;
     task.ready_ = std::move(ready);
     task.completed_ = std::move(completed);

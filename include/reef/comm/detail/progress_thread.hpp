@@ -235,21 +235,21 @@ REEF_INLINE std::int64_t ProgressEngine::call_ahead() {
 
 REEF_INLINE void ProgressEngine::start(Queue& queue, Task& task) {
   const bool collective = is_collective(task);
-  Circle& circle = *task.circle_;
-  const bool alone = circle.group.size() == 1;  // what one rank does needs no channel
+  CollectiveScope& scope = *task.scope_;
+  const bool alone = scope.group.size() == 1;  // what one rank does needs no channel
   const bool windowed = may_use_window(task) && window_ != nullptr && !alone;
-  if (windowed && circle.window == nullptr) {
-    circle.window = &window_->channel(queue.name_, circle.group);
+  if (windowed && scope.window == nullptr) {
+    scope.window = &window_->channel(queue.name_, scope.group);
   }
-  task.sequence_ = collective ? circle.collectives++ : own_[own_key(task)]++;
+  task.sequence_ = collective ? scope.collectives++ : own_[own_key(task)]++;
   task.begin_ = task.moved_ = now_ns();
   task.record_ =
-      recorder_.started(task.kind(), task.name(), task.sequence_, circle.place, task.payload());
+      recorder_.started(task.kind(), task.name(), task.sequence_, scope.place, task.payload());
   task.state_.store(Task::State::running, std::memory_order_release);
   wire_.asked_at(task.asked_);
-  task.start({wire_, meter_, task.sent_, circle.group.members, circle.position,
-              options_.piece_bytes, collective ? circle.channel : task.operation_, task.sequence_,
-              windowed ? circle.window : nullptr, &queue.staging_, &aside_});
+  task.start({wire_, meter_, task.sent_, scope.group.members, scope.position,
+              options_.piece_bytes, collective ? scope.channel : task.operation_, task.sequence_,
+              windowed ? scope.window : nullptr, &queue.staging_, &callback_thread_});
   wire_.asked_at(0);
 }
 
@@ -297,7 +297,7 @@ REEF_INLINE trace::Links ProgressEngine::links_of(const Task& task) const {
   const std::uint64_t use = mix(task.operation_ ^ task.sequence_);
   if (is_collective(task)) {
     links.role = trace::Role::meets;
-    links.message = mix(use ^ task.circle_->channel) | 1;
+    links.message = mix(use ^ task.scope_->channel) | 1;
     return links;
   }
   const bool sends = task.kind() == Kind::send;

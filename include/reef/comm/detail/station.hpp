@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm::detail {
 
-class Aside;
+class CallbackThread;
 class WindowChannel;
 class Wire;
 
@@ -36,7 +36,7 @@ struct Station {
   std::uint32_t sequence;
   WindowChannel* window;            ///< null: messages
   std::vector<std::byte>* staging;  ///< the queue's, grown once
-  Aside* aside;
+  CallbackThread* callback_thread;
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
   [[nodiscard]] int rank_of(int at) const { return members[static_cast<std::size_t>(at)]; }

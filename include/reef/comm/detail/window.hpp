@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/peer_memory.hpp>
 #include <reef/comm/detail/shared_memory.hpp>

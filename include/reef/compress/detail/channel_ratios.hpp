@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <reef/codec/adjust.hpp>
-#include <reef/compress/carried.hpp>
+#include <reef/compress/coded_messages.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
 #include <reef/compress/detail/channel_rules.hpp>
 #include <reef/core/error.hpp>
@@ -64,19 +64,19 @@ template <class Options, class Own>
     }
   }
   if (traffic == schedule::Traffic::pseudo_gradient) return ratios;  // pieces of fragments, which are not sent but encoded
-  for (const Carried& carried : carried_by(plan, traffic)) {
-    const std::optional<double> chosen = options.choose.for_good(carried);
+  for (const CodedMessages& messages : coded_messages_of(plan, traffic)) {
+    const std::optional<double> chosen = options.choose.for_good(messages);
     if (!chosen) continue;
     if (!(*chosen >= 1) || (*chosen > 1 && !codec::has_ratio<Own>)) {
-      throw OptionError("reef::compress::Channels: ", schedule::name_of(traffic), " ", carried.index, " is to have the ratio ",
+      throw OptionError("reef::compress::Channels: ", schedule::name_of(traffic), " ", messages.index, " is to have the ratio ",
                         *chosen, ", under ", codec::text_of(own), ".\n  fix: from 1, at which it stays as it is; more "
                         "for a codec with a ratio alone, as TopK.");
     }
     if constexpr (codec::has_ratio<Own>) {
       if (*chosen > 1) static_cast<void>(codec::with_ratio(own, *chosen).encoded_bytes(1));
     }
-    ratios.resize((std::max)(ratios.size(), static_cast<std::size_t>(carried.index) + 1), 0);
-    ratios[static_cast<std::size_t>(carried.index)] = *chosen;
+    ratios.resize((std::max)(ratios.size(), static_cast<std::size_t>(messages.index) + 1), 0);
+    ratios[static_cast<std::size_t>(messages.index)] = *chosen;
   }
   return ratios;
 }

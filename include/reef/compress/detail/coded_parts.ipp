@@ -59,8 +59,8 @@ REEF_INLINE CodedParts PartsOfRank::of(const schedule::Instruction& i, std::int6
     parts.of_each = (parts.numbers.size() - 1) / members;
   }
   const auto& state = sends ? form.state : form.received_state;
-  parts.messages = places_of(parts.numbers, [&](std::int64_t n) { return form.bytes(i.index, n); });
-  parts.state = places_of(parts.numbers, [&](std::int64_t n) { return state ? state(i.index, n) : 0; });
+  parts.messages = encoded_offsets(parts.numbers, [&](std::int64_t n) { return form.bytes(i.index, n); });
+  parts.state = encoded_offsets(parts.numbers, [&](std::int64_t n) { return state ? state(i.index, n) : 0; });
   if (i.collective) parts.ranks = i.collective->group.members;
   return parts;
 }

@@ -38,8 +38,8 @@ template <class Communication, class RankContext>
   const std::span<std::byte> inbox = context.template span<std::byte>(view.taken.front());
   const schedule::Collective& all = *i.collective;
   const run::WireForm& form = plan.wire_of(i.traffic);
-  const auto bytes = [&](std::int64_t n) { return most_bytes(plan, pieces, i.traffic, i.index, n); };
-  std::vector<std::int64_t> by_owner = places_of(all.offsets, bytes);
+  const auto bytes = [&](std::int64_t n) { return max_bytes(plan, pieces, i.traffic, i.index, n); };
+  std::vector<std::int64_t> by_owner = encoded_offsets(all.offsets, bytes);
   const auto own = static_cast<std::size_t>(all.group.position_of(context.rank()));
   const std::int64_t own_bytes = size_of_part(by_owner, own);
   std::vector<std::int64_t> of_own{0};

@@ -69,8 +69,8 @@ REEF_INLINE std::optional<std::pair<run::Instruction, run::Instruction>> Encoder
   const std::int64_t own_size = size_of_part(all.offsets, to_index(own));
   const Traffic traffic = instruction.traffic;
   const Element element = traffic == Traffic::parameter ? plan_.dag->element : Element::float32;
-  const auto bytes = [&](std::int64_t n) { return most_bytes(plan_, pieces_, traffic, instruction.index, n); };
-  const std::vector<std::int64_t> by_owner = places_of(all.offsets, bytes);
+  const auto bytes = [&](std::int64_t n) { return max_bytes(plan_, pieces_, traffic, instruction.index, n); };
+  const std::vector<std::int64_t> by_owner = encoded_offsets(all.offsets, bytes);
   const std::int64_t own_bytes = bytes(own_size);
   const auto messages = [&](const char* what, std::int64_t size) {
     return run::Value{program_.add_storage(concat(what, schedule::name_of(traffic), " ", instruction.index),
@@ -207,10 +207,10 @@ REEF_INLINE void Encoder::keep_memories() {
     run::Instruction& keep = program_.add(kinds::keep_memory, run::Lane::update, std::get<1>(key));
     const Traffic traffic = std::get<0>(key);
     const bool ahead = builder_.keeps_gradients() && schedule::is_between_stages(traffic);
-    const Keeps keeps = traffic == Traffic::pseudo_gradient ? Keeps::always : ahead ? Keeps::or_nothing : Keeps::by_verdict;
+    const KeepCondition keeps = traffic == Traffic::pseudo_gradient ? KeepCondition::always : ahead ? KeepCondition::or_nothing : KeepCondition::by_verdict;
     keep.mode = static_cast<std::uint8_t>(keeps);
     const KeepMemoryView view(keep, run::Lists::added);
-    if (keeps != Keeps::always) view.verdict.front() = {builder_.verdict, 0};
+    if (keeps != KeepCondition::always) view.verdict.front() = {builder_.verdict, 0};
     view.next.front() = {storages.next, 0};
     view.memory.front() = {storages.kept, 0};
     keep.cost.bytes = 2 * program_.storages[storages.next].bytes;

@@ -18,9 +18,9 @@
 #include <reef/comm/point_to_point.hpp>
 #include <reef/compress/detail/coded_numbers.hpp>
 #include <reef/compress/detail/coded_parts.hpp>
+#include <reef/compress/detail/coding_probe.hpp>
 #include <reef/compress/detail/device_coding.hpp>
 #include <reef/compress/detail/encoded_exchange.hpp>
-#include <reef/compress/detail/look.hpp>
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/detail/replanning.hpp>
@@ -198,7 +198,7 @@ private:
     const MaskOperands mask = mask_of(i, view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
-      const auto look = Look::at(watch_, context_, i, view.message.front(), codec, parts);
+      const auto look = CodingProbe::at(watch_, context_, i, view.message.front(), codec, parts);
       if constexpr (device_has<Lane, decltype(codec)>) {
         if (numbers.away && !mask.reads && !mask.writes && look == nullptr) {
           code = [=](Lane& lane) { encode_by_device(lane, codec, numbers, parts, messages); };
@@ -355,7 +355,7 @@ private:
   [[nodiscard]] Code keep_memory(const Instruction& i) const {
     const KeepMemoryView view(i);
     const run::Verdict* const verdict = verdict_of(view);
-    const bool forgets = i.mode == static_cast<std::uint8_t>(Keeps::or_nothing);
+    const bool forgets = i.mode == static_cast<std::uint8_t>(KeepCondition::or_nothing);
     const std::span<const float> next = context_.template span<float>(view.next.front());
     const std::span<float> memory = context_.template span<float>(view.memory.front());
     return [=, place = place_of_step(memory.size(), next.size())](Lane& lane) {

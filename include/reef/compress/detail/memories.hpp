@@ -68,7 +68,7 @@ std::span<T> part_of(std::span<T> all, const std::vector<std::int64_t>& places, 
 
 /// By what each of `offsets`' parts takes, in the order of parts.
 template <class Size>
-std::vector<std::int64_t> places_of(const std::vector<std::int64_t>& offsets, const Size& size) {
+std::vector<std::int64_t> encoded_offsets(const std::vector<std::int64_t>& offsets, const Size& size) {
   std::vector<std::int64_t> places{0};
   for (std::size_t part = 0; part + 1 < offsets.size(); ++part) {
     places.push_back(places.back() + static_cast<std::int64_t>(size(size_of_part(offsets, part))));
@@ -86,7 +86,7 @@ std::vector<std::int64_t> parts_within(const std::vector<run::FragmentPiece>& pi
 bool remembers_elements(const run::WireForm& form, Traffic traffic);
 
 /// The most that what a member has of n numbers takes, encoded.
-std::int64_t most_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
+std::int64_t max_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
                         int index, std::int64_t n);
 
 /// What differences of fragments are remembered of: of what each rank has sent, and of what all have received.

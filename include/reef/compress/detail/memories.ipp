@@ -56,10 +56,10 @@ REEF_INLINE bool remembers_elements(const run::WireForm& form, Traffic traffic) 
   return form.ratios.empty() && by_element(form.state) && by_element(form.received_state);
 }
 
-REEF_INLINE std::int64_t most_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
+REEF_INLINE std::int64_t max_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
                                int index, std::int64_t n) {
   const auto bytes = [&](std::int64_t part) { return plan.wire_of(traffic).bytes(index, part); };
-  return places_of(parts_within(pieces, traffic, index, n), bytes).back();
+  return encoded_offsets(parts_within(pieces, traffic, index, n), bytes).back();
 }
 
 REEF_INLINE void add_memories_of_differences(std::vector<Memory>& all, const run::StepBuilder& builder) {
@@ -75,7 +75,7 @@ REEF_INLINE void add_memories_of_differences(std::vector<Memory>& all, const run
                      concat(pieces[p].bucket, ".fragment.", pieces[p].fragment), false});
     };
     const auto of_one = [&](const auto& state) {
-      return places_of(pieces[p].parameters, [&](std::int64_t n) { return state(index, n); }).back();
+      return encoded_offsets(pieces[p].parameters, [&](std::int64_t n) { return state(index, n); }).back();
     };
     if (form.state) add(Side::shared, senders.position_of(builder.rank()), of_one(form.state));
     if (form.received_state) add(Side::taken, -1, senders.size() * of_one(form.received_state));
@@ -107,7 +107,7 @@ REEF_INLINE std::vector<Memory> memories_of(const run::StepBuilder& builder) {
     if (form.state && stage_of(edge.from) == builder.stage()) add_end(Side::sent, form.state(index, n));
     if (form.received_state && stage_of(edge.to) == builder.stage()) add_end(Side::received, form.received_state(index, n));
   }
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     const run::Bucket& bucket = plan.buckets[b];
     const bool alone = bucket.alone();
     if (alone && plan.virtual_ranks == 1) continue;
@@ -115,7 +115,7 @@ REEF_INLINE std::vector<Memory> memories_of(const run::StepBuilder& builder) {
     const auto index = static_cast<int>(b);
     const std::size_t own = alone ? 0 : static_cast<std::size_t>(bucket.group.position_of(builder.rank()));
     const auto places = [&](const auto& state) {
-      return places_of(owners, [&](std::int64_t n) { return state(index, n); });
+      return encoded_offsets(owners, [&](std::int64_t n) { return state(index, n); });
     };
     const run::WireForm& sums = plan.wire_of(Traffic::gradient);
     for (int fold = 0; sums.encodes(index) && fold < plan.virtual_ranks; ++fold) {
@@ -184,7 +184,7 @@ REEF_INLINE std::vector<run::StateRange> memory_ranges(const run::StepBuilder& b
       range.name = piece.rank < 0 ? memory.name() : concat(memory.name(), ".rank.", piece.rank);
       range.begin = piece.begin;
       range.elements = piece.numbers;
-      range.kept = memory.side == Side::taken ? run::StateRange::Kept::whole : run::StateRange::Kept::shard;
+      range.distribution = memory.side == Side::taken ? run::StateRange::Distribution::whole : run::StateRange::Distribution::shard;
       range.memory = true;
       ranges.push_back(std::move(range));
     }

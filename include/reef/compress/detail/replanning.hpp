@@ -22,8 +22,8 @@ namespace compress::detail {
 /// The most that a message of n numbers takes at any ratio from `least` on, or at the codec's own: what is sent of them at the
 /// least (codec/concept.hpp).
 template <codec::has_ratio C>
-[[nodiscard]] Bytes most_bytes_from(double least, const RatioRamp& ramp, const C& format, std::int64_t n) {
-  return (std::max)(codec::with_ratio(format, least).encoded_bytes(n), ramp.most_bytes(format, n));
+[[nodiscard]] Bytes max_bytes_from(double least, const RatioRamp& ramp, const C& format, std::int64_t n) {
+  return (std::max)(codec::with_ratio(format, least).encoded_bytes(n), ramp.max_bytes(format, n));
 }
 
 /// Ratios of that plan's edges: 0, 1, or no less than a plan has.

@@ -24,7 +24,7 @@ namespace compress::detail {
 REEF_INLINE bool are_possible(const run::StepPlan& plan, const run::EdgeRatios& ratios) {
   return ratios.step >= 0 && ratios.by_edge.size() == plan.remote_edges.size() &&
          std::all_of(ratios.by_edge.begin(), ratios.by_edge.end(), [&](double ratio) {
-           return ratio == 0 || ratio == 1 || within(ratio, least_ratio(plan), most_ratio);
+           return ratio == 0 || ratio == 1 || within(ratio, least_ratio(plan), max_ratio);
          });
 }
 
@@ -34,7 +34,7 @@ REEF_INLINE void require_possible(const run::StepPlan& plan, const Replan& repla
     if (are_possible(plan, ratios)) continue;
     throw OptionError("reef::compress::Replan: the ratios of step ", ratios.step, " are none of this plan, whose ",
                       plan.remote_edges.size(), " edges between stages have ratios of 0, 1, or ", least_ratio(plan), " to ",
-                      most_ratio, ".\n  fix: those that a run of the same model, cuts and topology was told.");
+                      max_ratio, ".\n  fix: those that a run of the same model, cuts and topology was told.");
   }
 }
 
@@ -45,21 +45,21 @@ REEF_INLINE void choose_ratios(const run::StepPlan& plan, int rank, const Choice
     std::vector<double>& ratios = state.chosen[t];
     ratios.clear();
     if (!plan.wire[t].encodes() || !asks(traffic)) continue;
-    const auto ask = [&](const Carried& carried, bool is_own) {
-      const double ratio = choose.at(carried, state.committed).value_or(0);
-      const auto at = static_cast<std::size_t>(carried.index);
-      if (!is_own || !plan.wire[t].encodes(carried.index)) return;
+    const auto ask = [&](const CodedMessages& messages, bool is_own) {
+      const double ratio = choose.at(messages, state.committed).value_or(0);
+      const auto at = static_cast<std::size_t>(messages.index);
+      if (!is_own || !plan.wire[t].encodes(messages.index)) return;
       ratios.resize((std::max)(ratios.size(), at + 1), 0);
       ratios[at] = ratio;
     };
     if (traffic != schedule::Traffic::pseudo_gradient) {
-      for (const Carried& carried : carried_by(plan, traffic)) ask(carried, true);
+      for (const CodedMessages& messages : coded_messages_of(plan, traffic)) ask(messages, true);
       continue;
     }
     // Of all stages, so that what is refused is refused on all ranks.
     for (int stage = 0; stage < plan.topology.stages; ++stage) {
       const int holder = plan.topology.rank(0, stage);
-      for (const Carried& carried : pieces_carried_by(plan, holder)) ask(carried, stage == plan.topology.stage_of(rank));
+      for (const CodedMessages& messages : coded_pieces_of(plan, holder)) ask(messages, stage == plan.topology.stage_of(rank));
     }
   }
 }

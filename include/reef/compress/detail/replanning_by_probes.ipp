@@ -57,7 +57,7 @@ REEF_INLINE void replan(comm::Progress& progress, const run::StepPlan& plan, con
   const bool first = !are_possible(plan, now);
   if (!first && state.committed - now.step < options.every) return;
   std::vector<double> planned = plan_of(first && network != nullptr ? *network : probed_world(progress, plan, options.probe));
-  for (double& ratio : planned) ratio = (std::min)(ratio, most_ratio);
+  for (double& ratio : planned) ratio = (std::min)(ratio, max_ratio);
   const auto differs = [&](double before, double behind) {
     return (std::abs)(behind - before) > options.tolerance * before;
   };

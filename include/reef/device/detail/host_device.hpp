@@ -59,7 +59,7 @@ public:
         if (holds) return;
         throw OptionError("reef::device::Host: ", option, " is ", value, ".\n  fix: ", fix);
       };
-      require_that(threads >= 0 && threads <= most_threads, "threads", threads,
+      require_that(threads >= 0 && threads <= max_threads, "threads", threads,
                    "0 for as many as there are cores, or up to 4096.");
       require_that(within(slowdown, 1, 1e6), "slowdown", slowdown,
                    "1 for the cores' own speed, or up to 1e6 for a slower device.");
@@ -111,7 +111,7 @@ private:
   using Clock = std::chrono::steady_clock;
 
   static constexpr Bytes huge_page = Bytes{2} << 20;
-  static constexpr int most_threads = 4096;
+  static constexpr int max_threads = 4096;
 
   static Options checked(const Options& options) {
     options.validate();

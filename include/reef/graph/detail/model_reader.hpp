@@ -69,23 +69,23 @@ private:
   }
 
   [[nodiscard]] std::string checked(std::string name, const std::string& path) const {
-    if (!name.empty() && name.size() <= most_model_name) return name;
-    refuse(path, concat("has ", name.size(), " bytes"), concat("from 1 to ", most_model_name));
+    if (!name.empty() && name.size() <= max_model_name) return name;
+    refuse(path, concat("has ", name.size(), " bytes"), concat("from 1 to ", max_model_name));
   }
   [[nodiscard]] std::string name_at(const std::string& path) const {
     return checked(io::require<std::string>(json_, path, source_), path);
   }
   [[nodiscard]] std::vector<std::string> names_at(const std::string& path) const {
     auto names = io::require<std::vector<std::string>>(json_, path, source_);
-    if (names.size() > most_node_inputs) {
-      refuse(path, concat("has ", names.size(), " names"), concat("at most ", most_node_inputs));
+    if (names.size() > max_node_inputs) {
+      refuse(path, concat("has ", names.size(), " names"), concat("at most ", max_node_inputs));
     }
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = checked(std::move(names[i]), concat(path, ".", i));
     return names;
   }
 
   void read_inputs() {
-    const std::size_t count = entries("inputs", most_model_inputs);
+    const std::size_t count = entries("inputs", max_model_inputs);
     for (std::size_t i = 0; i < count; ++i) {
       const std::string path = concat("inputs.", i);
       require_keys(json_["inputs"][i], {"name", "shape", "element", "differentiable"}, path);
@@ -104,7 +104,7 @@ private:
     std::int64_t elements = 1;
     bool fits = extents.size() <= Shape::max_rank;
     for (const std::int64_t extent : extents) {
-      fits = fits && extent >= 1 && extent <= most_model_elements / elements;
+      fits = fits && extent >= 1 && extent <= max_model_elements / elements;
       if (fits) elements *= extent;
     }
     if (!fits) {
@@ -131,7 +131,7 @@ private:
   }
 
   void read_nodes() {
-    const std::size_t count = entries("nodes", most_model_nodes);
+    const std::size_t count = entries("nodes", max_model_nodes);
     model_.nodes.resize(count);
     for (std::size_t n = 0; n < count; ++n) read_node(n);
   }

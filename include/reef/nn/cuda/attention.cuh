@@ -46,7 +46,7 @@ inline AttentionExtents side_by_side(std::int64_t B, std::int64_t T_, std::int64
 }
 
 /// Returns the extents of attention whose queries, keys and values are apart. Throws ShapeError unless the heads fit.
-inline AttentionExtents apart(std::int64_t B, std::int64_t T_, std::int64_t H, std::int64_t K,
+inline AttentionExtents separate_extents(std::int64_t B, std::int64_t T_, std::int64_t H, std::int64_t K,
                               std::int64_t D, std::int64_t window) {
   if (D < 1 || D > attention_head_limit || K < 1 || H % K != 0) {
     throw ShapeError("reef::nn: attention of H = ", H, " heads over K = ", K, " of D = ", D,
@@ -153,7 +153,7 @@ struct AttentionKernels {
                                         std::int64_t window, bool alibi, void* /*workspace*/,
                                         float rate, DrawKey key) {
     refuse_alibi(alibi);
-    forward<T>(lane, out, lse, {q, k, v}, apart(B, T_, H, K, D, window), rate, key);
+    forward<T>(lane, out, lse, {q, k, v}, separate_extents(B, T_, H, K, D, window), rate, key);
   }
 
   /// Overwrites d_q, d_k and d_v.
@@ -165,7 +165,7 @@ struct AttentionKernels {
                                          std::int64_t D, std::int64_t window, bool alibi,
                                          void* workspace, float rate, DrawKey key) {
     refuse_alibi(alibi);
-    backward<T>(lane, {d_q, d_k, d_v}, d_out, {q, k, v}, out, lse, apart(B, T_, H, K, D, window),
+    backward<T>(lane, {d_q, d_k, d_v}, d_out, {q, k, v}, out, lse, separate_extents(B, T_, H, K, D, window),
                 workspace, rate, key);
   }
 

@@ -15,7 +15,7 @@ namespace nn::detail {
 /// The limits that configurations of decoders have in common. Throws OptionError that names the first invalid member.
 class ConfigLimits {
 public:
-  static constexpr std::int64_t most_layers = 10'000;
+  static constexpr std::int64_t max_layers = 10'000;
   static constexpr std::int64_t wide = std::int64_t{1} << 20;
   static constexpr std::int64_t longest = std::int64_t{1} << 24;  // tokens of a sequence
 
@@ -34,7 +34,7 @@ public:
   /// Layers, heads, channels, tokens and norms of any of them.
   void require_sizes(const auto& config) const {
     constexpr std::int64_t tokens = std::int64_t{1} << 31;  // they are int32
-    require_range(config.layers >= 1 && config.layers <= most_layers, "layers", config.layers, concat("1 to ", most_layers));
+    require_range(config.layers >= 1 && config.layers <= max_layers, "layers", config.layers, concat("1 to ", max_layers));
     width("heads", config.heads);
     width("channels", config.channels);
     require_range(config.vocabulary >= 1 && config.vocabulary < tokens, "vocabulary", config.vocabulary, "1 to 2^31 - 1");

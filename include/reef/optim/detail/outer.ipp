@@ -60,7 +60,7 @@ REEF_INLINE void OuterProgram::reserve(run::StepBuilder& builder, int inner_stat
                                 static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
                                 builder.plan.place_of(b), run::Life::persistent);
   };
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     for (int kept = 0; kept <= outer_states; ++kept) {
       keep(own_storage(kept, outer_states, b), builder.plan.buckets[b].size(), b);
     }
@@ -72,20 +72,20 @@ REEF_INLINE void OuterProgram::reserve(run::StepBuilder& builder, int inner_stat
 
 REEF_INLINE std::vector<StateRange> OuterProgram::state(const run::StepBuilder& builder, int inner_states,
                                      int outer_states) {
-  using Kept = StateRange::Kept;
+  using Distribution = StateRange::Distribution;
   const run::StepPlan& plan = builder.plan;
   const Element sum = sum_of(plan.dag->element);
   const std::string own = concat("rank.", plan.topology.replica_of(builder.rank()), ".");
   std::vector<StateRange> ranges = state_ranges(builder, inner_states, false);
   for (StateRange& range : ranges) {
     range.name = own + range.name;
-    range.kept = Kept::pending;
+    range.distribution = Distribution::pending;
   }
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     ranges.push_back({builder.comm_buffer[b], own + "weights", plan.buckets[b].begin,
-                      plan.buckets[b].size(), plan.dag->element, Kept::ahead, false, true});
+                      plan.buckets[b].size(), plan.dag->element, Distribution::ahead, false, true});
   }
-  add_tied_ranges(ranges, builder, {.name = own + "weights", .kept = Kept::ahead, .own = true});
+  add_tied_ranges(ranges, builder, {.name = own + "weights", .distribution = Distribution::ahead, .own = true});
   const std::vector<Piece> pieces = fragment_pieces(plan, builder.rank());
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     const Piece& piece = pieces[p];
@@ -94,16 +94,16 @@ REEF_INLINE std::vector<StateRange> OuterProgram::state(const run::StepBuilder& 
       ranges.push_back({find(builder.program, outer_storage(kept, outer_states, p)),
                         outer_name(kept, outer_states), begin + piece.shard_begin(builder.rank()),
                         piece.shard_size(builder.rank()), sum,
-                        run::gathers_differences(plan) ? Kept::whole : Kept::shard, kept == outer_states});
+                        run::gathers_differences(plan) ? Distribution::whole : Distribution::shard, kept == outer_states});
     }
   }
   if (plan.outer_schedule.overlap != run::OuterSchedule::Overlap::eager) return ranges;
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     for (int kept = 0; kept <= outer_states; ++kept) {
       const bool start = kept == outer_states;
       ranges.push_back({find(builder.program, own_storage(kept, outer_states, b)),
                         own + (start ? "start" : outer_name(kept, outer_states)),
-                        plan.buckets[b].begin, plan.buckets[b].size(), sum, Kept::pending,
+                        plan.buckets[b].begin, plan.buckets[b].size(), sum, Distribution::pending,
                         start});
     }
   }
@@ -111,7 +111,7 @@ REEF_INLINE std::vector<StateRange> OuterProgram::state(const run::StepBuilder& 
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     ranges.push_back({find(builder.program, leaving_name(p)), own + "leaving",
                       plan.buckets[pieces[p].bucket].begin + pieces[p].begin, pieces[p].size(),
-                      sum, Kept::pending, true});
+                      sum, Distribution::pending, true});
   }
   return ranges;
 }
@@ -128,7 +128,7 @@ REEF_INLINE void OuterProgram::add(const run::Pass& model) {
   }
   const bool overlaps = plan_.outer_schedule.overlap != run::OuterSchedule::Overlap::none;
   if (eager() && builder_.variant == 1) {
-    for (const std::size_t b : builder_.held()) begin_outer_round(b);
+    for (const std::size_t b : builder_.stage_buckets()) begin_outer_round(b);
     leaving_version_ = own_version_ = 1;
     run::add_tied_weights(builder_, own_version_);
   }
@@ -136,13 +136,13 @@ REEF_INLINE void OuterProgram::add(const run::Pass& model) {
   builder_.phase = {.weights = own_version_};
   model(builder_);
   add_own_decision(builder_);
-  for (const std::size_t b : builder_.held()) {
+  for (const std::size_t b : builder_.stage_buckets()) {
     add_update(builder_, b, {builder_.reduced[b], 0}, builder_.weights[b], inner_states_);
   }
   ++own_version_;
   if (!overlaps) step_outer();
   std::vector<std::vector<run::Value>> made(plan_.buckets.size());
-  for (const std::size_t b : builder_.held()) made[b] = {{builder_.weights[b], own_version_}};
+  for (const std::size_t b : builder_.stage_buckets()) made[b] = {{builder_.weights[b], own_version_}};
   each_piece([&](std::size_t p) {
     if (eager()) return;
     merge(p);

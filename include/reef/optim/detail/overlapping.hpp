@@ -80,7 +80,7 @@ private:
 
   template <class F>
   void each_bucket(const F& f) const {
-    for (const std::size_t b : builder_.held()) f(b);
+    for (const std::size_t b : builder_.stage_buckets()) f(b);
   }
 
   void run_phase(const run::Pass& model, run::AccumulationPhase phase);

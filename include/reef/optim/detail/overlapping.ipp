@@ -18,7 +18,7 @@ REEF_INLINE void OverlappingStep::reserve(run::StepBuilder& builder, int states,
   builder.keep_gradients();
   reserve_states(builder, states, true);
   builder.comm_buffer.assign(builder.plan.buckets.size(), run::no_storage);
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     builder.comm_buffer[b] =
         builder.program.add_storage(concat("comm buffer ", b), comm_buffer_bytes(builder, b),
                                     builder.plan.place_of(b), run::Life::reserved);
@@ -38,15 +38,15 @@ REEF_INLINE void OverlappingStep::reserve(run::StepBuilder& builder, int states,
 
 REEF_INLINE std::vector<StateRange> OverlappingStep::state(const run::StepBuilder& builder, int states,
                                      bool weights_are_committed) {
-  using Kept = StateRange::Kept;
+  using Distribution = StateRange::Distribution;
   const run::StepPlan& plan = builder.plan;
   std::vector<StateRange> ranges = state_ranges(builder, states, true);
   const auto [first, last] = plan.folds_of(builder.rank());
   for (int fold = first; fold < last; ++fold) {
     const auto& sums = builder.accumulators_of(fold - first);
-    for (const std::size_t b : builder.held()) {
+    for (const std::size_t b : builder.stage_buckets()) {
       ranges.push_back({sums.buckets[b], concat("pending.", fold), plan.buckets[b].begin,
-                        plan.buckets[b].size(), plan.gradient, Kept::pending});
+                        plan.buckets[b].size(), plan.gradient, Distribution::pending});
     }
     for (const graph::Parameter& parameter : plan.dag->parameters) {
       for (std::size_t u = 1; u < parameter.uses.size(); ++u) {
@@ -54,20 +54,20 @@ REEF_INLINE std::vector<StateRange> OverlappingStep::state(const run::StepBuilde
         if (!builder.runs_use(use) || parameter.frozen) continue;
         ranges.push_back({sums.uses[static_cast<std::size_t>(use)],
                           concat("pending.", fold, ".use.", use), 0, parameter.spec.shape.size(),
-                          plan.gradient, Kept::pending});
+                          plan.gradient, Distribution::pending});
       }
     }
     if (!builder.reports_loss()) continue;
     constexpr std::int64_t counts = ScalarLayout::counts;
     ranges.push_back({find(builder.program, counts_name(fold - first)), "counts", counts * fold,
-                      counts, Element::float64, Kept::pending});
+                      counts, Element::float64, Distribution::pending});
   }
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     if (weights_are_committed) break;
     ranges.push_back({builder.comm_buffer[b], "ahead", plan.buckets[b].begin,
-                      plan.buckets[b].size(), plan.dag->element, Kept::ahead});
+                      plan.buckets[b].size(), plan.dag->element, Distribution::ahead});
   }
-  add_tied_ranges(ranges, builder, {.name = "ahead", .kept = Kept::ahead});
+  add_tied_ranges(ranges, builder, {.name = "ahead", .distribution = Distribution::ahead});
   return ranges;
 }
 

@@ -21,7 +21,7 @@ REEF_INLINE void SynchronousStep::add(int states) {
   if (trains && !checks) {
     add_decision(builder_, scalars_channel(), {}, {.norms = false, .losses = false});
   }
-  const std::vector<std::size_t> held = trains ? builder_.held() : std::vector<std::size_t>{};
+  const std::vector<std::size_t> held = trains ? builder_.stage_buckets() : std::vector<std::size_t>{};
   for (auto b = held.rbegin(); b != held.rend(); ++b) {
     reduce_scatter(*b);
     if (!sharded_) all_gather_gradients(*b);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <reef/comm/message.hpp>
-#include <reef/pipeline/detail/places.hpp>
+#include <reef/pipeline/detail/shared_storages.hpp>
 #include <reef/pipeline/detail/versioned_weights.hpp>
 #include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>

@@ -12,8 +12,8 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
-#include <reef/pipeline/detail/places.hpp>
 #include <reef/pipeline/detail/program_writer.hpp>
+#include <reef/pipeline/detail/shared_storages.hpp>
 #include <reef/pipeline/detail/versioned_weights.hpp>
 #include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>

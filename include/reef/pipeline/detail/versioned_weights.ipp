@@ -66,7 +66,7 @@ REEF_INLINE VersionedWeights::VersionedWeights(run::StepBuilder& builder, int fi
       tied_weights_(builder.tied_weights),
       phase_(builder.phase) {
   rings_.resize(weights_.size());
-  for (const std::size_t b : builder.held()) {
+  for (const std::size_t b : builder.stage_buckets()) {
     rings_[b] = ring(concat("weights ", b), weights_[b], versions_.kept_by(builder.stage(), micro_batches));
   }
   for (const run::TiedCopy& tied : plan_.tied_copies) {
@@ -91,7 +91,7 @@ REEF_INLINE VersionedWeights::~VersionedWeights() {
 
 REEF_INLINE void VersionedWeights::select(int j) {
   const int version = versions_.version_of(builder_.stage(), j);
-  for (const std::size_t b : builder_.held()) {
+  for (const std::size_t b : builder_.stage_buckets()) {
     const run::Value weights = rings_[b].at(version);
     builder_.weights[b] = weights.storage;
     builder_.phase.weights = weights.version;
@@ -121,7 +121,7 @@ REEF_INLINE void VersionedWeights::update_behind(int j) {
   update.count = versions_.every;
   update.weights.resize(weights_.size());
   update.target.resize(weights_.size());
-  for (const std::size_t b : builder_.held()) {
+  for (const std::size_t b : builder_.stage_buckets()) {
     update.weights[b] = rings_[b].at(k);
     update.target[b] = ends ? rings_[b].last(k) : rings_[b].at(k + 1);
   }

@@ -26,7 +26,7 @@ public:
     few_ = 3 * tasks <= 300;
     std::int64_t count = 1;
     for (std::size_t r = 0; r < of_rank_.size() && few_; ++r) {
-      most_ = (std::min)(most_of_a_rank, most_evaluated / std::max<std::int64_t>(1, count * tasks));
+      max_ = (std::min)(max_of_a_rank, max_evaluated / std::max<std::int64_t>(1, count * tasks));
       chunks_.clear();
       for (std::size_t c = 0; c < problem.rank_of_chunk.size(); ++c) {
         if (problem.rank_of_chunk[c] == static_cast<int>(r))
@@ -60,8 +60,8 @@ public:
   }
 
 private:
-  static constexpr std::int64_t most_evaluated = 6'000'000;  // forwards
-  static constexpr std::int64_t most_of_a_rank = 10'000;     // orders: they are kept
+  static constexpr std::int64_t max_evaluated = 6'000'000;  // forwards
+  static constexpr std::int64_t max_of_a_rank = 10'000;     // orders: they are kept
 
   struct Chunk {
     int chunk;
@@ -93,7 +93,7 @@ private:
       ended = ended && c.weight + (problem_.splits ? 0 : c.input) == problem_.micro_batches;
     }
     if (!ended || !few_) return;
-    if (static_cast<std::int64_t>(orders.size()) >= most_) {
+    if (static_cast<std::int64_t>(orders.size()) >= max_) {
       few_ = false;
     } else {
       orders.push_back(tasks_);
@@ -103,7 +103,7 @@ private:
   const PipelineOrderProblem& problem_;
   std::vector<std::vector<std::vector<PipelineTask>>> of_rank_;
   bool few_ = true;
-  std::int64_t most_ = 0;
+  std::int64_t max_ = 0;
   std::vector<Chunk> chunks_;
   int cap_ = 0;
   int held_ = 0;

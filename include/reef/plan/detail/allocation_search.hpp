@@ -58,7 +58,7 @@ public:
     }
     lower_bound_ = bound_.total();
     arrange_layouts();
-    const bool is_path = pipelines == 1 && stages == weights.size && stages <= most_exact_stages;
+    const bool is_path = pipelines == 1 && stages == weights.size && stages <= max_exact_stages;
     if (is_path) lower_bound_ = best_.cost.total();
     settle();
     if (!optimal()) prove(first_proof, [] { return false; });
@@ -117,7 +117,7 @@ private:
   static constexpr double hottest = 0.010;
   static constexpr std::uint64_t first_proof = 200'000;
   static constexpr std::uint64_t later_proof = 400'000;
-  static constexpr double most_compositions = 50'000;
+  static constexpr double max_compositions = 50'000;
 
   [[nodiscard]] int used() const { return stages_ * pipelines_; }
 
@@ -190,7 +190,7 @@ private:
   }
 
   void prove(std::uint64_t work, const std::function<bool()>& stop) {
-    if (branch_.compositions(most_compositions) >= most_compositions) return;
+    if (branch_.compositions(max_compositions) >= max_compositions) return;
     branch_.search(best_.cost.total(), work, stop);
     const std::vector<int> found = branch_.found();
     if (!found.empty()) take(arrange(weights_, stages_, pipelines_, found));

@@ -78,7 +78,7 @@ inline Arrangement match_groups(const LinkWeights& weights, int stages, int pipe
   return result;
 }
 
-/// The best order and matchings of a partition (Eq. 3 and 4): exact to most_exact_stages stages, above
+/// The best order and matchings of a partition (Eq. 3 and 4): exact to max_exact_stages stages, above
 /// that the shortest path that heuristic_open_path finds, or the given order where it is shorter.
 inline Arrangement arrange(const LinkWeights& weights, int stages, int pipelines,
                            const std::vector<int>& groups) {
@@ -101,7 +101,7 @@ inline Arrangement arrange(const LinkWeights& weights, int stages, int pipelines
   ordered.reserve(groups.size());
   for (const int j : path.order) ordered.insert(ordered.end(), group(j), group(j) + pipelines);
   Arrangement found = match_groups(weights, stages, pipelines, ordered);
-  if (stages <= most_exact_stages) return found;
+  if (stages <= max_exact_stages) return found;
   Arrangement given = match_groups(weights, stages, pipelines, groups);
   return given.cost.total() < found.cost.total() ? given : found;
 }

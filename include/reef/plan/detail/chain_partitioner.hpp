@@ -33,7 +33,7 @@ public:
           "  fix: a chain of at least two.");
     }
     const int most =
-        stashes(variant) || keeps_three(variant) ? most_operators_of_three : most_operators;
+        stashes(variant) || keeps_three(variant) ? max_operators_of_three : max_operators;
     if (chain.size() > most) {
       throw OptionError(
           "reef::plan::partition_chain: ", chain.size(), " operators for the variant '",
@@ -104,16 +104,16 @@ public:
     return result;
   }
 
-  /// What smallest_accumulation says where `most_searches` did not decide.
+  /// What smallest_accumulation says where `max_searches` did not decide.
   static constexpr std::int64_t undecided = -1;
-  [[nodiscard]] int most_searches() const { return keeps_three(variant_) ? 60 : 200; }
+  [[nodiscard]] int max_searches() const { return keeps_three(variant_) ? 60 : 200; }
 
   /// The smallest number of micro-batches from `least` on with which there is a partition; 0 if none has
   /// one. More of them hide more, but stashes take more memory: so ranges of numbers are halved, and left
   /// out where none in them can have one.
   [[nodiscard]] std::int64_t smallest_accumulation(Bytes memory, std::int64_t least = 1) const {
-    const std::int64_t most = most_accumulation();
-    int searches = most_searches();
+    const std::int64_t most = max_accumulation();
+    int searches = max_searches();
     if (least > most || !exists(memory, least, most)) return 0;
     for (std::int64_t from = least, to = least; from <= most;
          from = to + 1, to = (std::min)(2 * to, most)) {
@@ -152,7 +152,7 @@ public:
   }
 
   [[nodiscard]] std::string undecided_text() const {
-    return concat("a number of micro-batches that ", most_searches(),
+    return concat("a number of micro-batches that ", max_searches(),
                   " searches have not found, if any");
   }
 
@@ -195,7 +195,7 @@ private:
 
   /// A forward or backward that takes any time hides all loads behind so many; more are of no use, and
   /// where sums would be no numbers, none.
-  [[nodiscard]] std::int64_t most_accumulation() const {
+  [[nodiscard]] std::int64_t max_accumulation() const {
     const ChainSums sums(chain_, 1);
     const int n = chain_.size();
     const std::int64_t time = std::max<std::int64_t>(1, sums.forward(0, n) + sums.backward(0, n));

@@ -32,11 +32,11 @@ public:
   }
 
   [[nodiscard]] std::vector<int> best() const {
-    constexpr std::size_t most_in_all = 6;
+    constexpr std::size_t max_in_all = 6;
     std::vector<std::size_t> clusters(members_.size());
     std::iota(clusters.begin(), clusters.end(), std::size_t{0});
     Path best;
-    if (clusters.size() <= most_in_all) {
+    if (clusters.size() <= max_in_all) {
       do keep_better(best, through(clusters));
       while (std::next_permutation(clusters.begin(), clusters.end()));
     } else {
@@ -74,10 +74,10 @@ private:
 
   /// Paths through a cluster, one for each two ends.
   [[nodiscard]] std::vector<Path> paths_of(const std::vector<int>& members) const {
-    constexpr std::size_t most_in_all = 10;
+    constexpr std::size_t max_in_all = 10;
     std::vector<Path> paths;
     for (std::size_t entry = 0; entry < members.size(); ++entry) {
-      if (members.size() <= most_in_all) {
+      if (members.size() <= max_in_all) {
         add_all_paths(members, entry, paths);
       } else {
         paths.push_back(nearest_path(members, members[entry]));

@@ -24,7 +24,7 @@ namespace plan::detail {
 /// O(2^counted devices^2 operators) at most.
 class FreeSplit {
 public:
-  static constexpr int most_counted = 20;
+  static constexpr int max_counted = 20;
 
   explicit FreeSplit(const SplitCosts& costs)
       : costs_(costs),
@@ -87,8 +87,8 @@ private:
     Row row(new double[devices_ * width_]);
     std::fill_n(row.get(), devices_ * width_, no_time);
     add_steps(devices_ * width_);
-    constexpr std::size_t most_cells = std::size_t{1} << 25;
-    if (++rows_ * devices_ * width_ > most_cells) exhausted_ = true;
+    constexpr std::size_t max_cells = std::size_t{1} << 25;
+    if (++rows_ * devices_ * width_ > max_cells) exhausted_ = true;
     return row;
   }
 

@@ -41,7 +41,7 @@ public:
     do {
       do move_nodes(nodes_, order, labels);
       while (merge(labels));
-    } while (nodes_.size <= most_in_chains && move_in_chains(labels));
+    } while (nodes_.size <= max_in_chains && move_in_chains(labels));
     return labels;
   }
 
@@ -109,7 +109,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t most_in_chains = 128;
+  static constexpr std::size_t max_in_chains = 128;
   static constexpr double least_gain = 1e-12;  // of the total: less is rounding
 
   struct Level {

@@ -111,7 +111,7 @@ private:
       std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
         return figure[static_cast<std::size_t>(a)] > figure[static_cast<std::size_t>(b)];
       });
-      if (!every_) order.resize(std::min<std::size_t>(order.size(), most_in_start));
+      if (!every_) order.resize(std::min<std::size_t>(order.size(), max_in_start));
       return order;
     };
     orders_.start(by(problem_.speed));
@@ -120,21 +120,21 @@ private:
       orders_.start(fitting_order(attempt));
     std::vector<int> fence = fence_order(problem_, clusters_of(problem_));
     // Of hundreds of devices some dozens of a row are left out at most, so that the start takes seconds.
-    constexpr std::size_t most_states = std::size_t{1} << 25;
+    constexpr std::size_t max_states = std::size_t{1} << 25;
     const std::size_t row = static_cast<std::size_t>(problem_.operators()) * fence.size();
-    orders_.start(fence, std::max<std::size_t>(2, most_states / row));
+    orders_.start(fence, std::max<std::size_t>(2, max_states / row));
     if (every_) {
       std::reverse(fence.begin(), fence.end());
       orders_.start(fence);
-      if (all.size() > most_tried) return;
+      if (all.size() > max_tried) return;
       do orders_.start(all);
       while (std::next_permutation(all.begin(), all.end()));
       proven_ = true;
       return;
     }
     // Of many devices parts, too: they are quick.
-    for (std::size_t first = 0; first < fence.size(); first += most_in_start / 2) {
-      const std::size_t end = (std::min)(fence.size(), first + most_in_start);
+    for (std::size_t first = 0; first < fence.size(); first += max_in_start / 2) {
+      const std::size_t end = (std::min)(fence.size(), first + max_in_start);
       std::vector<int> part(fence.begin() + static_cast<std::ptrdiff_t>(first),
                             fence.begin() + static_cast<std::ptrdiff_t>(end));
       orders_.start(part);
@@ -192,7 +192,7 @@ private:
         const bool again = std::find(order.begin(), order.end(), stage.device) != order.end();
         if (!again) order.push_back(stage.device);
         if (again && !free_.counts(stage.device)) {
-          if (free_.counted() == FreeSplit::most_counted) return;
+          if (free_.counted() == FreeSplit::max_counted) return;
           free_.count(stage.device);
         }
         twice = twice || again;
@@ -209,8 +209,8 @@ private:
     }
   }
 
-  static constexpr std::size_t most_in_start = 64;
-  static constexpr std::size_t most_tried = 6;  // devices of which all orders are
+  static constexpr std::size_t max_in_start = 64;
+  static constexpr std::size_t max_tried = 6;  // devices of which all orders are
 
   const PipelineProblem& problem_;
   SplitCosts costs_;

@@ -15,7 +15,7 @@ inline namespace v0 {
 namespace plan::detail {
 
 /// How many vertices exact_open_path takes: 2^S * S numbers.
-inline constexpr int most_exact_stages = 16;
+inline constexpr int max_exact_stages = 16;
 
 /// A path through all vertices of a complete graph.
 struct OpenPath {
@@ -131,7 +131,7 @@ inline OpenPath heuristic_open_path(int size, const std::vector<Seconds>& edges)
 }
 
 inline OpenPath open_path(int size, const std::vector<Seconds>& edges) {
-  return size <= most_exact_stages ? exact_open_path(size, edges)
+  return size <= max_exact_stages ? exact_open_path(size, edges)
                                    : heuristic_open_path(size, edges);
 }
 

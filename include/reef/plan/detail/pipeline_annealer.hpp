@@ -63,9 +63,9 @@ public:
       : free_(free),
         legal_(problem.rank_of_chunk.size()),
         draws_(seed, 71),
-        most_(static_cast<std::size_t>(problem.ranks()), (std::numeric_limits<int>::max)()) {
+        max_(static_cast<std::size_t>(problem.ranks()), (std::numeric_limits<int>::max)()) {
     for (std::size_t r = 0; r < problem.max_activations.size(); ++r) {
-      most_[r] = problem.max_activations[r];
+      max_[r] = problem.max_activations[r];
     }
     Seconds sum = 0;
     for (std::size_t c = 0; c < problem.rank_of_chunk.size(); ++c) {
@@ -153,7 +153,7 @@ private:
       to = from - (std::min)(from, static_cast<std::size_t>(reach));
     if (from == to) return;
     move(tasks, from, to);
-    if (!legal_(tasks, most_[block.rank])) {
+    if (!legal_(tasks, max_[block.rank])) {
       move(tasks, to, from);
       return;
     }
@@ -170,7 +170,7 @@ private:
   FreePipeline& free_;
   LegalTasks legal_;
   Draws draws_;
-  std::vector<int> most_;
+  std::vector<int> max_;
   Seconds mean_ = 0;
   PipelineTasks tasks_;
   Seconds now_ = 0;

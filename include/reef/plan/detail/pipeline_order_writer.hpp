@@ -25,10 +25,10 @@ inline void require_pipeline_size(std::int64_t ranks, std::int64_t micro_batches
   positive("chunks a rank", chunks_per_rank);
   // Each factor is below 2^31, so the first product is a number of 64 bits.
   const std::int64_t chunks = ranks * chunks_per_rank;
-  if (chunks <= most_pipeline_tasks && chunks * micro_batches * 3 <= most_pipeline_tasks) return;
+  if (chunks <= max_pipeline_tasks && chunks * micro_batches * 3 <= max_pipeline_tasks) return;
   throw OptionError("reef::plan: a pipeline of ", ranks, " ranks, ", chunks_per_rank,
                     " chunks on each and ", micro_batches, " micro-batches.\n  why: at most ",
-                    most_pipeline_tasks,
+                    max_pipeline_tasks,
                     " tasks are planned, three for each chunk and micro-batch.",
                     "\n  fix: fewer of one of them.");
 }
@@ -77,7 +77,7 @@ private:
 inline void require_whole_groups(std::int64_t ranks, std::int64_t micro_batches,
                                  std::int64_t chunks_per_rank) {
   const std::int64_t written = (std::max)(micro_batches, 2 * ranks) * ranks * chunks_per_rank;
-  if (written <= 4 * most_pipeline_tasks) return;
+  if (written <= 4 * max_pipeline_tasks) return;
   throw OptionError("reef::plan: a pipeline of ", ranks, " ranks and ", chunks_per_rank,
                     " chunks on each.\n  why: this schedule is written for multiples of ", ranks,
                     " micro-batches.\n  fix: fewer ranks, or gpipe, 1f1b or looped-bfs.");

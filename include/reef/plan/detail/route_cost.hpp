@@ -20,7 +20,7 @@ inline Picoseconds picoseconds(Seconds seconds) { return std::llround(seconds * 
 
 /// One way of a round trip.
 inline Seconds delay(const std::optional<Seconds>& rtt, const RouteOptions& options) {
-  return rtt ? (std::min)(*rtt / 2, options.most_delay) : options.unknown_delay;
+  return rtt ? (std::min)(*rtt / 2, options.max_delay) : options.unknown_delay;
 }
 
 /// A step through one block: 1 / rps, longer by as much as the batch outgrows what is no slower. At most 100 s.

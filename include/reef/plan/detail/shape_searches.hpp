@@ -65,7 +65,7 @@ struct ShapeSearch {
 };
 
 /// How many searches of shapes have a few hundred megabytes of matrices.
-inline std::size_t most_shape_searches(std::int64_t devices) {
+inline std::size_t max_shape_searches(std::int64_t devices) {
   return static_cast<std::size_t>(
       std::clamp<std::int64_t>((std::int64_t{1} << 22) / (devices * devices), 2, 64));
 }

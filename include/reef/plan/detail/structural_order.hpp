@@ -36,7 +36,7 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 /// that comes out, unless they are proven to be interchangeable: by an equal matrix, or by equal pairs with all others.
 ///
 /// Source: the scheme of McKay, Practical graph isomorphism, 1981, without its search for generators.
-/// Deviation: after `most_work` visits of a pair the best order so far stands, and what is alike in it keeps the
+/// Deviation: after `max_work` visits of a pair the best order so far stands, and what is alike in it keeps the
 /// order in which it came: graphs that need more are built for the purpose, or have many hundreds of vertices that
 /// refinement cannot tell apart.
 class StructuralOrder {
@@ -88,7 +88,7 @@ public:
 
 private:
   using Colours = std::vector<std::uint64_t>;
-  static constexpr std::uint64_t most_work = 300'000'000;
+  static constexpr std::uint64_t max_work = 300'000'000;
 
   static bool interchangeable(const std::vector<std::uint64_t>& pairs, std::size_t n, std::size_t a,
                               std::size_t b) {
@@ -137,7 +137,7 @@ private:
   std::uint64_t search(Colours colours, bool quick) {
     refine(colours);
     const std::vector<std::size_t> cell = cell_of(colours);
-    if (cell.empty() || work_ > most_work) return leaf(colours);
+    if (cell.empty() || work_ > max_work) return leaf(colours);
     if (std::all_of(cell.begin() + 1, cell.end(),
                     [&](std::size_t v) { return interchangeable(pairs_, size_, cell[0], v); })) {
       for (std::size_t i = 0; i < cell.size(); ++i) colours[cell[i]] = mix(colours[cell[i]], i + 1);
@@ -145,7 +145,7 @@ private:
     }
     std::uint64_t least = ~std::uint64_t{0};
     for (std::size_t i = 0; i < cell.size(); ++i) {
-      if (i > 0 && (quick || work_ > most_work)) break;
+      if (i > 0 && (quick || work_ > max_work)) break;
       Colours told = colours;
       told[cell[i]] = mix(told[cell[i]], 1);
       // With an equal mark an automorphism takes one to the other.

@@ -10,11 +10,11 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/plan/atom_schedule.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/detail/chain_sums.hpp>
 #include <reef/plan/kinds.hpp>
 #include <reef/plan/partition.hpp>
-#include <reef/plan/swap_schedule.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef {
@@ -22,21 +22,21 @@ inline namespace v0 {
 namespace plan::detail {
 
 /// How many iterations it takes to be in the steady state.
-inline constexpr int most_rounds = 64;
+inline constexpr int max_rounds = 64;
 
 [[nodiscard]] constexpr bool streams(SwapLanes lanes) {
   return lanes == SwapLanes::streaming || lanes == SwapLanes::streaming_sync;
 }
 
 inline void check_swap(const Chain& chain, std::span<const int> bounds,
-                       const SwapSchedule& schedule) {
+                       const AtomSchedule& schedule) {
   chain.validate(schedule.accumulation);
   chain.validate_bounds(bounds);
-  if (bounds.size() > most_operators + 1) {
+  if (bounds.size() > max_operators + 1) {
     throw OptionError("reef::plan::swap_program: ", bounds.size() - 1,
                       " sub-models.\n  why: what waits for what is looked for in all of them.\n"
                       "  fix: at most ",
-                      most_operators, ".");
+                      max_operators, ".");
   }
   if (schedule.weight_slots != 0 && schedule.weight_slots < 2) {
     throw OptionError(
@@ -61,9 +61,9 @@ inline void check_swap(const Chain& chain, std::span<const int> bounds,
       static_cast<double>(sums.forward(0, n)) + static_cast<double>(sums.backward(0, n)) +
       2.0 * static_cast<double>(sums.load(0, n)) + static_cast<double>(sums.leave_forward(0, n)) +
       static_cast<double>(sums.leave_backward(0, n));
-  if (ticks * most_rounds > 9e15) {
+  if (ticks * max_rounds > 9e15) {
     throw OptionError("reef::plan::swap_program: an iteration of up to ", ticks,
-                      " units of time.\n  why: virtual time is exact below 2^53, for ", most_rounds,
+                      " units of time.\n  why: virtual time is exact below 2^53, for ", max_rounds,
                       " iterations.\n  fix: a larger unit, or fewer micro-batches.");
   }
 }
@@ -77,7 +77,7 @@ inline void check_swap(const Chain& chain, std::span<const int> bounds,
 ///     left[r]   residency r has left. The load that takes its slot waits for it
 class SwapWriter {
 public:
-  SwapWriter(const Chain& chain, std::span<const int> bounds, const SwapSchedule& schedule)
+  SwapWriter(const Chain& chain, std::span<const int> bounds, const AtomSchedule& schedule)
       : sums_(chain, schedule.accumulation),
         one_(chain, 1),
         bounds_(bounds),
@@ -205,7 +205,7 @@ private:
   ChainSums sums_;
   ChainSums one_;
   std::span<const int> bounds_;
-  const SwapSchedule& schedule_;
+  const AtomSchedule& schedule_;
   int segments_;
   schedule::Program program_;
 };

@@ -50,11 +50,11 @@ inline int compare_fractions(Wide a, Wide b, Wide c, Wide d) {
 /// Solved by the simplex method; the next p is the cheapest at the prices u, by dynamic programming. In whole numbers: rows
 /// are kept times the determinant of the basis, by which each division is exact (Edmonds), so that all machines find the same.
 ///
-/// Where an entry leaves 96 bits, whose sums then need no care, or after `most_work` steps of dynamic programming, it ends with the best bound of those
+/// Where an entry leaves 96 bits, whose sums then need no care, or after `max_work` steps of dynamic programming, it ends with the best bound of those
 /// that prices on the way gave.
 class SwarmBound {
 public:
-  static constexpr std::int64_t most_work = 200'000'000;
+  static constexpr std::int64_t max_work = 200'000'000;
 
   /// `supply`: of each length that servers have room for, their throughput, in any order.
   SwarmBound(int blocks, const std::vector<std::pair<int, Throughput>>& supply)
@@ -75,7 +75,7 @@ public:
       rows_.push_back({std::vector<Wide>(m, 0), supply_[l], false});
       rows_.back().inverse[l] = 1;
     }
-    while (work_ < most_work && pivot()) {
+    while (work_ < max_work && pivot()) {
     }
     return best_;
   }

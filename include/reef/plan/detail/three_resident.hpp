@@ -29,12 +29,12 @@ public:
 /// whatever follows, and leaves no more stashes. And of those no shorter one than the first that fits
 /// beside whatever may follow. Exact, therefore; O(n^3) times how many are left.
 ///
-/// Throws TooManyStates where more than `most_states` are left in all, each of 24 bytes: of memory that is neither
+/// Throws TooManyStates where more than `max_states` are left in all, each of 24 bytes: of memory that is neither
 /// scarce nor ample. No chain of 493 operators leaves more than twenty million.
 class ThreeResident {
 public:
-  explicit ThreeResident(const PairRules& rules, std::size_t most_states = 20'000'000)
-      : rules_(rules), sums_(rules.sums()), most_states_(most_states) {}
+  explicit ThreeResident(const PairRules& rules, std::size_t max_states = 20'000'000)
+      : rules_(rules), sums_(rules.sums()), max_states_(max_states) {}
 
   /// The bounds of the sub-models, first 0, last n; empty if none is allowed.
   std::vector<int> run() {
@@ -94,13 +94,13 @@ private:
         std::vector<State>().swap(result);  // with its memory
       }
       result.push_back({a, found->before, cost});
-      if (++count_ > most_states_) refuse();
+      if (++count_ > max_states_) refuse();
     }
   }
 
   [[noreturn]] void refuse() const {
     throw TooManyStates(
-        "reef::plan::partition_chain: ", sums_.size(), " operators leave more than ", most_states_,
+        "reef::plan::partition_chain: ", sums_.size(), " operators leave more than ", max_states_,
         " ways to go on with three resident sub-models.\n",
         "  why: each takes memory until the end.\n"
         "  fix: join operators between which there is never a cut, or the variant 'full'.");
@@ -135,7 +135,7 @@ private:
 
   const PairRules& rules_;
   const ChainSums& sums_;
-  std::size_t most_states_;
+  std::size_t max_states_;
   std::size_t count_ = 0;                                ///< of all states
   std::vector<std::vector<std::vector<State>>> states_;  ///< by end and begin of the last sub-model
 };

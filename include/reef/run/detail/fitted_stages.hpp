@@ -83,13 +83,13 @@ public:
   }
 
 private:
-  static constexpr int most_permuted = 6;  // stages of which all orders are searched
+  static constexpr int max_permuted = 6;  // stages of which all orders are searched
 
   void add_orders(const plan::PipelinePlan& estimated) {
     const int stages = topology_.stages;
     std::vector<int> order(static_cast<std::size_t>(stages));
     std::iota(order.begin(), order.end(), 0);
-    if (stages <= most_permuted) {
+    if (stages <= max_permuted) {
       do orders_.push_back(order);
       while (std::next_permutation(order.begin(), order.end()));
       return;
@@ -131,7 +131,7 @@ private:
           heaviest = rank;
       }
       const Bytes taken = bytes[static_cast<std::size_t>(heaviest)];
-      memory_.learn(p, {stage.first, stage.end}, taken);
+      memory_.record(p, {stage.first, stage.end}, taken);
       const double part = share(taken, stage.device);
       if (part <= worst) continue;
       worst = part;

@@ -96,7 +96,7 @@ REEF_INLINE void* Operands::at(const Operand& part, std::size_t k, Bytes bytes) 
                              : part.list() == &instruction_.writes ? "writes"
                                                                    : "accumulates into";
     throw ScheduleError("reef::run: ", instruction_.text(), " ", verb, " '", storage.name,
-                        "', its operand ", part.place(k), " there, which has ", storage.bytes,
+                        "', its operand ", part.index_of(k), " there, which has ", storage.bytes,
                         " bytes and should have ", bytes, operands_remedy);
   }
   return context_.memory.at(value.storage);

@@ -57,7 +57,7 @@ private:
 
   /// Bounds of some lives.
   struct Times {
-    Clock least_known, most_known, least_last, most_last;
+    Clock least_known, max_known, least_last, max_last;
 
     void add(const Times& other);
     void add(const Lifetime& life);

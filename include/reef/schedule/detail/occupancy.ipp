@@ -62,11 +62,11 @@ REEF_INLINE void Occupancy::visit(Index index, Search& search) const {
   if (all.end <= search.offset) return;  // too low
   const Lifetime& life = search.life;
   const Times& times = all.times;
-  if (!any_above(times.most_last, life.known) || !any_above(life.last, times.least_known)) {
+  if (!any_above(times.max_last, life.known) || !any_above(life.last, times.least_known)) {
     return;  // all of it before, or all after
   }
   const bool meets_all =
-      any_above(times.least_last, life.known) && any_above(life.last, times.most_known);
+      any_above(times.least_last, life.known) && any_above(life.last, times.max_known);
   if (meets_all && all.hole < search.bytes) {
     search.offset = (std::max)(search.offset, all.end);
     return;
@@ -95,18 +95,18 @@ REEF_INLINE void Occupancy::update(Index index) {
 REEF_INLINE void Occupancy::Times::add(const Times& other) {
   for (std::size_t l = 0; l < lane_count; ++l) {
     least_known[l] = (std::min)(least_known[l], other.least_known[l]);
-    most_known[l] = (std::max)(most_known[l], other.most_known[l]);
+    max_known[l] = (std::max)(max_known[l], other.max_known[l]);
     least_last[l] = (std::min)(least_last[l], other.least_last[l]);
-    most_last[l] = (std::max)(most_last[l], other.most_last[l]);
+    max_last[l] = (std::max)(max_last[l], other.max_last[l]);
   }
 }
 
 REEF_INLINE void Occupancy::Times::add(const Lifetime& life) {
   for (std::size_t l = 0; l < lane_count; ++l) {
     least_known[l] = (std::min)(least_known[l], life.known[l]);
-    most_known[l] = (std::max)(most_known[l], life.known[l]);
+    max_known[l] = (std::max)(max_known[l], life.known[l]);
     least_last[l] = (std::min)(least_last[l], life.last[l]);
-    most_last[l] = (std::max)(most_last[l], life.last[l]);
+    max_last[l] = (std::max)(max_last[l], life.last[l]);
   }
 }
 

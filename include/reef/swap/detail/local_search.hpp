@@ -32,8 +32,8 @@ public:
   };
 
   /// Instructions of programs that are judged to change one candidate: about a second's worth.
-  static constexpr std::size_t most_work = 300'000;
-  static constexpr int most_stash_slots = 16;
+  static constexpr std::size_t max_work = 300'000;
+  static constexpr int max_stash_slots = 16;
 
   /// `evaluator` outlives it.
   LocalSearch(PlanEvaluator& evaluator, Open open) : evaluator_(evaluator), open_(open) {}
@@ -48,7 +48,7 @@ public:
   Candidate trade_memory(Candidate fastest);
 
 private:
-  [[nodiscard]] bool may_work() const { return evaluator_.work() <= most_; }
+  [[nodiscard]] bool may_work() const { return evaluator_.work() <= max_; }
 
   static bool is_shorter(const Candidate& changed, const Candidate& than) {
     return changed.step * PlanEvaluator::alike < than.step;
@@ -123,7 +123,7 @@ private:
 
   PlanEvaluator& evaluator_;
   Open open_;
-  std::size_t most_ = 0;  ///< work after which nothing more is looked at
+  std::size_t max_ = 0;  ///< work after which nothing more is looked at
 };
 
 }  // namespace swap::detail

@@ -18,7 +18,7 @@ namespace swap::detail {
 REEF_INLINE Candidate LocalSearch::refine(const Candidate& from) {
   Candidate fastest = from;
   for (const bool resident_first : {true, false}) {
-    most_ = evaluator_.work() + most_work;
+    max_ = evaluator_.work() + max_work;
     Candidate now = from;
     for (Seconds before = never; before > PlanEvaluator::alike * now.step;) {
       before = now.step;
@@ -34,11 +34,11 @@ REEF_INLINE Candidate LocalSearch::refine(const Candidate& from) {
 }
 
 REEF_INLINE Candidate LocalSearch::trade_memory(Candidate fastest) {
-  const std::size_t at_last = evaluator_.work() + most_work / 2;
+  const std::size_t at_last = evaluator_.work() + max_work / 2;
   for (bool is_faster = fastest.step < never; is_faster;) {
     is_faster = false;
     for (const int more : {0, -1, 1}) {
-      most_ = (std::min)(at_last, evaluator_.work() + most_work / 6);
+      max_ = (std::min)(at_last, evaluator_.work() + max_work / 6);
       Candidate changed = fastest;
       changed.choice.swapping.resident_segments += more;
       if (more != 0 && !may_be_resident(changed.choice)) continue;
@@ -115,7 +115,7 @@ REEF_INLINE void LocalSearch::let_more_leave(Candidate& fastest) {
   if (from.swapping.copies_on_compute_lane ||
       std::none_of(from.activations.begin(), from.activations.end(), stash))
     return;
-  improve(fastest, most_stash_slots - 1, [&](int more) {
+  improve(fastest, max_stash_slots - 1, [&](int more) {
     run::Choice changed = from;
     changed.swapping.stash_slots = 1 + more;
     return changed;

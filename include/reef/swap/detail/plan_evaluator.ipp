@@ -152,7 +152,7 @@ REEF_INLINE void PlanEvaluator::look_closer(const run::Choice& choice, Known& kn
   const bool again = known.seen && !known.exact && known.step < enough;  // a bound was not enough
   if (!known.seen) work_ += work;
   known.seen = true;
-  if (does_not_fit(known, plan, schedule::most_live(alone, schedule::Place::device))) return;
+  if (does_not_fit(known, plan, schedule::max_live(alone, schedule::Place::device))) return;
   run::set_costs(alone, plan, profile_);
   if (!known.exact) {
     const LowerBound bound = lower_bound_of(alone, machine_);

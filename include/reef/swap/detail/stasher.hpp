@@ -40,7 +40,7 @@ public:
   std::vector<Instruction> run(std::vector<Instruction> model);
 
 private:
-  using Places = std::map<StorageId, Value>;
+  using LatestValues = std::map<StorageId, Value>;
   using Iterator = std::vector<Instruction>::iterator;
   using MicroBatch = run::StepBuilder::MicroBatch;
 
@@ -85,11 +85,11 @@ private:
   [[nodiscard]] int reach() const;
 
   /// How many micro-batches pass a segment before the first of them reaches the next.
-  [[nodiscard]] int together() const;
+  [[nodiscard]] int micro_batches_at_once() const;
 
   void reserve();
 
-  static void replace(const run::PartOf<Instruction>& part, const Places& places);
+  static void replace(const run::PartOf<Instruction>& part, const LatestValues& places);
 
   /// `begin`, and up to `end` what belongs to no segment: what another stage waits for leaves first.
   void forward(std::vector<Instruction>& to, Iterator begin, Iterator end);
@@ -98,14 +98,14 @@ private:
   void pass_on(std::vector<Instruction>& to, Instruction other) const;
 
   /// What a backward or what belongs to it reads of what forwards have made.
-  void find_again(Instruction& i, const Places& places) const;
+  void find_again(Instruction& i, const LatestValues& places) const;
 
   /// A backward with its recomputation, or a half of one.
   struct Pass {
     Iterator begin;
     int micro_batch = 0;
     graph::BackwardPart part = graph::BackwardPart::all;
-    Places places{};  ///< of what has come back to slots
+    LatestValues places{};  ///< of what has come back to slots
   };
 
   /// Of one segment. Halves of a backward are passes apart.
@@ -138,7 +138,7 @@ private:
   std::vector<std::vector<int>> needs_{};  ///< by segment of these
   std::set<int> staying_;  ///< tensors that the backward of a segment reads on the device
   std::set<int> stashed_;  ///< and those that one reads which stashes
-  Places crossing_;        ///< of storages: where the last forwards have written them
+  LatestValues crossing_;        ///< of storages: where the last forwards have written them
 };
 
 }  // namespace swap::detail

@@ -118,7 +118,7 @@ REEF_INLINE int Stasher::reach() const {
   return most;
 }
 
-REEF_INLINE int Stasher::together() const {
+REEF_INLINE int Stasher::micro_batches_at_once() const {
   const run::StepPlan& plan = builder_.plan;
   if (plan.has_order()) return plan.unit();
   if (plan.swapping.per_micro_batch && plan.topology.stages == 1) return 1;
@@ -138,13 +138,13 @@ REEF_INLINE void Stasher::reserve() {
     if (stashes(s)) restored[index] = kept(s, any);
   }
   const int under_way = (std::min)(builder_.plan.swapping.stash_slots,
-                                   static_cast<int>(segments_.size()) * together());
-  slots_.crossing = Slots(program_, reach() * together() + under_way, "what crosses", crossing);
+                                   static_cast<int>(segments_.size()) * micro_batches_at_once());
+  slots_.crossing = Slots(program_, reach() * micro_batches_at_once() + under_way, "what crosses", crossing);
   slots_.saved = Slots(program_, under_way, "what is kept", saved);
   slots_.restored = Slots(program_, under_way, "what has come back", restored);
 }
 
-REEF_INLINE void Stasher::replace(const run::PartOf<Instruction>& part, const Places& places) {
+REEF_INLINE void Stasher::replace(const run::PartOf<Instruction>& part, const LatestValues& places) {
   for (Value& value : part) {
     const auto found = places.find(value.storage);
     if (found != places.end()) value = found->second;
@@ -171,7 +171,7 @@ REEF_INLINE void Stasher::pass_on(std::vector<Instruction>& to, Instruction othe
   to.push_back(std::move(other));
 }
 
-REEF_INLINE void Stasher::find_again(Instruction& i, const Places& places) const {
+REEF_INLINE void Stasher::find_again(Instruction& i, const LatestValues& places) const {
   if (i.kind == run::kinds::recompute) {
     replace(run::RecomputeView(builder_, i).inputs, places);
   } else if (is_backward(i)) {

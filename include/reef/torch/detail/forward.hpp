@@ -36,12 +36,12 @@ constexpr bool takes(std::index_sequence<Index...> /*unused*/) {
 }
 
 /// The most inputs of a module whose forward is called by itself.
-inline constexpr std::size_t most_inputs = 8;
+inline constexpr std::size_t max_inputs = 8;
 
 template <class M>
 constexpr bool has_forward = []<std::size_t... N>(std::index_sequence<N...>) {
   return (takes<M>(std::make_index_sequence<N + 1>()) || ...);
-}(std::make_index_sequence<most_inputs>());
+}(std::make_index_sequence<max_inputs>());
 
 /// module.forward(inputs[0], inputs[1], ...), of as many as there are.
 template <class M>
@@ -58,7 +58,7 @@ Tensors call_forward(M& module, const Tensors& inputs) {
   };
   const bool called = [&]<std::size_t... N>(std::index_sequence<N...>) {
     return (with(std::make_index_sequence<N + 1>()) || ...);
-  }(std::make_index_sequence<most_inputs>());
+  }(std::make_index_sequence<max_inputs>());
   if (!called) {
     throw ShapeError("reef::torch: the forward of the module ", module.name(), " takes no ", inputs.size(),
                      " tensors.\n  fix: as many inputs as it takes, or a function that calls it.");

@@ -85,7 +85,7 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 /// Where a call's inputs and parameters lie.
-inline std::vector<const void*> places_of(std::span<const AnyView> inputs, std::span<const AnyView> parameters) {
+inline std::vector<const void*> addresses_of(std::span<const AnyView> inputs, std::span<const AnyView> parameters) {
   std::vector<const void*> places;
   for (const AnyView& view : inputs) places.push_back(view.data());
   for (const AnyView& view : parameters) places.push_back(view.data());

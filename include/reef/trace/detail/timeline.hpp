@@ -51,7 +51,7 @@ private:
   static constexpr double right = 1110;
   static constexpr double lane = 18;
   static constexpr std::size_t tints = 4;
-  static constexpr std::size_t most_segments = 64;  ///< whose rows one can tell apart
+  static constexpr std::size_t max_segments = 64;  ///< whose rows one can tell apart
 
   [[nodiscard]] double px(Seconds time) const { return left + (time - from_) * scale_; }
 
@@ -106,10 +106,10 @@ private:
                       format_seconds(begin - from_), "</title></rect>");
     };
     for (const auto& [segment, stays] : segments) {
-      if (shown++ == most_segments) {
+      if (shown++ == max_segments) {
         y_ += 4;
         body_ += concat("<text x=\"0\" y=\"", fixed(y_ + 7, 1), "\">and ",
-                        segments.size() - most_segments, " segments more</text>");
+                        segments.size() - max_segments, " segments more</text>");
         y_ += 12;
         break;
       }

@@ -39,7 +39,7 @@ std::uint64_t effect_of(const Rule& rule) {
 /// A rule with its constants, as far as they go by names that are known here; what it does to numbers counts
 /// in any case.
 template <class Rule>
-comm::Alike alike_of_rule(const std::string& name, const Rule& rule) {
+comm::SharedFact alike_of_rule(const std::string& name, const Rule& rule) {
   std::string text(Rule::name);
   bool known = false;
   const auto add = [&](std::string_view constant, double value) {
@@ -64,24 +64,24 @@ comm::Alike alike_of_rule(const std::string& name, const Rule& rule) {
 
 /// What ranks must have alike of a composition: policy and rules, and the options of an outer step.
 struct AlikePolicies {
-  std::vector<comm::Alike> policy{};
-  std::vector<comm::Alike> rules{};
-  std::vector<comm::Alike> outer{};
+  std::vector<comm::SharedFact> policy{};
+  std::vector<comm::SharedFact> rules{};
+  std::vector<comm::SharedFact> outer{};
 };
 
 /// What the ranks' programs do not show of their optimizer policy and settings, by the settings' names. Further entries are the ones
 /// that the caller wants compared.
-std::vector<comm::Alike> alike_of(const AlikePolicies& policies, const TrainerSettings& settings);
+std::vector<comm::SharedFact> alike_of(const AlikePolicies& policies, const TrainerSettings& settings);
 
 /// Returns the hash of what planning knows of links: latencies, rates, uplinks and downlinks.
 std::uint64_t hash_of(const profile::Network& network);
 
 /// What a plan of a step follows from, by names: to say of plans that differ why they do. The plan itself,
 /// as a number, comes first.
-std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const TrainerSettings& settings, std::uint64_t plan);
+std::vector<comm::SharedFact> alike_of_plan(const graph::Dag& dag, const TrainerSettings& settings, std::uint64_t plan);
 
 /// "optim.every: 4": of the options of an outer step.
-std::vector<comm::Alike> alike_of_outer(int every, int fragments, int overlap, double mix, double learning_rate,
+std::vector<comm::SharedFact> alike_of_outer(int every, int fragments, int overlap, double mix, double learning_rate,
                                         bool divides_by_senders, bool clips_to_median_norm);
 
 template <class Optim, class Options>

@@ -15,13 +15,13 @@ namespace reef {
 inline namespace v0 {
 namespace detail {
 
-REEF_INLINE std::vector<comm::Alike> alike_of(const AlikePolicies& policies, const TrainerSettings& options) {
+REEF_INLINE std::vector<comm::SharedFact> alike_of(const AlikePolicies& policies, const TrainerSettings& options) {
   constexpr std::array<std::string_view, 3> reactions{"stop", "skip", "ignore"};
-  std::vector<comm::Alike> all = options.alike;
+  std::vector<comm::SharedFact> all = options.alike;
   const auto add = [&](const char* name, const auto&... pieces) {
     all.push_back({name, concat(pieces...)});
   };
-  const auto add_all = [&](const std::vector<comm::Alike>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  const auto add_all = [&](const std::vector<comm::SharedFact>& more) { all.insert(all.end(), more.begin(), more.end()); };
   add_all(policies.policy);
   add("seed", options.seed);
   add_all(policies.rules);
@@ -53,7 +53,7 @@ REEF_INLINE std::vector<comm::Alike> alike_of(const AlikePolicies& policies, con
   return all;
 }
 
-REEF_INLINE std::vector<comm::Alike> alike_of_outer(int every, int fragments, int overlap, double mix, double learning_rate,
+REEF_INLINE std::vector<comm::SharedFact> alike_of_outer(int every, int fragments, int overlap, double mix, double learning_rate,
                                                     bool divides_by_senders, bool clips_to_median_norm) {
   constexpr std::array<const char*, 3> overlaps{"none", "mix", "eager"};
   return {{"optim.every", concat(every)},
@@ -77,9 +77,9 @@ REEF_INLINE std::uint64_t hash_of(const profile::Network& network) {
   return hash.value();
 }
 
-REEF_INLINE std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const TrainerSettings& options,
+REEF_INLINE std::vector<comm::SharedFact> alike_of_plan(const graph::Dag& dag, const TrainerSettings& options,
                                                    std::uint64_t plan) {
-  std::vector<comm::Alike> all;
+  std::vector<comm::SharedFact> all;
   const auto add = [&](const char* name, const auto&... pieces) {
     all.push_back({name, concat(pieces...)});
   };

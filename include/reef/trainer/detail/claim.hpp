@@ -33,7 +33,7 @@ namespace detail {
 
 /// Runs `work` on every rank and throws on all what it failed of on any: nobody goes on alone.
 template <class F>
-void together(comm::Progress& progress, const std::string& what, const F& work) {
+void on_all_ranks(comm::Progress& progress, const std::string& what, const F& work) {
   std::string failure;
   try {
     work();

@@ -51,7 +51,7 @@ REEF_INLINE void require_shared(comm::Progress& progress, const std::filesystem:
   std::string name = first ? concat(probe_stem, io::host_name(), ".", ::getpid(), ".",
                                     std::chrono::system_clock::now().time_since_epoch().count())
                            : std::string();
-  together(progress, "writing to the checkpoint directory", [&] {
+  on_all_ranks(progress, "writing to the checkpoint directory", [&] {
     if (first) probe = std::make_unique<Probe>(directory / name);
   });
   name = comm::broadcast_text(progress, "checkpoint directory's probe", std::move(name));
@@ -78,7 +78,7 @@ REEF_INLINE void require_shared(comm::Progress& progress, const std::filesystem:
                     ".\n  why: every rank writes its part of a checkpoint to one directory.\n"
                     "  fix: give all ranks the same directory, on a file system that they share.");
   }
-  together(progress, "writing to the checkpoint directory, from every rank", [&] {
+  on_all_ranks(progress, "writing to the checkpoint directory, from every rank", [&] {
     if (!first) const Probe own(directory / concat(name, ".", progress.rank()));
   });
 }

@@ -59,7 +59,7 @@ protected:
   /// How many elements are staged at once on their way to the device: 1 MB in fp32.
   static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
 
-  Engine(const Facts& facts, const Policies& policies);
+  Engine(const PolicyFacts& facts, const Policies& policies);
 
   /// Plans, proves and loads what the ranks run, and gives the weights their first values. All ranks; `ranks`, if given, are those of
   /// that communicator.
@@ -85,7 +85,7 @@ private:
 
   [[nodiscard]] virtual const TrainerSettings& settings() const = 0;
   /// What all ranks must have alike before they plan.
-  [[nodiscard]] virtual std::vector<comm::Alike> alike() const = 0;
+  [[nodiscard]] virtual std::vector<comm::SharedFact> alike() const = 0;
   /// The plan that all ranks agree on.
   [[nodiscard]] virtual run::StepPlan agreed_plan() = 0;
   [[nodiscard]] virtual std::unique_ptr<run::Executable> load(const run::PlacedProgram& program,
@@ -109,14 +109,14 @@ private:
   template <class Sum>
   void initialise(std::size_t parameter);
 
-  LoadedProgram& loaded(ProgramKey key) {
-    return const_cast<LoadedProgram&>(std::as_const(*this).loaded(key));
+  LoadedProgram& loaded_program(ProgramKey key) {
+    return const_cast<LoadedProgram&>(std::as_const(*this).loaded_program(key));
   }
-  [[nodiscard]] const LoadedProgram& loaded(ProgramKey key) const {
+  [[nodiscard]] const LoadedProgram& loaded_program(ProgramKey key) const {
     return key.variant == 0 ? programs_[static_cast<std::size_t>(key.purpose)]
                             : variants_[static_cast<std::size_t>(key.variant) - 1];
   }
-  run::Executable& perform(ProgramKey key);
+  run::Executable& run_program(ProgramKey key);
   run::Executable& run_step();
   void begin_ahead();
   void swap_with_comm_buffer();
@@ -131,8 +131,8 @@ private:
   void find_not_finite(const run::StepState& before);
   [[noreturn]] void stop(const std::string& why);
 
-  [[nodiscard]] const run::Memory& memory() const { return loaded({}).executable->memory(); }
-  [[nodiscard]] const run::StepBuilder& builder() const { return loaded({}).placed->builder; }
+  [[nodiscard]] const run::Memory& memory() const { return loaded_program({}).executable->memory(); }
+  [[nodiscard]] const run::StepBuilder& builder() const { return loaded_program({}).placed->builder; }
   [[nodiscard]] device::AnyLane& compute_lane() {
     return *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
   }

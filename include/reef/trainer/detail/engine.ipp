@@ -25,7 +25,7 @@ REEF_INLINE const optim::Verdict& verdict_of(const run::Executable& executable) 
   return *executable.memory().at<const optim::Verdict>(executable.context().builder.verdict);
 }
 
-REEF_INLINE Engine::Engine(const Facts& facts, const Policies& policies) : Training(facts), policies_(policies) {}
+REEF_INLINE Engine::Engine(const PolicyFacts& facts, const Policies& policies) : Training(facts), policies_(policies) {}
 
 REEF_INLINE Engine::~Engine() = default;
 
@@ -68,7 +68,7 @@ REEF_INLINE void Engine::start(run::Source source, run::Source held_out) {
   part_with(difference("options", alike(), "start every rank with the same options and data, on machines of one kind."));
   plan_ = agreed_plan();
   variants_ = std::vector<LoadedProgram>(static_cast<std::size_t>(policies_.variants(plan_)) - 1);
-  for (const ProgramKey key : policies_.programs_in(plan_)) loaded(key).placed.emplace(policies_.build(plan_, rank(), key));
+  for (const ProgramKey key : policies_.programs_in(plan_)) loaded_program(key).placed.emplace(policies_.build(plan_, rank(), key));
   verify_together();
   if (plan_.adapts && settings().accumulation.order == Accumulation::Order::shared) {
     counter_.emplace(*progress_, "micro-batches");
@@ -81,10 +81,10 @@ REEF_INLINE void Engine::start(run::Source source, run::Source held_out) {
 
 REEF_INLINE void Engine::load_programs(run::Source source, run::Source held_out) {
   std::vector<const schedule::Placement*> placements;
-  for (const ProgramKey key : policies_.programs_in(plan_)) placements.push_back(&loaded(key).placed->placement);
+  for (const ProgramKey key : policies_.programs_in(plan_)) placements.push_back(&loaded_program(key).placed->placement);
   arenas_.emplace(*lanes_->any_device, placements);
   for (const ProgramKey key : policies_.programs_in(plan_)) {
-    LoadedProgram& made = loaded(key);
+    LoadedProgram& made = loaded_program(key);
     // A diagnosis gets its executable when there is something to look for.
     if (key.purpose == run::Purpose::diagnosis) continue;
     if (key.purpose != run::Purpose::evaluation) {
@@ -102,7 +102,7 @@ REEF_INLINE void Engine::load_programs(run::Source source, run::Source held_out)
 /// Each rank proves its own programs, and one of them what those of all ranks show together.
 REEF_INLINE void Engine::verify_together() {
   std::vector<const run::PlacedProgram*> own;
-  for (const ProgramKey key : policies_.programs_in(plan_)) own.push_back(&*loaded(key).placed);
+  for (const ProgramKey key : policies_.programs_in(plan_)) own.push_back(&*loaded_program(key).placed);
   part_with(Training::verify_together(policies_, settings(), policies_.device(settings()).memory_bytes, own));
 }
 
@@ -183,7 +183,7 @@ REEF_INLINE void Engine::swap_with_comm_buffer() {
   const auto swap = [&](run::StorageId weights, run::StorageId buffer, std::int64_t elements) {
     exchange(compute_lane(), memory().at(weights), memory().at(buffer), elements);
   };
-  for (const std::size_t b : builder().held()) {
+  for (const std::size_t b : builder().stage_buckets()) {
     swap(builder().weights[b], builder().comm_buffer[b], plan_.buckets[b].size());
   }
   for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
@@ -217,9 +217,9 @@ REEF_INLINE StepResult Engine::step() {
   return result;
 }
 
-REEF_INLINE run::Executable& Engine::perform(ProgramKey key) {
-  loaded(key).executable->run();
-  return *loaded(key).executable;
+REEF_INLINE run::Executable& Engine::run_program(ProgramKey key) {
+  loaded_program(key).executable->run();
+  return *loaded_program(key).executable;
 }
 
 /// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient. Ranks that step
@@ -229,10 +229,10 @@ REEF_INLINE run::Executable& Engine::run_step() {
   if (policies_.overlapping) numbers_[1] = std::exchange(numbers_[0], {});
   if (next.purpose == run::Purpose::warm_up) {
     set_pending(false);
-    return perform(next);
+    return run_program(next);
   }
   if (policies_.overlapping || policies_.periodic) begin_ahead();
-  run::Executable& ran = perform(next);
+  run::Executable& ran = run_program(next);
   extra_.assign(ran.trip_counts().begin(), ran.trip_counts().end());
   for (int& count : extra_) count *= plan_.micro_batches_of_body(rank());
   return ran;
@@ -247,7 +247,7 @@ REEF_INLINE void Engine::begin_ahead() {
     state_.next_learning_rate = updates_with(next, state_.committed + 1) ? next : state_.learning_rate;
   }
   if (model_state_->ahead_in_buffer()) swap_with_comm_buffer();
-  if (policies_.overlapping && !pending()) perform({run::Purpose::prologue});
+  if (policies_.overlapping && !pending()) run_program({run::Purpose::prologue});
   model_state_->step_begins();
 }
 
@@ -290,12 +290,12 @@ REEF_INLINE StepResult Engine::result_of(const optim::Verdict& verdict, Seconds 
 REEF_INLINE void Engine::gather_committed_weights() {
   const OneThread::Entry entry(one_thread_, "reef::Trainer", "gather_committed_weights");
   if (policies_.weights_are_committed || model_state_->has_committed_weights()) return;
-  perform({run::Purpose::gather_committed});
+  run_program({run::Purpose::gather_committed});
   swap_with_comm_buffer();
 }
 
 REEF_INLINE double Engine::evaluate(std::int64_t rounds, const std::function<bool(std::int64_t done)>& proceed) {
-  if (!loaded({run::Purpose::evaluation}).executable) {
+  if (!loaded_program({run::Purpose::evaluation}).executable) {
     throw OptionError("reef::Trainer::evaluate: there is no held-out source.\n  fix: give the constructor one.");
   }
   const OneThread::Entry entry(one_thread_, "reef::Trainer", "evaluate");
@@ -309,7 +309,7 @@ REEF_INLINE double Engine::evaluate(std::int64_t rounds, const std::function<boo
   evaluation_state_.chosen = state_.chosen;
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (round > 0 && proceed && !proceed(round)) break;
-    const optim::Verdict verdict = verdict_of(perform({run::Purpose::evaluation}));
+    const optim::Verdict verdict = verdict_of(run_program({run::Purpose::evaluation}));
     evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
     if (verdict.weight == 0) continue;
     weight += verdict.weight;
@@ -324,7 +324,7 @@ REEF_INLINE std::string Engine::weight_not_finite() {
 }
 
 REEF_INLINE const schedule::Program& Engine::program(run::Purpose purpose, int variant) const& {
-  return loaded({purpose, variant}).placed->program;
+  return loaded_program({purpose, variant}).placed->program;
 }
 
 REEF_INLINE int Engine::variant() const { return policies_.next_program(plan_, state_).variant; }
@@ -349,13 +349,13 @@ REEF_INLINE void Engine::replay(std::vector<int> counts) {
     }
     count /= unit;
   }
-  loaded({}).executable->replay(std::move(counts));
+  loaded_program({}).executable->replay(std::move(counts));
 }
 
 /// Repeats this rank's part of the step, in which every loss and gradient is looked at.
 REEF_INLINE void Engine::find_not_finite(const run::StepState& before) {
   *finding_ = {};
-  const run::PlacedProgram& program = *loaded({run::Purpose::diagnosis}).placed;
+  const run::PlacedProgram& program = *loaded_program({run::Purpose::diagnosis}).placed;
   if (!plan_.adapts) {
     load(program, source_, {}, before)->run();
     return;

@@ -27,9 +27,9 @@ std::vector<int> bounds_of_chunks(const graph::Dag& dag, const run::Topology& to
 
 /// A plan in two parts: what its cuts alone decide, and the rest. The second throws OptionError for activations that are to be
 /// stashed where nothing is swapped.
-run::StepPlan outline_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
+run::StepPlan plan_skeleton(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
                          std::vector<int> micro_batches, const run::Choice& choice);
-run::StepPlan filled_in(const Policies& policies, run::StepPlan outline, const TrainerSettings& settings,
+run::StepPlan complete_plan(const Policies& policies, run::StepPlan outline, const TrainerSettings& settings,
                         const run::Choice& choice);
 
 /// What the settings say, and the planner of what they leave open. Without counts of micro-batches, those of the settings.

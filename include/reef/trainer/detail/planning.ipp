@@ -102,7 +102,7 @@ inline schedule::World world_of(const profile::Network& network, int ranks) {
                     "the first devices.");
 }
 
-REEF_INLINE run::StepPlan outline_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings,
+REEF_INLINE run::StepPlan plan_skeleton(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings,
                                      int ranks, std::vector<int> micro_batches, const run::Choice& choice) {
   run::Topology topology = topology_of(policies, settings, ranks);
   if (topology.chunk_of_segment.empty()) topology.chunk_of_segment = choice.chunk_of_segment;
@@ -116,7 +116,7 @@ REEF_INLINE run::StepPlan outline_of(const Policies& policies, const graph::Dag&
   return plan;
 }
 
-REEF_INLINE run::StepPlan filled_in(const Policies& policies, run::StepPlan plan, const TrainerSettings& settings,
+REEF_INLINE run::StepPlan complete_plan(const Policies& policies, run::StepPlan plan, const TrainerSettings& settings,
                                     const run::Choice& choice) {
   plan.activations = choice.activations;
   if (plan.activations.size() == 1) {
@@ -157,7 +157,7 @@ REEF_INLINE run::StepPlan plan_of(const Policies& policies, const graph::Dag& da
     }
   }
   const run::Choice choice = choice_of(policies, dag, settings, ranks, micro_batches);
-  return filled_in(policies, outline_of(policies, dag, settings, ranks, std::move(micro_batches), choice), settings, choice);
+  return complete_plan(policies, plan_skeleton(policies, dag, settings, ranks, std::move(micro_batches), choice), settings, choice);
 }
 
 REEF_INLINE void write_choice(const run::StepPlan& plan, TrainerSettings& settings) {

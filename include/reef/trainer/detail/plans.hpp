@@ -25,7 +25,7 @@ inline namespace v0 {
 template <class... Policies>
 auto Trainer<Policies...>::planned(const Model& model, Options options, int ranks,
                                    std::vector<int> micro_batches) -> Options {
-  possible(options);
+  validated(options);
   const Model served = model.serving(device::threads_of(options.device));
   detail::write_choice(detail::plan_of(PolicyTable::table, served.dag(), options, ranks, std::move(micro_batches)), options);
   return options;
@@ -72,7 +72,7 @@ run::StepPlan Trainer<Policies...>::agreed_plan() {
 template <class... Policies>
 StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& options, int ranks,
                                             int rank, std::vector<int> micro_batches) {
-  possible(options);
+  validated(options);
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw OptionError("reef::Trainer::estimate: rank ", rank, " of ", ranks,
                       " ranks.\n  fix: at least one rank, and one of them.");
@@ -83,15 +83,15 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
 }
 
 template <class... Policies>
-std::vector<StepEstimate> Trainer<Policies...>::foresee(const Model& model, const Options& options, int ranks,
+std::vector<StepEstimate> Trainer<Policies...>::estimate_all(const Model& model, const Options& options, int ranks,
                                                         const detail::EachVariant& each) {
-  possible(options);
+  validated(options);
   if (ranks < 1) {
-    throw OptionError("reef::Trainer::foresee: ", ranks, " ranks.\n  fix: at least one.");
+    throw OptionError("reef::Trainer::estimate_all: ", ranks, " ranks.\n  fix: at least one.");
   }
   const Model served = model.serving(device::threads_of(options.device));
   const run::StepPlan plan = detail::plan_of(PolicyTable::table, served.dag(), options, ranks, {});
-  return detail::foresee(PolicyTable::table, plan, options.profile ? &*options.profile : nullptr, each);
+  return detail::estimate_all(PolicyTable::table, plan, options.profile ? &*options.profile : nullptr, each);
 }
 
 template <class... Policies>
@@ -99,7 +99,7 @@ std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model
                                                               const Options& options, int ranks,
                                                               std::vector<int> micro_batches,
                                                               int variant) {
-  possible(options);
+  validated(options);
   if (ranks < 1) {
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }

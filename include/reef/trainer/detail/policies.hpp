@@ -91,9 +91,9 @@ StepEstimate estimate_of(const Policies& policies, const run::StepPlan& plan, in
 using EachVariant = std::function<void(int variant, std::vector<schedule::Program> programs,
                                        std::vector<schedule::Placement> placements)>;
 
-/// The same of all ranks, and what there is to simulate: see Trainer::foresee. Programs of ranks that differ in messages alone
+/// The same of all ranks, and what there is to simulate: see Trainer::estimate_all. Programs of ranks that differ in messages alone
 /// are placed together.
-std::vector<StepEstimate> foresee(const Policies& policies, const run::StepPlan& plan,
+std::vector<StepEstimate> estimate_all(const Policies& policies, const run::StepPlan& plan,
                                   const profile::Profile* profile, const EachVariant& each);
 
 /// The training program of the stage that takes the most memory, of replica `busiest`, which stands for all. What a device
@@ -102,7 +102,7 @@ schedule::Program heaviest_program(const Policies& policies, const run::StepPlan
                                    int busiest);
 
 /// The most device memory that a program of any rank takes.
-Bytes most_memory(const Policies& policies, const run::StepPlan& plan);
+Bytes max_memory(const Policies& policies, const run::StepPlan& plan);
 
 }  // namespace detail
 }  // namespace v0

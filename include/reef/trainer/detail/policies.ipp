@@ -72,7 +72,7 @@ REEF_INLINE StepEstimate estimate_of(const Policies& policies, const run::StepPl
   return result;
 }
 
-REEF_INLINE std::vector<StepEstimate> foresee(const Policies& policies, const run::StepPlan& plan,
+REEF_INLINE std::vector<StepEstimate> estimate_all(const Policies& policies, const run::StepPlan& plan,
                                               const profile::Profile* profile,
                                               const EachVariant& each) {
   const int ranks = plan.ranks();
@@ -126,7 +126,7 @@ REEF_INLINE schedule::Program heaviest_program(const Policies& policies,
     schedule::Program program =
         run::staged(plan, policies.build(plan, rank, {run::Purpose::training}).program);
     const Bytes bytes =
-        plan.topology.stages > 1 ? schedule::most_live(program, schedule::Place::device) : 0;
+        plan.topology.stages > 1 ? schedule::max_live(program, schedule::Place::device) : 0;
     if (stage > 0 && bytes <= taken) continue;
     heaviest = std::move(program);
     taken = bytes;
@@ -134,7 +134,7 @@ REEF_INLINE schedule::Program heaviest_program(const Policies& policies,
   return heaviest;
 }
 
-REEF_INLINE Bytes most_memory(const Policies& policies, const run::StepPlan& plan) {
+REEF_INLINE Bytes max_memory(const Policies& policies, const run::StepPlan& plan) {
   Bytes bytes = 0;
   for (int rank = 0; rank < plan.ranks(); ++rank) {  // shards differ
     for (const ProgramKey key : policies.programs_in(plan)) {

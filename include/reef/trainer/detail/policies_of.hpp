@@ -176,15 +176,15 @@ struct PoliciesOf {
       if (outline == outlines.end())
         outline =
             outlines
-                .emplace(choice.cuts, outline_of(table, dag, options, ranks, micro_batches, choice))
+                .emplace(choice.cuts, plan_skeleton(table, dag, options, ranks, micro_batches, choice))
                 .first;
-      return filled_in(table, outline->second, options, choice);
+      return complete_plan(table, outline->second, options, choice);
     };
     programs.step = [busiest](const run::StepPlan& plan) {
       return heaviest_program(table, plan, busiest);
     };
     programs.stages = static_cast<std::size_t>(topology.stages);
-    programs.memory = [](const run::StepPlan& plan) { return most_memory(table, plan); };
+    programs.memory = [](const run::StepPlan& plan) { return max_memory(table, plan); };
     typename Planner::Limits limits;
     limits.memory = options.device.memory_bytes;
     limits.accumulation = *most;

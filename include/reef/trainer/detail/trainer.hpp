@@ -28,7 +28,7 @@ template <class... Policies>
 Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
                               run::Source held_out, const comm::Communicator* ranks)
     : Engine(facts_of_composition, PolicyTable::table),
-      options_(possible(std::move(options))),
+      options_(validated(std::move(options))),
       device_(options_.device),
       model_(model.serving(device_.threads())) {
   begin(ranks, device::any_device(device_), std::move(source), std::move(held_out));
@@ -36,7 +36,7 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
 
 /// Throws OptionError for options that cannot be, before anything is started.
 template <class... Policies>
-auto Trainer<Policies...>::possible(Options options) -> Options {
+auto Trainer<Policies...>::validated(Options options) -> Options {
   options.validate();
   detail::require_possible(PolicyTable::table, options);
   if constexpr (Swap::offloads_to_host) {
@@ -46,8 +46,8 @@ auto Trainer<Policies...>::possible(Options options) -> Options {
 }
 
 template <class... Policies>
-std::vector<comm::Alike> Trainer<Policies...>::alike() const {
-  std::vector<comm::Alike> mine = detail::alike_of(detail::alike_policies<Optim>(options_), options_);
+std::vector<comm::SharedFact> Trainer<Policies...>::alike() const {
+  std::vector<comm::SharedFact> mine = detail::alike_of(detail::alike_policies<Optim>(options_), options_);
   mine.push_back(
       {"precision", concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
   return mine;

@@ -23,9 +23,9 @@ namespace nn::host::detail {
 class WidenedGemm {
 public:
   /// The largest product of fp32 that one of (m, n, k) is made of.
-  static std::int64_t most_rows(std::int64_t m) { return (std::min)(m, block + few - 1); }
-  static std::int64_t most_columns(std::int64_t n) { return (std::min)(n, block); }
-  static std::int64_t most_depth(std::int64_t k) { return (std::min)(k, depth); }
+  static std::int64_t max_rows(std::int64_t m) { return (std::min)(m, block + few - 1); }
+  static std::int64_t max_columns(std::int64_t n) { return (std::min)(n, block); }
+  static std::int64_t max_depth(std::int64_t k) { return (std::min)(k, depth); }
 
   /// What run() takes from its scratch, before what `product` takes from the rest.
   static Bytes scratch_bytes(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n,
@@ -72,8 +72,8 @@ private:
 
   // A block in memory: as many rows of `ld` elements as it has at most.
   struct Block {
-    Block(std::int64_t most_rows, std::int64_t most_columns)
-        : rows(most_rows), ld((most_columns + 15) / 16 * 16) {
+    Block(std::int64_t max_rows, std::int64_t max_columns)
+        : rows(max_rows), ld((max_columns + 15) / 16 * 16) {
       if (ld % 128 == 0) ld += 16;  // rows at a power of two would meet in the cache
     }
     std::int64_t rows, ld;
@@ -83,9 +83,9 @@ private:
   // Of op(A), op(B) as they lie, and of C. Where A lies as it is, no leading dimension depends on m.
   struct Blocks {
     Blocks(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k)
-        : a(of(ta, most_rows(m), most_depth(k))),
-          b(of(tb, most_depth(k), most_columns(n))),
-          c(most_rows(m), most_columns(n)) {}
+        : a(of(ta, max_rows(m), max_depth(k))),
+          b(of(tb, max_depth(k), max_columns(n))),
+          c(max_rows(m), max_columns(n)) {}
     Block a, b, c;
 
     static Block of(Transpose transpose, std::int64_t rows, std::int64_t columns) {

@@ -47,8 +47,8 @@ Bytes gemm_here_bytes(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n
   if (m == 0 || n == 0 || k == 0) return 0;
   if constexpr (!std::is_same_v<T, sum_t<T>>) {
     return WidenedGemm::scratch_bytes(ta, tb, m, n, k) +
-           gemm_here_bytes<sum_t<T>>(ta, tb, WidenedGemm::most_rows(m),
-                                     WidenedGemm::most_columns(n), WidenedGemm::most_depth(k));
+           gemm_here_bytes<sum_t<T>>(ta, tb, WidenedGemm::max_rows(m),
+                                     WidenedGemm::max_columns(n), WidenedGemm::max_depth(k));
   } else {
 #if defined(REEF_HAS_DNNL)
     if constexpr (std::is_same_v<T, float>) return DnnlSgemm::scratch_bytes(ta, tb, m, n, k);

@@ -44,7 +44,7 @@ struct PortableGemm {
            const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c,
            std::int64_t ldc, Scratch scratch) const {
     constexpr std::int64_t panel = 2 * V::width;
-    static_assert(V::width * static_cast<std::int64_t>(sizeof(T)) <= most_bytes);
+    static_assert(V::width * static_cast<std::int64_t>(sizeof(T)) <= max_bytes);
     T* const block_a = scratch.take<T>(a_elements(m, k));
     T* const block_b = scratch.take<T>(b_elements<T>(n, k));
     if (k == 0 || alpha == T(0)) return scale_rows(m, n, beta, c, ldc);
@@ -71,7 +71,7 @@ struct PortableGemm {
   }
 
 private:
-  static constexpr std::int64_t most_bytes = 64;  // of a vector
+  static constexpr std::int64_t max_bytes = 64;  // of a vector
 
   static std::int64_t whole(std::int64_t extent, std::int64_t panel) {
     return (extent + panel - 1) / panel * panel;
@@ -81,7 +81,7 @@ private:
   }
   template <class T>
   static std::int64_t b_elements(std::int64_t n, std::int64_t k) {
-    constexpr auto panel = static_cast<std::int64_t>(2 * most_bytes / sizeof(T));
+    constexpr auto panel = static_cast<std::int64_t>(2 * max_bytes / sizeof(T));
     return (std::min)(columns, whole(n, panel)) * (std::min)(depth, k);
   }
 

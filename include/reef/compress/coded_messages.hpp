@@ -18,11 +18,11 @@ namespace compress {
 ///
 /// \code
 /// #include <optional>
-/// // given: const compress::Carried& carried
-/// const bool near_the_loss = carried.to_segment > 8;  // the last layers stay as they are
+/// // given: const compress::CodedMessages& messages
+/// const bool near_the_loss = messages.to_segment > 8;  // the last layers stay as they are
 /// const std::optional<double> ratio = near_the_loss ? std::optional(1.0) : std::nullopt;
 /// \endcode
-struct Carried {
+struct CodedMessages {
   schedule::Traffic traffic{};
   int index = 0;  ///< number of the remote edge, the bucket, or the piece among the pieces of its stage
   std::int64_t numbers = 0;
@@ -35,8 +35,8 @@ struct Carried {
 
 namespace detail {
 
-inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traffic traffic) {
-  std::vector<Carried> all;
+inline std::vector<CodedMessages> coded_messages_of(const run::StepPlan& plan, schedule::Traffic traffic) {
+  std::vector<CodedMessages> all;
   const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
   if (schedule::is_between_stages(traffic)) {
     for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
@@ -60,9 +60,9 @@ inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traf
 
 /// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps: one for each part of a fragment that
 /// lies in one bucket.
-inline std::vector<Carried> pieces_carried_by(const run::StepPlan& plan, int rank) {
+inline std::vector<CodedMessages> coded_pieces_of(const run::StepPlan& plan, int rank) {
   const std::vector<run::FragmentPiece> pieces = run::fragment_pieces(plan, rank);
-  std::vector<Carried> all;
+  std::vector<CodedMessages> all;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const run::FragmentPiece& piece = pieces[i];
     const run::Bucket& bucket = plan.buckets[piece.bucket];

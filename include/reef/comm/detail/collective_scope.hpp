@@ -15,7 +15,7 @@ class WindowChannel;
 
 /// The ranks that meet in collectives of one queue, all of them or a group, and what the queue keeps of that:
 /// each group has its own tags, numbers and channel, so that groups need not submit as many.
-struct Circle {
+struct CollectiveScope {
   Group group;        ///< of all ranks: without a name
   int position;       ///< of this rank
   std::uint64_t channel;  ///< of the first of two sorts of messages; the other's is the next number
@@ -43,5 +43,5 @@ void check_member(std::string_view task, const Group& group, int rank, int ranks
 }  // namespace reef
 
 #ifndef REEF_COMPILED
-#include <reef/comm/detail/circle.ipp>
+#include <reef/comm/detail/collective_scope.ipp>
 #endif

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/collective_scope.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>

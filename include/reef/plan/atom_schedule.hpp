@@ -30,7 +30,7 @@ constexpr std::optional<SwapLanes> swap_lanes_of(std::string_view name) {
   return static_cast<SwapLanes>(found - names.begin());
 }
 
-struct SwapSchedule {
+struct AtomSchedule {
   std::int64_t accumulation = 1;
   SwapLanes lanes = SwapLanes::three_lanes;
   /// The most sub-models on the device at once, 2 or more, or 0 for no limit; for three_lanes alone. Two lanes

@@ -20,7 +20,7 @@ namespace comm::detail {
 ///
 /// | order | jobs run one after another, in the order of submission                        |
 /// | life  | the destructor waits for the job that runs; those behind it are ended unrun    |
-class Aside {
+class CallbackThread {
 public:
   /// A function and what became of it. The submitter keeps it until it is done.
   class Job {
@@ -36,7 +36,7 @@ public:
     void wait() const;
 
   private:
-    friend class Aside;
+    friend class CallbackThread;
     enum State : int { idle, pending, ended };
 
     std::function<void()> call_;
@@ -45,10 +45,10 @@ public:
   };
 
   /// `told` is called on the thread after each job.
-  explicit Aside(std::function<void()> told) : told_(std::move(told)) {}
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  ~Aside();
+  explicit CallbackThread(std::function<void()> told) : told_(std::move(told)) {}
+  CallbackThread(const CallbackThread&) = delete;
+  CallbackThread& operator=(const CallbackThread&) = delete;
+  ~CallbackThread();
 
   /// From one thread.
   void submit(Job& job);
@@ -73,5 +73,5 @@ private:
 }  // namespace reef
 
 #ifndef REEF_COMPILED
-#include <reef/comm/detail/aside.ipp>
+#include <reef/comm/detail/callback_thread.ipp>
 #endif

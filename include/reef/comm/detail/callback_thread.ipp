@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include <reef/comm/detail/aside.hpp>
+#include <reef/comm/detail/callback_thread.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/thread.hpp>
 
@@ -10,13 +10,13 @@ namespace reef {
 inline namespace v0 {
 namespace comm::detail {
 
-REEF_INLINE void Aside::Job::wait() const {
+REEF_INLINE void CallbackThread::Job::wait() const {
   while (state_.load(std::memory_order_acquire) == pending) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
-REEF_INLINE Aside::~Aside() {
+REEF_INLINE CallbackThread::~CallbackThread() {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;
@@ -25,7 +25,7 @@ REEF_INLINE Aside::~Aside() {
   if (thread_.joinable()) thread_.join();
 }
 
-REEF_INLINE void Aside::submit(Job& job) {
+REEF_INLINE void CallbackThread::submit(Job& job) {
   if (!thread_.joinable()) {
     thread_ = make_thread("reef::comm: the thread of calls", [this] { work(); });
   }
@@ -37,7 +37,7 @@ REEF_INLINE void Aside::submit(Job& job) {
   changed_.notify_all();
 }
 
-REEF_INLINE void Aside::work() {
+REEF_INLINE void CallbackThread::work() {
   std::vector<Job*> batch;
   while (true) {
     bool stop = false;
@@ -57,7 +57,7 @@ REEF_INLINE void Aside::work() {
   }
 }
 
-REEF_INLINE void Aside::run(Job& job) {
+REEF_INLINE void CallbackThread::run(Job& job) {
   try {
     job.call_();
   } catch (...) {

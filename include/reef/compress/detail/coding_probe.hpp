@@ -26,15 +26,15 @@ inline namespace v0 {
 namespace compress::detail {
 
 /// What a Watch sees of the messages of one instruction. On its lane.
-class Look {
+class CodingProbe {
 public:
   /// Null where there is nothing to be seen. `parts`: as EncodingCode has them.
   template <class RankContext, class Codec, class Parts>
-  static std::shared_ptr<Look> at(const Watch& watch, const RankContext& context, const schedule::Instruction& i,
+  static std::shared_ptr<CodingProbe> at(const Watch& watch, const RankContext& context, const schedule::Instruction& i,
                                   run::Value message, const Codec& codec, const Parts& parts) {
     const bool records = watch.record && watch.step && context.builder.purpose != run::Purpose::evaluation;
     if (!watch.measures_error && !records) return nullptr;
-    auto look = std::make_shared<Look>(watch, context.state, records);
+    auto look = std::make_shared<CodingProbe>(watch, context.state, records);
     for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
       const std::int64_t n = parts.numbers[part + 1] - parts.numbers[part];
       const std::int64_t received = codec::received_state_of(codec, n);
@@ -58,7 +58,7 @@ public:
     return look;
   }
 
-  Look(const Watch& watch, const run::StepState& state, bool records)
+  CodingProbe(const Watch& watch, const run::StepState& state, bool records)
       : watch_(watch), state_(state), records_(records) {}
 
   [[nodiscard]] bool sees(std::size_t part) const {

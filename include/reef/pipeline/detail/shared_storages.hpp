@@ -17,7 +17,7 @@ namespace pipeline::detail {
 using Crossing = std::pair<int, bool>;
 
 /// By tensor, the places that its micro-batches have on the device, from phase to phase.
-struct Places {
+struct FreeStorages {
   std::map<Crossing, std::deque<run::StorageId>> free{};
 };
 
@@ -28,7 +28,7 @@ class PlaceSharer {
 public:
   /// `first`, `count`: of the program's micro-batches.
   PlaceSharer(run::StepBuilder& builder, int first, int count, const std::set<Crossing>& crossing)
-      : builder_(builder), places_(builder.scratch<Places>()) {
+      : builder_(builder), places_(builder.scratch<FreeStorages>()) {
     for (const Crossing& which : crossing) {
       for (int j = first; j < first + count; ++j) {
         run::StorageId& storage = storage_of(which, j);
@@ -82,7 +82,7 @@ private:
   }
 
   run::StepBuilder& builder_;
-  Places& places_;
+  FreeStorages& places_;
   std::map<run::StorageId, std::pair<Crossing, int>> owners_{};
 };
 
