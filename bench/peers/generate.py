@@ -62,7 +62,7 @@ def main():
     parser.add_argument("--llama", type=Path, help="a folder that has node-llama-cpp; without it Reef runs alone")
     parser.add_argument("--work", type=Path, required=True, help="where models are written")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--forms", default="fp32,bf16,int8,nf4")
+    parser.add_argument("--forms", default="fp32,bf16,int8,blockwise8,nf4")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--batches", default="1,4,16")
     parser.add_argument("--prompt", type=int, default=256)

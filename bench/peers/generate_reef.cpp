@@ -6,7 +6,6 @@
 // a pass of decoding reads, GB/s that as many threads read from memory, and the greedy tokens of the first sequence.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,15 +14,14 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
-#include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
-#include <reef/device/simd.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/session.hpp>
 
 #include "support/measure.hpp"
+#include "support/read_rate.hpp"
 
 namespace {
 
@@ -33,44 +31,12 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr int rounds = 5;
 
-/// Sums floats, so that they are read and nothing else is done.
-struct Sum {
-  template <class V>
-  void run(const float* from, std::int64_t n, float* to) const {
-    std::array<V, 8> sums;
-    sums.fill(V(0.0F));
-    for (std::int64_t i = 0; i + 8 * V::width <= n; i += 8 * V::width) {
-      for (std::int64_t k = 0; k < 8; ++k) {
-        sums[static_cast<std::size_t>(k)] = sums[static_cast<std::size_t>(k)] + V::load(from + i + k * V::width);
-      }
-    }
-    float total = 0;
-    for (const V& one : sums) total += sum(one);
-    *to = total;
-  }
-};
-
-/// Returns the GB/s at which the threads of a device read memory, the best of some rounds.
+/// Returns the GB/s at which the threads of a device read memory.
 double read_rate(Host& host) {
-  constexpr std::int64_t count = std::int64_t{1} << 26;  // 256 MiB
-  auto memory = host.allocate(count * sizeof(float), "read");
-  auto* const numbers = static_cast<float*>(memory.data());
+  const reef_bench::Reading reading(host);
   Host::Lane lane(host, "read");
   double best = 0;
-  lane.submit([&](Host::Lane& own) {
-    std::fill_n(numbers, count, 0.5F);
-    const std::int64_t parts = 64;
-    std::vector<float> sums(parts);
-    for (int round = 0; round < rounds; ++round) {
-      const double seconds = reef_bench::seconds_of([&] {
-        device::for_each_in_slots(own, parts, [&](std::int64_t /*slot*/, std::int64_t part) {
-          device::run_vectors<float>(Sum{}, static_cast<const float*>(numbers) + part * (count / parts), count / parts,
-                                     &sums[static_cast<std::size_t>(part)]);
-        });
-      });
-      best = std::max(best, static_cast<double>(count) * sizeof(float) / seconds * 1e-9);
-    }
-  });
+  lane.submit([&](Host::Lane& own) { best = reading.rate(own, rounds); });
   lane.synchronize();
   return best;
 }
@@ -142,13 +108,24 @@ int main(int argc, char** argv) try {
     if (holder == "weights") weights = bytes;
     if (holder == "pages of sequences") pages = bytes;
   }
-  // A pass reads the weights but a table of which it takes a row, and of each sequence what it holds of the pages.
+  // A pass reads the weights, but of a table that is not the head too one row, and of each sequence what it holds of the
+  // pages.
+  double parameters = 0;
+  double table = 0;
+  bool own_head = false;
+  for (const auto& parameter : model.dag().parameters) {
+    const auto size = static_cast<double>(parameter.spec.shape.size());
+    parameters += size;
+    if (parameter.name.ends_with("embed_tokens.weight")) table = size;
+    if (parameter.name == "lm_head.weight") own_head = true;
+  }
+  const double read = static_cast<double>(weights) * (own_head ? 1 - table / parameters : 1);
   const double held = static_cast<double>(length + added / 2) / static_cast<double>((length + added + 63) / 64 * 64);
   const double cache = static_cast<double>(pages) / static_cast<double>(batch + 1) * held * static_cast<double>(batch);
   const double step = reef_bench::median(steps);
   const io::Json answer{{"prefill_tps", static_cast<double>(length) / reef_bench::median(prefill)},
                         {"decode_tps", static_cast<double>(batch) / step},
-                        {"weight_bytes", weights},
+                        {"weight_bytes", read},
                         {"cache_bytes", cache},
                         {"read_gbps", read_rate(host)},
                         {"greedy", greedy}};

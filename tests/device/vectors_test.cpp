@@ -287,6 +287,30 @@ TEST(BitsOfVectors, halves_of_bytes_are_the_steps_below_a_number) {
   });
 }
 
+struct Eighths {
+  template <class V>
+  void run(float* to, const std::uint32_t* words, std::int64_t count, const float* table) const {
+    for (int place = 0; place < 8; ++place) {
+      for (std::int64_t i = 0; i < count; i += V::width) V::load_eighths(words + i, place, table).store(to + place * count + i);
+    }
+  }
+};
+
+TEST(BitsOfVectors, eighths_of_words_are_half_bytes_from_the_lowest_on) {
+  constexpr std::int64_t count = 64;
+  std::vector<std::uint32_t> words;
+  for (std::uint64_t i = 0; i < count; ++i) words.push_back(random_bits({.seed = 4, .op = 2}, i));
+  std::vector<float> table;
+  for (int k = 0; k < 16; ++k) table.push_back(3.5F * static_cast<float>(k) - 20);
+  each_instruction_set([&](InstructionSet) {
+    std::vector<float> to(8 * words.size());
+    device::run_vectors<float>(Eighths{}, to.data(), words.data(), count, table.data());
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      EXPECT_EQ(to[i], table[words[i % words.size()] >> (4 * (i / words.size())) & 15]) << i;
+    }
+  });
+}
+
 struct Exp {
   template <class V>
   void run(typename V::element_type* to, const typename V::element_type* from,

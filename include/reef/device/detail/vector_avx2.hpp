@@ -99,6 +99,14 @@ struct Vector<float, Avx2> {
     const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), at);
     return of(_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(at, 28))));
   }
+  REEF_TARGET_AVX2 static Vector load_eighths(const std::uint32_t* from, int place, const float* table) {
+    const __m256i words = _mm256_loadu_si256(static_cast<const __m256i*>(static_cast<const void*>(from)));
+    const __m256i at = _mm256_srlv_epi32(words, _mm256_set1_epi32(4 * place));  // its low four bits
+    const __m256i top = _mm256_sllv_epi32(words, _mm256_set1_epi32(28 - 4 * place));
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), at);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), at);
+    return of(_mm256_blendv_ps(low, high, _mm256_castsi256_ps(top)));
+  }
   REEF_TARGET_AVX2 void store_halves(std::uint8_t* to, std::int64_t count, const float* thresholds) const {
     // A search: `steps` is known but for its last four bits, then three, ...
     const __m256 low = _mm256_loadu_ps(thresholds);

@@ -74,6 +74,10 @@ struct Vector<float, Avx512> {
     const __m512i at = _mm512_or_si512(_mm512_maskz_srli_epi64(0xFF, wide, 4), _mm512_maskz_slli_epi64(0xFF, wide, 32));
     return of(_mm512_maskz_permutexvar_ps(all, at, _mm512_loadu_ps(table)));  // by the low four bits
   }
+  REEF_TARGET_AVX512 static Vector load_eighths(const std::uint32_t* from, int place, const float* table) {
+    const __m512i at = _mm512_maskz_srlv_epi32(all, _mm512_loadu_si512(from), _mm512_set1_epi32(4 * place));
+    return of(_mm512_maskz_permutexvar_ps(all, at, _mm512_loadu_ps(table)));  // by the low four bits
+  }
   REEF_TARGET_AVX512 void store_halves(std::uint8_t* to, std::int64_t count, const float* thresholds) const {
     // A search: `steps` is known but for its last four bits, then three, ...
     const __m512 table = _mm512_loadu_ps(thresholds);

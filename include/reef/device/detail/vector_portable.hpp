@@ -97,6 +97,11 @@ struct Vector<T, Portable> {
     for (std::int64_t i = 0; i < count; ++i) result.lane[i] = table[from[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
     return result;
   }
+  static Vector load_eighths(const std::uint32_t* from, int place, const T* table) {
+    Vector result;
+    for (std::int64_t i = 0; i < width; ++i) result.lane[i] = table[from[i] >> (4 * place) & 15];
+    return result;
+  }
   void store_halves(std::uint8_t* to, std::int64_t count, const T* thresholds) const {
     Integers steps{};
     for (std::int64_t k = 0; k < 15; ++k) steps -= raw() > Vector(thresholds[k]).raw();

@@ -100,11 +100,11 @@ void pack_blockwise8(device::Host::Lane& lane, void* packed, const GivenMatrix<T
   std::vector<float> largest(static_cast<std::size_t>(matrix.N * blocks));
   std::vector<std::uint8_t> found(rows.size());
   codec::Blockwise8{panel_block}.quantize(rows, largest, found);
-  auto* const indices = static_cast<std::uint8_t*>(packed);
+  auto* const bytes = static_cast<std::uint8_t*>(packed);
   auto* const scales = reinterpret_cast<E*>(static_cast<std::byte*>(packed) +
                                             PanelPlaces<T>(matrix.K, matrix.N, graph::WeightForm::blockwise8).scales);
   each_packed(lane, matrix.K, matrix.N, [&](std::int64_t at, std::int64_t k, std::int64_t n) {
-    indices[at] = n < 0 ? std::uint8_t{0} : found[static_cast<std::size_t>(n * blocks * panel_block + k)];
+    bytes[at] = n < 0 ? std::uint8_t{0} : dynamic_byte(found[static_cast<std::size_t>(n * blocks * panel_block + k)]);
   });
   each_packed_block(matrix.K, matrix.N, [&](std::int64_t at, std::int64_t b, std::int64_t n) {
     scales[at] = n < 0 ? E(0) : static_cast<E>(largest[static_cast<std::size_t>(n * blocks + b)]);
@@ -118,24 +118,25 @@ void pack_float4(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& m
   std::vector<std::uint8_t> found(rows.size() / 2);
   const auto scales = codec::NormalFloat4{panel_block, true}.quantize(rows, found);
   const PanelPlaces<T> places(matrix.K, matrix.N, graph::WeightForm::nf4);
+  auto* const words = static_cast<std::uint32_t*>(packed);
   auto* const codes = static_cast<std::uint8_t*>(packed);
   const auto code = [&](std::int64_t k, std::int64_t n) {
-    if (n >= matrix.N) return 0;
+    if (n >= matrix.N || k >= matrix.K) return 0U;
     const std::int64_t i = n * blocks * panel_block + k;
-    return found[static_cast<std::size_t>(i / 2)] >> (i % 2 == 0 ? 4 : 0) & 15;
+    return static_cast<std::uint32_t>(found[static_cast<std::size_t>(i / 2)] >> (i % 2 == 0 ? 4 : 0) & 15);
   };
   lane.parallel(panels_of(matrix.N), [&](std::int64_t panel) {
-    for (std::int64_t k = 0; k < matrix.K; ++k) {
-      for (std::int64_t c = 0; c < panel_columns; c += 2) {
-        const std::int64_t n = panel * panel_columns + c;
-        codes[((panel * matrix.K + k) * panel_columns + c) / 2] =
-            static_cast<std::uint8_t>(code(k, n) << 4 | code(k, n + 1));
+    for (std::int64_t j = 0; j < words_of(matrix.K); ++j) {
+      for (std::int64_t c = 0; c < panel_columns; ++c) {
+        std::uint32_t word = 0;
+        for (std::int64_t i = 0; i < 8; ++i) word |= code(8 * j + i, panel * panel_columns + c) << (4 * i);
+        words[(panel * words_of(matrix.K) + j) * panel_columns + c] = word;
       }
     }
   });
   each_packed_block(matrix.K, matrix.N, [&](std::int64_t at, std::int64_t b, std::int64_t n) {
     codes[places.scales + static_cast<Bytes>(at)] =
-        n < 0 ? std::uint8_t{0} : scales.indices[static_cast<std::size_t>(n * blocks + b)];
+        n < 0 ? std::uint8_t{0} : dynamic_byte(scales.indices[static_cast<std::size_t>(n * blocks + b)]);
   });
   auto* const above = reinterpret_cast<float*>(codes + places.above);
   std::copy(scales.largest_above.begin(), scales.largest_above.end(), above);
@@ -163,7 +164,7 @@ void unpack_column(E* to, const Panels& panels, std::int64_t n, std::int64_t K) 
   for (std::int64_t k0 = 0; k0 < K; k0 += panel_block) {
     const auto block = panels.block(n / panel_columns, k0);
     for (std::int64_t k = 0; k < (std::min)(panel_block, K - k0); ++k) {
-      to[k0 + k] = block.template load<V>(k, vector).lane[c - vector];
+      to[k0 + k] = block.template load<V>(k / 8 * 8, k % 8, vector).lane[c - vector];
     }
   }
 }

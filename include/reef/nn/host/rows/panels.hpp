@@ -30,6 +30,29 @@ inline constexpr std::int64_t panel_block = 64;
 inline std::int64_t panels_of(std::int64_t N) { return (N + panel_columns - 1) / panel_columns; }
 inline std::int64_t blocks_of(std::int64_t K) { return (K + panel_block - 1) / panel_block; }
 
+/// Returns the number of words for a column's K codes of four bits.
+inline std::int64_t words_of(std::int64_t K) { return (K + 7) / 8; }
+
+/// Returns the byte that stands for an index into the 8-bit dynamic code in a packed matrix: the sign in its highest bit, and
+/// below it the magnitude, from 0 for that of index 128 to 127 for 1; 255, which would be -1, stands for 0.
+constexpr std::uint8_t dynamic_byte(std::uint8_t index) {
+  if (index == 127) return 255;
+  return static_cast<std::uint8_t>(index > 127 ? index - 128 : 128 + (126 - index));
+}
+
+/// Returns the values of the dynamic code by dynamic_byte.
+inline const std::array<float, 256>& dynamic_values() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> result{};
+    for (std::size_t i = 0; i < 256; ++i) {
+      const auto index = static_cast<std::uint8_t>(i);
+      result[dynamic_byte(index)] = codec::detail::dynamic_code().value(index);
+    }
+    return result;
+  }();
+  return values;
+}
+
 /// Returns a table of numbers of type E, converted from floats.
 template <class E, std::size_t n>
 std::array<E, n> table_of(const std::array<float, n>& values) {
@@ -42,9 +65,10 @@ std::array<E, n> table_of(const std::array<float, n>& values) {
 ///
 /// | as_given, bf16 | numbers (panel, k, 32)                                                                     |
 /// | int8           | numbers (panel, k, 32) int8; scales (panel, 32): the largest magnitude of a column / 127      |
-/// | blockwise8     | indices (panel, k, 32) into the dynamic code; largest magnitudes (panel, block, 32)        |
-/// | nf4            | codes (panel, k, 32), two in a byte; nested scales: indices (panel, block, 32) into the     |
-/// |                | dynamic code, times a float for each 256 blocks (column by column), plus the mean, a float  |
+/// | blockwise8     | bytes (panel, k, 32), dynamic_byte of a number; largest magnitudes (panel, block, 32)       |
+/// | nf4            | codes (panel, k / 8, 32) 32-bit words: half byte i is the code of a column at k = 8 j + i;  |
+/// |                | nested scales: bytes (panel, block, 32), dynamic_byte of a scale, times a float for each     |
+/// |                | 256 blocks (column by column), plus the mean, a float                                       |
 template <class T>
 struct PanelPlaces {
   using E = sum_t<T>;
@@ -64,7 +88,7 @@ struct PanelPlaces {
         bytes = scales + blocks * sizeof(E);
         return;
       case graph::WeightForm::nf4:
-        scales = round_up(numbers / 2, 64);
+        scales = static_cast<Bytes>(panels_of(n) * panel_columns * words_of(k)) * sizeof(std::uint32_t);
         above = round_up(scales + blocks, 64);
         bytes = above + static_cast<Bytes>(groups(k, n) + 1) * sizeof(float);
         return;
@@ -78,7 +102,19 @@ struct PanelPlaces {
   Bytes bytes = 0;
 };
 
-/// The panels of a matrix whose numbers are stored without scales, in type W.
+/// The number of rows from what is read of a panel to what is fetched.
+inline constexpr std::int64_t rows_ahead = 64;
+
+/// Fetches `lines` lines of memory, of 64 bytes each, into the nearest cache.
+template <int lines>
+REEF_ALWAYS_INLINE void fetch_lines(const void* from) {
+  for (int i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const char*>(from) + 64 * i);
+}
+
+/// The panels of a matrix whose numbers are stored without scales, in type W. As of all panels, block(panel, k) is a block of
+/// one from a multiple of 64 on, of which load<V>(k, i, c) loads the columns from c on in row k + i: k is a multiple of 8, and
+/// i is below 8 and a constant where that is to be fast. fetch(k) fetches 8 rows ahead of k where they are not read by
+/// themselves: rows of few bytes, which take long to decode, are read too slowly for the processor to look far ahead.
 template <class E, class W>
 struct NumberPanels {
   NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/) : numbers(static_cast<const W*>(packed)), K(k) {}
@@ -86,8 +122,11 @@ struct NumberPanels {
   struct Block {
     const W* at;
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::load(at + k * panel_columns + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::load(at + (k + i) * panel_columns + c);
+    }
+    REEF_ALWAYS_INLINE void fetch([[maybe_unused]] std::int64_t k) const {
+      if constexpr (sizeof(W) == 2) fetch_lines<8>(at + (k + rows_ahead) * panel_columns);
     }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
@@ -111,9 +150,10 @@ struct Int8Panels {
     const std::int8_t* at;
     const E* scales;
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::load(at + k * panel_columns + c) * V::load(scales + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::load(at + (k + i) * panel_columns + c) * V::load(scales + c);
     }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t k) const { fetch_lines<4>(at + (k + rows_ahead) * panel_columns); }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
     return {numbers + (panel * K + k) * panel_columns, scales + panel * panel_columns};
@@ -128,7 +168,7 @@ struct Int8Panels {
 template <class E>
 struct DynamicPanels {
   DynamicPanels(const void* packed, std::int64_t k, std::int64_t N)
-      : indices(static_cast<const std::uint8_t*>(packed)),
+      : bytes(static_cast<const std::uint8_t*>(packed)),
         largest(reinterpret_cast<const E*>(static_cast<const std::byte*>(packed) +
                                            PanelPlaces<E>(k, N, graph::WeightForm::blockwise8).scales)),
         K(k) {}
@@ -138,63 +178,76 @@ struct DynamicPanels {
     const E* largest;
     const E* table;
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::look_up(at + k * panel_columns + c, table) * V::load(largest + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::look_up(at + (k + i) * panel_columns + c, table) * V::load(largest + c);
     }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t k) const { fetch_lines<4>(at + (k + rows_ahead) * panel_columns); }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
-    return {indices + (panel * K + k) * panel_columns,
+    return {bytes + (panel * K + k) * panel_columns,
             largest + (panel * blocks_of(K) + k / panel_block) * panel_columns, table.data()};
   }
 
-  const std::uint8_t* indices;
+  const std::uint8_t* bytes;
   const E* largest;
   std::int64_t K;
-  std::array<E, 256> table = table_of<E>(codec::detail::dynamic_code().values());
+  std::array<E, 256> table = table_of<E>(dynamic_values());
 };
 
 /// The panels of a NormalFloat4 matrix with nested scales.
 template <class E>
 struct Float4Panels {
   Float4Panels(const void* packed, std::int64_t k, std::int64_t n)
-      : codes(static_cast<const std::uint8_t*>(packed)), K(k), N(n) {
+      : codes(static_cast<const std::uint32_t*>(packed)), K(k), N(n) {
     const PanelPlaces<E> places(k, n, graph::WeightForm::nf4);
-    indices = codes + places.scales;
-    above = reinterpret_cast<const float*>(codes + places.above);
+    const auto* const memory = static_cast<const std::uint8_t*>(packed);
+    bytes = memory + places.scales;
+    above = reinterpret_cast<const float*>(memory + places.above);
     mean = above[places.groups(k, n)];
   }
 
   struct Block {
-    const std::uint8_t* at;
+    const std::uint32_t* at;
     const E* table;
     E largest[panel_columns];
     template <class V>
-    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t c) const {
-      return V::load_halves(at + (k * panel_columns + c) / 2, V::width, table) * V::load(largest + c);
+    REEF_ALWAYS_INLINE V load(std::int64_t k, std::int64_t i, std::int64_t c) const {
+      return V::load_eighths(at + k / 8 * panel_columns + c, static_cast<int>(i), table) * V::load(largest + c);
     }
+    REEF_ALWAYS_INLINE void fetch(std::int64_t k) const { fetch_lines<2>(at + (k + rows_ahead) / 8 * panel_columns); }
   };
   REEF_ALWAYS_INLINE Block block(std::int64_t panel, std::int64_t k) const {
-    const std::int64_t blocks = blocks_of(K);
     Block result;
-    result.at = codes + (panel * K + k) * panel_columns / 2;
+    result.at = codes_at(panel, k);
     result.table = table.data();
-    const std::uint8_t* const own = indices + (panel * blocks + k / panel_block) * panel_columns;
-    for (std::int64_t c = 0; c < panel_columns; ++c) {
-      const std::int64_t n = (std::min)(panel * panel_columns + c, N - 1);
-      const float own_largest = product(nested[own[c]], above[(n * blocks + k / panel_block) / 256]) + mean;
-      result.largest[c] = static_cast<E>(own_largest);
-    }
+    scales(result.largest, panel, k / panel_block, 1);
     return result;
   }
+  [[nodiscard]] const std::uint32_t* codes_at(std::int64_t panel, std::int64_t k) const {
+    return codes + (panel * words_of(K) + k / 8) * panel_columns;
+  }
+  /// Writes the scales of the blocks [first, first + count) of a panel to `to` (count, 32).
+  REEF_ALWAYS_INLINE void scales(E* to, std::int64_t panel, std::int64_t first, std::int64_t count) const {
+    const std::int64_t blocks = blocks_of(K);
+    const std::int64_t columns = (std::min)(panel_columns, N - panel * panel_columns);
+    const std::uint8_t* own = bytes + (panel * blocks + first) * panel_columns;
+    for (std::int64_t b = first; b < first + count; ++b, own += panel_columns, to += panel_columns) {
+      auto place = static_cast<std::uint64_t>(panel * panel_columns * blocks + b);  // of all blocks
+      for (std::int64_t c = 0; c < columns; ++c, place += static_cast<std::uint64_t>(blocks)) {
+        to[c] = static_cast<E>(product(nested[own[c]], above[place / 256]) + mean);
+      }
+      for (std::int64_t c = columns; c < panel_columns; ++c) to[c] = E(0);
+    }
+  }
 
-  const std::uint8_t* codes;
-  const std::uint8_t* indices;
+  const std::uint32_t* codes;
+  const std::uint8_t* bytes;
   const float* above;
   float mean;
   std::int64_t K;
   std::int64_t N;
   std::array<E, 16> table = table_of<E>(codec::detail::normal_float4_values);
-  const std::array<float, 256>& nested = codec::detail::dynamic_code().values();
+  const float* nested = dynamic_values().data();
 };
 
 /// Calls use(panels) with the panels of a packed matrix; their type depends on its form.

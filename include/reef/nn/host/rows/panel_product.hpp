@@ -1,0 +1,195 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <reef/core/config.hpp>
+#include <reef/device/simd.hpp>
+#include <reef/nn/host/rows/panels.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace nn::host::detail {
+
+/// The numbers of rows that a tile may have, descending: the sums of 14 rows fit in registers with 16 lanes a vector.
+inline constexpr std::array<std::int64_t, 5> tile_rows{14, 8, 4, 2, 1};
+
+/// The rows [first, first + rows) of a product, whose sums are computed together.
+struct Tile {
+  std::int64_t first;
+  std::int64_t rows;
+};
+
+/// Returns tile i of R rows; tiles are in order, and together they are all rows. Its `rows` are 0 behind the last.
+inline Tile tile_of(std::int64_t R, std::int64_t i) {
+  const std::int64_t most = tile_rows[0];
+  std::int64_t first = (std::min)(i, R / most) * most;
+  for (i -= first / most;; --i) {
+    const auto rows =
+        std::find_if(tile_rows.begin(), tile_rows.end(), [&](auto m) { return m <= R - first; });
+    if (rows == tile_rows.end()) return {first, 0};
+    if (i == 0) return {first, *rows};
+    first += *rows;
+  }
+}
+
+/// Returns the number of tiles of R rows.
+inline std::int64_t tiles_of(std::int64_t R) {
+  std::int64_t i = R / tile_rows[0];
+  while (tile_of(R, i).rows > 0) ++i;
+  return i;
+}
+
+/// The places of a tile's sums, rows of 32: they begin as those at `from`, `ld_from` apart, and are written to `to`, `ld_to`
+/// apart. All rows begin alike if ld_from is 0.
+template <class E>
+struct TileSums {
+  const E* from;
+  std::int64_t ld_from;
+  E* to;
+  std::int64_t ld_to;
+};
+
+/// A function: sums (M, 32) = in (K, M)^T numbers (K, 32) + sums, each a chain of fma over k ascending. M is one of
+/// tile_rows. It computes as many columns at once as fit in registers beside M rows.
+struct TileProduct {
+  template <class V, class E>
+  void run(const TileSums<E>& sums, const E* in, std::int64_t M, const E* numbers,
+           std::int64_t K) const {
+    rows<V>(std::make_index_sequence<tile_rows.size()>(), sums, in, M, numbers, K);
+  }
+
+private:
+  template <class V, class E, std::size_t... i>
+  static void rows(std::index_sequence<i...> /*of tile_rows*/, const TileSums<E>& sums, const E* in,
+                   std::int64_t M, const E* numbers, std::int64_t K) {
+    (void)((M == tile_rows[i] &&
+            (columns<V, static_cast<std::size_t>(tile_rows[i])>(sums, in, numbers, K), true)) ||
+           ...);
+  }
+
+  // Computes the columns for M rows. Registers: 28 sums fit beside two columns and a row with 32 registers, 12 with 16.
+  template <class V, std::size_t M, class E>
+  static void columns(const TileSums<E>& sums, const E* in, const E* numbers, std::int64_t K) {
+    constexpr std::size_t registers = V::width == 16 ? 28 : 12;
+    constexpr auto vectors = static_cast<std::size_t>(panel_columns / V::width);
+    constexpr std::size_t at_once = M * 2 > registers ? 1 : M * 4 > registers ? 2 : 4;
+    constexpr std::size_t N = at_once < vectors ? at_once : vectors;
+    for (std::size_t v = 0; v < vectors; v += N) {
+      const std::int64_t c = static_cast<std::int64_t>(v) * V::width;
+      tile<V, M, N>(std::make_index_sequence<M * N>(), std::make_index_sequence<N>(),
+                    {sums.from + c, sums.ld_from, sums.to + c, sums.ld_to}, in, numbers + c, K);
+    }
+  }
+
+  template <class V, std::size_t M, std::size_t N, std::size_t... i, std::size_t... n, class E>
+  static void tile(std::index_sequence<i...> /*sums*/, std::index_sequence<n...> /*vectors*/,
+                   const TileSums<E>& places, const E* in, const E* numbers, std::int64_t K) {
+    V sums[M * N] = {V::load(places.from + at<V, N>(i, places.ld_from))...};
+    for (std::int64_t k = 0; k < K; ++k, in += M, numbers += panel_columns) {
+      const V columns[N] = {V::load(numbers + static_cast<std::int64_t>(n) * V::width)...};
+      ((sums[i] = fma(V(in[i / N]), columns[i % N], sums[i])), ...);
+    }
+    (sums[i].store(places.to + at<V, N>(i, places.ld_to)), ...);
+  }
+
+  template <class V, std::size_t N>
+  static std::int64_t at(std::size_t i, std::int64_t ld) {
+    return static_cast<std::int64_t>(i / N) * ld + static_cast<std::int64_t>(i % N) * V::width;
+  }
+};
+
+/// The largest number of panels that one row is multiplied with at once.
+inline constexpr std::int64_t panels_at_once = 4;
+
+/// A function: sums (P, 32) = in (K) numbers (K, 32) + sums, of each of the P panels from `panel` on, for one row. So
+/// many chains are computed at once, since each waits for its own last sum; P is at most panels_at_once.
+struct RowProduct {
+  template <class V, class E, class Panels>
+  void run(E* sums, const E* in, const Panels* panels, std::int64_t panel, std::int64_t P,
+           std::int64_t K) const {
+    constexpr std::int64_t most = V::width == 16  ? 4
+                                  : V::width == 8 ? 2
+                                                  : 1;  // as registers have room for
+    for (std::int64_t p = 0; p < P;) {
+      E* const to = sums + p * panel_columns;
+      if (most >= 4 && P - p >= 4) {
+        p += group<V, (most >= 4 ? 4 : 1)>(to, in, panels, panel + p, K);
+      } else if (most >= 2 && P - p >= 2) {
+        p += group<V, (most >= 2 ? 2 : 1)>(to, in, panels, panel + p, K);
+      } else {
+        p += group<V, 1>(to, in, panels, panel + p, K);
+      }
+    }
+  }
+
+private:
+  template <class V, std::int64_t P, class E, class Panels>
+  static std::int64_t group(E* sums, const E* in, const Panels* panels, std::int64_t panel,
+                            std::int64_t K) {
+    constexpr auto vectors = static_cast<std::size_t>(P * panel_columns / V::width);
+    chains<V>(std::make_index_sequence<vectors>(), std::make_index_sequence<P>(),
+              std::make_index_sequence<8>(), sums, in, panels, panel, K);
+    return P;
+  }
+
+  template <class V, std::size_t... i, std::size_t... p, std::size_t... k, class E, class Panels>
+  static void chains(std::index_sequence<i...> /*sums*/, std::index_sequence<p...> /*panels*/,
+                     std::index_sequence<k...> /*at once*/, E* to, const E* in,
+                     const Panels* panels, std::int64_t panel, std::int64_t K) {
+    using Block = decltype(panels->block(0, 0));
+    V sums[sizeof...(i)] = {V::load(to + static_cast<std::int64_t>(i) * V::width)...};
+    for (std::int64_t first = 0; first < K; first += panel_block, in += panel_block) {
+      const Block blocks[sizeof...(p)] = {
+          panels->block(panel + static_cast<std::int64_t>(p), first)...};
+      const std::int64_t depth = (std::min)(panel_block, K - first);
+      constexpr std::int64_t unrolled = sizeof...(k);
+      std::int64_t done = 0;
+      for (; done + unrolled <= depth; done += unrolled) {
+        (blocks[p].fetch(done), ...);
+        (add(std::index_sequence<i...>(), sums, in + done, blocks, done, k), ...);
+      }
+      for (std::size_t left = 0; done + static_cast<std::int64_t>(left) < depth; ++left) {
+        add(std::index_sequence<i...>(), sums, in + done, blocks, done, left);
+      }
+    }
+    (sums[i].store(to + static_cast<std::int64_t>(i) * V::width), ...);
+  }
+
+  // Adds in[at] times row k + at of the blocks to the sums.
+  template <std::size_t... i, class V, class E, class Block>
+  REEF_ALWAYS_INLINE static void add(std::index_sequence<i...> /*sums*/, V* sums, const E* in,
+                                     const Block* blocks, std::int64_t k, std::size_t at) {
+    constexpr auto vectors = static_cast<std::size_t>(panel_columns / V::width);  // of a panel
+    const V x(in[at]);
+    ((sums[i] = fma(
+          x,
+          blocks[i / vectors].template load<V>(k, static_cast<std::int64_t>(at),
+                                               static_cast<std::int64_t>(i % vectors) * V::width),
+          sums[i])),
+     ...);
+  }
+};
+
+/// A function that decodes the numbers of a panel from k on to `to` (count, 32). `k` is a multiple of 64.
+struct DecodePanel {
+  template <class V, class E, class Panels>
+  void run(E* to, const Panels* panels, std::int64_t panel, std::int64_t k,
+           std::int64_t count) const {
+    for (std::int64_t done = 0; done < count; done += panel_block) {
+      const auto block = panels->block(panel, k + done);
+      for (std::int64_t i = 0; i < (std::min)(panel_block, count - done);
+           ++i, to += panel_columns) {
+        for (std::int64_t c = 0; c < panel_columns; c += V::width)
+          block.template load<V>(i / 8 * 8, i % 8, c).store(to + c);
+      }
+    }
+  }
+};
+
+}  // namespace nn::host::detail
+}  // namespace v0
+}  // namespace reef
