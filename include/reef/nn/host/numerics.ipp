@@ -70,8 +70,8 @@ inline void ask_elementwise(device::Host::Lane& lane, Questions& ask) {
   Elementwise::gelu_backward<float>(lane, dx.data(), d.data(), x.data(), n, false);
   ask.answered(y);
   ask.answered(dx);
-  ExactGelu::exact_gelu_forward<float>(lane, y.data(), x.data(), n);
-  ExactGelu::exact_gelu_backward<float>(lane, dx.data(), d.data(), x.data(), n, false);
+  host::ExactGelu::exact_gelu_forward<float>(lane, y.data(), x.data(), n);
+  host::ExactGelu::exact_gelu_backward<float>(lane, dx.data(), d.data(), x.data(), n, false);
   ask.answered(y);
   ask.answered(dx);
   Elementwise::gelu_forward<float>(lane, y.data(), tiny.data(), n);
