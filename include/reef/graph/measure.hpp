@@ -101,7 +101,7 @@ public:
     });
   }
   void fill(Lane& lane) {
-    for (const Filling& filling : fillings_) {
+    for (const InitialValues& filling : fillings_) {
       lane.copy(filling.target, filling.values.data(), filling.values.size(),
                 device::Copy::to_device);
       wait(lane);
