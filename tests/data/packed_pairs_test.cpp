@@ -18,13 +18,13 @@ using data::PackedPairSampler;
 using data::TokenPair;
 using testing::ElementsAre;
 
-struct Filled {
+struct PackedRows {
   std::vector<std::int32_t> tokens, targets;
   std::int64_t counted = 0;
 };
 
-Filled fill(const PackedPairSampler& sampler, std::uint64_t first, std::int64_t B, std::int64_t T, bool in_order) {
-  Filled filled;
+PackedRows fill(const PackedPairSampler& sampler, std::uint64_t first, std::int64_t B, std::int64_t T, bool in_order) {
+  PackedRows filled;
   filled.tokens.assign(static_cast<std::size_t>(B * T), -9);
   filled.targets = filled.tokens;
   const std::vector<AnyView> inputs{{filled.tokens.data(), {B, T}, Element::int32},
@@ -39,7 +39,7 @@ TEST(PackedPairs, lie_behind_one_another_and_their_first_tokens_are_marked) {
   EXPECT_THAT(data::packed_rows(pairs, 5), ElementsAre(ElementsAre(2), ElementsAre(0, 3), ElementsAre(1)));
   const PackedPairSampler sampler(pairs, 5, 1);
   EXPECT_EQ(sampler.rows(), 3);
-  const Filled all = fill(sampler, 0, 4, 5, true);
+  const PackedRows all = fill(sampler, 0, 4, 5, true);
   EXPECT_THAT(all.tokens, ElementsAre(7, 8, 9, 10, 11, 1, 2, 3, ~0, 3, 5, ~0, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(all.targets, ElementsAre(-1, -1, -1, 11, 12, -1, 3, 4, 3, 2, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1));
   EXPECT_EQ(all.counted, 7);
@@ -76,7 +76,7 @@ TEST(PackedPairs, are_visited_once_an_epoch_whatever_the_batch) {
   ASSERT_EQ(sampler.rows(), 7);
   std::set<std::vector<std::int32_t>> orders;
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-    const Filled once = fill(sampler, 7 * epoch, 7, 2, false);
+    const PackedRows once = fill(sampler, 7 * epoch, 7, 2, false);
     EXPECT_EQ(once.counted, 14);
     std::set<std::int32_t> tokens;
     for (std::size_t i = 0; i < 14; ++i) {
