@@ -41,6 +41,6 @@ REEF_NN_GRAPHS_OF_HOST(extern, bloom, BloomConfig)
 }  // namespace v0
 }  // namespace reef
 
-#ifndef REEF_MODELS_IN_LIBRARY
+#if !defined(REEF_MODELS_IN_LIBRARY) || defined(__CUDACC__)  // the library has the graphs of the host alone
 #include <reef/nn/detail/bloom_graph.hpp>
 #endif

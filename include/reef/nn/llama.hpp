@@ -40,6 +40,6 @@ REEF_NN_GRAPHS_OF_HOST(extern, llama, LlamaConfig)
 }  // namespace v0
 }  // namespace reef
 
-#ifndef REEF_MODELS_IN_LIBRARY
+#if !defined(REEF_MODELS_IN_LIBRARY) || defined(__CUDACC__)  // the library has the graphs of the host alone
 #include <reef/nn/detail/llama_graph.hpp>
 #endif

@@ -55,7 +55,7 @@ struct Int8Vector {
     E largest(0);
     bool finite = true;
     for (std::int64_t d = 0; d < D; ++d) {
-      const E magnitude = std::abs(static_cast<E>(numbers[d]));
+      const E magnitude = (std::abs)(static_cast<E>(numbers[d]));
       largest = (std::max)(largest, magnitude);
       finite = finite && magnitude <= (std::numeric_limits<E>::max)();
     }
