@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -82,7 +83,7 @@ public:
   /// unchanged.
   template <operator_for<Device, T> Op>
   [[nodiscard]] Signature signature(std::string_view name, const Op& op, const std::vector<Ref>& inputs) const {
-    return signature_of(name, detail::StoredOperator<Op, Device, T>(op), inputs);
+    return signature_of(name, Op::kind, inputs, [&op](const SignatureCall<Device, T>& call) { return op.signature(call); });
   }
 
   /// Declares that a scalar, which no node may read, is the loss, from which backward starts.
@@ -173,9 +174,11 @@ private:
   std::vector<Ref> add_stored(std::string name, std::shared_ptr<const detail::AnyOperator<Device, T>> stored,
                               std::vector<Ref> inputs, std::vector<std::string> parameter_names);
 
-  /// Returns the signature of a node of that name; an error about shapes names it.
-  [[nodiscard]] Signature signature_of(std::string_view name, const detail::AnyOperator<Device, T>& stored,
-                                       const std::vector<Ref>& inputs) const;
+  using AskSignature = std::function<Signature(const SignatureCall<Device, T>&)>;
+
+  /// Returns the signature that `ask` gives for a node of that name; an error about shapes names it.
+  [[nodiscard]] Signature signature_of(std::string_view name, std::string_view kind, const std::vector<Ref>& inputs,
+                                       const AskSignature& ask) const;
 
   /// Calls an operator's function, and rethrows an error from it as an OperatorError that names the node.
   template <class F>
@@ -230,7 +233,9 @@ template <device::device Device, real T>
 auto Graph<Device, T>::add_stored(std::string name, std::shared_ptr<const detail::AnyOperator<Device, T>> stored,
                                   std::vector<Ref> inputs, std::vector<std::string> parameter_names)
     -> std::vector<Ref> {
-  Signature signature = signature_of(name, *stored, inputs);
+  Signature signature = signature_of(name, stored->kind(), inputs, [&stored](const SignatureCall<Device, T>& call) {
+    return stored->signature(call);
+  });
   if (operators_.size() == operators_.capacity()) operators_.reserve(2 * operators_.size() + 1);
   const int node = dag_.add_node(std::move(name), std::string(stored->kind()), std::move(inputs),
                                  std::move(signature), std::move(parameter_names));
@@ -239,8 +244,8 @@ auto Graph<Device, T>::add_stored(std::string name, std::shared_ptr<const detail
 }
 
 template <device::device Device, real T>
-Signature Graph<Device, T>::signature_of(std::string_view name, const detail::AnyOperator<Device, T>& stored,
-                                         const std::vector<Ref>& inputs) const {
+Signature Graph<Device, T>::signature_of(std::string_view name, std::string_view kind, const std::vector<Ref>& inputs,
+                                         const AskSignature& ask) const {
   std::vector<TensorSpec> specs;
   std::vector<std::string_view> names;
   for (const Ref input : inputs) {
@@ -252,9 +257,9 @@ Signature Graph<Device, T>::signature_of(std::string_view name, const detail::An
     specs.push_back(dag_.tensor_at(input).spec);
     names.emplace_back(dag_.tensor_at(input).name);
   }
-  const SignatureCall<Device, T> call{name, stored.kind(), specs, names, threads_};
+  const SignatureCall<Device, T> call{name, kind, specs, names, threads_};
   try {
-    return stored.signature(call);
+    return ask(call);
   } catch (const ShapeError& error) {
     if (std::string_view(error.what()).rfind("reef::Shape", 0) != 0) throw;
     throw ShapeError("reef::graph: the node '", call.node, "' of kind ", call.kind,

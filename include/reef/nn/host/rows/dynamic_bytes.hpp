@@ -62,7 +62,7 @@ public:
 
   /// Returns the values of the bytes at `from`; of 32 of them, if `half`, and of others that are not read.
   template <bool half = false>
-  REEF_TARGET_VBMI REEF_ALWAYS_INLINE Values operator()(const std::uint8_t* from) const {
+  REEF_ALWAYS_INLINE REEF_TARGET_VBMI Values operator()(const std::uint8_t* from) const {
     const __m512i given =
         half ? _mm512_maskz_loadu_epi8(all >> 32, from) : _mm512_loadu_si512(from);
     const __m512i i = _mm512_maskz_permutexvar_epi32(floats, order_, given);
@@ -90,7 +90,7 @@ private:
   static constexpr __mmask32 words = ~__mmask32{0};
   static constexpr __mmask16 floats = 0xFFFF;
 
-  REEF_TARGET_VBMI REEF_ALWAYS_INLINE static __m512i table(const DynamicBytes& bytes, std::size_t p,
+  REEF_ALWAYS_INLINE REEF_TARGET_VBMI static __m512i table(const DynamicBytes& bytes, std::size_t p,
                                                            std::size_t from) {
     return _mm512_loadu_si512(bytes.of[p] + from);
   }
@@ -107,14 +107,14 @@ public:
       : low_(_mm512_loadu_ps(sums)), high_(_mm512_loadu_ps(sums + 16)) {}
 
   /// Moves on to a block of the panel.
-  REEF_TARGET_VBMI REEF_ALWAYS_INLINE void start(const DynamicPanels<float>::Block& block) {
+  REEF_ALWAYS_INLINE REEF_TARGET_VBMI void start(const DynamicPanels<float>::Block& block) {
     at_ = block.at;
     largest_low_ = _mm512_loadu_ps(block.largest);
     largest_high_ = _mm512_loadu_ps(block.largest + 16);
   }
   /// Adds in[k] times row k of the block, and then in[k + 1] times row k + 1 if `both`.
   template <bool both>
-  REEF_TARGET_VBMI REEF_ALWAYS_INLINE void add(const DynamicLookUp& look_up, const float* in,
+  REEF_ALWAYS_INLINE REEF_TARGET_VBMI void add(const DynamicLookUp& look_up, const float* in,
                                                std::int64_t k) {
     fetch_lines<1>(at_ + (k + rows_ahead) * panel_columns);
     const DynamicLookUp::Values values =
