@@ -374,6 +374,30 @@ TEST(Graph, workspaces_grow_to_what_is_asked_and_do_not_shrink) {
   EXPECT_THROW(g.enlarge_workspaces(std::vector<Bytes>{1, 2, 3}), OptionError);
 }
 
+/// Scale, which makes something when it is first asked for its signature, as a module draws its weights.
+struct Drawn : Scale {
+  static constexpr std::string_view kind = "Drawn";
+  mutable bool is_drawn = false;
+  int* draws = nullptr;
+
+  graph::Signature signature(const auto& call) const {
+    if (!is_drawn) ++*draws;
+    is_drawn = true;
+    return Scale::signature(call);
+  }
+};
+
+TEST(Graph, an_operator_remembers_that_it_was_asked_for_its_signature) {
+  HostGraph g(1);
+  const int x = g.input("x", doubles);
+  int draws = 0;
+  Drawn op;
+  op.draws = &draws;
+  static_cast<void>(g.signature("drawn", op, {x}));
+  g.add("drawn", op, {x});
+  EXPECT_EQ(draws, 1) << "what a graph reads from a file asks first, to name parameters";
+}
+
 TEST(Graph, an_operator_refuses_inputs_with_its_name_and_both_shapes) {
   HostGraph g(1);
   const int x = g.input("x", doubles);
