@@ -38,7 +38,8 @@ namespace codec {
 /// \endcode
 class Chosen {
 public:
-  // The constants that a codec needs: the codec is not known yet, so they promise nothing.
+  // The constants that every codec has, for a Chosen: its codec is not known yet, so that these constants promise
+  // nothing.
   static constexpr std::string_view name = "chosen";
   static constexpr bool exact = false;
   static constexpr bool lossless = false;

@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends the `keep` numbers of largest magnitude of each chunk of `chunk` numbers; the others decode to 0. So each part of a
-/// tensor sends its share, and a chunk stays in a cache while its numbers are selected.
+/// Sends the `keep` numbers of largest magnitude of each chunk of `chunk` numbers; the other numbers decode to 0. Each
+/// part of a tensor thus sends its share, and a chunk stays in a cache while its numbers are selected.
 ///
 ///     payload   values, fp32, by index | form of the indices, 1 byte | its parameter, 1 | indices
 ///

@@ -57,7 +57,7 @@ struct PowerSgd {
   static constexpr bool linear = false;
 
   [[nodiscard]] std::int64_t rows(std::int64_t n) const { return (n + columns - 1) / columns; }
-  /// Returns the number of columns of the matrix: `columns`, or n if that is less.
+  /// Returns the number of columns of the matrix into which n numbers are arranged: `columns`, or n if that is less.
   [[nodiscard]] std::int64_t width(std::int64_t n) const { return columns < n ? columns : n; }
   /// Returns the rank for n numbers: `rank`, or the number of rows or of columns if that is less. Throws OptionError for
   /// columns or a rank below 1.
