@@ -16,8 +16,8 @@ namespace comm {
 /// |           | thread makes all calls while it exists                                                        |
 /// | nested    | a second Environment, or one after the program's own MPI_Init_thread, changes                 |
 /// |           | nothing and finalizes nothing                                                                 |
-/// | deadline  | how long the start of this, and of every Communicator and Progress, waits for ranks that      |
-/// |           | do not arrive; 0: without limit                                                               |
+/// | deadline  | how long the start of MPI, of a Communicator and of a Progress waits for ranks that do not    |
+/// |           | arrive; 0: without limit                                                                      |
 /// | launch    | a process that is alone in MPI_COMM_WORLD though a launcher started it with others            |
 /// |           | is refused, unless REEF_SINGLE_RANK=1 states that this is intended                            |
 /// | room      | where /dev/shm is too small for MPI's own shared memory, MPI is told not to use it            |

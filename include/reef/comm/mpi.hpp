@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Includes <mpi.h>, which no other public header does where bodies are elsewhere (REEF_COMPILED), for programs that
-/// call MPI themselves.
+/// Includes <mpi.h>, for programs that call MPI themselves. With the compiled library (REEF_COMPILED) no other public
+/// header includes it.
 ///
 /// \code
 /// #include <reef/comm/communicator.hpp>

@@ -6,7 +6,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The name that a network to emulate had in 0.1: a profile::Network, as plans are made by it.
+/// The former name of profile::Network, in version 0.1, where a network to emulate had a type of its own.
 ///
 /// \code
 /// comm::ProgressOptions options;

@@ -27,20 +27,20 @@ namespace comm {
 /// comm::Progress progress(world, options);
 /// \endcode
 struct ProgressOptions {
-  /// The time after which a peer that somebody waits for is lost, if nothing was heard of it. 0: never.
+  /// The time after which a rank that others wait for counts as lost, if nothing was heard from it. 0: never.
   Seconds deadline = 30;
 
-  /// The time between signs of life; at most a quarter of the deadline is used.
+  /// The time between two signs of life that a rank sends to the others; at most a quarter of the deadline is used.
   Seconds heartbeat = 0.25;
 
-  /// The time that an operation may wait for a rank that is alive, but, as far as is known, neither computes nor sends
-  /// (AtWork, Progress::tick), nor waits: its program does something else. It ends a job in which one rank left out a
-  /// collective. Where all ranks that are waited for wait for each other, the deadline counts, 2 s at least. 0: ten
-  /// deadlines.
+  /// The time that an operation may wait for a rank that is alive, but is not known to compute, to send or to wait
+  /// itself (AtWork, Progress::tick): the rank's program does something else. This limit ends a job in which one rank
+  /// left out a collective. If all ranks that are waited for wait for each other, the limit is the deadline, at least 2
+  /// s. 0: ten deadlines.
   Seconds operation_deadline = 0;
 
-  /// The network to emulate on this machine, of as many devices as there are ranks or more (read_network); empty: none,
-  /// messages take what they take. detail::Wire has the formulas. Planning is told of links by TrainerSettings::network.
+  /// The network to emulate on this machine, with at least as many devices as there are ranks (read_network); empty:
+  /// messages are not delayed. detail::Wire has the formulas. Planning reads another network: TrainerSettings::network.
   profile::Network network = {};
 
   /// The sink in which every task is recorded, on a track "comm.QUEUE"; outlives the Progress object.
@@ -62,12 +62,12 @@ struct ProgressOptions {
   /// process (process_vm_readv); false: always through slots, which costs more copies.
   bool read_peers = true;
 
-  /// True if payloads that one rank sends to one other have a checksum, which the receiver compares. It costs both
-  /// ranks as much as reading the payload, about 0.1 ms a MiB, which a network hides and large messages within one
-  /// machine do not. False: a header is checked all the same.
+  /// True if payloads that one rank sends to one other rank have a checksum, which the receiver compares. A checksum
+  /// costs both ranks as much as reading the payload, about 0.1 ms per MiB: a network hides this, large messages within
+  /// one machine do not. If false, headers are still checked.
   bool checksums = true;
 
-  /// The size of the pieces into which payloads of messages are cut. Smaller overlaps more, larger costs less.
+  /// The size of the pieces into which payloads are cut: smaller pieces overlap more, larger ones cost less.
   Bytes piece_bytes = default_piece_bytes;
 };
 

@@ -28,8 +28,8 @@ public:
   }
 
   [[nodiscard]] Completion completion() const { return completion_; }
-  /// Sets the completion of the next submissions; not while in flight.
-  /// Each end chooses for itself: a posted send may match a held receive.
+  /// Sets the completion of the next submissions, which each end of the transfer chooses for itself: a posted send may
+  /// match a held receive. Not while in flight.
   void set_completion(Completion completion) { completion_ = completion; }
 
   /// Sets whether both ends know the length of the next submissions; not while in flight. Both ends set the same.
@@ -109,7 +109,7 @@ public:
     }
 
   private:
-    // The wire only reads through the pointer.
+    // Returns the bytes of `data` as bytes that are not const: a send only reads them.
     template <class T>
     static std::byte* bytes_of(std::span<T> data) {
       return const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data.data()));

@@ -47,11 +47,12 @@ private:
 
   std::string name_;
   trace::Track* track_;
-  // Guarded by the Progress object's lock.
+  // The first and the last task of the list, guarded by the Progress object's lock.
   Task* head_ = nullptr;
   Task* tail_ = nullptr;
-  std::vector<std::unique_ptr<detail::CollectiveScope>> scopes_;  // the first is that of all ranks
-  // Progress thread only.
+  // the progress of collectives by group; the first entry is that of all ranks
+  std::vector<std::unique_ptr<detail::CollectiveScope>> scopes_;
+  // The members below belong to the progress thread alone.
   std::vector<Task*> posted_;  // tasks under way, in the order in which they started
   std::vector<std::byte> staging_;
 };

@@ -77,8 +77,8 @@ public:
 
   /// Sets the number of the next submission in the trace: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
-  /// Sets a function that returns true while the next submission is no sign of progress of its rank,
-  /// as it is repeated until something else has arrived. Called on any thread. Not while in flight.
+  /// Sets a function that returns true if the next submission is no sign of progress of its rank, because the rank
+  /// repeats the submission until something else has arrived. Called on any thread. Not while in flight.
   void fill_wait(std::function<bool()> fills) { fills_ = std::move(fills); }
   /// Sets the id of the span for which this submission waited, for the trace. Called on the progress thread, by `ready`.
   void trace_cause(std::uint32_t cause) { links_.cause = cause; }
@@ -104,7 +104,7 @@ private:
 
   enum class State : std::uint8_t { idle, queued, running, complete, failed };
 
-  // The functions below run on the progress thread, one after the other, and never block.
+  // Starts the task. The progress thread calls this function and the virtual functions below, which never block.
   virtual void start(const detail::Station& station) = 0;
   virtual bool advance() = 0;  // true if something moved
   [[nodiscard]] virtual bool done() const = 0;
