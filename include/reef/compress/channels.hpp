@@ -269,7 +269,7 @@ public:
   }
 
 private:
-  /// Makes gradients on the way back have the masks of the tensors on the way forward.
+  /// Gives gradients on the way back between stages the masks of the tensors on the way forward.
   template <class Own>
   static void mask(const run::StepPlan& plan, run::WireForm& form, const Options& options, const Own& gradient) {
     const run::WireForm& forward = plan.wire_of(schedule::Traffic::activation);
