@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// The bodies of what needs no MPI, for one file of a program that links reef::core: see implementation.hpp, which has
-/// these and those of reef::reef.
+/// The bodies of all functions that need no MPI, for one file of a program that links reef::core; implementation.hpp
+/// contains these bodies and those of reef::reef.
 
 #include <reef/core/inline.hpp>
 
@@ -12,7 +12,7 @@ fix: that flag for every file of the program, this one too; or, without this hea
 #else
 
 #ifdef __ELF__
-// The first thing that a linker says twice of two such files.
+// A symbol whose name explains the mistake: if two files of a program include this header, the linker names it first.
 asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_files_of_the_program\n"
     "reef_implementation_hpp_is_included_by_two_files_of_the_program: .byte 0\n.popsection");
 #endif

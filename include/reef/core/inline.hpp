@@ -18,11 +18,10 @@
 #define REEF_INLINE inline
 #endif
 
-// Of templates the library has what no policy changes, for the host: the graph of a
-// model in fp32, in reef::compiled_core; what runs a step in fp32, and GPT-2's graphs
-// with their kernels, in reef::compiled, which has a BLAS. They are declared in
-// trainer/detail/in_library.hpp and nn/gpt.hpp, and made by src/compiled_graph.cpp,
-// compiled_trainer.cpp and compiled_gpt.cpp; one that is declared and not made is an
+// The compiled library contains those templates that no policy changes, for the host: reef::compiled_core has the graph
+// of a model in fp32, and reef::compiled, which has a BLAS, the code that runs a step in fp32, and GPT-2's graphs with
+// their kernels. trainer/detail/in_library.hpp and nn/gpt.hpp declare them; src/compiled_graph.cpp,
+// compiled_trainer.cpp and compiled_gpt.cpp instantiate them. A template that is declared but not instantiated is an
 // error of the linker.
 
 #ifdef REEF_COMPILED
@@ -30,7 +29,7 @@
 
 #include <reef/core/version.hpp>
 
-// The layout of containers depends on it.
+// A suffix for the symbol's name in debug mode of the standard library, in which containers have another layout.
 #ifdef _GLIBCXX_DEBUG
 #define REEF_CONTAINERS _with_GLIBCXX_DEBUG
 #else

@@ -152,7 +152,8 @@ struct PolicyPack {
   template <policy_axis Tag, class Neutral>
   using get = detail::find_policy<Tag, Neutral, Policies...>;
 
-  // Last, because clang knows no member behind a failed assertion, and would complain of those too.
+  // These assertions come last, since clang knows no member behind a failed assertion, and would report those as
+  // missing.
   static_assert((policy<Policies> && ...), REEF_P1_EVERY_ARGUMENT_IS_A_POLICY);
   static_assert(one_policy_per_axis<Policies...>, REEF_P2_ONE_POLICY_PER_AXIS);
 };

@@ -19,7 +19,7 @@ inline namespace v0 {
 /// back as the same value.
 class TextPiece {
 public:
-  // Takes literals, which are a type for each length, as one type.
+  // Takes a literal as a pointer, since each length of a literal would be a type, and so a constructor, of its own.
   explicit TextPiece(const char* characters) : value_{.characters = characters} {}
 
   template <class T>
@@ -31,7 +31,7 @@ public:
       : kind_(std::same_as<T, float> ? Kind::single : Kind::real),
         value_{.real = static_cast<double>(number)} {}
 
-  // Unscoped enumerations are written as their numbers.
+  // Takes a number; an unscoped enumeration is written as its number.
   template <class T>
     requires(std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>)
   || (std::is_enum_v<T> && std::convertible_to<T, std::int64_t>)explicit TextPiece(T number)
@@ -61,8 +61,8 @@ std::string join(std::initializer_list<TextPiece> pieces);
 /// that do not occur in UTF-8 become `\xHH`; after the first `most` bytes "..." stands for the rest.
 [[nodiscard]] std::string in_quotes(std::string_view bytes, std::size_t most = 60);
 
-/// Concatenates pieces: concat("rank ", 3, " of ", ranks). It is one small call, whatever the pieces, and
-/// compiles several times faster than a sum of strings.
+/// Concatenates pieces: concat("rank ", 3, " of ", ranks). The call is small, whatever the pieces are, and compiles
+/// several times faster than a sum of strings.
 ///
 /// \code
 /// const std::string name = concat("rank ", 3, " of ", 8);

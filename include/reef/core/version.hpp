@@ -4,7 +4,8 @@
 /// The version of the library. The inline namespace v0 is named for the version of
 /// the binary interface, so that two versions of Reef can be linked into one program.
 
-// Defined before any include, since they name the compiled library that is linked (inline.hpp).
+// The numbers of the version, which are part of the name of the compiled library's symbol (inline.hpp): so they are
+// defined before any include.
 #define REEF_VERSION_MAJOR 0
 #define REEF_VERSION_MINOR 1
 #define REEF_VERSION_PATCH 0
