@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Everything in data/: text files, token files, tokenizers, and which window of them a sample is.
+/// Everything in data/: text files, token files, tokenizers, and samplers, which map each sample to a window of the
+/// tokens.
 
 #include <reef/data/behind_prompt.hpp>
 #include <reef/data/bpe_tokenizer.hpp>

@@ -52,7 +52,7 @@ public:
   /// A piece that equals a token is encoded as that token, whether or not merges lead to it.
   [[nodiscard]] static BpeTokenizer read_tiktoken(const std::filesystem::path& ranks);
 
-  /// Returns V, the number of tokens, whose ids are 0 to V - 1.
+  /// Returns the number of tokens, whose ids are 0 to vocabulary() - 1.
   [[nodiscard]] std::int32_t vocabulary() const { return vocabulary_.size(); }
 
   /// Returns the token of "<|endoftext|>", which separates documents, or std::nullopt if the files have none.
@@ -65,7 +65,7 @@ public:
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
 
-  /// Returns the bytes of the tokens, joined. Throws DecodeError if a token is outside [0, V).
+  /// Returns the bytes of the tokens, joined. Throws DecodeError if a token is not in the vocabulary.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const;
 
 private:

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// A tokenizer that encodes each byte of a text as one token: V = 256, no files, any text.
+/// A tokenizer that encodes each byte of a text as one token: it needs no files, takes any text, and has 256 tokens.
 ///
 /// \code
 /// const std::vector<std::int32_t> tokens = data::ByteTokenizer::encode("Hello");  // 72, 101, ...

@@ -35,9 +35,9 @@ void require_text(const std::filesystem::path& path, std::span<const std::uint8_
 /// | errors | FileError names a file that is missing, unreadable, a folder or empty;           |
 /// |        | DecodeError one that is no text, and what it is; OptionError for no files, a file named twice, or too little text to hold any out |
 ///
-/// \code
-/// const data::Corpus text({"a.txt", "b.txt"});
-/// const data::Sampler sampler(text.training(), 256, 1);
+/// | errors | FileError names a file that is missing, unreadable, a folder or empty; DecodeError names a   |
+/// |        | file that is no text, and what it is; OptionError for no files, a file named twice, or too   |
+/// |        | little text to hold any out                                                                  |
 /// \endcode
 class Corpus {
 public:

@@ -18,7 +18,8 @@ enum class CharClass : std::uint8_t { other, letter, number, space };
 
 namespace detail {
 
-/// Returns starts, in ascending order: starts[i] = 4 * first code point + class of run i.
+/// Returns the starts of the runs of characters of one class, ascending: starts[i] = 4 * first code point + class of
+/// run i.
 consteval auto make_unicode_starts() {
   std::array<std::uint32_t, std::size(unicode_runs) + 1> starts{};
   std::uint32_t at = 0;
@@ -115,7 +116,8 @@ constexpr std::size_t gpt2_piece_end(std::string_view text, std::size_t at) {
       return detail::end_of_run(text, at + 1 + next.bytes, next.kind);
     }
   }
-  // A run of spaces leaves its last one to what follows, unless nothing does or it is the only one.
+  // A run of spaces leaves its last space to the piece that follows, unless no piece follows or the run has one space
+  // only.
   std::size_t last = at;
   std::size_t end = at + first.bytes;
   while (end < text.size()) {

@@ -9,14 +9,14 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// A text and the class that it is of.
+/// A text, and the number of its class.
 struct LabelledText {
   std::string text;
   std::int32_t label = 0;
 };
 
-/// Reads a file of texts with labels: each line is a JSON object with the text "text" and the number "label", 0 to
-/// `classes` - 1; other members, and empty lines, are ignored.
+/// Reads a file of texts with labels: each line is a JSON object with the members "text", a string, and "label", an
+/// integer from 0 to `classes` - 1; other members, and empty lines, are ignored.
 ///
 /// Throws FileError if the file cannot be read; DecodeError with the file, the line and the member for anything else, for an
 /// empty text, and for a file without texts.

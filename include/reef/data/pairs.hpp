@@ -39,9 +39,10 @@ struct TokenPair {
 ///     tokens[b, t] = pair[t], 0 behind its end;   targets[b, t] = pair[t + 1] if that is in the completion, else -1
 ///
 /// | state  | none: with the same seed, an index always gives the same sample                        |
-/// | shape  | tokens, targets: (B, T) int32; of a pair with more than T + 1 tokens, the first T + 1   |
-/// | errors | OptionError without pairs, or for a pair whose completion begins behind T; ShapeError   |
-/// |        | for inputs of another T                                                                |
+/// | shape  | tokens, targets: (B, T) int32, B samples of T tokens; of a pair with more than T + 1 tokens,  |
+/// |        | the first T + 1                                                                               |
+/// | errors | OptionError without pairs, or for a pair whose completion begins behind T; ShapeError for     |
+/// |        | inputs of another T                                                                           |
 ///
 /// \code
 /// const std::vector<data::TokenPair> pairs{{.tokens = {7, 7, 3, 4}, .prompt = 2}};
@@ -55,10 +56,12 @@ public:
   /// Constructs a sampler that refers to `pairs`, which must outlive it.
   PairSampler(std::span<const TokenPair> pairs, std::int64_t context, std::uint64_t seed);
 
-  /// Writes samples [first, first + B); returns how many targets are not -1: the weight of this batch's mean loss.
+  /// Writes consecutive samples from number `first` on, as many as the inputs hold. Returns the number of targets that
+  /// are not -1: the weight of this batch's mean loss.
   std::int64_t fill(std::uint64_t first, std::span<const AnyView> inputs) const;
 
-  /// Writes pairs [first, first + B) in their own order, for evaluation; rows beyond the last pair are padding.
+  /// Writes pairs from index `first` on in their own order, for evaluation; behind the last pair, padding. Returns the
+  /// number of targets that are not -1.
   std::int64_t fill_in_order(std::uint64_t first, std::span<const AnyView> inputs) const;
 
 private:

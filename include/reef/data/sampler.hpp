@@ -11,12 +11,13 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// A sampler that maps each training sample to a window of the tokens, by its global index alone.
+/// A sampler that maps each training sample to a window of T consecutive tokens, as a function of its global index
+/// alone.
 ///
 ///     epoch e = sample / W,  window w = permutation_e(sample mod W),  start = shift_e + w T
 ///
-/// Each epoch visits each of its W windows of T tokens once, in an order of its own. shift_e, below
-/// T, moves the windows' borders from epoch to epoch; it is 0 in the first epoch.
+/// Each epoch visits each of its W windows of T tokens once, in an order of its own. The shift, below T, moves the
+/// borders of windows from epoch to epoch; in the first epoch it is 0.
 ///
 /// | state  | none: with the same seed, T and tokens, an index always gives the same sample.     |
 /// |        | The cursor of a run is the count of samples so far; checkpoints store it           |
@@ -38,7 +39,7 @@ class Sampler {
 public:
   Sampler(TokenView tokens, std::int64_t context, std::uint64_t seed);
 
-  /// Returns W, the number of windows of an epoch.
+  /// Returns the number of windows of an epoch.
   [[nodiscard]] std::int64_t windows() const { return windows_; }
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
@@ -46,7 +47,8 @@ public:
   /// Returns the index of the first token of a sample's window.
   [[nodiscard]] std::int64_t start_of(std::uint64_t sample) const;
 
-  /// Writes samples [first, first + B) to the two inputs of a language model: tokens and targets.
+  /// Writes consecutive samples from number `first` on, as many as the inputs hold, to the two inputs of a language
+  /// model: tokens and targets.
   void fill(std::uint64_t first, std::span<const AnyView> inputs) const;
 
 private:
@@ -69,8 +71,9 @@ public:
   }
   [[nodiscard]] std::int64_t context() const { return context_; }
 
-  /// Writes windows [first, first + B) to the two inputs of a language model; returns the number of
-  /// targets that are not -1: the weight of the mean loss. Windows beyond the last are padding.
+  /// Writes consecutive windows from number `first` on, as many as the inputs hold, to the two inputs of a language
+  /// model; behind the last window, padding. Returns the number of targets that are not -1: the weight of the mean
+  /// loss.
   std::int64_t fill(std::int64_t first, std::span<const AnyView> inputs) const;
 
 private:

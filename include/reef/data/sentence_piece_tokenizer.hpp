@@ -1,9 +1,9 @@
 #pragma once
 
 /// \file
-/// Includes SentencePiece's header if a program is built with it: REEF_HAS_SENTENCEPIECE, which the CMake target
-/// reef::sentencepiece defines. These functions are not in the compiled library, so that only programs that ask for
-/// SentencePiece are linked with it.
+/// The tokenizer of the library SentencePiece, whose header is included if the program is built with it:
+/// REEF_HAS_SENTENCEPIECE, which the CMake target reef::sentencepiece defines. The bodies are in this header, not in
+/// the compiled library, so that only programs that ask for SentencePiece are linked with it.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,14 +43,15 @@ namespace detail {
 }  // namespace detail
 #endif
 
-/// The tokenizer of a SentencePiece model, such as Llama 2's tokenizer.model, by that library.
+/// The tokenizer of a SentencePiece model, such as Llama 2's tokenizer.model, by the library SentencePiece.
 ///
 /// | text   | valid UTF-8: decode(encode(x)) is x as the model normalises it; Llama 2's changes only    |
 /// |        | bytes that are not UTF-8, which become U+FFFD                                          |
 /// | errors | DecodeError for a file that is no model, FileError if it cannot be read, OptionError in a   |
 /// |        | program that is built without SentencePiece                                            |
 ///
-/// Control tokens are not recognised in text: "</s>" is encoded as its characters. They are decoded as empty text.
+/// Control tokens are not recognised in text: "</s>" is encoded as its characters. A control token is decoded as empty
+/// text.
 ///
 /// Source: Kudo and Richardson, SentencePiece: A simple and language independent subword tokenizer and detokenizer for
 /// Neural Text Processing, EMNLP 2018 (arXiv 1808.06226).
@@ -67,7 +68,7 @@ public:
   }
 
 #ifdef REEF_HAS_SENTENCEPIECE
-  /// Returns V, the number of tokens, whose ids are 0 to V - 1.
+  /// Returns the number of tokens, whose ids are 0 to vocabulary() - 1.
   [[nodiscard]] std::int32_t vocabulary() const { return processor_->GetPieceSize(); }
 
   /// Returns the token that begins a text, or std::nullopt if the model has none.
@@ -100,7 +101,7 @@ public:
     return tokens;
   }
 
-  /// Returns the text of the tokens. Throws DecodeError if a token is outside [0, V).
+  /// Returns the text of the tokens. Throws DecodeError if a token is not in the vocabulary.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const {
     for (const std::int32_t token : tokens) require_token(token);
     std::string text;
@@ -109,10 +110,10 @@ public:
     return text;
   }
 
-  /// Returns the text of tokens that continue earlier tokens: bytes, including a space in front of the first word. Throws
-  /// DecodeError if a token is outside [0, V).
+  /// Returns the text of tokens that continue earlier tokens: bytes, including a space in front of the first word.
+  /// Throws DecodeError if a token is not in the vocabulary.
   [[nodiscard]] std::string decode_more(std::span<const std::int32_t> tokens) const {
-    constexpr std::string_view space = "\xE2\x96\x81";  // how a piece writes one
+    constexpr std::string_view space = "\xE2\x96\x81";  // the mark by which a piece writes a space
     std::string text;
     for (const std::int32_t token : tokens) {
       require_token(token);

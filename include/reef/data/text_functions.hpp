@@ -1,9 +1,10 @@
 #pragma once
 
 /// \file
-/// The functions of PCRE2 and utf8proc that tokenizers need, if a program is built with them, that is, with REEF_HAS_PCRE2 and
-/// REEF_HAS_UTF8PROC, which the CMake targets reef::pcre2 and reef::utf8proc define. They are not in the compiled library,
-/// so that only programs that ask for these libraries are linked with them.
+/// The functions of the libraries PCRE2 and utf8proc that tokenizers need, for programs that are built with them:
+/// REEF_HAS_PCRE2 and REEF_HAS_UTF8PROC, which the CMake targets reef::pcre2 and reef::utf8proc define. The bodies are
+/// in this header, not in the compiled library, so that only programs that ask for these libraries are linked with
+/// them.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +44,7 @@ public:
       : expression_(expression), code_(nullptr, &pcre2_code_free_8) {
     int error = 0;
     PCRE2_SIZE place = 0;
-    // No \C, which would match a part of a character.
+    // The flag that forbids \C is set, since \C would match a part of a character.
     code_.reset(pcre2_compile_8(units(expression_), expression_.size(),
                                 PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &place,
                                 nullptr));
@@ -52,7 +53,8 @@ public:
                         " is no regular expression: ", text_of(error), " at byte ", place,
                         ".\n  fix: the pattern as its tokenizer has it.");
     }
-    pcre2_jit_compile_8(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot be, PCRE2 interprets
+    // if the expression cannot be compiled to machine code, PCRE2 interprets it
+    pcre2_jit_compile_8(code_.get(), PCRE2_JIT_COMPLETE);
   }
 
   void cut(std::string_view text, std::vector<std::size_t>& ends) const override {
@@ -84,7 +86,7 @@ public:
       end_at(place[1]);
       at = place[1];
       if (place[0] < place[1]) continue;
-      // Behind an empty match the next one is looked for from the next character on.
+      // Behind an empty match the search for the next match begins one character later.
       do ++at;
       while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U);
     }

@@ -54,7 +54,7 @@ public:
     return TokenizerJson(detail::read_tokenizer_json(path), options, text_functions());
   }
 
-  /// Returns V, the number of tokens, whose ids are 0 to V - 1.
+  /// Returns the number of tokens, whose ids are 0 to vocabulary() - 1.
   [[nodiscard]] std::int32_t vocabulary() const { return vocabulary_.size(); }
 
   /// Returns the token that has these bytes, added tokens included, or std::nullopt. Compares all tokens.
@@ -66,10 +66,11 @@ public:
   /// NFC in a program that is built without utf8proc.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
 
-  /// Encodes the beginning of a text: encode(text), preceded by the post-processor's tokens, with most models bos.
+  /// Encodes the beginning of a text: encode(text), preceded by the tokens that the file's post-processor puts before a
+  /// text; in most models that is one token, the beginning of text.
   [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view text) const;
 
-  /// Returns the bytes of the tokens, joined. Throws DecodeError if a token is outside [0, V).
+  /// Returns the bytes of the tokens, joined. Throws DecodeError if a token is not in the vocabulary.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const;
 
 private:
