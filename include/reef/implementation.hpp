@@ -1,17 +1,17 @@
 #pragma once
 
 /// \file
-/// The bodies of Reef, for one file of a program: a compiled library without a build of its own.
+/// The bodies of all functions of Reef, for one file of a program: a compiled library without a build of its own.
 ///
-/// Every file of the program is compiled with -DREEF_COMPILED, and parses and compiles declarations and templates alone. One of
-/// them, which needs nothing else and changes with Reef alone, has the rest:
+/// Every file of the program is compiled with -DREEF_COMPILED, and so compiles only declarations and templates. One
+/// file, which need not contain anything else, and changes only when Reef changes, has the bodies:
 ///
 ///     #include <reef/implementation.hpp>
 ///
-/// | kernels | of nn::gpt on the host are among them; others stay with their templates                            |
-/// | MPI     | programs of reef::core have <reef/core_implementation.hpp>, and link none                           |
-/// | errors  | without that file, or with two: the linker names this header. Without the flag: #error              |
-/// | not for | programs that link reef::compiled, which is the same, built by CMake, a file for each folder        |
+/// | kernels | those of nn::gpt on the host are among the bodies; other kernels stay with their templates       |
+/// | MPI     | programs that link reef::core include <reef/core_implementation.hpp> instead, which needs no MPI |
+/// | errors  | the linker names this header if no file or two files include it; #error if the flag is missing   |
+/// | not for | programs that link reef::compiled: it is the same, built by CMake, with a file for each folder   |
 
 #ifndef REEF_COMPILED
 #include <reef/core_implementation.hpp>  // says what lacks
