@@ -40,7 +40,7 @@ void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
 /// The number of elements of a block for elementwise functions of unknown cost: 64 KiB of floats.
 inline constexpr std::int64_t elementwise_block = 16384;
 
-/// Calls functor(i) for every i in [0, n), in any order. Call it on the lane's thread; on Host it blocks.
+/// Calls functor(i) for every i in [0, n), in any order. Call it on the lane's thread; with device::Host it blocks.
 ///
 /// \code
 /// // given: device::Host::Lane& lane, std::vector<float>& x

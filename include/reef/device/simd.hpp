@@ -109,7 +109,8 @@ REEF_ALWAYS_INLINE Vector<float, Isa> exp(const Vector<float, Isa>& x) {
   using V = Vector<float, Isa>;
   const V low(-87.33654F);
   const V high(88.8F);                       // 2^128 p(r) is above the largest float: inf
-  const V clamped = smaller(high, larger(low, x));  // a NaN passes both, as the second operand
+  // x, cut to [low, high]; a NaN stays NaN, since both functions return their second operand for it
+  const V clamped = smaller(high, larger(low, x));
   const V n = round_even(clamped * V(1.44269504F));
   V r = fma(n, V(-0.693359375F), clamped);
   r = fma(n, V(2.12194440e-4F), r);

@@ -17,7 +17,8 @@ namespace detail {
 
 inline constexpr std::int64_t square_lanes = 16;
 
-// In fp64, in which the square of a float is exact, so that a fused multiply-add gives the same bits as two steps.
+// Returns the square of x in fp64, in which the square of a float is exact: a fused multiply-add then gives the same
+// bits as a multiplication and an addition.
 template <class T>
 REEF_ALWAYS_INLINE double square_of(T x) {
   const auto value = static_cast<double>(x);
@@ -28,7 +29,7 @@ REEF_ALWAYS_INLINE double square_of(T x) {
   }
 }
 
-// lane[j % 16] += x[j]^2, j ascending.
+// Adds the squares of n numbers to 16 partial sums, in ascending order of j: lane[j % 16] += x[j]^2.
 template <class T>
 void add_squares(double* lane, const T* x, std::int64_t n) {
   std::int64_t j = 0;
@@ -42,7 +43,7 @@ void add_squares(double* lane, const T* x, std::int64_t n) {
   }
 }
 
-// Adds the upper half of the lanes to the lower half, until one number is left.
+// Returns the sum of the 16 partial sums: adds the upper half of the lanes to the lower half, until one number is left.
 inline double fold_squares(double* lane) {
   for (std::int64_t half = square_lanes / 2; half > 0; half /= 2) {
     for (std::int64_t i = 0; i < half; ++i) lane[i] += lane[i + half];

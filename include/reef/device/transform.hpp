@@ -31,7 +31,8 @@ struct VectorAt {
   }
 };
 
-/// The position of element `index` in every array, for rules on a device with one element a thread.
+/// The position of element `index` in every array that a rule reads and writes, on a device with one element per
+/// thread.
 template <class T>
 struct ElementAt {
   using Vector = T;
@@ -53,7 +54,7 @@ namespace detail {
 struct Transform {
   template <class V, class Rule>
   void run(const Rule* rule, std::int64_t begin, std::int64_t end) const {
-    const Rule here = *rule;  // its pointers and factors cannot be changed by what it stores
+    const Rule here = *rule;  // a copy, whose pointers and factors the stores cannot change, as the compiler then knows
     for (std::int64_t i = begin; i < end; i += V::width) here(VectorAt<V>{i, end - i});
   }
 };
