@@ -21,7 +21,7 @@ namespace graph {
 
 namespace detail {
 
-/// Writes its input to its output: another reader of a tensor.
+/// An operator that copies its input to its output, so that the input's tensor has one more reader.
 struct PassedOn {
   static constexpr std::string_view kind = "PassedOn";
 
@@ -39,8 +39,8 @@ struct PassedOn {
   }
 };
 
-/// Checks an operator in a graph where the gradient of the input `unwanted` is not wanted, and whose other inputs have
-/// another reader each if `shared`. Returns no entry if that leaves no gradient.
+/// Checks an operator in a graph in which the gradient of the input `unwanted` is not wanted; if `shared`, each of the
+/// other inputs has one more reader. Returns a check without entries if no gradient is left to compare.
 template <class Op>
 GradientCheck check_operator(const Op& op, const std::vector<TensorSpec>& inputs, const GradientCheckOptions& options,
                              std::size_t unwanted, bool shared) {
@@ -94,8 +94,9 @@ GradientCheck check_gradients(Device& device, const Graph<Device, T>& graph,
 
 /// Checks the gradients of a single operator, on the host in fp64, with inputs of the given specs (fp64 or int32).
 ///
-/// It is checked alone, then with other readers of its inputs, to whose gradients it adds, then for each input where
-/// nobody wants the gradient of that one. Returns the first that fails, or else the one with the greatest error.
+/// The operator is checked alone, then in a graph with other readers of its inputs, to whose gradients it adds, and
+/// then once for each input without the gradient of that input. Returns the first check that fails, or else the one
+/// with the greatest error.
 template <operator_for<device::Host, double> Op>
 GradientCheck check_gradients(const Op& op, const std::vector<TensorSpec>& inputs,
                               const GradientCheckOptions& options = {}) {

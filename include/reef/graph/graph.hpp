@@ -170,13 +170,14 @@ private:
   /// Builds the model again with these inputs and operators.
   [[nodiscard]] Graph made_of(std::span<const TensorSpec> inputs, Operators operators) const;
 
-  /// Adds a node as add() does. What does not depend on the operator's type is compiled once.
+  /// Adds a node as add() does. The code that does not depend on the operator's type is here, so that it is compiled
+  /// once.
   std::vector<Ref> add_stored(std::string name, std::shared_ptr<const detail::AnyOperator<Device, T>> stored,
                               std::vector<Ref> inputs, std::vector<std::string> parameter_names);
 
   using AskSignature = std::function<Signature(const SignatureCall<Device, T>&)>;
 
-  /// Returns the signature that `ask` gives for a node of that name; an error about shapes names it.
+  /// Returns the signature that `ask` gives for a node with this name; an error about shapes names the node.
   [[nodiscard]] Signature signature_of(std::string_view name, std::string_view kind, const std::vector<Ref>& inputs,
                                        const AskSignature& ask) const;
 

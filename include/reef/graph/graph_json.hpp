@@ -100,7 +100,7 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
       for (const auto& [parameter, init] : detail::inits_of(node, graph.dag(), id)) graph.initialise(parameter, init);
       for (const int parameter : detail::frozen_of(node, graph.dag(), id)) frozen.push_back(parameter);
     } catch (const DecodeError&) {
-      throw;  // it says where
+      throw;  // the error already states the place in the file
     } catch (const Error& error) {
       throw DecodeError(detail::in_place(source, concat(node.place, ", ", in_quotes(node.name)), error.what()));
     }
@@ -115,8 +115,8 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
   return model;
 }
 
-/// Returns the JSON of a graph whose operators are in the registry. `optimizers` has each node's options of training,
-/// by node; for a node without an entry, the file gives none.
+/// Returns the JSON of a graph whose operators are in the registry. `optimizers` are the training options of nodes, by
+/// node; a node without an entry has none in the file.
 ///
 /// Throws OptionError for an operator that the registry does not have.
 ///

@@ -20,8 +20,8 @@ namespace graph {
 /// \endcode
 std::uint64_t hash_of(const Dag& dag);
 
-/// Returns the hash of the values of all parameters with Init::given, or std::nullopt if there are none.
-/// Ranks compare this hash; a checkpoint does not store it. Cost: a pass over these values.
+/// Returns the hash of the values of all parameters with Init::given, or std::nullopt if there are none. Ranks compare
+/// this hash; a checkpoint does not store it. Cost: a pass over the values.
 std::optional<std::uint64_t> hash_of_given(const Dag& dag);
 
 }  // namespace graph

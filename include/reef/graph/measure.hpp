@@ -137,7 +137,8 @@ private:
     InitialValues filling{target, std::vector<std::byte>(static_cast<std::size_t>(spec.bytes()))};
     const auto fill_with = [&]<class U>(U* values) {
       for (std::int64_t i = 0; i < spec.shape.size(); ++i) {
-        // A period that is no power of two, so that rows differ, and large parameters are quick.
+        // Numbers repeat after a period that is no power of two, so that rows differ, and that large parameters are
+        // filled quickly.
         const DrawKey key{1, 0, 0, static_cast<std::uint32_t>(buffers_.size())};
         const auto at = static_cast<std::uint64_t>(i);
         if (i >= 4093) {
@@ -312,7 +313,8 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
       }
       node.fill(own);
       const auto [forward_s, backward_s] = detail::medians_of(options.repeats, [&] {
-        const Seconds forward = node.time_forward(own);  // the backward reads what it saves
+        // runs first, since the backward reads the tensors that a forward saves
+        const Seconds forward = node.time_forward(own);
         return std::array{forward, backward ? node.time_backward(own) : 0};
       });
       entry.forward_s = forward_s;

@@ -250,8 +250,9 @@ concept operator_for = std::copy_constructible<Op> &&
   { op.backward(backward) } -> std::same_as<void>;
 };
 
-/// An operator that computes each row independently of other rows and of its position: forward accepts any number of rows,
-/// and each has the bits that it has alone. A user's operator declares it by `static constexpr bool by_rows = true`.
+/// An operator that computes each row independently of other rows and of the row's position: forward accepts any number
+/// of rows, and each row has the bits that it has alone. A user's operator declares this by `static constexpr bool
+/// by_rows = true`.
 template <class Op>
 concept row_wise = requires {
   { Op::by_rows } -> std::convertible_to<bool>;

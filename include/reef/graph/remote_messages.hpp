@@ -22,8 +22,8 @@ struct RemoteMessage {
   friend bool operator==(const RemoteMessage&, const RemoteMessage&) = default;
 };
 
-/// One summand of a tensor's gradient: that of one input of a node which reads the tensor. A node that reads it
-/// twice adds two terms.
+/// One summand of a tensor's gradient: the gradient of one input of a node which reads the tensor. A node that reads
+/// the tensor twice adds two terms.
 struct GradientTerm {
   int node = 0;
   int input = 0;  ///< the index among the node's inputs

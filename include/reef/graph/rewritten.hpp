@@ -13,20 +13,21 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A model under construction out of the nodes of another: what rewritten() gives its function.
+/// A model under construction out of the nodes of another model: the argument of the function that rewritten() calls.
 template <class Device, real T>
 struct Rewriting {
   const Graph<Device, T>& model;  ///< the model that is rewritten
-  Graph<Device, T> result;        ///< the nodes so far
-  std::vector<int> now;           ///< by the model's tensor, the tensor that the nodes to come read in its place
+  Graph<Device, T> result;        ///< the model under construction, with the nodes added so far
+  /// for each tensor of `model`: the tensor in `result` that further nodes read in its place
+  std::vector<int> now;
 
-  /// Returns the tensors that a node of the model is to read in the result.
+  /// Returns the tensors of `result` that a node of `model` reads when it is added there.
   [[nodiscard]] std::vector<int> inputs_of(int node) const {
     std::vector<int> inputs;
     for (const int id : model.dag().node_at(node).inputs) inputs.push_back(now[static_cast<std::size_t>(id)]);
     return inputs;
   }
-  /// Returns the names of a node's parameters.
+  /// Returns the names of the parameters of a node of `model`.
   [[nodiscard]] std::vector<std::string> parameters_of(int node) const {
     std::vector<std::string> names;
     for (const int use : model.dag().node_at(node).uses) {
@@ -36,11 +37,12 @@ struct Rewriting {
   }
 };
 
-/// Returns a model with the inputs of another and its nodes, in their order, or with what `own(rewriting, node)` has added
-/// to the result in a node's place: own returns the tensors that stand for the node's outputs; none: the node is copied.
+/// Returns a copy of a model in which a function may replace nodes: own(rewriting, node) adds nodes to
+/// rewriting.result, and returns the tensors that stand for the outputs of `node`; if it returns no tensors, the node
+/// is copied.
 ///
-/// Parameters that both have keep their initialisation, and whether they are frozen. Throws ShapeError if a node does not
-/// accept what it now reads.
+/// Parameters that are in both models keep their initialisation, and stay frozen if they are. Throws ShapeError if a
+/// node does not accept the tensors that it now reads.
 ///
 /// \code
 /// #include <reef/nn/exact_gelu.hpp>
