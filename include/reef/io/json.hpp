@@ -134,7 +134,7 @@ bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
 /// Converts a real number whose value is an integer, such as 4e9; returns false where type T cannot represent it.
 template <class T>
 bool convert_whole(double from, T& to) {
-  // Both bounds are powers of two, or 0, and so exact: a number below the upper one fits.
+  // Both bounds are powers of two, or 0, and therefore exact: a number below the upper bound fits the type.
   constexpr double end = 2 * static_cast<double>((std::numeric_limits<T>::max)() / 2 + 1);
   if (!(from >= static_cast<double>((std::numeric_limits<T>::min)()) && from < end)) return false;
   to = static_cast<T>(from);

@@ -44,7 +44,7 @@ public:
   static constexpr std::string_view index_name = "model.safetensors.index.json";
 
   explicit SafetensorsFiles(std::filesystem::path place);
-  SafetensorsFiles(SafetensorsFiles&&) = default;  // files stay where they are
+  SafetensorsFiles(SafetensorsFiles&&) = default;  // the file objects keep their addresses
   SafetensorsFiles& operator=(SafetensorsFiles&&) = default;
 
   /// Returns the paths of the files of a place: the one file, or the index and the files that
