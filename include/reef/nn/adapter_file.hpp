@@ -21,10 +21,10 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// An adapter as a folder holds it: low-rank adapters, or a soft prompt.
+/// The options of an adapter that a folder holds: low-rank adapters, or a soft prompt.
 using Adapter = std::variant<Lora, SoftPrompt>;
 
-/// Returns the model with an adapter, as with_lora or with_prompts adds it.
+/// Returns the model with an adapter added, by with_lora or with_prompts.
 template <class Device, real T>
 graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const Adapter& adapter) {
   if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter))
@@ -32,39 +32,40 @@ graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const
   return with_lora(model, std::get<Lora>(adapter));
 }
 
-/// Reads the adapter_config.json of a folder that Hugging Face's PEFT, or write_adapter_config, has written.
+/// Reads the adapter_config.json of a folder that Hugging Face's PEFT or write_adapter_config has written.
 ///
-/// | peft_type     | reads                                                                                          |
-/// | LORA          | r, lora_alpha, and target_modules: names, or "all-linear"                                       |
-/// | PROMPT_TUNING | num_virtual_tokens                                                                             |
-/// | DEEP_PROMPT_TUNING | the same of a deep prompt: a name of ours, as PEFT has no such adapter and is to refuse it    |
+/// | peft_type          | members that are read                                                                    |
+/// | LORA               | r, lora_alpha, and target_modules: names, or "all-linear"                                |
+/// | PROMPT_TUNING      | num_virtual_tokens                                                                       |
+/// | DEEP_PROMPT_TUNING | num_virtual_tokens, of a deep prompt: a name of Reef's own, which PEFT refuses, since it |
+/// |                    | has no such adapter                                                                      |
 ///
-/// | checks | task_type CAUSAL_LM or none, or of LORA SEQ_CLS: a class head is there too, whose modules_to_save are score and |
-/// |        | classifier; bias none; refuses by name another peft_type, and what computes otherwise: |
-/// |        | use_dora, use_rslora, lora_bias, other modules_to_save, rank_pattern, alpha_pattern, layers_to_transform |
-/// |        | and others that are set, target_modules that are a regular expression, num_transformer_submodules |
-/// |        | other than 1                                                                                    |
-/// | errors | FileError if it cannot be read; DecodeError naming the file and the field                       |
+/// | checks | task_type is CAUSAL_LM or missing, or for LORA SEQ_CLS: then the folder also has a class head, and     |
+/// |        | modules_to_save are score and classifier; bias is none                                                 |
+/// | errors | FileError if the file cannot be read; DecodeError, naming the file and the member, for another         |
+/// |        | peft_type, for a member that changes results (use_dora, use_rslora, lora_bias, rank_pattern,           |
+/// |        | alpha_pattern, layers_to_transform, other modules_to_save, ...), for target_modules that are a regular |
+/// |        | expression, and for a num_transformer_submodules other than 1                                          |
 ///
-/// lora_dropout is of training alone, and taken as 0.
+/// lora_dropout matters in training only, and is read as 0.
 ///
 /// Source: huggingface/peft, src/peft/tuners/lora/config.py and prompt_tuning/config.py.
 Adapter read_adapter_config(const std::filesystem::path& folder);
 
-/// Writes the adapter_config.json of a folder. `base`: the base model's name or folder; `in_out`: its weights are (in,
-/// out), as GPT-2's.
+/// Writes the adapter_config.json of a folder. `base`: the name or folder of the base model; `in_out`: true if weights
+/// of the base model have the shape (in, out), as GPT-2's do.
 void write_adapter_config(const std::filesystem::path& folder, const Adapter& adapter,
                           std::string_view base, bool in_out);
 
 namespace detail {
 
-/// The name of an adapter's parameter in PEFT's file.
+/// Returns the name of an adapter's parameter in PEFT's file.
 std::string name_in_adapter(std::string_view parameter);
 
-/// The parameters of a model's adapters, as a model of them alone.
+/// Returns a model that has only the parameters of a model's adapters.
 graph::Dag adapters_of(const graph::Dag& model);
 
-/// Throws DecodeError unless the tensors are those of the adapters.
+/// Throws DecodeError unless the tensors of a file are the parameters of `adapters`.
 void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters);
 
 }  // namespace detail
@@ -72,11 +73,11 @@ void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters);
 /// Calls set(name, values) for each adapter parameter of a with_adapter() model, from the folder's
 /// adapter_model.safetensors. All errors of the file are found before the first call.
 ///
-/// | names  | PEFT's: base_model.model.NAME of low-rank adapters and a class head, prompt_embeddings of a soft prompt, |
-/// |        | of a deep one base_model.model.NAME before each layer                                            |
-/// | dtypes | F32, F16, BF16 or F64                                                                            |
-/// | errors | FileError; DecodeError, with file and tensor, for one that is missing, unknown, there twice, of  |
-/// |        | another shape, no real numbers, or NaN or infinite somewhere                                     |
+/// | names  | PEFT's: base_model.model.NAME for low-rank adapters and a class head, prompt_embeddings for a soft |
+/// |        | prompt; for a deep prompt also base_model.model.NAME before each layer                             |
+/// | dtypes | F32, F16, BF16 or F64                                                                              |
+/// | errors | FileError; DecodeError, with file and tensor, for a tensor that is missing, unknown, duplicate, of |
+/// |        | another shape, not of real numbers, or with a NaN or infinity                                      |
 ///
 /// \code
 /// // given: const graph::Graph<device::Host, float>& base
@@ -103,7 +104,7 @@ void read_adapter(const std::filesystem::path& folder, const graph::Dag& model, 
 template <real T, class Values>
 void write_adapter(const std::filesystem::path& folder, const graph::Dag& model, Values&& values) {
   graph::Dag adapters = detail::adapters_of(model);
-  std::map<std::string, std::string> names;  // in the file: in the model
+  std::map<std::string, std::string> names;  // maps a name in the file to the name in the model
   for (graph::Parameter& parameter : adapters.parameters) {
     const std::string own = std::exchange(parameter.name, detail::name_in_adapter(parameter.name));
     names[parameter.name] = own;

@@ -10,18 +10,18 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// A BLOOM: pre-norm transformer blocks without positions, whose attention falls with the distance (ALiBi).
+/// A BLOOM: pre-norm transformer blocks without position vectors, whose attention decreases with the distance (ALiBi).
 ///
 ///     x = norm(embed(tokens));  L times: x += dense(attention(q, k, v of norm(x))), x += mlp(norm(x)), mlp 4C wide
 ///     logits = norm(x) head^T;  loss = cross_entropy(logits, targets)
 ///
-/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 where a position does not count |
-/// | tensors    | "logits" (B, T, V), before targets are read; "loss", a scalar                     |
-/// | parameters | Hugging Face's names and shapes (projections are (out, in), query_key_value as    |
-/// |            | SplitHeads reads it): normal 0.02, projections into the residual stream           |
-/// |            | 0.02 / sqrt(2L); head = transformer.word_embeddings.weight if tied                |
-/// | cuts       | between any two nodes; between layers one tensor crosses                          |
-/// | errors     | OptionError for a configuration that cannot be                                    |
+/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 for a position to be ignored   |
+/// | tensors    | "logits" (B, T, V), computed before targets are read; "loss", a scalar           |
+/// | parameters | Hugging Face's names and shapes (projections are (out, in), query_key_value as   |
+/// |            | SplitHeads reads it): normal 0.02, projections into the residual stream          |
+/// |            | 0.02 / sqrt(2L) for L layers; if tied, head = transformer.word_embeddings.weight |
+/// | cuts       | between any two nodes; one tensor crosses between layers                         |
+/// | errors     | OptionError for an invalid configuration                                         |
 ///
 /// Source: BigScience, BLOOM, arXiv 2211.05100; huggingface/transformers, models/bloom.
 ///

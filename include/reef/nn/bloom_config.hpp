@@ -14,15 +14,15 @@ namespace nn {
 /// nn::write_bloom_config("mine/config.json", config);
 /// \endcode
 struct BloomConfig {
-  std::int64_t layers = 24;          ///< L
-  std::int64_t heads = 16;           ///< H, divides C
-  std::int64_t channels = 1024;      ///< C
-  std::int64_t vocabulary = 250880;  ///< V
-  std::int64_t context = 2048;       ///< the number of tokens of sequences in training: more are no error
-  std::int64_t batch = 1;            ///< B
-  std::int64_t sequence = 0;         ///< T, at most 2^24; 0: the context
-  double epsilon = 1e-5;             ///< the epsilon of the norms
-  bool tied = true;                  ///< the head is the embedding
+  std::int64_t layers = 24;          ///< the number of layers, L
+  std::int64_t heads = 16;           ///< the number of heads, H, which divides C
+  std::int64_t channels = 1024;      ///< the number of channels, C
+  std::int64_t vocabulary = 250880;  ///< the number of tokens, V
+  std::int64_t context = 2048;       ///< the length of training sequences; longer sequences are allowed
+  std::int64_t batch = 1;            ///< the number of sequences in a batch, B
+  std::int64_t sequence = 0;         ///< the length of sequences, T, at most 2^24; 0: the context
+  double epsilon = 1e-5;             ///< the number that norms add to the variance
+  bool tied = true;                  ///< true if the head uses the matrix of the embedding
 
   [[nodiscard]] std::int64_t length() const { return sequence == 0 ? context : sequence; }
 
@@ -32,23 +32,23 @@ struct BloomConfig {
   friend bool operator==(const BloomConfig&, const BloomConfig&) = default;
 };
 
-/// Reads the configuration of a BLOOM of Hugging Face, the config.json beside its weights.
+/// Reads the configuration of one of Hugging Face's BLOOM models, the config.json beside its weights.
 ///
 /// | reads  | model_type, hidden_size or n_embed, n_layer or num_hidden_layers, n_head or num_attention_heads,       |
 /// |        | vocab_size, seq_length (2048 where it is missing), layer_norm_epsilon, tie_word_embeddings             |
-/// | checks | refuses models that bloom() cannot build: another architecture, residuals that begin behind a norm     |
-/// |        | (apply_residual_connection_post_layernorm), products in slices, which leave out biases (pretraining_tp |
-/// |        | above 1 with slow_but_exact), and fields that change the numbers of other models                       |
-/// | errors | FileError if it cannot be read; DecodeError naming the file, and the field or the value that no        |
-/// |        | BloomConfig can have                                                                                   |
+/// | checks | refuses models that bloom() cannot build: another architecture, residuals that begin behind a norm    |
+/// |        | (apply_residual_connection_post_layernorm), products in slices, which omit biases (pretraining_tp     |
+/// |        | above 1 with slow_but_exact), and fields of other models that would change results                    |
+/// | errors | FileError if the file cannot be read; DecodeError naming the file, and the field or the value that no |
+/// |        | BloomConfig can have                                                                                  |
 ///
-/// Dropout is none, as for evaluation: it is no part of the weights.
+/// Dropout is 0, as for evaluation, since it does not belong to the weights.
 ///
 /// Source: huggingface/transformers, models/bloom/configuration_bloom.py, modeling_bloom.py.
 BloomConfig read_bloom_config(const std::filesystem::path& path);
 
-/// Writes the config.json of a bloom(), which with the file of write_bloom as model.safetensors is a folder that
-/// BloomForCausalLM.from_pretrained reads. Throws OptionError for an invalid configuration, FileError as AtomicFile does.
+/// Writes the config.json of a bloom(). A folder with it and the file of write_bloom as model.safetensors can be read
+/// by BloomForCausalLM.from_pretrained. Throws OptionError for an invalid configuration, FileError as AtomicFile does.
 void write_bloom_config(const std::filesystem::path& path, const BloomConfig& config);
 
 }  // namespace nn

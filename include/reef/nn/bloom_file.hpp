@@ -13,19 +13,19 @@ namespace nn {
 
 /// The weights of a BLOOM in safetensors files with Hugging Face's names, open for reading.
 ///
-/// | place  | a file, an index of several, or a folder, as SafetensorsFiles                                   |
-/// | names  | those of BloomForCausalLM ("transformer.h.0.self_attention.query_key_value.weight"), also where |
-/// |        | a compiled or wrapped model has written them ("_orig_mod.transformer..."), or without           |
-/// |        | "transformer."                                                                                  |
-/// | head   | of a tied model lm_head.weight may be there and is then the embedding, byte by byte             |
-/// | others | none are passed over                                                                            |
-/// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                             |
-/// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for one       |
-/// |        | that is missing, unknown, there twice, of another shape, no real numbers, or NaN or             |
-/// |        | infinite somewhere, and for an untied head where the model's head is tied                       |
+/// | place  | a file, an index of several files, or a folder, as for SafetensorsFiles                        |
+/// | names  | those of BloomForCausalLM ("transformer.h.0.self_attention.query_key_value.weight"), also with |
+/// |        | the prefix that a compiled or wrapped model adds ("_orig_mod.transformer..."), or without      |
+/// |        | "transformer."                                                                                 |
+/// | head   | lm_head.weight of a tied model may exist, and then equals the embedding, byte by byte          |
+/// | others | no other tensor is ignored                                                                     |
+/// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                            |
+/// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for a tensor |
+/// |        | that is missing, unknown, duplicate, of another shape, not of real numbers, or with a NaN or   |
+/// |        | infinity, and for an untied head if the model's head is tied                                   |
 ///
-/// read(dag, set) calls set(name, values) for each parameter of a bloom(), after all errors of the file were found. No tensor
-/// holds the model's configuration: read_bloom_config reads it.
+/// read(dag, set) calls set(name, values) for each parameter of a bloom(), once all errors of the file have been found.
+/// No tensor states the model's configuration: read_bloom_config reads it.
 ///
 /// \code
 /// #include <reef/nn/bloom.hpp>
@@ -43,11 +43,11 @@ public:
 
 /// Writes the parameters of a bloom() to a safetensors file that BloomForCausalLM reads.
 ///
-/// values(name) gives a parameter's elements. The head of a tied model is not written.
+/// values(name) returns a parameter's elements. The head of a tied model is not written.
 ///
-/// | memory | all parameters once                                                     |
-/// | errors | OptionError if values(name) gives another number of elements; FileError |
-/// |        | as AtomicFile: an older file of that name is unchanged                  |
+/// | memory | all parameters once                                                                      |
+/// | errors | OptionError if values(name) returns another number of elements; FileError as AtomicFile: |
+/// |        | an older file of that name is unchanged                                                  |
 template <real T, class Values>
 void write_bloom(const std::filesystem::path& path, const graph::Dag& model, Values&& values) {
   detail::write_model<T>(path, model, "reef::nn::write_bloom", std::forward<Values>(values));

@@ -14,31 +14,36 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The options of a class head: the number of classes that texts are told apart by.
+/// The options of a class head: the number of classes into which texts are classified.
 struct ClassHead {
   std::int64_t classes = 2;
 
-  /// Throws OptionError for a number of classes that cannot be.
+  /// Throws OptionError for a number of classes below 1.
   void validate() const;
 };
 
-/// Returns whether a parameter is the matrix of a class head: score.weight, as Hugging Face's models for sequence
-/// classification have it.
+/// Returns true for the name of a class head's matrix: score.weight, as in Hugging Face's models for sequence
+/// classification.
 bool is_of_class_head(std::string_view parameter);
 
-/// Returns the model with a class head in place of its language head: a text's class is told at its last token.
+/// Returns the model with a class head in place of its language head: the logits at a text's last token are its
+/// classes'.
 ///
 ///     logits[b, t] = x[b, t] score^T;   loss = mean of -log softmax(logits[b, t])[targets[b, t]] over targets that are not -1
 ///
-/// | shape      | "logits": (B, T, classes); score.weight: (classes, C), without a bias, normal of deviation 0.02, trained  |
-/// | targets    | a text's label, 0 to classes - 1, at its last token, and -1 elsewhere: data::PairSampler writes that for a |
-/// |            | pair whose completion is the label; so one row of nn::with_packing can have several texts, each with its own |
-/// | names      | nodes, tensors and parameters keep theirs, but for those of the language head; the head's node is "score" |
-/// | order      | behind with_lora, which freezes what it finds; before with_packing                                       |
-/// | cost       | of the head 2 B T C classes operations: it is computed at all positions                                   |
-/// | errors     | OptionError for less than 1 class, and for a model whose loss is no nn::CrossEntropy of a nn::Linear     |
+/// | shape      | "logits": (B, T, classes); score.weight: (classes, C), normal of deviation 0.02, trained; no bias  |
+/// | targets    | a text's label, 0 to classes - 1, at its last token, and -1 elsewhere: data::PairSampler writes    |
+/// |            | these if the completion of a pair is the label; so one row of nn::with_packing can have several    |
+/// |            | texts with labels                                                                                  |
+/// | names      | nodes, tensors and parameters keep their names, except for the language head's; the head's node is |
+/// |            | "score"                                                                                            |
+/// | order      | after with_lora, which freezes the parameters that it finds; before with_packing                   |
+/// | cost       | 2 B T C classes operations for the head, since it is computed at all positions                     |
+/// | errors     | OptionError for less than 1 class, and for a model whose loss is no nn::CrossEntropy of a          |
+/// |            | nn::Linear                                                                                         |
 ///
-/// Source: huggingface/transformers, LlamaForSequenceClassification and its like: `score`, read at the last token.
+/// Source: huggingface/transformers, LlamaForSequenceClassification and similar classes: `score`, read at the last
+/// token.
 ///
 /// \code
 /// #include <reef/nn/llama.hpp>

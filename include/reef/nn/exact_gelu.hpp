@@ -11,13 +11,13 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The Gaussian error linear unit by the error function, as BERT and GPT-NeoX have it.
+/// The Gaussian error linear unit, computed with the error function, as in BERT and GPT-NeoX.
 ///
 ///     out = in / 2 (1 + erf(in / sqrt(2)))
 ///
-/// | shape  | in, out: any                                                                    |
-/// | memory | the input's gradient lies where the output's gradient lies                      |
-/// | bits   | in fp32 and bf16 of the instruction set alone: no mathematical library is asked |
+/// | shape  | in, out: any shape                                                              |
+/// | memory | the input's gradient uses the output gradient's memory                          |
+/// | bits   | in fp32 and bf16 they depend on the instruction set, on no mathematical library |
 ///
 /// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
 ///
@@ -27,7 +27,8 @@ namespace nn {
 /// \endcode
 struct ExactGelu : detail::Activation<ExactGelu> {
   static constexpr std::string_view kind = "ExactGelu";
-  static constexpr double forward_flops = 20;  ///< of the polynomials on both sides of 475/512
+  /// the operations of the polynomials on both sides of |x| / sqrt(2) = 475/512
+  static constexpr double forward_flops = 20;
   static constexpr double backward_flops = 30;
 
   template <class Device, real T>

@@ -15,8 +15,8 @@ namespace nn {
 ///
 ///     out = in / 2 (1 + tanh(sqrt(2 / pi) (in + 0.044715 in^3)))
 ///
-/// | shape  | in, out: any                                               |
-/// | memory | the input's gradient lies where the output's gradient lies |
+/// | shape  | in, out: any shape                                     |
+/// | memory | the input's gradient uses the output gradient's memory |
 ///
 /// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
 ///
@@ -26,7 +26,7 @@ namespace nn {
 /// \endcode
 struct Gelu : detail::Activation<Gelu> {
   static constexpr std::string_view kind = "Gelu";
-  static constexpr double forward_flops = 8;  ///< of the polynomials around one tanh
+  static constexpr double forward_flops = 8;  ///< the operations of the polynomials around one tanh
   static constexpr double backward_flops = 16;
 
   template <class Device, real T>

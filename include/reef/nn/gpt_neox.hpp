@@ -10,20 +10,20 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// A GPT-NeoX, as Pythia and Dolly 2 are: transformer blocks whose attention and MLP read the same residual stream side by
-/// side, with heads that rotary positions turn in part.
+/// A GPT-NeoX, such as Pythia or Dolly 2: transformer blocks in which attention and MLP read the same residual stream
+/// in parallel, and rotary positions turn a part of each head's columns.
 ///
 ///     x = embed(tokens);  L times: x += dense(attention(q, k, v of norm(x))) + mlp(norm'(x))
 ///     not parallel:       L times: x += dense(attention(q, k, v of norm(x))), x += mlp(norm'(x))
 ///     logits = norm(x) head^T;  loss = cross_entropy(logits, targets)
 ///
-/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 where a position does not count |
-/// | tensors    | "logits" (B, T, V), before targets are read; "loss", a scalar                     |
-/// | parameters | Hugging Face's names and shapes (projections are (out, in), query_key_value as    |
-/// |            | SplitHeads reads it): normal 0.02, projections into the residual stream           |
-/// |            | 0.02 / sqrt(2L); head = gpt_neox.embed_in.weight if tied                          |
-/// | cuts       | between any two nodes; between layers one tensor crosses                          |
-/// | errors     | OptionError for a configuration that cannot be                                    |
+/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 for a position to be ignored |
+/// | tensors    | "logits" (B, T, V), computed before targets are read; "loss", a scalar         |
+/// | parameters | Hugging Face's names and shapes (projections are (out, in), query_key_value as |
+/// |            | SplitHeads reads it): normal 0.02, projections into the residual stream        |
+/// |            | 0.02 / sqrt(2L) for L layers; if tied, head = gpt_neox.embed_in.weight         |
+/// | cuts       | between any two nodes; one tensor crosses between layers                       |
+/// | errors     | OptionError for an invalid configuration                                       |
 ///
 /// Source: Black et al., GPT-NeoX-20B, arXiv 2204.06745; huggingface/transformers, models/gpt_neox.
 ///

@@ -18,22 +18,23 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Causal self-attention whose keys and values may have fewer heads than its queries, and in which a token may see a
-/// window of the tokens before it alone.
+/// Causal self-attention whose keys and values may have fewer heads than its queries, and in which a token may be
+/// limited to a window: itself and the tokens just before it.
 ///
 ///     out[h] = softmax(q[h] k[g]^T / sqrt(D) + bias[h] + mask) v[g]      g = floor(h K / H), for each of H heads
 ///
-/// | shape   | q, out: (B, T, H D); k, v: (B, T, K D); K = H: all heads their own, K = 1: one for all          |
-/// | mask    | token t sees the tokens (t - window, t]; window 0: all up to t                                  |
-/// | bias    | alibi: of token t and key s slope (s - t), the slopes of n heads, a power of two, 2^(-8 i / n), |
-/// |         | i = 1, ..., n; of other H those of the power of two below and the odd ones of its double        |
-/// | saved   | the log-sum-exp of each row of scores, (B, H, T): no T x T tensor is kept                       |
-/// | dropout | of the probabilities; element (h T + t) T + s of a sample, as nn::Dropout draws                 |
-/// | cost    | for each pair of tokens that see each other 4 H D operations forward, 10 H D backward           |
-/// | threads | each runs a head of a sample, in a backward a head of keys and values                           |
+/// | shape   | q, out: (B, T, H D); k, v: (B, T, K D), with K heads of keys and values of D columns, K from 1 to H |
+/// | mask    | token t attends to the tokens (t - window, t]; window 0: to all tokens up to t                      |
+/// | bias    | with `alibi`, slope * (s - t) for token t and key s; the slopes of n heads, n a power of two, are   |
+/// |         | 2^(-8 i / n), i = 1, ..., n; other numbers H have those of the power of two below H, and the odd    |
+/// |         | ones of its double                                                                                  |
+/// | saved   | the log-sum-exp of each row of scores, (B, H, T): no T x T tensor is kept                           |
+/// | dropout | applied to the probabilities; (h, t, s) uses draw (h T + t) T + s of its sample                     |
+/// | cost    | 4 H D operations forward and 10 H D backward for each pair of tokens that attend to each other      |
+/// | threads | a task is one head of a sample; in a backward, one head of keys and values                          |
 ///
-/// Source: Ainslie et al., GQA, arXiv 2305.13245; Jiang et al., Mistral 7B, arXiv 2310.06825 (the window);
-/// Press et al., Train short, test long, arXiv 2108.12409 (ALiBi), with BLOOM's slopes.
+/// Source: Ainslie et al., GQA, arXiv 2305.13245; Jiang et al., Mistral 7B, arXiv 2310.06825 (the window); Press et
+/// al., Train short, test long, arXiv 2108.12409 (ALiBi), with BLOOM's slopes.
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int q, int k, int v

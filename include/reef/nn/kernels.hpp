@@ -12,10 +12,10 @@ namespace nn {
 /// The way in which a matrix is read: as it is stored in memory, or as its transpose.
 enum class Transpose : std::uint8_t { no, yes };
 
-/// The arithmetic of the operators, one specialisation per device: Kernels<device::Host> in
-/// nn/host.hpp, Kernels<device::Cuda> in nn/cuda.cuh. All members are static; their first argument is a
-/// lane, on whose thread they are called. T is float, double or Bfloat16; losses, statistics and
-/// gradients of parameters are sum_t<T>, in which everything is computed.
+/// The arithmetic of the operators, one specialisation per device: Kernels<device::Host> is in nn/host.hpp,
+/// Kernels<device::Cuda> in nn/cuda.cuh. All members are static; the first argument of each is a lane, on whose thread
+/// the member is called. T is float, double or Bfloat16; losses, statistics and gradients of parameters are sum_t<T>,
+/// the type in which everything is computed.
 ///
 /// | shape  | row-major and contiguous; R rows, K in, N out channels; B batch, T_ sequence, C     |
 /// |        | channels, H heads, V vocabulary                                                     |
@@ -64,8 +64,7 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | mean_squared_error_forward(lane, loss, a, b, n, workspace)               | loss () = mean of (a - b)^2; mean_squared_error_workspace<T>(n) |
 /// | mean_squared_error_backward(lane, d_a, d_loss, a, b, n, accumulate)      | d_a (n); for d_b, exchange a and b |
 ///
-/// A device of one's own has all members from rms_norm_forward on, or none of them. Cuda lacks prefix_... and
-/// targets_behind.
+/// A user's device has all members from rms_norm_forward on, or none of them. Cuda lacks prefix_... and targets_behind.
 ///
 /// Attention dropout (rate > 0) decides on probability (h, t, s) of batch row b by draw
 /// (h T + t) T + s of the key whose sample is key.sample + b.

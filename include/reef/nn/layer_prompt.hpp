@@ -15,14 +15,14 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Vectors that are added to the first P positions of each sample, before a layer.
+/// An operator before a layer that adds trained vectors to the first P = `prompt` positions of each sample.
 ///
 ///     out[b, t] = in[b, t] + prompt[t]   for t < P;   in[b, t] elsewhere
 ///
 /// | shape      | in, out: (B, T, C); prompt: (P, C)                                               |
-/// | parameters | "prompt_embeddings": zeros at first, so that the model computes what it did; decays |
+/// | parameters | "prompt_embeddings": zeros, so that the model at first computes the same; decays |
 /// | order      | the gradient of the prompt sums samples in ascending order                       |
-/// | memory     | out lies where in lies, and in's gradient where out's gradient lies              |
+/// | memory     | out uses in's memory, and in's gradient that of out's gradient                   |
 /// | errors     | ShapeError for P below 1                                                         |
 ///
 /// Source: bigscience-workshop/petals, src/petals/client/ptune.py, "deep_ptune" (Borzunov et al., arXiv 2312.08361).
@@ -85,7 +85,7 @@ struct LayerPrompt {
   }
 
 private:
-  /// Returns how many positions of a row have a vector.
+  /// Returns the number of positions of a row that get a vector.
   [[nodiscard]] std::int64_t positions(const Shape& shape) const { return (std::min)(prompt, shape[1]); }
 };
 

@@ -50,7 +50,8 @@ struct Linear {
     const std::int64_t K = in.last();
     const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};
     graph::Signature result;
-    if (transpose == Transpose::yes && K == features) result.attributes = "transposed";  // a square shape hides it
+    // the shapes of a square matrix do not show it
+    if (transpose == Transpose::yes && K == features) result.attributes = "transposed";
     result.outputs = {call.tensor(in.with_last(features))};
     result.parameters = {{"weight", weight, graph::Init::normal(deviation), true, true}};
     if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});

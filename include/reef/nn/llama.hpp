@@ -10,17 +10,19 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// A Llama: pre-norm transformer blocks with rotary positions and gated MLPs; by its fields also a Mistral, Qwen 2 or 3.
+/// A Llama: pre-norm transformer blocks with rotary positions and gated MLPs; with other fields a Mistral, Qwen 2 or
+/// Qwen 3.
 ///
 ///     x = embed(tokens);  L times: x += o(attention(q, k, v of norm(x))), x += down(silu(gate(y)) up(y)), y = norm(x)
 ///     logits = norm(x) head^T;  loss = cross_entropy(logits, targets)
 ///
-/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 where a position does not count   |
-/// | tensors    | "logits" (B, T, V), before targets are read; "loss", a scalar                       |
+/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 for a position to be ignored        |
+/// | tensors    | "logits" (B, T, V), computed before targets are read; "loss", a scalar                |
 /// | parameters | Hugging Face's names and shapes (projections are (out, in)): normal 0.02, projections |
-/// |            | into the residual stream 0.02 / sqrt(2L); head = model.embed_tokens.weight if tied   |
-/// | cuts       | between any two nodes; between layers one tensor crosses                            |
-/// | errors     | OptionError for a configuration that cannot be                                      |
+/// |            | into the residual stream 0.02 / sqrt(2L) for L layers; if tied, head =                |
+/// |            | model.embed_tokens.weight                                                             |
+/// | cuts       | between any two nodes; one tensor crosses between layers                              |
+/// | errors     | OptionError for an invalid configuration                                              |
 ///
 /// Source: Touvron et al., LLaMA, arXiv 2302.13971; huggingface/transformers, models/{llama,mistral,qwen2,qwen3}.
 ///

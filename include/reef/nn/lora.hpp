@@ -20,11 +20,11 @@ namespace nn {
 
 /// The options of low-rank adapters.
 ///
-/// | rank, alpha | of nn::LoraLinear: the update is alpha / rank B A                                         |
-/// | targets     | the names of nn::Linear nodes, or their last parts: "q_proj" means all "....q_proj". The   |
-/// |             | one target "all-linear" means all but the head (lm_head, embed_out); none: q_proj and     |
-/// |             | v_proj, c_attn, or query_key_value                                                        |
-/// | class_head  | whether the adapter's folder has a class head too, of nn::with_class_head                 |
+/// | rank, alpha | those of nn::LoraLinear: the update of a weight is alpha / rank B A                       |
+/// | targets     | names of nn::Linear nodes, or last parts of names: "q_proj" selects all "....q_proj"; the |
+/// |             | single target "all-linear" selects all but the head (lm_head, embed_out); empty: q_proj   |
+/// |             | and v_proj, c_attn, or query_key_value                                                    |
+/// | class_head  | true if the adapter's folder also has a class head, that of nn::with_class_head           |
 struct Lora {
   std::int64_t rank = 8;
   double alpha = 16;
@@ -34,20 +34,22 @@ struct Lora {
   /// Throws OptionError, naming the first invalid member.
   void validate() const;
 
-  /// Returns the place among `targets` of the first that means the node, or -1; where there are no targets, 0 or -1.
+  /// Returns the index of the first of `targets` that selects the node; -1 if none does. Without targets, returns 0 for
+  /// the nodes that are selected by default.
   [[nodiscard]] int target_of(std::string_view node) const;
 };
 
 /// Returns whether a parameter is one of an adapter: NAME.lora_A.weight or NAME.lora_B.weight.
 bool is_of_lora(std::string_view parameter);
 
-/// Returns the model with adapters: targeted nn::Linear nodes are nn::LoraLinear, whose A and B alone are trained: all
-/// other parameters are frozen.
+/// Returns the model with low-rank adapters: the selected nn::Linear nodes become nn::LoraLinear nodes, of which only
+/// the matrices A and B are trained; all other parameters are frozen.
 ///
-/// | names  | nodes, tensors and parameters keep theirs; an adapter's are NODE.lora_A.weight and NODE.lora_B.weight |
-/// | bits   | as B begins as zeros, the model computes what it did before                                          |
-/// | errors | OptionError for a target that no nn::Linear has, where there is nothing to adapt, and for a model that has a |
-/// |        | soft prompt                                                                                          |
+/// | names  | nodes, tensors and parameters keep their names; adapters have NODE.lora_A.weight and                  |
+/// |        | NODE.lora_B.weight                                                                                    |
+/// | bits   | B begins as zeros, so that the model at first computes the same                                       |
+/// | errors | OptionError for a target that selects no nn::Linear, if no node is selected, and for a model that has |
+/// |        | a soft prompt                                                                                         |
 ///
 /// \code
 /// #include <reef/nn/llama.hpp>
@@ -87,10 +89,10 @@ graph::Graph<Device, T> with_lora(const graph::Graph<Device, T>& model, const Lo
   return result;
 }
 
-/// Returns the values that a parameter of the model has without adapters that computes the same: W + alpha / rank B A
-/// for the weight of a nn::LoraLinear, W for another. `values`: values(name) gives a parameter's elements.
+/// Returns the elements of a parameter for a model without adapters that computes the same: W + alpha / rank B A for
+/// the weight W of a nn::LoraLinear, and any other parameter unchanged. values(name) returns a parameter's elements.
 ///
-/// Throws OptionError for a weight that is tied, and adapted in one of its uses.
+/// Throws OptionError for a weight that several nodes share, of which one has an adapter.
 template <real T, class Device, real Of, class Values>
 std::vector<T> merged_lora(const graph::Graph<Device, Of>& model, std::string_view name,
                            Values&& values) {

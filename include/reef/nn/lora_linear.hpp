@@ -19,18 +19,18 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// An affine map of the last axis with a low-rank update: nn::Linear, whose weight is as a rule frozen, and two small
+/// An affine map of the last axis with a low-rank update: nn::Linear, whose weight usually is frozen, and two small
 /// matrices that are trained in its place.
 ///
 ///     h = in A^T;  out = in W + b + s h B^T      s = alpha / rank
 ///
-/// | shape      | in: (..., K); out: (..., N); W, b: as of nn::Linear; A: (rank, K); B: (N, rank)          |
-/// | parameters | A, "lora_A.weight": normal of deviation 1 / sqrt(3 K), that of PEFT's uniform numbers;   |
-/// |            | B, "lora_B.weight": zeros, so the map begins as that of W and b; both decay              |
-/// | saved      | h: (R, rank), for R rows                                                                 |
-/// | cost       | forward 2 R (K N + rank (K + N)) operations, backward 2 R (K N + 2 rank (K + N)); 2 R K N  |
-/// |            | more, not stated, if W is trained                                                        |
-/// | errors     | ShapeError for a rank below 1, or an alpha below 0 or not finite                         |
+/// | shape      | in: (..., K); out: (..., N); W, b: weight and bias of nn::Linear; A: (rank, K); B: (N, rank) |
+/// | parameters | A, "lora_A.weight": normal of deviation 1 / sqrt(3 K), that of PEFT's uniform numbers;       |
+/// |            | B, "lora_B.weight": zeros, so that the map begins as that of W and b; both decay             |
+/// | saved      | h: (R, rank), for R rows                                                                     |
+/// | cost       | forward 2 R (K N + rank (K + N)) operations, backward 2 R (K N + 2 rank (K + N)); if W is    |
+/// |            | trained 2 R K N more, which Signature does not count                                         |
+/// | errors     | ShapeError for a rank below 1, or an alpha below 0 or not finite                             |
 ///
 /// Source: Hu et al., LoRA, arXiv 2106.09685, section 4.1.
 ///
@@ -151,7 +151,8 @@ struct LoraLinear {
     linear.prepare_rows(call);
   }
 
-  /// W in the form of the RowModel, and A and B as they are: what fine-tuning of quantised weights trained beside.
+  /// Computes rows with W in the RowModel's weight form, and A and B unchanged, as fine-tuning beside quantised weights
+  /// trains them.
   template <class Device, real T>
   void forward_rows(const graph::RowsCall<Device, T>& call) const {
     linear.forward_rows(call);

@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The mean squared difference of two tensors: a loss of regressions.
+/// The mean squared difference of two tensors: a loss for regression.
 ///
 ///     loss = 1/n sum (a - b)^2
 ///

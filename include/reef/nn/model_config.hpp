@@ -17,13 +17,13 @@ namespace nn {
 /// The configuration of a model that nn/ can build: of gpt(), llama(), bloom() or gpt_neox().
 using ModelConfig = std::variant<GptConfig, LlamaConfig, BloomConfig, GptNeoxConfig>;
 
-/// The shape of a batch: B sequences of T tokens, at most longest_sequence of the model; T = 0: its context.
+/// The shape of a batch: B sequences of T tokens. T is at most longest_sequence of the model; 0: the model's context.
 struct BatchShape {
   std::int64_t batch = 1;
   std::int64_t sequence = 0;
 };
 
-/// Reads the configuration of a model of Hugging Face, whose model_type decides the builder.
+/// Reads the configuration of one of Hugging Face's models; the member model_type decides which function reads it.
 ///
 /// | reads  | gpt2, as read_gpt2_config; llama, mistral, qwen2 and qwen3, as read_llama_config;   |
 /// |        | bloom, as read_bloom_config; gpt_neox, as read_gpt_neox_config                      |
@@ -38,10 +38,11 @@ ModelConfig read_model_config(const std::filesystem::path& path);
 /// Writes a config.json as write_gpt2_config, write_llama_config, write_bloom_config or write_gpt_neox_config does.
 void write_model_config(const std::filesystem::path& path, const ModelConfig& config);
 
-/// Returns the most tokens that a sequence of the model can have: its context, of a bloom(), which has no positions, 2^24.
+/// Returns the largest number of tokens of a sequence of the model: its context, or 2^24 for a bloom(), which has no
+/// position vectors.
 std::int64_t longest_sequence(const ModelConfig& config);
 
-/// Returns the configuration with another batch. Throws OptionError for a longer sequence than longest_sequence.
+/// Returns the configuration with another batch. Throws OptionError if sequences are longer than longest_sequence.
 ModelConfig with_batch(ModelConfig config, const BatchShape& batch);
 
 }  // namespace nn

@@ -35,11 +35,12 @@ graph::Graph<Device, T> model_of(const ModelConfig& config,
   return llama<Device, T>(std::get<LlamaConfig>(config), threads);
 }
 
-/// Builds the graph of the model in a folder of Hugging Face, by its config.json. read_weights reads the weights.
+/// Builds the graph of the model in a folder in Hugging Face's layout, by its config.json; read_weights reads the
+/// weights.
 ///
-/// | folder | config.json; safetensors, one or several with an index, for read_weights                                |
-/// | errors | as of read_model_config: an unknown architecture, or a field that changes numbers, by name; OptionError |
-/// |        | for a sequence beyond longest_sequence                                                                  |
+/// | folder | config.json; for read_weights also safetensors, in one file or in several with an index               |
+/// | errors | those of read_model_config, such as for an unknown architecture, or for a field that changes results; |
+/// |        | OptionError for a sequence longer than longest_sequence                                               |
 ///
 /// \code
 /// #include <reef/nn/generator.hpp>
@@ -59,7 +60,7 @@ graph::Graph<Device, T> model_of(const std::filesystem::path& folder, const Batc
 
 namespace detail {
 
-/// Reads from an open file, and returns its path.
+/// Reads the parameters of a model from an open file, and returns the file's path.
 template <real T, class Set>
 std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, Set&& set) {
   file.read<T>(model, std::forward<Set>(set));
@@ -68,8 +69,8 @@ std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, 
 
 }  // namespace detail
 
-/// Calls set(name, values) for each parameter of a model, as Gpt2File, LlamaFile, BloomFile or GptNeoxFile reads it. The
-/// configuration, of a folder the one beside the weights, decides which. Returns the file or index that was read.
+/// Calls set(name, values) for each parameter of a model, as Gpt2File, LlamaFile, BloomFile or GptNeoxFile reads it:
+/// the type of `config` decides which. Returns the path of the file or index that was read.
 template <real T, class Set>
 std::filesystem::path read_weights(const std::filesystem::path& place, const ModelConfig& config,
                                    const graph::Dag& model, Set&& set) {

@@ -26,7 +26,7 @@ namespace nn {
 
 namespace detail {
 
-/// The kind of nn::Packed<Op>: "Packed" before that of Op.
+/// The `kind` of nn::Packed<Op>: "Packed" and the kind of Op.
 template <class Op>
 struct PackedKind {
   static constexpr std::string_view before = "Packed";
@@ -40,21 +40,23 @@ struct PackedKind {
 
 }  // namespace detail
 
-/// An operator that mixes or counts positions, applied to each of several samples that lie behind one another in a row, as if
-/// each were a row of its own: so no token attends to another sample, and each sample's positions begin at 0.
+/// An operator that applies Op to each of several samples that lie one after another in a row, as if each sample had a
+/// row of its own: no token attends to another sample, and the positions of each sample begin at 0.
 ///
 ///     out[b, s_i ... s_(i+1)) = op(in[b, s_i ... s_(i+1)))      for the samples i of row b, which begin at s_i
 ///
-/// | inputs   | those of Op, (B, T, ...), and behind them tokens (B, T) int32, unless Op reads these itself             |
-/// | samples  | begin at position 0 and wherever a token is negative: token v is then written as ~v, -1 - v            |
-/// | bits     | of each sample those of Op on it alone, as (1, its length, ...), in forward and in gradients of inputs  |
-/// | order    | gradients of parameters sum samples in ascending order, rows first                                    |
-/// | cost     | that of Op for each sample: of attention the sum of squared lengths, where a whole row costs T^2        |
-/// | threads  | those of Op within a sample: samples do not run side by side                                           |
-/// | errors   | OptionError for dropout within Op, since samples of a row would draw alike; those of Op                 |
+/// | inputs   | those of Op, (B, T, ...), and then the tokens (B, T) int32, unless Op reads these itself             |
+/// | samples  | begin at position 0, and at each negative token: token v is then written as ~v, which is -1 - v      |
+/// | bits     | those of Op on each sample alone, as (1, its length, ...), in forward and in gradients of inputs     |
+/// | order    | gradients of parameters sum samples in ascending order, rows first                                   |
+/// | cost     | that of Op for each sample: for attention the sum of squared lengths, instead of T^2 for a whole row |
+/// | threads  | those of Op within a sample: samples do not run in parallel                                          |
+/// | errors   | OptionError for dropout in Op, since all samples of a row would draw the same numbers; the errors of |
+/// |          | Op                                                                                                   |
 ///
-/// The device is the host, which can read where samples begin while it starts kernels. Op is any operator whose inputs, outputs
-/// and saved tensors have B T times as many elements as one position, and whose workspace grows with T; its saved views are flat.
+/// The device is the host, which can read where samples begin while it starts kernels. Op is any operator whose inputs,
+/// outputs and saved tensors have B T times as many elements as one position has, and whose workspace grows with T;
+/// views of saved tensors are flat.
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int qkv, int tokens
@@ -64,7 +66,7 @@ struct PackedKind {
 template <class Op>
 struct Packed {
   static constexpr std::string_view kind = detail::PackedKind<Op>::text;
-  /// Whether the tokens are what Op itself reads.
+  /// True if the tokens are an input of Op itself.
   static constexpr bool reads_tokens = std::same_as<Op, Embedding> || std::same_as<Op, TokenEmbedding>;
 
   Op op{};
@@ -152,12 +154,13 @@ private:
     return round_up(static_cast<Bytes>(tokens.size()) * sizeof(std::int32_t), 64);
   }
 
-  /// Returns whether the signature has added the tokens to what is kept: the only saved tensor of integers.
+  /// Returns true if the signature has added the tokens to the saved tensors, of which only they are integers.
   static bool keeps_tokens(const auto& call) {
     return !reads_tokens && !call.saved.empty() && call.saved.back().element() == Element::int32;
   }
 
-  /// Returns the inputs of Op, of which tokens are without marks: in the workspace, whose other part is left for Op.
+  /// Returns the inputs of Op. If the tokens are among them, a copy without marks is written to the workspace, whose
+  /// rest is left for Op.
   static std::vector<AnyView> inputs_of(const auto& call, TensorView<const std::int32_t> tokens, void*& workspace) {
     if constexpr (reads_tokens) {
       auto* const plain = static_cast<std::int32_t*>(workspace);

@@ -27,7 +27,8 @@ namespace nn {
 
 namespace detail {
 
-/// Returns the outputs of a node that has Packed<Op> in place of an Op; none for a node of another operator.
+/// Returns the outputs of a node that is added with Packed<Op> in place of Op; empty if the operator of node n is not
+/// Op.
 template <class Op, class Device, real T>
 std::vector<int> packed_node(graph::Rewriting<Device, T>& to, int n, int tokens) {
   const Op* const op = to.model.template operator_as<Op>(n);
@@ -37,7 +38,7 @@ std::vector<int> packed_node(graph::Rewriting<Device, T>& to, int n, int tokens)
   return to.result.add(to.model.dag().node_at(n).name, Packed<Op>{*op}, std::move(inputs), to.parameters_of(n));
 }
 
-/// Returns whether a node computes each position alone, or the loss.
+/// Returns true if the operator of node n computes each position alone, or is the loss.
 template <class Device, real T>
 bool keeps_samples_apart(const graph::Graph<Device, T>& model, int n) {
   return model.by_rows(n) || model.template operator_as<Linear>(n) != nullptr ||
@@ -47,15 +48,17 @@ bool keeps_samples_apart(const graph::Graph<Device, T>& model, int n) {
 
 }  // namespace detail
 
-/// Returns the model for rows in which several samples lie behind one another, as data::PackedPairSampler fills them: each
-/// operator that mixes or counts positions is applied to every sample of a row alone, nn::Packed.
+/// Returns the model for rows in which several samples lie one after another, as data::PackedPairSampler writes them:
+/// each operator that mixes or counts positions is wrapped in nn::Packed, and so applied to every sample of a row
+/// alone.
 ///
-/// | samples | begin at position 0 and wherever a token is negative: token v is then written as ~v                       |
-/// | names   | nodes, tensors and parameters keep theirs; rows without marks have the bits that the model gives them      |
-/// | law     | the loss, and each gradient, is that of the samples each in a row of its own, to the rounding of their sums |
-/// | rows    | a nn::Session runs the model without packing: it has the same parameters                                   |
-/// | errors  | OptionError for a model without tokens that one nn::Embedding or nn::TokenEmbedding reads, for dropout in      |
-/// |         | attention, and for an operator that may mix positions in another way, a soft prompt's too                    |
+/// | samples | begin at position 0, and at each negative token: token v is then written as ~v                         |
+/// | names   | nodes, tensors and parameters keep their names; rows without marks give the bits of the original model |
+/// | law     | loss and gradients are those of the samples in rows of their own, except for the rounding of their     |
+/// |         | sums                                                                                                   |
+/// | rows    | nn::Session runs the original model, which has the same parameters                                     |
+/// | errors  | OptionError for a model in which no nn::Embedding or nn::TokenEmbedding reads tokens, for dropout in   |
+/// |         | attention, and for any other operator that may mix positions, such as a soft prompt's                  |
 ///
 /// Source: Krell et al., Efficient sequence packing without cross-contamination, arXiv 2107.02027, section 3.2.
 ///

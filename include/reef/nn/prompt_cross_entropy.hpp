@@ -14,12 +14,12 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The loss of the text behind a soft prompt: nn::CrossEntropy of the targets at positions t >= P; those before do not
-/// count, and are not read.
+/// The loss of the text behind a soft prompt of P = `prompt` positions: nn::CrossEntropy of the targets at positions t
+/// >= P; targets before these are ignored, and not read.
 ///
-/// | shape  | logits: (B, T, V); targets: (B, T), int32, -1 where a row does not count |
-/// | memory | a copy of the targets, while it runs                                     |
-/// | errors | ShapeError for P below 1                                                 |
+/// | shape  | logits: (B, T, V); targets: (B, T), int32, -1 for a row to be ignored |
+/// | memory | a copy of the targets while the operator runs                         |
+/// | errors | ShapeError for P below 1                                              |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int logits, int targets
@@ -58,7 +58,7 @@ private:
     return round_up(static_cast<Bytes>(shape.size()) * sizeof(std::int32_t), 64);
   }
 
-  /// Runs a function of a call whose targets are -1 in the prompt.
+  /// Calls a function with a copy of the call in which the targets of the prompt's positions are -1.
   template <class Call, class F>
   void run(const Call& call, const F& function) const {
     const auto targets = call.integers(1);

@@ -24,17 +24,17 @@ inline bool is_of_prompt(std::string_view parameter) {
   return parameter.ends_with(".prompt_embeddings");
 }
 
-/// Vectors of tokens behind a soft prompt: Table, nn::Embedding or nn::TokenEmbedding, whose first P positions are rows of a
-/// parameter in place of tokens' vectors.
+/// The vectors of tokens behind a soft prompt: a Table, nn::Embedding or nn::TokenEmbedding, in which the first P =
+/// `prompt` positions take rows of a trained parameter in place of tokens' vectors.
 ///
 ///     out[b, t] = prompt[t] (+ wpe[t])   for t < P;   that of Table elsewhere
 ///
 /// | shape      | tokens: (B, T) int32, not read at t < P; out: (B, T, C); prompt: (P, C)                      |
 /// | parameters | those of Table, and "prompt_embeddings": normal of deviation 0.02; decays                     |
 /// | order      | the gradient of the prompt sums samples in ascending order                                   |
-/// | cost       | no gradient of a table that is frozen is computed                                            |
-/// | by rows    | a row of position p < P takes prompt[p]; its token is a placeholder, any of the vocabulary   |
-/// | errors     | ShapeError for P below 1; DecodeError for a token behind the prompt outside the vocabulary   |
+/// | cost       | the gradient of a frozen table is not computed                                             |
+/// | by rows    | a row of position p < P takes prompt[p]; its token is a placeholder, any of the vocabulary |
+/// | errors     | ShapeError for P below 1; DecodeError for a token behind the prompt outside the vocabulary |
 ///
 /// Source: Lester et al., The power of scale for parameter-efficient prompt tuning, arXiv 2104.08691, section 2.
 ///
@@ -92,7 +92,7 @@ struct PromptEmbedding {
     }
   }
 
-  /// Computes the gradients of what is trained. Positions that no sample has keep a zero gradient.
+  /// Computes the gradients of the trained parameters. Positions that no sample has keep a zero gradient.
   template <class Device, real T>
   void backward(const graph::BackwardCall<Device, T>& call) const {
     if (!call.wants_parameters()) return;

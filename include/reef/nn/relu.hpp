@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The rectified linear unit: numbers below 0 become 0. The gradient there, and at 0, is 0.
+/// The rectified linear unit: replaces numbers below 0 by 0. The gradient of numbers up to 0 is 0.
 ///
 ///     out = max(in, 0)
 ///

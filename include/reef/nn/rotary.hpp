@@ -25,9 +25,9 @@ namespace nn {
 ///
 /// | shape  | in, out: (B, T, H D), H heads of `head_size` D                          |
 /// | R      | `turned`, even, or all D columns of a head                              |
-/// | pairs  | halves, as Hugging Face lays them; Meta's own files have neighbours     |
-/// | f      | RotaryFrequencies: linear scaling, or Llama 3's where `original` is set |
-/// | memory | out lies where in lies, and in's gradient where out's gradient lies     |
+/// | pairs  | columns i and i + R/2, as in Hugging Face's files; Meta's pair i, i + 1 |
+/// | f      | RotaryFrequencies: linear scaling, or Llama 3's if `original` is set    |
+/// | memory | out uses in's memory, and in's gradient that of out's gradient          |
 /// | errors | ShapeError for an odd R; OptionError for invalid frequencies            |
 ///
 /// Source: Su et al., RoFormer, arXiv 2104.09864.

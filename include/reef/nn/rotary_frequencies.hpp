@@ -10,10 +10,12 @@ namespace nn {
 
 /// The angles by which the pairs of a head turn from one position to the next, in radians.
 ///
-///     f(i) = theta^(-2 i / D) / factor       where positions are stretched (linear scaling)
-///     f(i) = theta^(-2 i / D), slow pairs divided by factor, between the two a blend (Llama 3's scaling)
+///     f(i) = theta^(-2 i / D) / factor       linear scaling, which stretches positions; D columns of a head
+///     f(i) = theta^(-2 i / D)                Llama 3's scaling: fast pairs as here, slow pairs divided by `factor`,
+///                                            a blend of both for the pairs between
 ///
-/// | slow | a pair that turns less than `low` times in `original` positions; from `high` turns on f is not scaled |
+/// | slow | a pair that turns less than `low` times in `original` positions |
+/// | fast | a pair that turns `high` times or more in `original` positions  |
 ///
 /// Source: Su et al., RoFormer, arXiv 2104.09864; Chen et al., arXiv 2306.15595 (linear); huggingface/transformers,
 /// modeling_rope_utils.py (llama3).
@@ -30,7 +32,7 @@ struct RotaryFrequencies {
   double low = 1;
   double high = 4;
 
-  /// Returns f(i), the angle of pair i of a head of D columns.
+  /// Returns f(i), the angle by which pair i of a head of D columns turns per position.
   [[nodiscard]] double of(std::int64_t i, std::int64_t D) const;
 
   friend bool operator==(const RotaryFrequencies&, const RotaryFrequencies&) = default;

@@ -7,8 +7,9 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The arithmetic of operators that run by rows, one specialisation per device: RowKernels<device::Host> in
-/// nn/host/rows.hpp. All members are static; their first argument is a lane, on whose thread they are called.
+/// The arithmetic of operators that run by rows, one specialisation per device: RowKernels<device::Host> is in
+/// nn/host/rows.hpp. All members are static; the first argument of each is a lane, on whose thread the member is
+/// called.
 ///
 ///     a row's results depend on its own operands, its position and the states before it: not on the other rows
 ///

@@ -232,7 +232,7 @@ private:
   std::vector<float> result_;
 };
 
-// Defined outside the class: its kernels are then those of the compiled library, if it has them.
+// The constructor is defined outside the class, so that its kernels are those of the compiled library, if it has them.
 template <device::device Device, real T>
 Session<Device, T>::Session(Device& device, const Graph& model, const SessionOptions& options)
     : Session(device, model, options, RowOperators()) {}

@@ -24,17 +24,18 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The options of a soft prompt: the number P of positions whose vectors are trained, and whether each layer has vectors of
-/// its own too, which are added to these positions (deep prompts, of Petals).
+/// The options of a soft prompt: the number of positions whose vectors are trained, and whether the prompt is deep,
+/// that is, each layer adds trained vectors of its own to these positions (as Petals does).
 struct SoftPrompt {
   std::int64_t tokens = 20;
   bool deep = false;
 
-  /// Throws OptionError for a number of positions that cannot be.
+  /// Throws OptionError for a number of positions below 1.
   void validate() const;
 };
 
-/// Returns whether a parameter is of a deep prompt, before a layer: LAYER.prompt.prompt_embeddings.
+/// Returns true for the name of a deep prompt's parameter, which is used before a layer:
+/// LAYER.prompt.prompt_embeddings.
 bool is_of_layer_prompt(std::string_view parameter);
 
 /// Returns the number of positions that a model's soft prompt takes; 0 without one.
@@ -42,10 +43,11 @@ std::int64_t prompt_tokens_of(const graph::Dag& model);
 
 namespace detail {
 
-/// Returns the part of a node's name that says which layer it is of, as "model.layers.3"; none for a node of no layer.
+/// Returns the beginning of a node's name that names its layer, such as "model.layers.3"; empty for a node of no layer.
 std::string_view layer_of(std::string_view node);
 
-/// Returns the model with LayerPrompt before each of its layers, whose first node reads what all of it reads.
+/// Returns the model with a LayerPrompt before each of its layers: before the first node of the layer, whose input all
+/// nodes of the layer that read it then read from the LayerPrompt.
 template <class Device, real T>
 graph::Graph<Device, T> with_layer_prompts(const graph::Graph<Device, T>& model, std::int64_t tokens) {
   std::string_view last;
@@ -53,7 +55,8 @@ graph::Graph<Device, T> with_layer_prompts(const graph::Graph<Device, T>& model,
     const std::string_view layer = layer_of(model.dag().node_at(n).name);
     if (layer.empty() || layer == last) return std::vector<int>{};
     last = layer;
-    int& x = to.now[static_cast<std::size_t>(model.dag().node_at(n).inputs[0])];  // which later nodes read too
+    // the layer's input, which later nodes read too
+    int& x = to.now[static_cast<std::size_t>(model.dag().node_at(n).inputs[0])];
     x = to.result.add(concat(layer, ".prompt"), LayerPrompt{tokens}, {x})[0];
     return std::vector<int>{};
   });
@@ -64,7 +67,7 @@ graph::Graph<Device, T> with_layer_prompts(const graph::Graph<Device, T>& model,
   return result;
 }
 
-/// Returns the model with PromptEmbedding<Table> where it has a Table; `count` grows by how many it has.
+/// Returns the model with PromptEmbedding<Table> in place of each Table; adds the number of these nodes to `count`.
 template <class Table, class Device, real T>
 graph::Graph<Device, T> with_prompt_at(const graph::Graph<Device, T>& model, std::int64_t tokens,
                                        int& count) {
@@ -88,16 +91,19 @@ graph::Graph<Device, T> with_prompt_at(const graph::Graph<Device, T>& model, std
 
 }  // namespace detail
 
-/// Returns the model with a soft prompt: the vectors of the first P of the T positions are a parameter (P, C), which alone is
-/// trained: all other parameters are frozen.
+/// Returns the model with a soft prompt: the vectors of the first P = `prompt.tokens` of the T positions are a
+/// parameter (P, C), which is trained; all other parameters are frozen.
 ///
-/// | positions | text stands behind the prompt: tokens and targets at positions below P are not read and do not count. So of a |
-/// |           | sample of T tokens the first P are lost; data::behind_prompt moves texts of T - P tokens behind the prompt   |
-/// | rows      | a sequence of a nn::Session begins with P placeholders, any tokens of the vocabulary                       |
-/// | names     | nodes, tensors and parameters keep theirs; the prompt is NODE.prompt_embeddings, of the embedding's node    |
-/// | deep      | each layer has a LayerPrompt too, LAYER.prompt.prompt_embeddings: zeros at first; not in a nn::Session        |
-/// | errors    | OptionError for P below 1 or without room for text, for a model without one nn::Embedding or nn::TokenEmbedding, |
-/// |           | whose loss is no nn::CrossEntropy, or that has adapters or a prompt already                                |
+/// | positions | text stands behind the prompt: tokens and targets at positions below P are not read, and do not      |
+/// |           | count. So T - P positions are left for text; data::behind_prompt moves texts of T - P tokens behind  |
+/// |           | the prompt                                                                                           |
+/// | rows      | a sequence of a nn::Session begins with P placeholders, any tokens of the vocabulary                 |
+/// | names     | nodes, tensors and parameters keep their names; the prompt is NODE.prompt_embeddings, for the        |
+/// |           | embedding's node                                                                                     |
+/// | deep      | each layer also has a LayerPrompt, LAYER.prompt.prompt_embeddings, zeros at first; not in a          |
+/// |           | nn::Session                                                                                          |
+/// | errors    | OptionError for P below 1 or without room for text, for a model without exactly one nn::Embedding or |
+/// |           | nn::TokenEmbedding, whose loss is no nn::CrossEntropy, or that already has adapters or a prompt      |
 ///
 /// Source: Lester et al., The power of scale for parameter-efficient prompt tuning, arXiv 2104.08691, section 2.
 ///

@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Token vectors alone: positions enter elsewhere, as by nn::Rotary.
+/// The embedding of tokens without positions, which other operators add, such as nn::Rotary.
 ///
 ///     out[b, t] = weight[tokens[b, t]]
 ///

@@ -103,7 +103,7 @@ private:
   /// The extents of a call: H heads of queries, of which H / K share a head of keys and values; D columns in each head.
   struct Extents {
     std::int64_t B, T_, H, K, D, window;
-    bool alibi;  // scores of far keys fall
+    bool alibi;  // true if scores of distant keys are lowered (ALiBi)
 
     /// Returns the first key whose scores are computed for a tile of queries from t0 on.
     [[nodiscard]] std::int64_t first_key(std::int64_t t0) const {
@@ -111,7 +111,7 @@ private:
     }
   };
 
-  /// Pointers to queries, keys and values, or to their gradients: to the first head, with the distances of rows.
+  /// Pointers to the first head of queries, keys and values, or of their gradients, and the distances between rows.
   template <class S>
   struct Operands {
     S* q;
@@ -195,7 +195,8 @@ private:
     });
   }
 
-  /// Computes the gradient of a head's queries, and writes (if `first`) or adds its part of those of keys and values.
+  /// Computes the gradient of one head's queries, and its part of the gradients of keys and values, which it writes if
+  /// `first` and otherwise adds.
   template <real T>
   static void backward_of_head(Operands<T> to, const T* d_out, Operands<const T> from, const T* out,
                                const sum_t<T>* lse, const Extents& e, std::int64_t b,
@@ -213,7 +214,7 @@ private:
     const auto q = widened(from.q + head, from.ld_q, T_, D, scratch);  // (T, D)
     const auto d_q = unrounded(to.q + head, to.ld_q, T_, D, scratch);
     sample.sample += static_cast<std::uint64_t>(b);
-    // The last tile first: it writes the rows of d_k and d_v that it sees, the others add to theirs.
+    // The last tile is computed first: it writes all rows of d_k and d_v, to which the other tiles add.
     const std::int64_t last_tile = (T_ - 1) / tile * tile;
     if (first) {
       for (std::int64_t s = 0; s < e.first_key(last_tile); ++s) {
@@ -263,7 +264,8 @@ private:
                            static_cast<E>(nn::detail::alibi_slope(h, e.H)));
   }
 
-  /// Returns the bytes that a head's operands and results need in a slot: `wide` matrices (T, D), and a tile.
+  /// Returns the bytes of scratch memory for a head's operands and results in wider numbers: `wide` matrices (T, D),
+  /// and one tile.
   template <real T>
   static Bytes widened_bytes(std::int64_t T_, std::int64_t D, Bytes wide) {
     using E = sum_t<T>;
@@ -291,7 +293,8 @@ private:
                       detail::gemm_here_bytes<E>(Transpose::no, Transpose::no, tile, D, T_));
   }
 
-  /// Returns the rows in the type that sums have: in place if they have it, otherwise widened into scratch memory.
+  /// Returns rows as numbers of the type in which sums are computed: in place if they have that type, otherwise
+  /// converted in scratch memory.
   template <real T>
   static Rows<const sum_t<T>> widened(const T* from, std::int64_t ld, std::int64_t rows,
                                       std::int64_t columns, Scratch& scratch) {
@@ -304,7 +307,8 @@ private:
     }
   }
 
-  /// Returns the memory in which results are summed: their own, or scratch memory from which they are rounded.
+  /// Returns the memory in which results are summed: the results' own if it has the type of sums, otherwise scratch
+  /// memory, from which they are rounded.
   template <real T>
   static Rows<sum_t<T>> unrounded(T* to, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                                   Scratch& scratch) {
@@ -328,7 +332,7 @@ private:
     return tile * leading(window == 0 ? T_ : (std::min)(T_, window + tile + 16));
   }
 
-  // Writes factors (t1 - t0, ld): dropout's factor of probability (t, s0 + i), 0 beyond t.
+  // Writes the factors of dropout to a matrix (t1 - t0, ld): for query t and key s0 + i, and 0 for keys after t.
   template <class T>
   static void draw(T* factors, const DrawKey& key, std::int64_t h, std::int64_t T_, std::int64_t t0,
                    std::int64_t t1, std::int64_t s0, std::int64_t ld, float rate) {

@@ -19,8 +19,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// A function: lse[r] = log(sum(exp(x[r]))), in one pass over memory. Each chunk is read for its
-/// maximum, and again, from the first-level cache, for its sum.
+/// A function that computes lse[r] = log(sum(exp(x[r]))) for each row r, in one pass over memory: each chunk is read
+/// for its maximum, and again, from the first-level cache, for its sum.
 struct LogSumExp {
   template <class V, class T, class S>
   void run(T* lse, const S* logits, std::int64_t rows, std::int64_t columns,
@@ -105,7 +105,8 @@ struct CrossEntropy {
         if (targets[r] < 0) {
           std::fill_n(d, V, T(0));
         } else {
-          const E target = logits[r * V + targets[r]];  // read before d, which may lie there
+          // read before d is written, since d may have the memory of the logits
+          const E target = logits[r * V + targets[r]];
           device::run_vectors<T>(detail::SoftmaxGradient{}, d, logits + r * V, V, lse[r], scale);
           d[targets[r]] = T(scale * std::expm1(target - lse[r]));
         }

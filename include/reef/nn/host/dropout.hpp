@@ -18,8 +18,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// A function: factors[0 .. 64 groups) from blocks first, first + 1, ... of Philox: sixteen at a
-/// time, word by word, which the compiler turns into vectors of the instruction set in use.
+/// A function that writes the factors of 64 * `groups` elements, from the Philox blocks `first`, first + 1, ...:
+/// sixteen blocks at a time, word by word, which the compiler turns into vectors of the instruction set in use.
 struct DropoutBlocks {
   template <class V>
   void run(typename V::element_type* factors, const DrawKey& key, std::uint64_t first,
@@ -71,7 +71,8 @@ struct DropoutBlocks {
 template <std::floating_point T>
 void dropout_factors(T* factors, const DrawKey& key, std::uint64_t first, std::int64_t count,
                      float rate) {
-  // uniform(bits) >= rate, exactly, in integers: a uniform number is (bits >> 8) 2^-24.
+  // An integer comparison with `threshold` decides exactly as uniform(bits) >= rate, since a uniform number is (bits >>
+  // 8) 2^-24.
   const auto threshold = static_cast<std::uint32_t>(std::ceil(static_cast<double>(rate) * 0x1p24));
   const T kept = T(1) / (T(1) - static_cast<T>(rate));
   const auto one_by_one = [&](std::int64_t begin, std::int64_t end) {

@@ -22,7 +22,7 @@ struct ActivationForward {
   }
 };
 
-/// Computes d_in (+)= d_out F::slope(in), the derivative of F::value.
+/// Computes d_in = d_out F::slope(in), or adds it to d_in; F::slope is the derivative of F::value.
 template <class F>
 struct ActivationBackward {
   template <class V, class S>
@@ -50,8 +50,8 @@ void run_blocks(device::Host::Lane& lane, std::int64_t n, const Kernel& kernel, 
   });
 }
 
-// gelu(x) = x s(2u) with s the logistic function and 2u = slope x + cubic x^3: the same as
-// x/2 (1 + tanh u), without a tanh.
+// The constants of gelu(x) = x s(2u), with s the logistic function and 2u = slope x + cubic x^3: the same as x/2 (1 +
+// tanh u), without a tanh.
 template <class T>
 struct GeluConstants {
   static constexpr T slope = T(1.5957691216057307117597842397375);  // 2 sqrt(2 / pi)
@@ -98,7 +98,7 @@ struct CopyVectors {
 
 }  // namespace detail
 
-/// GELU, residual sums and copies: one pass over memory each.
+/// The kernels of GELU, residual sums and copies, each one pass over memory.
 struct Elementwise {
   template <real T>
   static void gelu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {

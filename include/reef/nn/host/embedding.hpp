@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// The embedding of tokens and positions, and of tokens alone. The gradient is split over channels, not over rows: each
-/// channel of a token's row is summed by one thread, rows ascending.
+/// The kernels of the embedding of tokens and positions, and of tokens alone. The gradient is divided among threads by
+/// channels, not by rows: one thread sums a channel of all rows of a token, in ascending order.
 struct Embedding {
   template <real T>
   static void embedding_forward(device::Host::Lane& lane, T* out, const std::int32_t* tokens,
@@ -39,7 +39,7 @@ struct Embedding {
     return 0;
   }
 
-  /// Leaves the rows of d_wpe from T_ on unchanged.
+  /// Computes the gradients of both tables. The rows of d_wpe for positions from T_ on stay unchanged.
   template <real T>
   static void embedding_backward(device::Host::Lane& lane, sum_t<T>* d_wte, sum_t<T>* d_wpe,
                                  const T* d_out, const std::int32_t* tokens, std::int64_t B,

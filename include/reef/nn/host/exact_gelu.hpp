@@ -16,14 +16,15 @@ namespace nn::host {
 
 namespace detail {
 
-/// Returns the part of a normal distribution that lies below x, (1 + erf(x / sqrt(2))) / 2, with an absolute error below 2^-23.
-/// NaN gives NaN. Of erf a polynomial in t = |x| / sqrt(2) below 475/512; above it 1 - exp(p(t)).
+/// Returns the normal distribution function at x, (1 + erf(x / sqrt(2))) / 2, with an absolute error below 2^-23; NaN
+/// gives NaN. With t = |x| / sqrt(2), erf(t) is a polynomial for t below 475/512, and 1 - exp(p(t)), p a polynomial,
+/// above.
 template <class Isa>
 REEF_ALWAYS_INLINE device::Vector<float, Isa> normal_below(const device::Vector<float, Isa>& x) {
   using V = device::Vector<float, Isa>;
   const V zero(0.0F);
   const V half(0.5F);
-  const V t = larger(-x, x) * V(0.70710678F);  // a NaN of x stays one
+  const V t = larger(-x, x) * V(0.70710678F);  // max(-x, x) keeps a NaN of x
   const V t2 = t * t;
   V inside(-5.96761703e-4F);
   inside = fma(inside, t2, V(4.99119423e-3F));
@@ -50,7 +51,8 @@ device::Vector<double, Isa> normal_below(const device::Vector<double, Isa>& x) {
   return device::Vector<double, Isa>::load(lanes);
 }
 
-// The derivative is P(x) + x p(x), with P the part below x and p the density.
+// GELU by the error function, x P(x), and its derivative P(x) + x p(x), with P the normal distribution function and p
+// its density.
 struct ExactGelu {
   template <class V>
   static V value(const V& x) {
@@ -67,7 +69,7 @@ struct ExactGelu {
 
 }  // namespace detail
 
-/// GELU by the error function: one pass over memory.
+/// The kernels of GELU by the error function, each one pass over memory.
 struct ExactGelu {
   template <real T>
   static void exact_gelu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {

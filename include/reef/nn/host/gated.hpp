@@ -14,7 +14,7 @@ namespace nn::host {
 
 namespace detail {
 
-// silu'(x) = s + x s (1 - s), with s the logistic function.
+// SiLU, x s, with s the logistic function of x, and its derivative s + x s (1 - s).
 struct Silu {
   template <class V>
   static V value(const V& x) {
@@ -35,7 +35,7 @@ struct ReluForward {
     const V zero(T(0));
     for (std::int64_t i = 0; i < n; i += V::width) {
       const V x = V::load(in + i, n - i);
-      select_less(x, zero, zero, x).store(out + i, n - i);  // a NaN stays one
+      select_less(x, zero, zero, x).store(out + i, n - i);  // keeps a NaN
     }
   }
 };
@@ -64,7 +64,8 @@ struct SwiGluForward {
   }
 };
 
-// A gradient is null if it is not wanted. All of a vector is read before a gradient is written.
+// A function that computes the gradients of SwiGLU's two inputs; a pointer is null if its gradient is not wanted. It
+// reads a whole vector of all operands before it writes one, so a gradient may have the memory of an operand.
 struct SwiGluBackward {
   template <class V, class S>
   void run(S* d_gate, S* d_up, const S* d_out, const S* gate, const S* up, std::int64_t n,
@@ -91,7 +92,7 @@ struct SwiGluBackward {
 
 }  // namespace detail
 
-/// SiLU, ReLU and SwiGLU: one pass over memory each.
+/// The kernels of SiLU, ReLU and SwiGLU, each one pass over memory.
 struct Gated {
   template <real T>
   static void silu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {

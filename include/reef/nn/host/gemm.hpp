@@ -22,9 +22,9 @@ struct GemmGrid {
   std::int64_t m, n;
   std::int64_t across, along;
 
-  // Returns a grid of two tiles from some 50 us of work on, four from half a millisecond, then more; but
-  // no small or narrow tiles, since each tile packs its share of A and B again; strips of rows if A is
-  // to be transposed. Depends on the shape alone.
+  // Returns the grid of a product: two tiles if it takes some 50 us or more, four from half a millisecond on, then
+  // more. No tile is small or narrow, since each packs its share of A and B again; if A is to be transposed, tiles are
+  // strips of rows. The grid depends on the shape alone.
   static GemmGrid of(Transpose ta, std::int64_t m, std::int64_t n, std::int64_t k) {
     const double flops =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -55,14 +55,15 @@ struct GemmGrid {
   }
 
 private:
-  // Returns the start of a strip, at a whole unit; the last strip has the rest, and so at least a unit.
+  // Returns the first row or column of a strip, a multiple of `unit`; the last strip has the rest, at least one unit.
   static std::int64_t cut(std::int64_t size, std::int64_t strips, std::int64_t strip,
                           std::int64_t unit) {
     return strip == strips ? size : size / unit * strip / strips * unit;
   }
 };
 
-/// Computes gemm on the pool, and calls finished(row0, row1, column0, column1) after each tile, in cache.
+/// Computes the product on the thread pool, and calls finished(row0, row1, column0, column1) after each tile, while the
+/// tile is in the cache.
 template <real T, class C, class Finished>
 void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
                 std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,
@@ -86,8 +87,8 @@ void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64
 
 }  // namespace detail
 
-/// Matrix products, tiled over the threads of the pool. In the workspace the threads or oneDNN pack blocks
-/// of the operands.
+/// The kernels of matrix products, in tiles that the threads of the pool compute. The workspace holds blocks of the
+/// operands, packed by the threads or by oneDNN.
 struct Gemm {
   template <real T>
   static Bytes gemm_workspace(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n,

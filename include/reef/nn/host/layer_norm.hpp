@@ -16,7 +16,7 @@ namespace nn::host {
 
 namespace detail {
 
-// A function that normalises rows [0, rows) of (rows, C).
+// A function that normalises `rows` rows of C numbers.
 struct LayerNormForward {
   template <class V, class S, class T>
   void run(S* out, T* mean, T* rstd, const S* in, const S* weight, const S* bias, std::int64_t rows,
@@ -45,7 +45,8 @@ struct LayerNormForward {
   }
 };
 
-// A function of the rows [0, rows) of (rows, C); d_weight and d_bias are this block's own sums.
+// A function that computes the gradients for `rows` rows of C numbers; d_weight and d_bias are sums over these rows
+// alone.
 struct LayerNormBackward {
   template <class V, class S, class T>
   void run(S* d_in, T* d_weight, T* d_bias, const S* d_out, const S* in, const S* weight,
@@ -61,8 +62,8 @@ struct LayerNormBackward {
       S* const dx = d_in + r * C;
       const V scale(rstd[r]);
       const V shift(-mean[r] * rstd[r]);
-      V sum_dn(T(0));         // of the gradient of the normalised values
-      V sum_dn_normal(T(0));  // of its product with them
+      V sum_dn(T(0));         // the sum of the gradient of the normalised values
+      V sum_dn_normal(T(0));  // the sum of this gradient times the normalised values
       for (std::int64_t i = 0; i < C; i += V::width) {
         const V g = V::load(dy + i, C - i);
         const V normal = fma(V::load(x + i, C - i), scale, shift);
@@ -84,7 +85,7 @@ struct LayerNormBackward {
   }
 };
 
-// A function: target (C) = [target +] the sum of parts[0], parts[stride], ... in this order.
+// A function that writes the sum of parts[0], parts[stride], ..., in this order, to `target`, C numbers, or adds it.
 struct SumOfParts {
   template <class V, class T>
   void run(T* target, const T* parts, std::int64_t count, std::int64_t stride, std::int64_t C,
@@ -102,7 +103,7 @@ struct SumOfParts {
 
 }  // namespace detail
 
-/// Layer normalisation over the last axis. The parameters' gradients are summed in blocks of rows,
+/// The kernels of layer normalisation over the last axis. The parameters' gradients are summed in blocks of rows, and
 /// then over the blocks in ascending order.
 struct LayerNorm {
   template <real T>
@@ -153,7 +154,8 @@ struct LayerNorm {
   }
 
 private:
-  // At most 16 blocks of at least 16 rows: the sums stay in cache, and 8 threads have work.
+  // Returns the number of rows of a block: at least 16, for at most 16 blocks, so that their sums stay in the cache and
+  // 8 threads have work.
   static std::int64_t rows_of_block(std::int64_t R) {
     return std::max<std::int64_t>(16, (R + 15) / 16);
   }

@@ -18,7 +18,7 @@ namespace nn::host {
 
 namespace detail {
 
-// A function that adds bias to each of the rows x columns at out, with leading dimension ld.
+// A function that adds `bias` to each row of a matrix (rows, columns) at `out`, whose rows are `ld` apart.
 struct AddBias {
   template <class V, class S>
   void run(S* out, std::int64_t ld, const S* bias, std::int64_t rows, std::int64_t columns) const {
@@ -32,7 +32,8 @@ struct AddBias {
   }
 };
 
-// A function: target (columns) = [target +] the sum over rows of from (rows, columns), in blocks of 64 rows.
+// A function that writes the sum over the rows of a matrix (rows, columns) to `target`, or adds it, in blocks of 64
+// rows.
 struct ColumnSums {
   template <class V, class T, class S>
   void run(T* target, const S* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -84,7 +85,7 @@ struct Columns {
   }
 };
 
-/// The affine map out = in w + bias and its gradients. The bias is added to each tile while it is in cache.
+/// The kernels of the affine map out = in w + bias and its gradients. A tile gets its bias while it is in the cache.
 struct Linear : nn::detail::LinearGradients<device::Host, Gemm, Columns> {
   template <real T>
   static Bytes linear_forward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
@@ -92,7 +93,7 @@ struct Linear : nn::detail::LinearGradients<device::Host, Gemm, Columns> {
     return Gemm::gemm_workspace<T>(Transpose::no, tw, R, N, K, threads);
   }
 
-  /// Returns the workspace of a gradient, of the input or of the weight: the larger one.
+  /// Returns the bytes of workspace that the gradient of the input or that of the weight needs, whichever is larger.
   template <real T>
   static Bytes linear_backward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
                                          Transpose tw, int threads) {

@@ -15,7 +15,7 @@ namespace nn::host {
 
 namespace detail {
 
-// A function: *total = the sum of (a - b)^2.
+// A function that writes the sum of (a - b)^2 to *total.
 struct SquaredDifference {
   template <class V, class S>
   void run(double* total, const S* a, const S* b, std::int64_t n) const {
@@ -42,7 +42,7 @@ struct ScaledDifference {
 
 }  // namespace detail
 
-/// The mean of squared differences, summed in blocks and over the blocks, in ascending order, in fp64.
+/// The kernels of the mean of squared differences, summed in blocks, and in fp64 over the blocks in ascending order.
 struct MeanSquaredError {
   template <real T>
   static Bytes mean_squared_error_workspace(std::int64_t n) {
@@ -75,7 +75,8 @@ struct MeanSquaredError {
   }
 
 private:
-  static constexpr std::int64_t block = 2048;  // elements, whose fp32 sum has few roundings
+  // the number of elements of a block, few enough that their fp32 sum has few roundings
+  static constexpr std::int64_t block = 2048;
 };
 
 }  // namespace nn::host

@@ -17,7 +17,7 @@ namespace nn::host {
 
 namespace detail {
 
-// A function that normalises rows [0, rows) of (rows, C).
+// A function that normalises `rows` rows of C numbers.
 struct RmsNormForward {
   template <class V, class S, class T>
   void run(S* out, T* rstd, const S* in, const S* weight, std::int64_t rows, std::int64_t C,
@@ -40,7 +40,7 @@ struct RmsNormForward {
   }
 };
 
-// A function of the rows [0, rows) of (rows, C); d_weight is this block's own sum.
+// A function that computes the gradients for `rows` rows of C numbers; d_weight is the sum over these rows alone.
 struct RmsNormBackward {
   template <class V, class S, class T>
   void run(S* d_in, T* d_weight, const S* d_out, const S* in, const S* weight, const T* rstd,
@@ -52,7 +52,7 @@ struct RmsNormBackward {
       const S* const dy = d_out + r * C;
       S* const dx = d_in + r * C;
       const V scale(rstd[r]);
-      V sum_dn_normal(T(0));  // of the gradient of the normalised values times these
+      V sum_dn_normal(T(0));  // the sum of the gradient of the normalised values times these values
       for (std::int64_t i = 0; i < C; i += V::width) {
         const V g = V::load(dy + i, C - i);
         const V normal = V::load(x + i, C - i) * scale;
@@ -72,8 +72,8 @@ struct RmsNormBackward {
 
 }  // namespace detail
 
-/// Division of rows by their root mean square. The parameter's gradient is summed in blocks of rows, then over the
-/// blocks in ascending order.
+/// The kernels of the division of rows by their root mean square. The parameter's gradient is summed in blocks of rows,
+/// and then over the blocks in ascending order.
 struct RmsNorm {
   template <real T>
   static void rms_norm_forward(device::Host::Lane& lane, T* out, sum_t<T>* rstd, const T* in,
@@ -115,7 +115,8 @@ struct RmsNorm {
   }
 
 private:
-  // At most 16 blocks of at least 16 rows: the sums stay in cache, and 8 threads have work.
+  // Returns the number of rows of a block: at least 16, for at most 16 blocks, so that their sums stay in the cache and
+  // 8 threads have work.
   static std::int64_t rows_of_block(std::int64_t R) {
     return std::max<std::int64_t>(16, (R + 15) / 16);
   }

@@ -19,8 +19,8 @@ namespace nn::host {
 
 namespace detail {
 
-// A function that turns the columns [0, 2 half) of each head of rows (rows, H, D) by the angles whose cosines and sines are
-// (rows, half); it copies the other columns, or adds them.
+// A function that turns the columns [0, 2 half) of each of H heads of D columns, in rows (rows, H, D), by angles whose
+// cosines and sines are given (rows, half); it copies the other columns, or adds them.
 struct TurnPairs {
   template <class V, class S, class T>
   void run(S* out, const S* in, const T* cosines, const T* sines, std::int64_t rows, std::int64_t H,
@@ -52,8 +52,9 @@ struct TurnPairs {
 
 }  // namespace detail
 
-/// Rotary positions. One task is 32 positions of all samples; it computes the cosines and sines of their angles in
-/// its part of the workspace: of the first position by the library, of each next by one more turn, all in fp64.
+/// The kernels of rotary positions. A task is 32 positions of all samples: it computes the cosines and sines of their
+/// angles in its part of the workspace, for the first position by the library, for each next position by one more turn,
+/// in fp64.
 struct Rotary {
   template <real T>
   static Bytes rotary_workspace(std::int64_t T_, std::int64_t turned, int threads) {
@@ -95,7 +96,8 @@ private:
     return 2 * detail::Scratch::bytes<sum_t<T>>(block * (turned / 2));
   }
 
-  // Writes the cosines and sines of the angles first a, (first + 1) a, ..., each `stride` behind the last.
+  // Writes the cosines and sines of the angles first * a, (first + 1) * a, ..., one for each of `rows` rows, which are
+  // `stride` apart.
   template <class E>
   static void tabulate(E* cosines, E* sines, std::int64_t stride, std::int64_t rows, double first,
                        double a) {

@@ -14,7 +14,7 @@ namespace nn::host {
 
 namespace detail {
 
-/// to[i] (+)= from[i] of D numbers.
+/// A function that copies D numbers, or adds them: to[i] = from[i] or to[i] + from[i].
 struct CopyOrAddNumbers {
   template <class V, class S>
   void run(S* to, const S* from, std::int64_t D, bool accumulate) const {
@@ -27,7 +27,8 @@ struct CopyOrAddNumbers {
 
 }  // namespace detail
 
-/// Queries, keys and values that lie side by side in each head, apart and together again: one pass over memory each.
+/// The kernels that split queries, keys and values, which lie side by side in each head, and join them again, each one
+/// pass over memory.
 struct SplitHeads {
   template <real T>
   static void split_heads(device::Host::Lane& lane, T* q, T* k, T* v, const T* in, std::int64_t R, std::int64_t H,

@@ -25,14 +25,14 @@ namespace nn::host {
 
 namespace detail {
 
-/// The keys and values of a head in one page of 64 positions: keys (D, 64), so that a vector holds one channel of several
-/// positions, and behind them values (64, D), stored as S.
+/// The keys and values of one head in one page of 64 positions: keys (D, 64), D channels of 64 positions, so that a
+/// vector holds one channel of several positions, and behind them values (64, D), stored as numbers of type S.
 template <class S>
 struct HeadPage {
   static constexpr std::int64_t positions = graph::page_positions;
   static constexpr bool is_scaled = false;
 
-  /// Returns the bytes of one position.
+  /// Returns the bytes of the keys and values of one head of D columns at one position.
   static Bytes bytes(std::int64_t D) { return static_cast<Bytes>(2 * D) * sizeof(S); }
 
   HeadPage(std::byte* page, std::int64_t D) : keys(reinterpret_cast<S*>(page)), values(keys + positions * D) {}
@@ -61,7 +61,8 @@ struct Int8Vector {
     }
     scale = finite ? largest / 127 : std::numeric_limits<E>::quiet_NaN();
     inverse = finite && largest > 0 ? 127 / largest : E(0);
-    inverse = inverse <= (std::numeric_limits<E>::max)() ? inverse : E(0);  // a largest that is subnormal counts as 0
+    // if the largest magnitude is subnormal, all numbers become 0
+    inverse = inverse <= (std::numeric_limits<E>::max)() ? inverse : E(0);
   }
   template <class T>
   [[nodiscard]] std::int8_t operator()(T number) const {
@@ -73,7 +74,8 @@ struct Int8Vector {
   E inverse;
 };
 
-/// The same in int8: scales of the 64 keys and of the 64 values of type E, then keys and values.
+/// The keys and values of one head in one page of 64 positions, in int8: the scales of the keys and of the values, of
+/// type E, then keys (D, 64), then values (64, D).
 template <class E>
 struct Int8HeadPage {
   static constexpr std::int64_t positions = graph::page_positions;
@@ -102,7 +104,7 @@ struct Int8HeadPage {
   std::int8_t* values;
 };
 
-/// Returns `count` numbers, and zeros behind them.
+/// Returns a vector of the first `count` numbers at `from`; its other lanes are 0.
 template <class V, class S>
 REEF_ALWAYS_INLINE V load_first(const S* from, std::int64_t count) {
   if constexpr (std::is_same_v<S, std::int8_t>) {
@@ -115,7 +117,8 @@ REEF_ALWAYS_INLINE V load_first(const S* from, std::int64_t count) {
   }
 }
 
-/// A function: scores[i] = q . key(i) for positions [0, 64) of a page, a chain of fma over D ascending; times `scale`.
+/// A function that computes the scores of the 64 positions of a page: scores[i] = scale * (q . key(i)), each by fma
+/// over the D channels in ascending order.
 struct PageScores {
   template <class V, class E, class Page>
   void run(E* scores, const E* q, const Page& page, std::int64_t D, E scale) const {
@@ -142,7 +145,8 @@ struct PageScores {
   }
 };
 
-/// A function: out (D) += sum of p[i] values(i) over [first, last) of a page, ascending.
+/// A function that adds the values of a page's positions [first, last), each times its probability p[i], in ascending
+/// order, to the D numbers at `out`.
 struct PageSum {
   template <class V, class E, class Page>
   void run(E* out, const E* p, const Page& page, std::int64_t D, std::int64_t first, std::int64_t last) const {
@@ -184,7 +188,8 @@ struct PageSum {
   }
 };
 
-/// A function: p[i] = exp(p[i] - largest) for `count` numbers, a multiple of 64; their sum is written to *total.
+/// A function that replaces p[i] by exp(p[i] - largest) for `count` numbers, a multiple of 64, and writes their sum to
+/// *total.
 struct RowExponentials {
   template <class V, class E>
   void run(E* p, std::int64_t count, E* total) const {
@@ -203,10 +208,10 @@ struct RowExponentials {
 
 }  // namespace detail
 
-/// Attention of rows over the keys and values in the pages of their sequences. The rows' own keys and values are stored
-/// first; then each task is one row and one group of heads that share keys.
+/// The kernels of attention of rows over the keys and values in the pages of their sequences. The rows' own keys and
+/// values are stored first; then a task is one row and one group of heads that share keys.
 struct RowsAttention {
-  /// Returns the bytes of one position's keys and values, of G heads.
+  /// Returns the bytes of one position's keys and values in G heads of D columns.
   template <real T>
   static Bytes rows_attention_state(std::int64_t G, std::int64_t D, graph::StateForm form) {
     return static_cast<Bytes>(G) * with_form<T>(form, [&](auto page) { return decltype(page)::type::bytes(D); });
@@ -265,7 +270,7 @@ private:
     return detail::Scratch::bytes<E>(places) + 2 * detail::Scratch::bytes<E>(D);
   }
 
-  // Calls use(std::type_identity<Page>) with the type of pages that have this form.
+  // Calls use(std::type_identity<Page>) with the type of pages that store states in this form.
   template <real T, class Use>
   static auto with_form(graph::StateForm form, const Use& use) {
     switch (form) {
@@ -276,8 +281,8 @@ private:
     return use(std::type_identity<detail::HeadPage<T>>());
   }
 
-  // Computes one head of one row, with the `slope` of ALiBi, or 0; page(i) returns the head's keys and values at positions
-  // [64 i, 64 (i + 1)).
+  // Computes one head of one row; `slope` is that of ALiBi, or 0. page(i) returns the head's keys and values at
+  // positions 64 i to 64 i + 63.
   template <real T, class Page>
   static void attend(T* out, const T* q, std::int64_t D, std::int64_t window, double slope, std::int64_t position,
                      const Page& page, detail::Scratch scratch) {

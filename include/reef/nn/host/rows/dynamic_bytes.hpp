@@ -26,7 +26,8 @@ namespace nn::host::detail {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-/// The magnitudes of dynamic_values, of the bytes below 128, as four tables of bytes, the lowest first.
+/// The non-negative half of dynamic_values, 128 floats, as four tables: table p has byte p of each float, the lowest
+/// first.
 struct DynamicBytes {
   DynamicBytes() {
     for (std::size_t j = 0; j < 128; ++j) {
@@ -38,7 +39,7 @@ struct DynamicBytes {
     static const DynamicBytes bytes;
     return bytes;
   }
-  /// Returns whether code for AVX-512 VBMI is to run, which looks up 64 bytes at once.
+  /// Returns true if the code for AVX-512 VBMI, which looks up 64 bytes at once, can run and is allowed.
   static bool usable() {
     return __builtin_cpu_supports("avx512vbmi") &&
            device::instruction_set() == device::InstructionSet::avx512;
@@ -47,7 +48,8 @@ struct DynamicBytes {
   alignas(64) std::uint8_t of[4][128];
 };
 
-/// The tables of DynamicBytes in registers. Each gives one byte of 64 values; bytes are interleaved into 4 vectors of floats.
+/// The tables of DynamicBytes in registers. Each gives one byte of 64 floats; these bytes are interleaved into 4
+/// vectors of floats.
 class DynamicLookUp {
 public:
   REEF_TARGET_VBMI explicit DynamicLookUp(const DynamicBytes& bytes)
@@ -55,20 +57,21 @@ public:
         low_{table(bytes, 0, 0), table(bytes, 1, 0), table(bytes, 2, 0), table(bytes, 3, 0)},
         high_{table(bytes, 0, 64), table(bytes, 1, 64), table(bytes, 2, 64), table(bytes, 3, 64)} {}
 
-  /// The values of 64 bytes, in order.
+  /// The floats that 64 bytes stand for, in order.
   struct Values {
     __m512 of[4];
   };
 
-  /// Returns the values of the bytes at `from`; of 32 of them, if `half`, and of others that are not read.
+  /// Returns the floats that the 64 bytes at `from` stand for; if `half`, only those of the first 32 bytes are valid.
   template <bool half = false>
   REEF_ALWAYS_INLINE REEF_TARGET_VBMI Values operator()(const std::uint8_t* from) const {
     const __m512i given =
         half ? _mm512_maskz_loadu_epi8(all >> 32, from) : _mm512_loadu_si512(from);
     const __m512i i = _mm512_maskz_permutexvar_epi32(floats, order_, given);
-    const __mmask64 counts = _mm512_cmpneq_epi8_mask(i, _mm512_set1_epi8(-1));  // 255 is 0
+    // false for the byte 255, which stands for 0
+    const __mmask64 counts = _mm512_cmpneq_epi8_mask(i, _mm512_set1_epi8(-1));
     const __m512i b0 =
-        _mm512_maskz_permutex2var_epi8(counts, low_[0], i, high_[0]);  // by the low seven bits
+        _mm512_maskz_permutex2var_epi8(counts, low_[0], i, high_[0]);  // looks up by the low seven bits of each byte
     const __m512i b1 = _mm512_maskz_permutex2var_epi8(counts, low_[1], i, high_[1]);
     const __m512i b2 = _mm512_maskz_permutex2var_epi8(counts, low_[2], i, high_[2]);
     const __m512i magnitude = _mm512_permutex2var_epi8(low_[3], i, high_[3]);
@@ -85,7 +88,7 @@ public:
   }
 
 private:
-  // As in device/detail/vector_avx512.hpp: masked forms, since g++ 12 warns of the others.
+  // A mask of all lanes, for masked forms of intrinsics: g++ 12 warns of the other forms.
   static constexpr __mmask64 all = ~__mmask64{0};
   static constexpr __mmask32 words = ~__mmask32{0};
   static constexpr __mmask16 floats = 0xFFFF;
@@ -95,18 +98,18 @@ private:
     return _mm512_loadu_si512(bytes.of[p] + from);
   }
 
-  __m512i order_;  // each 16 bytes get four of each vector of floats
+  __m512i order_;  // the permutation that gives each 16 bytes four bytes of each vector of floats
   __m512i low_[4];
   __m512i high_[4];
 };
 
-/// The sums of a panel's 32 columns for one row.
+/// The sums of one row for the 32 columns of a panel, in registers.
 class DynamicSums {
 public:
   REEF_TARGET_VBMI explicit DynamicSums(const float* sums)
       : low_(_mm512_loadu_ps(sums)), high_(_mm512_loadu_ps(sums + 16)) {}
 
-  /// Moves on to a block of the panel.
+  /// Sets the block of the panel from which add() reads.
   REEF_ALWAYS_INLINE REEF_TARGET_VBMI void start(const DynamicPanels<float>::Block& block) {
     at_ = block.at;
     largest_low_ = _mm512_loadu_ps(block.largest);
@@ -142,7 +145,8 @@ private:
   __m512 high_;
 };
 
-/// Computes what RowProduct does, for panels in the dynamic code, two at a time; a last one stands in for both.
+/// Computes the sums of RowProduct for panels in the dynamic code, two panels at a time; if one is left, it is computed
+/// twice.
 REEF_TARGET_VBMI inline void row_times_bytes(float* sums, const float* in,
                                              const DynamicPanels<float>& panels, std::int64_t panel,
                                              std::int64_t P, std::int64_t K) {
@@ -168,7 +172,7 @@ REEF_TARGET_VBMI inline void row_times_bytes(float* sums, const float* in,
   }
 }
 
-/// Computes what DecodePanel does, for a panel in the dynamic code.
+/// Writes the numbers that DecodePanel writes, for a panel in the dynamic code.
 REEF_TARGET_VBMI inline void decode_bytes(float* to, const DynamicPanels<float>& panels,
                                           std::int64_t panel, std::int64_t k, std::int64_t count) {
   const DynamicLookUp look_up(DynamicBytes::get());
@@ -191,7 +195,7 @@ REEF_TARGET_VBMI inline void decode_bytes(float* to, const DynamicPanels<float>&
   }
 }
 
-/// Computes what Float4Panels::scales does.
+/// Writes the scales that Float4Panels::scales writes, by AVX-512 VBMI.
 REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float>& panels,
                                              std::int64_t panel, std::int64_t first,
                                              std::int64_t count) {
@@ -206,7 +210,7 @@ REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float
   const __m512 mean = _mm512_set1_ps(panels.mean);
   const auto scale = [&](float* at, __m512 nested, __m512i step, std::int64_t place,
                          __mmask16 own) REEF_TARGET_VBMI {
-    // Groups of 256 blocks, of these columns: most often all of them are among 16.
+    // The groups of 256 blocks to which the blocks of these columns belong: most often 16 groups or fewer.
     const __m512i group = _mm512_maskz_srli_epi32(
         0xFFFF, _mm512_add_epi32(step, _mm512_set1_epi32(static_cast<int>(place % 256))), 8);
     const float* const above = panels.above + place / 256;
@@ -219,11 +223,12 @@ REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float
       factor = _mm512_mask_i32gather_ps(factor, own, group, above, 4);
     }
     __m512 result = _mm512_mul_ps(nested, factor);
-    __asm__("" : "+v"(result));  // as in core/product.hpp
+    // keeps the compiler from fusing this product with an addition, as core/product.hpp does
+    __asm__("" : "+v"(result));
     _mm512_storeu_ps(at, _mm512_maskz_add_ps(own, result, mean));
   };
   const std::uint8_t* own = panels.bytes + (panel * blocks + first) * panel_columns;
-  std::int64_t place = panel * panel_columns * blocks + first;  // of all blocks
+  std::int64_t place = panel * panel_columns * blocks + first;  // the index of the block among those of all columns
   const auto own_low = static_cast<__mmask16>(valid);
   const auto own_high = static_cast<__mmask16>(valid >> 16);
   for (; count >= 2; count -= 2, own += 2 * panel_columns, to += 2 * panel_columns, place += 2) {
@@ -253,7 +258,8 @@ void float4_scales(E* to, const Float4Panels<E>& panels, std::int64_t panel, std
   panels.scales(to, panel, first, count);
 }
 
-/// The panels of a NormalFloat4 matrix from `panel` and `k` on, with scales (panel, block, 32) of `blocks` blocks as floats.
+/// The panels of a NormalFloat4 matrix from the indices `panel` and `k` on, and the scales of `blocks` blocks of each,
+/// as floats (panel, block, 32).
 template <class E>
 struct ScaledPanels {
   struct Block {
@@ -281,7 +287,8 @@ struct ScaledPanels {
   std::int64_t blocks;
 };
 
-/// Computes sums (P, 32) of one row as RowProduct does, by the fastest code of this machine. P is at most panels_at_once.
+/// Computes the sums of RowProduct for one row and P panels by the fastest code of this machine; P is at most
+/// panels_at_once.
 template <class E, class Panels>
 void row_times_panels(E* sums, const E* in, const Panels& panels, std::int64_t panel,
                       std::int64_t P, std::int64_t K) {
@@ -293,7 +300,7 @@ void row_times_panels(E* sums, const E* in, const Panels& panels, std::int64_t p
   }
 #endif
   if constexpr (std::is_same_v<Panels, Float4Panels<E>>) {
-    constexpr std::int64_t most = 64;  // blocks at once
+    constexpr std::int64_t most = 64;  // the number of blocks whose scales are computed at once
     std::array<E, static_cast<std::size_t>(panels_at_once * most * panel_columns)> scales;
     for (std::int64_t k = 0; k < K; k += most * panel_block) {
       const std::int64_t depth = (std::min)(most * panel_block, K - k);
@@ -310,7 +317,7 @@ void row_times_panels(E* sums, const E* in, const Panels& panels, std::int64_t p
   }
 }
 
-/// Decodes numbers of a panel as DecodePanel does, by the fastest code of this machine.
+/// Writes the numbers that DecodePanel writes, by the fastest code of this machine.
 template <class E, class Panels>
 void decode_panel(E* to, const Panels& panels, std::int64_t panel, std::int64_t k,
                   std::int64_t count) {

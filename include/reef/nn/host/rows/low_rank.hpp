@@ -17,7 +17,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// A function: out (N) += scale (in A^T) B^T, of a row in (K), A (rank, K), B (N, rank). h: room for rank sums.
+/// A function that adds the low-rank update scale (in A^T) B^T of one row to `out`: in has K numbers, out N, A is
+/// (rank, K), B is (N, rank), and h has room for `rank` sums.
 struct LowRankRow {
   template <class V, class S, class E>
   void run(S* out, const S* in, const S* a, const S* b, E* h, std::int64_t K, std::int64_t N, std::int64_t rank,
@@ -41,7 +42,7 @@ struct LowRankRow {
 
 }  // namespace detail
 
-/// The low-rank update of a product of rows: each row is one task.
+/// The kernel of the low-rank update of a product of rows; a task is one row.
 struct RowsLowRank {
   template <real T>
   static Bytes rows_low_rank_workspace(std::int64_t rank, int threads) {

@@ -15,7 +15,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// Sixteen partial sums, sum i of the numbers at indices i, i + 16, ...: the same for vectors of any width.
+/// Sixteen partial sums of a row, of which sum i adds the numbers at indices i, i + 16, ...: they do not depend on the
+/// width of vectors.
 template <class V>
 class SixteenSums {
 public:
@@ -38,7 +39,7 @@ public:
     }
   }
 
-  /// Returns the sum of all sixteen: halves are added to halves.
+  /// Returns the sum of all sixteen partial sums: the upper half is added to the lower half, until one number is left.
   [[nodiscard]] REEF_ALWAYS_INLINE E total() const {
     E sums[lanes];
     for (std::int64_t part = 0; part < lanes / V::width; ++part) parts_[part].store(sums + part * V::width);
@@ -52,7 +53,7 @@ private:
   V parts_[lanes / V::width];
 };
 
-/// A function of a row of C numbers: out = (in - mean) / sqrt(variance + epsilon) weight + bias.
+/// A function that normalises one row of C numbers: out = (in - mean) / sqrt(variance + epsilon) weight + bias.
 struct LayerNormRow {
   template <class V, class S, class E>
   void run(S* out, const S* in, const S* weight, const S* bias, std::int64_t C, E epsilon) const {
@@ -73,7 +74,7 @@ struct LayerNormRow {
   }
 };
 
-/// A function of a row of C numbers: out = in / sqrt(mean of squares + epsilon) weight.
+/// A function that normalises one row of C numbers: out = in / sqrt(mean of squares + epsilon) weight.
 struct RmsNormRow {
   template <class V, class S, class E>
   void run(S* out, const S* in, const S* weight, std::int64_t C, E epsilon) const {
@@ -92,7 +93,7 @@ struct RmsNormRow {
 
 }  // namespace detail
 
-/// Norms of rows, whose sums have the same order on any instruction set.
+/// The kernels of norms of rows, whose sums have the same order on any instruction set.
 struct RowsNorms {
   template <real T>
   static void rows_layer_norm(device::Host::Lane& lane, T* out, const T* in, const T* weight, const T* bias,

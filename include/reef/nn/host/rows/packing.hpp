@@ -19,7 +19,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// A (K, N) matrix as a parameter stores it: as (K, N), or as its transpose (N, K).
+/// A matrix with K rows and N columns as a parameter stores it: as (K, N), or transposed as (N, K).
 template <class T>
 struct GivenMatrix {
   const T* w;
@@ -30,7 +30,8 @@ struct GivenMatrix {
   [[nodiscard]] T at(std::int64_t k, std::int64_t n) const { return transpose == Transpose::no ? w[k * N + n] : w[n * K + k]; }
 };
 
-/// Calls place(at, k, n) for each number of the panels, which is stored at `at`; n is -1 beyond the last column.
+/// Calls place(at, k, n) for each number of the panels of a matrix (K, N): it is stored at index `at`, and is that of
+/// row k and column n; n is -1 beyond the last column.
 template <class Place>
 void each_packed(device::Host::Lane& lane, std::int64_t K, std::int64_t N, const Place& place) {
   lane.parallel(panels_of(N), [&](std::int64_t panel) {
@@ -57,7 +58,8 @@ void each_packed_block(std::int64_t K, std::int64_t N, const Place& place) {
   }
 }
 
-/// Returns the matrix as (N, K') floats, K' being the least multiple of `width` from K on, with zeros behind K.
+/// Returns the transposed matrix as floats, N rows of K numbers; each row is filled with zeros up to a multiple of
+/// `width`.
 template <class T>
 std::vector<float> columns_as_rows(device::Host::Lane& lane, const GivenMatrix<T>& matrix, std::int64_t width) {
   const std::int64_t K = (matrix.K + width - 1) / width * width;
@@ -155,7 +157,7 @@ void pack_panels(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& m
   }
 }
 
-/// Writes column n of a packed matrix, decoded, to `to` (K).
+/// Writes the K numbers of column n of a packed matrix, decoded, to `to`.
 template <class E, class Panels>
 void unpack_column(E* to, const Panels& panels, std::int64_t n, std::int64_t K) {
   using V = device::Vector<E, device::Portable>;

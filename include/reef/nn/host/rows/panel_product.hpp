@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// The numbers of rows that a tile may have, descending: the sums of 14 rows fit in registers with 16 lanes a vector.
+/// The numbers of rows that a tile may have, descending: the sums of 14 rows fit in registers if a vector has 16 lanes.
 inline constexpr std::array<std::int64_t, 5> tile_rows{14, 8, 4, 2, 1};
 
 /// The rows [first, first + rows) of a product, whose sums are computed together.
@@ -23,7 +23,8 @@ struct Tile {
   std::int64_t rows;
 };
 
-/// Returns tile i of R rows; tiles are in order, and together they are all rows. Its `rows` are 0 behind the last.
+/// Returns tile i of a product of R rows: the tiles, in order, contain each row once; behind the last tile, `rows` is
+/// 0.
 inline Tile tile_of(std::int64_t R, std::int64_t i) {
   const std::int64_t most = tile_rows[0];
   std::int64_t first = (std::min)(i, R / most) * most;
@@ -36,15 +37,15 @@ inline Tile tile_of(std::int64_t R, std::int64_t i) {
   }
 }
 
-/// Returns the number of tiles of R rows.
+/// Returns the number of tiles into which R rows are divided.
 inline std::int64_t tiles_of(std::int64_t R) {
   std::int64_t i = R / tile_rows[0];
   while (tile_of(R, i).rows > 0) ++i;
   return i;
 }
 
-/// The places of a tile's sums, rows of 32: they begin as those at `from`, `ld_from` apart, and are written to `to`, `ld_to`
-/// apart. All rows begin alike if ld_from is 0.
+/// The memory of a tile's sums, in rows of 32: their first values are at `from`, with rows `ld_from` apart, their
+/// results at `to`, with rows `ld_to` apart. If ld_from is 0, all rows have the same first values.
 template <class E>
 struct TileSums {
   const E* from;
@@ -53,8 +54,9 @@ struct TileSums {
   std::int64_t ld_to;
 };
 
-/// A function: sums (M, 32) = in (K, M)^T numbers (K, 32) + sums, each a chain of fma over k ascending. M is one of
-/// tile_rows. It computes as many columns at once as fit in registers beside M rows.
+/// A function that adds the product of a tile, M rows of K numbers stored as (K, M), and a panel of numbers (K, 32), to
+/// sums (M, 32), each sum by fma in ascending order. M is one of tile_rows; as many columns are computed at once as fit
+/// in registers beside M rows.
 struct TileProduct {
   template <class V, class E>
   void run(const TileSums<E>& sums, const E* in, std::int64_t M, const E* numbers,
@@ -71,7 +73,7 @@ private:
            ...);
   }
 
-  // Computes the columns for M rows. Registers: 28 sums fit beside two columns and a row with 32 registers, 12 with 16.
+  // Computes all columns for M rows. Of 32 registers, 28 hold sums, beside two columns and a row; of 16 registers, 12.
   template <class V, std::size_t M, class E>
   static void columns(const TileSums<E>& sums, const E* in, const E* numbers, std::int64_t K) {
     constexpr std::size_t registers = V::width == 16 ? 28 : 12;
@@ -105,15 +107,16 @@ private:
 /// The largest number of panels that one row is multiplied with at once.
 inline constexpr std::int64_t panels_at_once = 4;
 
-/// A function: sums (P, 32) = in (K) numbers (K, 32) + sums, of each of the P panels from `panel` on, for one row. So
-/// many chains are computed at once, since each waits for its own last sum; P is at most panels_at_once.
+/// A function that adds the products of one row of K numbers with P panels, from the index `panel` on, to sums (P, 32).
+/// A sum waits for its own last addition, so the sums of several panels are computed at once; P is at most
+/// panels_at_once.
 struct RowProduct {
   template <class V, class E, class Panels>
   void run(E* sums, const E* in, const Panels* panels, std::int64_t panel, std::int64_t P,
            std::int64_t K) const {
     constexpr std::int64_t most = V::width == 16  ? 4
                                   : V::width == 8 ? 2
-                                                  : 1;  // as registers have room for
+                                                  : 1;  // the number of panels whose sums fit in registers
     for (std::int64_t p = 0; p < P;) {
       E* const to = sums + p * panel_columns;
       if (most >= 4 && P - p >= 4) {
@@ -159,11 +162,12 @@ private:
     (sums[i].store(to + static_cast<std::int64_t>(i) * V::width), ...);
   }
 
-  // Adds in[at] times row k + at of the blocks to the sums.
+  // Adds in[at] times row k + at of each block to the sums.
   template <std::size_t... i, class V, class E, class Block>
   REEF_ALWAYS_INLINE static void add(std::index_sequence<i...> /*sums*/, V* sums, const E* in,
                                      const Block* blocks, std::int64_t k, std::size_t at) {
-    constexpr auto vectors = static_cast<std::size_t>(panel_columns / V::width);  // of a panel
+    // the number of vectors in a row of a panel
+    constexpr auto vectors = static_cast<std::size_t>(panel_columns / V::width);
     const V x(in[at]);
     ((sums[i] = fma(
           x,
@@ -174,7 +178,7 @@ private:
   }
 };
 
-/// A function that decodes the numbers of a panel from k on to `to` (count, 32). `k` is a multiple of 64.
+/// A function that decodes `count` rows of a panel, from row k on, to `to` (count, 32); k is a multiple of 64.
 struct DecodePanel {
   template <class V, class E, class Panels>
   void run(E* to, const Panels* panels, std::int64_t panel, std::int64_t k,

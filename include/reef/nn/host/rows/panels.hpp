@@ -21,26 +21,28 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// The number of columns in a panel of a packed matrix: panel j has columns [32 j, 32 (j + 1)), 32 numbers for each k.
+/// The number of columns in a panel of a packed matrix: panel j has columns 32 j to 32 j + 31, and so 32 numbers in
+/// each row k.
 inline constexpr std::int64_t panel_columns = 32;
 
-/// The number of a column's numbers that share a scale in forms with blocks: block b has the k in [64 b, 64 (b + 1)).
+/// The number of a column's numbers that share a scale, in forms with blocks: block b has the rows 64 b to 64 b + 63.
 inline constexpr std::int64_t panel_block = 64;
 
 inline std::int64_t panels_of(std::int64_t N) { return (N + panel_columns - 1) / panel_columns; }
 inline std::int64_t blocks_of(std::int64_t K) { return (K + panel_block - 1) / panel_block; }
 
-/// Returns the number of words for a column's K codes of four bits.
+/// Returns the number of 32-bit words for a column's K codes of four bits.
 inline std::int64_t words_of(std::int64_t K) { return (K + 7) / 8; }
 
-/// Returns the byte that stands for an index into the 8-bit dynamic code in a packed matrix: the sign in its highest bit, and
-/// below it the magnitude, from 0 for that of index 128 to 127 for 1; 255, which would be -1, stands for 0.
+/// Returns the byte by which a packed matrix stores an index into the 8-bit dynamic code. The highest bit is the sign,
+/// the others the magnitude, from 0 for index 128 to 127 for the number 1; the byte 255, which would be -1, stands for
+/// 0.
 constexpr std::uint8_t dynamic_byte(std::uint8_t index) {
   if (index == 127) return 255;
   return static_cast<std::uint8_t>(index > 127 ? index - 128 : 128 + (126 - index));
 }
 
-/// Returns the values of the dynamic code by dynamic_byte.
+/// Returns the numbers of the dynamic code, indexed by dynamic_byte.
 inline const std::array<float, 256>& dynamic_values() {
   static const std::array<float, 256> values = [] {
     std::array<float, 256> result{};
@@ -94,7 +96,8 @@ struct PanelPlaces {
         return;
     }
   }
-  /// Returns the number of groups of 256 blocks; each group has a magnitude of its own.
+  /// Returns the number of groups of 256 blocks in a matrix of k rows and n columns; each group has a largest magnitude
+  /// of its own.
   static std::int64_t groups(std::int64_t k, std::int64_t n) { return (n * blocks_of(k) + 255) / 256; }
 
   Bytes scales = 0;
@@ -102,7 +105,7 @@ struct PanelPlaces {
   Bytes bytes = 0;
 };
 
-/// The number of rows from what is read of a panel to what is fetched.
+/// The number of rows of a panel by which fetching is ahead of reading.
 inline constexpr std::int64_t rows_ahead = 64;
 
 /// Fetches `lines` lines of memory, of 64 bytes each, into the nearest cache.
@@ -111,10 +114,12 @@ REEF_ALWAYS_INLINE void fetch_lines(const void* from) {
   for (int i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const char*>(from) + 64 * i);
 }
 
-/// The panels of a matrix whose numbers are stored without scales, in type W. As of all panels, block(panel, k) is a block of
-/// one from a multiple of 64 on, of which load<V>(k, i, c) loads the columns from c on in row k + i: k is a multiple of 8, and
-/// i is below 8 and a constant where that is to be fast. fetch(k) fetches 8 rows ahead of k where they are not read by
-/// themselves: rows of few bytes, which take long to decode, are read too slowly for the processor to look far ahead.
+/// The panels of a matrix whose numbers are stored without scales, as type W. All types of panels have block(panel, k),
+/// a Block of a panel from row k, a multiple of 64, on, with two functions:
+///
+///     load<V>(k, i, c)   the columns from c on in row k + i; k is a multiple of 8, i below 8, constant to be fast
+///     fetch(k)           fetches 8 rows ahead of row k, for numbers of few bytes: these take long to decode, and are
+///                        read too slowly for the processor to fetch far ahead by itself
 template <class E, class W>
 struct NumberPanels {
   NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/) : numbers(static_cast<const W*>(packed)), K(k) {}
@@ -232,7 +237,8 @@ struct Float4Panels {
     const std::int64_t columns = (std::min)(panel_columns, N - panel * panel_columns);
     const std::uint8_t* own = bytes + (panel * blocks + first) * panel_columns;
     for (std::int64_t b = first; b < first + count; ++b, own += panel_columns, to += panel_columns) {
-      auto place = static_cast<std::uint64_t>(panel * panel_columns * blocks + b);  // of all blocks
+      // the index of the block among those of all columns
+      auto place = static_cast<std::uint64_t>(panel * panel_columns * blocks + b);
       for (std::int64_t c = 0; c < columns; ++c, place += static_cast<std::uint64_t>(blocks)) {
         to[c] = static_cast<E>(product(nested[own[c]], above[place / 256]) + mean);
       }
@@ -250,7 +256,7 @@ struct Float4Panels {
   const float* nested = dynamic_values().data();
 };
 
-/// Calls use(panels) with the panels of a packed matrix; their type depends on its form.
+/// Calls use(panels) with the panels of a packed matrix; the type of `panels` depends on the matrix's form.
 template <class T, class Use>
 void with_panels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form, const Use& use) {
   using E = sum_t<T>;

@@ -24,10 +24,11 @@ namespace nn::host {
 
 namespace detail {
 
-/// Writes to (K, M) = from (M, K)^T, where rows of `from` are ld apart: a tile's rows, side by side.
+/// Writes the M rows of a tile side by side: a matrix (K, M) to `to`, from M rows of K numbers that are `ld` apart.
 template <class E, class S>
 void pack_tile(E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64_t K) {
-  constexpr std::int64_t at_once = 16;  // of k: what is written stays in the first cache
+  // the number of k at once, so that the written lines stay in the first-level cache
+  constexpr std::int64_t at_once = 16;
   for (std::int64_t begin = 0; begin < K; begin += at_once) {
     const std::int64_t end = (std::min)(K, begin + at_once);
     for (std::int64_t m = 0; m < M; ++m) {
@@ -38,7 +39,7 @@ void pack_tile(E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64
 
 }  // namespace detail
 
-/// Products of rows with a packed matrix.
+/// The kernels of products of rows with a packed matrix.
 struct RowsProduct {
   template <real T>
   static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form) {
@@ -75,15 +76,15 @@ private:
   template <class E, class Panels>
   static constexpr bool is_plain = std::is_same_v<Panels, detail::NumberPanels<E, E>>;
 
-  static constexpr std::int64_t depth = 256;  // the k of a block: with 32 columns 32 KiB of floats
+  static constexpr std::int64_t depth = 256;  // the rows of a block of a panel: with 32 columns, 32 KiB of floats
 
-  /// Returns the scratch bytes of a thread: the sums of a panel, and a decoded block of it.
+  /// Returns the scratch bytes of a thread for R rows: the sums of a panel, and one decoded block of the panel.
   template <class E>
   static Bytes slot(std::int64_t R) {
     return static_cast<Bytes>((R + depth) * detail::panel_columns) * sizeof(E);
   }
 
-  /// Multiplies one row: a task is up to four panels, which are read as they are.
+  /// Multiplies one row; a task is up to four panels, which are decoded while they are read.
   template <real T, class Panels>
   static void multiply_row(device::Host::Lane& lane, T* out, const T* in, const Panels& panels, const T* bias,
                            std::int64_t K, std::int64_t N, void* workspace) {
@@ -96,7 +97,8 @@ private:
       row = static_cast<const E*>(workspace);
     }
     const std::int64_t all = detail::panels_of(N);
-    // What is decoded takes longer than to be read: several panels at once. Other panels are read fastest one by one.
+    // Decoding takes longer than reading, so several panels that need decoding are computed at once; other panels are
+    // read fastest one by one.
     constexpr bool decodes =
         !is_plain<E, Panels> && !std::is_same_v<Panels, detail::NumberPanels<E, Bfloat16>>;
     const std::int64_t together = !decodes || all < 4 * lane.threads() ? 1
@@ -114,13 +116,13 @@ private:
     });
   }
 
-  /// Multiplies several rows: a task is a panel. For each block of k it multiplies all rows, a tile at a time, so that the
-  /// block is read from memory, and decoded, once.
+  /// Multiplies several rows; a task is a panel. Each block of the panel is read from memory, and decoded, once, and
+  /// multiplied with all rows, a tile at a time.
   template <real T, class Panels>
   static void multiply_rows(device::Host::Lane& lane, T* out, const T* in, const Panels& panels, const T* bias,
                             std::int64_t R, std::int64_t K, std::int64_t N, void* workspace) {
     using E = sum_t<T>;
-    // A tile has its rows side by side, from element K of its first row on.
+    // The rows of all tiles; those of a tile, which begins with row `first`, are side by side from rows + first * K on.
     E* const rows = static_cast<E*>(workspace);
     const std::int64_t tiles = detail::tiles_of(R);
     lane.parallel(tiles, [&](std::int64_t i) {
@@ -136,7 +138,7 @@ private:
       const std::int64_t columns = (std::min)(ld, N - n0);
       std::array<E, static_cast<std::size_t>(ld)> begin{};
       for (std::int64_t n = 0; bias != nullptr && n < columns; ++n) begin[static_cast<std::size_t>(n)] = static_cast<E>(bias[n0 + n]);
-      // Sums are written where they belong if they need no rounding.
+      // The sums of the last tile are written directly to the result if they need no rounding.
       E* last = own;
       std::int64_t ld_last = ld;
       if constexpr (std::is_same_v<T, E>) {
@@ -145,7 +147,7 @@ private:
           ld_last = N;
         }
       }
-      // One tile passes over the whole panel at once.
+      // A single tile passes over the whole panel at once, since no other tile reads its blocks again.
       const std::int64_t block = is_plain<E, Panels> && tiles == 1 ? K : depth;
       for (std::int64_t k = 0; k < K; k += block) {
         const std::int64_t count = (std::min)(block, K - k);
