@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// All of Reef but what needs CUDA. It needs MPI and a BLAS, which the target reef::reef brings; a
-/// program that includes one folder, or one header, needs what that needs alone.
+/// All of Reef except what needs CUDA. The header needs MPI and a BLAS, which the target reef::reef provides; a program
+/// that includes only one folder, or one header, needs only what that folder or header needs.
 
 #include <reef/codec.hpp>
 #include <reef/comm.hpp>
