@@ -19,7 +19,7 @@ namespace optim {
 /// Both updates start from w(t) and from the state after step t, with the rate of step t. The estimate
 /// commits nothing: it reads weights, state and gradient, and writes w~ to the buffer that is sent.
 ///
-/// | state  | as Dpu: g~ has no buffer of its own, g is added to it while its copy is on the way |
+/// | state  | as for Dpu; g~ has no buffer of its own: g is added to it while its copy is sent |
 /// | wire   | twice that of Dpu                                                                  |
 /// | hides  | all communication, if that of a phase takes no longer than its micro-batches       |
 /// | order  | as Ddp; w(1) has Ddp's bits, since g~(0) and g(0) are both taken at w(0)           |

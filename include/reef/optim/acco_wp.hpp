@@ -9,8 +9,8 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// ACCO by weight prediction: gradients are computed at a prediction of the weights that they will be
-/// applied to, which applies the last gradient twice.
+/// ACCO by weight prediction: gradients are computed at predicted weights, those that would result if the last gradient
+/// were applied twice.
 ///
 ///     w(t+1)  = rule(w(t), G~(t))                         committed
 ///     w~(t+2) = rule(w(t+1), G~(t)), lr(t+1)              commits neither weights nor state

@@ -54,7 +54,7 @@ struct AdamW {
   AdamW() = default;
   explicit AdamW(Options o) : options(o) {}
 
-  /// Throws OptionError for impossible constants.
+  /// Throws OptionError for constants outside their ranges.
   void validate() const {
     const auto& o = options;
     const auto require_that = [](bool holds, const char* option, double value, const char* range) {

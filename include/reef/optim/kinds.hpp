@@ -5,7 +5,7 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The names of kinds of instructions that optimizer policies share, and of those that some write alone.
+/// The names of the kinds of instructions that optimizer policies append.
 ///
 /// \code
 /// // given: schedule::Program& program, run::Value late
@@ -36,13 +36,13 @@ inline constexpr std::string_view reduce_scatter = "ReduceScatter";
 inline constexpr std::string_view gather_gradients = "GatherGradients";
 inline constexpr std::string_view gather_weights = "GatherWeights";
 
-// Kinds of rounds that overlap.
+// Kinds of the instructions of rounds that overlap.
 inline constexpr std::string_view hand_over = "HandOver";
 inline constexpr std::string_view hand_counts = "HandCounts";
 inline constexpr std::string_view estimate = "Estimate";
 inline constexpr std::string_view install = "Install";
 
-// Kinds of outer steps.
+// Kinds of the instructions of outer steps (DiLoCo).
 inline constexpr std::string_view hand_out = "HandOut";
 inline constexpr std::string_view reduce_weights = "ReduceWeights";
 inline constexpr std::string_view differences = "Differences";

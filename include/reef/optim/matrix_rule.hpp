@@ -38,7 +38,7 @@ struct MatrixUpdate {
   void* workspace = nullptr;   ///< scratch memory of the rule's matrix_workspace() bytes, aligned to 64
 };
 
-/// True if the rule needs whole matrices.
+/// True if an update rule needs whole matrices (matrix_rule).
 template <class R>
 inline constexpr bool needs_whole_matrices = false;
 template <class R>

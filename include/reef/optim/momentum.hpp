@@ -31,7 +31,7 @@ struct Momentum {
     double momentum = 0.9;
     double weight_decay = 0;
 
-    /// Throws OptionError for impossible constants; `rule` names the rule in the error.
+    /// Throws OptionError for a constant outside its range; `rule` names the rule in the error.
     void validate(std::string_view rule) const {
       detail::require_option(within(momentum, 0, 1) && momentum < 1, rule, "momentum", momentum,
                              "from 0, and below 1");

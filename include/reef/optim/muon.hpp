@@ -118,7 +118,7 @@ struct Muon {
   Muon() = default;
   explicit Muon(Options o) : options(o) {}
 
-  /// Throws OptionError for impossible constants.
+  /// Throws OptionError for constants outside their ranges.
   void validate() const {
     const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "Muon", option, value, range);

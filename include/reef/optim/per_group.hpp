@@ -82,7 +82,7 @@ struct PerGroup {
       : rules(std::make_from_tuple<std::tuple<First, Others...>>(options)) {}
   explicit PerGroup(First first, Others... others) : rules(first, others...) {}
 
-  /// Throws OptionError for impossible constants of one of the rules.
+  /// Throws OptionError if a constant of one of the rules is outside its range.
   void validate() const {
     const auto validate_rule = [](const auto& rule) {
       if constexpr (requires { rule.validate(); }) rule.validate();

@@ -26,7 +26,7 @@ struct Sgd {
   struct Options {
     double weight_decay = 0;
 
-    /// Throws OptionError for an impossible constant; `rule` names the rule in the error.
+    /// Throws OptionError for a constant outside its range; `rule` names the rule in the error.
     void validate(std::string_view rule) const {
       detail::require_option(within(weight_decay, 0, 1e3), rule, "weight_decay", weight_decay, "from 0 to 1e3");
     }

@@ -25,7 +25,7 @@ inline namespace v0 {
 namespace optim {
 
 /// Reserves the states that a rule keeps from step to step, for the weights of this rank's shards or for all weights,
-/// and, where the plan keeps them (StepPlan::keeps_master), master weights.
+/// and master weights, if the plan keeps some (StepPlan::keeps_master).
 void reserve_states(run::StepBuilder& builder, int states, bool sharded);
 
 /// Returns the ranges of state that reserve_states has reserved, for checkpoints.
@@ -43,7 +43,7 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
   return builder.plan.place_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
 }
 
-/// The operands of an `Update(b)`, of the whole bucket or of this rank's shard.
+/// The operands of an `Update(b)`: those for the whole bucket b, or for this rank's shard of it.
 struct UpdateOperands {
   run::Value gradient;   ///< summed gradient of the elements of `target`
   run::Value weights;    ///< the bucket's weights before the update
@@ -55,8 +55,8 @@ struct UpdateOperands {
 void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& operands,
                 int states);
 
-/// Appends `Update(b)` of weights in place, with the versions of builder.phase and by builder.verdict. `target` is the
-/// storage of the bucket's weights, or a part of it, the shard.
+/// Appends the `Update(b)` that changes bucket b's weights in place, with the versions of builder.phase, and by
+/// builder.verdict. `target` is the storage of the bucket's weights, or a part of it, the shard.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -68,8 +68,9 @@ void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& 
 void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                 run::StorageId target, int states);
 
-/// Appends the updates of a pipeline that updates within a step: `Weigh`, which sums the loss weights of their
-/// micro-batches, and `Update(b)` of each bucket that the stage holds, with the gradients in builder.reduced.
+/// Appends the updates of a pipeline that updates within a step: `Weigh`, which sums the loss weights of the
+/// micro-batches whose gradients are applied, and an `Update(b)` of each bucket b that the stage holds, with the
+/// gradients in builder.reduced.
 ///
 /// \code
 /// // given: run::StepBuilder& builder

@@ -10,8 +10,9 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of instructions, which name their operands; for each kind that optimizers write with several sorts of these. In
-/// their names j is a micro-batch, b a bucket, and p a piece: the part of a fragment that lies in one bucket.
+/// Views of instructions, which name their operands: one for each kind that optimizers append, if it has several sorts
+/// of operands. In the names of instructions j is a micro-batch, b a bucket, and p a piece: the part of a fragment that
+/// lies in one bucket.
 ///
 /// \code
 /// // given: schedule::Program& program, run::StorageId mine
@@ -40,7 +41,7 @@ struct CountView {
   }
 };
 
-/// The operands of `Norms(b)` and `OwnNorms(b)`, which sum the squares of a gradient.
+/// The operands of `Norms(b)` and `OwnNorms(b)`, which sum the squares of the gradient of bucket b.
 ///
 ///     reads    gradient
 ///     writes   sums of squares, block by block
@@ -144,8 +145,8 @@ struct WeighView {
   }
 };
 
-/// The operands of `Update(b)` in place, or to another version of the weights: optim::add_update. Rounds that overlap
-/// use OutgoingView.
+/// The operands of an `Update(b)` that writes bucket b's weights in place, or another version of them
+/// (optim::add_update). Rounds that overlap use OutgoingView instead.
 ///
 ///     reads        gradient, verdict, weights before the update
 ///     writes       weights after it; the workspace of a rule that needs whole matrices
@@ -167,7 +168,8 @@ struct UpdateView {
   }
 };
 
-/// The operands of `Estimate(b)` and `Update(b)` in rounds that overlap: both send weights, only an Update keeps states.
+/// The operands of `Estimate(b)` and `Update(b)` of bucket b in rounds that overlap: both write weights to be sent, but
+/// only an Update changes the rule's states.
 ///
 ///     reads                 gradient, verdict
 ///     writes                outgoing weights
@@ -189,7 +191,8 @@ struct OutgoingView {
   }
 };
 
-/// The operands of `HandOver(b)`, which sums a fold's gradient with those of further uses of its parameters, to be sent.
+/// The operands of `HandOver(b)`, which sums a fold's gradient of bucket b, to be sent, with the gradients of further
+/// uses of the bucket's parameters.
 ///
 ///     reads    gradient of the bucket, tied_uses(b)
 ///     writes   their sum
@@ -221,7 +224,8 @@ struct DifferencesView {
   }
 };
 
-/// The operands of `OuterUpdate(p)`, which takes the outer rule's step for a shard.
+/// The operands of `OuterUpdate(p)`, which takes the outer rule's step for this rank's shard of piece p, or for all of
+/// it.
 ///
 ///     reads        sum of the ranks' weights, or the differences of all ranks, one after the other
 ///     writes       outer weights, in the place of the sum
@@ -258,7 +262,8 @@ struct MergeView {
   }
 };
 
-/// The operands of `OuterBegin(b)`, which takes a rank's own outer step of a bucket, and writes its differences to send.
+/// The operands of `OuterBegin(b)`, which takes a rank's own outer step of bucket b, and writes its differences, to be
+/// sent.
 ///
 ///     reads        outer weights of the bucket's pieces, which have arrived; own weights before
 ///     writes       own weights after; differences of the pieces, to be sent
