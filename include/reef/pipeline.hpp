@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in pipeline/: the policies of who runs which segment when.
+/// Everything in pipeline/: the policies that decide which rank runs which segment, and when.
 
 #include <reef/pipeline/asynchronous.hpp>
 #include <reef/pipeline/concept.hpp>

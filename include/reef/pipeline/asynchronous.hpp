@@ -11,27 +11,27 @@
 #include <reef/run/weight_versions.hpp>
 
 /// \file
-/// Pipelines that update within a step, so that no stage waits for the others between updates. Their order is that of
-/// 1F1B; the backward of a micro-batch uses the weights of its forward, so a stage keeps several versions
-/// (run::WeightVersions). A step is a run of micro-batches that is drained at its end: there weights are saved and
-/// evaluated.
+/// Pipelines that update within a step, so that no stage waits for the others between updates. Their order is 1F1B; the
+/// backward of a micro-batch uses the weights of its forward, so a stage keeps several versions (run::WeightVersions).
+/// A step is a run of micro-batches after which the pipeline is empty: then weights are saved and evaluated.
 ///
-/// The facts of both policies of this file:
+/// The facts of both policies of this file, PipeDream and TwoBw:
 ///
-/// | with   | an optimizer that updates within a step (Ddp, Zero1), one replica, NonFinite::ignore and no clipping    |
-/// | ties   | a parameter that several stages use has on all of them the version of the stage of its first use         |
-/// | rule   | its t counts updates, also in a checkpoint; the learning rate is that of the step                     |
-/// | scale  | an update divides by the loss weights of its own micro-batches                                          |
-/// | swap   | stages that swap keep versions in host memory, and the device has slots as in other pipelines            |
-/// | proof  | a version is a storage and the number of its writes: an update between a micro-batch's forward and      |
-/// |        | backward that overwrites weights which these read is refused as any other race                         |
+/// | with   | an optimizer that updates within a step (Ddp, Zero1), one replica, NonFinite::ignore and no clipping   |
+/// | ties   | all stages that use a parameter use the version of the stage of its first use                          |
+/// | rule   | the update rule's step number t counts updates, also in a checkpoint; the learning rate is that of the |
+/// |        | step                                                                                                   |
+/// | scale  | an update divides by the loss weights of its own micro-batches                                         |
+/// | swap   | stages that swap keep versions in host memory, and the device has slots as in other pipelines          |
+/// | proof  | a version is a storage and the number of its writes: an update between a micro-batch's forward and     |
+/// |        | backward that overwrites the weights which both read is refused like any other race                    |
 
 namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// A pipeline in which stage r of p computes micro-batch j with version max(0, j - (p - 1 - r)) of its weights, and
-/// updates after every backward: theta(k + 1) = theta(k) - step(gradient of micro-batch k), by the rule's step.
+/// A pipeline that updates the weights of a stage after every backward: theta(k + 1) = theta(k) - step(gradient of
+/// micro-batch k), by the rule's step. Stage r of p computes micro-batch j with version max(0, j - (p - 1 - r)).
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::PipeDream, optim::Ddp<optim::Momentum>>;
@@ -42,8 +42,8 @@ namespace pipeline {
 /// options.clip_norm = 0;
 /// \endcode
 ///
-/// | time   | (m + p - 1)(f + b) for m updates; f, b: a stage's forward and backward time      |
-/// | memory | p - r versions of the weights on stage r, and activations of p - r micro-batches |
+/// | time   | (m + p - 1)(f + b) for m updates on p stages; f, b: a stage's forward and backward time |
+/// | memory | p - r versions of the weights on stage r, and activations of p - r micro-batches        |
 /// | source | Narayanan et al., PipeDream, SOSP 2019, section 3.3 (weight stashing, no vertical sync) |
 struct PipeDream : Scheduled<PipeDream> {
   static constexpr bool updates_within_a_step = true;
@@ -63,8 +63,9 @@ struct TwoBwOptions : ScheduledOptions {
   int micro_batches_per_update = 0;  ///< at least the number of stages; 0: as many as there are stages
 };
 
-/// A pipeline that updates after every m micro-batches, with their gradients at the version before: theta(k + 1) =
-/// theta(k) - step(gradient at theta(k - 1)). All stages are one update behind, so two versions are enough.
+/// A pipeline that updates after every m = micro_batches_per_update micro-batches, with their gradients at the version
+/// before: theta(k + 1) = theta(k) - step(gradient at theta(k - 1)). All stages are one update behind, so that each
+/// keeps only two versions.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::TwoBw, optim::Ddp<optim::AdamW>>;
@@ -76,9 +77,9 @@ struct TwoBwOptions : ScheduledOptions {
 /// options.clip_norm = 0;
 /// \endcode
 ///
-/// | time   | as PipeDream                                                                     |
-/// | memory | two versions of the weights, and activations of p - r micro-batches on stage r   |
-/// | errors | OptionError: fewer micro-batches per update than stages, which would wait for others    |
+/// | time   | as PipeDream                                                                                     |
+/// | memory | two versions of the weights, and activations of p - r micro-batches on stage r of p              |
+/// | errors | OptionError for fewer micro-batches per update than stages: stages would wait for others         |
 /// | source | Narayanan et al., Memory-efficient pipeline-parallel DNN training, arXiv 2006.09503, section 3.1 |
 struct TwoBw : Scheduled<TwoBw> {
   using Options = TwoBwOptions;

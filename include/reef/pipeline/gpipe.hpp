@@ -17,9 +17,10 @@ namespace pipeline {
 /// options.micro_batches = {8};
 /// \endcode
 ///
-/// | time   | sum of all stages + (m - 1) (slowest forward or link + slowest backward or link): one latency a step  |
-/// | memory | activations of all m micro-batches on every stage                                                    |
-/// | source | GPipe (Huang et al. 2019), which runs backwards in descending order                                   |
+/// | time   | sum of all stages + (m - 1) (slowest forward or link + slowest backward or link), for m micro-batches: |
+/// |        | the latency of links counts once a step                                                                |
+/// | memory | activations of all m micro-batches on every stage                                                      |
+/// | source | GPipe (Huang et al. 2019), which runs backwards in descending order                                    |
 struct GPipe : Scheduled<GPipe> {
   static plan::PipelineOrder order(int stages, int micro_batches) {
     return plan::gpipe_order(stages, micro_batches);

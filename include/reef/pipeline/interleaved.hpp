@@ -10,8 +10,8 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// 1F1B with V chunks on each of p stages, chunk c on stage c mod p: ramps are 1 / V as long, messages V times
-/// as many. m: micro-batches.
+/// 1F1B with V chunks on each of p stages, chunk c on stage c mod p: filling and draining the pipeline takes 1 / V of
+/// the time, and there are V times as many messages. In the table m is the number of micro-batches.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::Interleaved<2>, optim::Ddp<optim::AdamW>>;
@@ -32,15 +32,16 @@ struct Interleaved : Scheduled<Interleaved<V>> {
   }
 };
 
-/// A breadth-first looped pipeline: all forwards, chunk by chunk; then all backwards, last chunk first.
+/// A breadth-first looped pipeline with V chunks on each of p stages: all forwards of the m micro-batches, chunk by
+/// chunk, then all backwards, last chunk first.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::LoopedBfs<2>, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | (m V + p - 1) times of a chunk, if m >= p; one latency for each chunk, not micro-batch     |
-/// | memory | m V activations of a chunk on every stage, with m micro-batches and V chunks on each of p  |
-/// | source | Lamy-Poirier, arXiv 2211.05953, with backwards in ascending order                           |
+/// | time   | (m V + p - 1) times of a chunk, if m >= p; a latency of the links for each chunk, not each micro-batch |
+/// | memory | m V activations of a chunk on every stage                                                              |
+/// | source | Lamy-Poirier, arXiv 2211.05953, with backwards in ascending order                                      |
 template <int V = 2>
 struct LoopedBfs : Scheduled<LoopedBfs<V>> {
   static_assert(V >= 1, "reef::pipeline::LoopedBfs: a stage has at least 1 chunk");

@@ -23,7 +23,7 @@ namespace pipeline::kinds {
 inline constexpr std::string_view send = "Send";
 inline constexpr std::string_view receive = "Receive";
 
-// Kinds of a barrier: all forwards of a stage have run; all stages of a replica notify each other of it.
+// Kinds of the barrier in which all stages of a replica notify each other that all their forwards have run.
 inline constexpr std::string_view forwards_done = "ForwardsDone";
 inline constexpr std::string_view forwards_barrier = "ForwardsBarrier";
 

@@ -14,16 +14,17 @@ namespace pipeline {
 /// | eager | 2 (p - 1 - r): hides links of up to half of a stage's time         |
 enum class WarmUp { plain, eager };
 
-/// A pipeline whose stages run some forwards, then forwards and backwards by turns, then the backwards left.
+/// A pipeline in which each stage runs some forwards first, then forwards and backwards by turns, then the backwards
+/// left (1F1B).
 ///
 /// \code
 /// using Eager = pipeline::OneFOneB<pipeline::WarmUp::eager>;
 /// using MyTrainer = Trainer<Eager, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | as GPipe if links take no time; else nearly two latencies more for each micro-batch        |
-/// | memory | activations of p - r micro-batches on stage r of p; eager: of 2 (p - 1 - r) + 1             |
-/// | source | PipeDream-flush (Narayanan et al. 2021), DAPPLE (Fan et al. 2021)                           |
+/// | time   | as GPipe if links take no time; else nearly two latencies more for each micro-batch |
+/// | memory | activations of p - r micro-batches on stage r of p; eager: of 2 (p - 1 - r) + 1     |
+/// | source | PipeDream-flush (Narayanan et al. 2021), DAPPLE (Fan et al. 2021)                   |
 template <WarmUp warm_up = WarmUp::plain>
 struct OneFOneB : Scheduled<OneFOneB<warm_up>> {
   static plan::PipelineOrder order(int stages, int micro_batches) {

@@ -26,7 +26,7 @@ struct OrderedOptions : ScheduledOptions {
   int micro_batches_per_update = 0;  ///< only for the schedule "2bw", as in TwoBwOptions
 };
 
-/// A pipeline whose order is given when the Trainer is made: by its name, read from a file, or found by a search.
+/// A pipeline whose order is given when the Trainer is made: by the name of a schedule, read from a file, or searched.
 ///
 /// \code
 /// Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>::Options options;

@@ -22,18 +22,19 @@ namespace pipeline {
 
 /// The options of policies that are Scheduled: TrainerOptions::pipeline.
 struct ScheduledOptions {
-  /// The number of micro-batches that an order counts as one; 0: all that a replica has. A stage runs the micro-batches
-  /// of a unit segment by segment, so that a stage whose segments are swapped loads each once per unit and direction;
-  /// ramps grow by as much.
+  /// The number of micro-batches that an order counts as one, a unit; 0: all that a replica has. A stage runs a unit's
+  /// micro-batches segment by segment: if its segments are swapped, it loads each once per unit and direction. Filling
+  /// and draining the pipeline takes as many times longer.
   int unit = 1;
 };
 
-/// A pipeline policy that is given by an order of tasks for each stage: everything else follows. A model may be cut
-/// anywhere; tensors between stages are posted, in the order of production, through rings of slots in host memory.
+/// A pipeline policy that is defined by an order of tasks for each stage, from which everything else follows. A model
+/// may be cut anywhere; tensors between stages are posted, in the order of production, through rings of slots in host
+/// memory.
 ///
 /// An order counts units of ScheduledOptions::unit micro-batches, of which the last may have fewer:
 ///
-///     a task of chunk c and unit u:  for each segment s of c:  for each micro-batch j of u:  Forward(s, j), or back
+///     task of chunk c and unit u:  for each segment s of c:  for each micro-batch j of u:  Forward(s, j), or Backward
 ///
 /// \code
 /// struct Mine : pipeline::Scheduled<Mine> {
@@ -44,17 +45,17 @@ struct ScheduledOptions {
 /// static_assert(pipeline::PipelinePolicy<Mine>);
 /// \endcode
 ///
-/// | Policy | `order(stages, units)`, for any number of units, or `order(model, units,                           |
-/// |        | options)` by the times and links of a model; where a stage has several chunks also               |
-/// |        | `stage_of_chunk(stages, options)`; and one that updates within a step has                         |
-/// |        | `weight_versions(stages, options)` (run::WeightVersions)                                          |
-/// | links  | messages are put in order by TrainerOptions::network, where that is given: else they take no time    |
-/// | bits   | those of Single, for every order that updates once a step: gradients of parameters are folded in  |
-/// |        | ascending micro-batch order, those of tensors by graph::remote_edges                              |
-/// | memory | activations as the order has them at one time, of units; slots as in the asynchronous model      |
-/// | errors | OptionError: the order and the model's cut are of different stages, or the order is none          |
-/// |        | (plan::PipelineOrder::validate), or a unit is below 0; ScheduleError: stages would wait for each  |
-/// |        | other in a circle                                                                                  |
+/// | Policy | the derived class: has `order(stages, units)`, for any number of units, or `order(model, units,       |
+/// |        | options)`, which uses the times and links of a model; if a stage has several chunks also              |
+/// |        | `stage_of_chunk(stages, options)`; and if it updates within a step `weight_versions(stages, options)` |
+/// |        | (run::WeightVersions)                                                                                 |
+/// | links  | messages are ordered by TrainerOptions::network, if that is given; else as if they took no time       |
+/// | bits   | those of Single, for every order that updates once a step: gradients of parameters are folded in      |
+/// |        | ascending micro-batch order, those of tensors by graph::remote_edges                                  |
+/// | memory | as many activations, of units, as the order keeps at one time; slots as in the asynchronous model     |
+/// | errors | OptionError if the order and the cut of the model have different stages, if the order is invalid      |
+/// |        | (plan::PipelineOrder::validate), or if a unit is below 0; ScheduleError if stages would wait for each |
+/// |        | other in a cycle                                                                                      |
 template <class Policy>
 struct Scheduled {
   using policy_tag = PipelineTag;

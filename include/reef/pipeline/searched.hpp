@@ -21,7 +21,7 @@ struct SearchedOptions : ScheduledOptions {
                                        ///< as 1F1B holds, p - r on stage r of p
   bool splits_backward = true;  ///< true: backwards may run in halves, of which the second fills bubbles
 
-  /// Throws OptionError for an impossible option.
+  /// Throws OptionError for an option outside its range.
   void validate() const {
     if (effort >= 0) return;
     throw OptionError("reef::pipeline::Searched: the effort is ", effort,

@@ -11,11 +11,11 @@ namespace pipeline {
 
 /// The options of ThreeSlot: TrainerOptions::pipeline.
 struct ThreeSlotOptions : ScheduledOptions {
-  /// True, as published: a slot is occupied until its message has arrived, so latency counts for every micro-batch.
-  /// schedule::simulate predicts this; in a run a send occupies its lane only until it has left, so a run is
-  /// faster than the paper's.
+  /// True: a slot is occupied until its message has arrived, as published, so that latency counts for every
+  /// micro-batch. schedule::simulate predicts these times; in a run, a send occupies its lane only until the message
+  /// has left, so that a run is faster than the paper's.
   bool held = false;
-  /// True, as in DT-FM's code: no stage runs a backward before all stages of its replica have run all forwards.
+  /// True: no stage runs a backward before all stages of its replica have run all forwards, as in DT-FM's code.
   bool barrier = false;
 };
 
@@ -28,10 +28,11 @@ struct ThreeSlotOptions : ScheduledOptions {
 /// options.pipeline.held = options.pipeline.barrier = true;  // as published; by default it is GPipe
 /// \endcode
 ///
-/// | time   | that of GPipe; held, as simulated: sum of all stages and links + (m - 1) (slowest forward or wire + latency +   |
-/// |        | slowest backward or wire + latency)                                                                  |
-/// | memory | activations of all m micro-batches on every stage; held: a slot for each message                       |
-/// | source | Yuan et al., Decentralized training of foundation models in heterogeneous environments, arXiv 2206.01288 |
+/// | time   | that of GPipe; held, as simulated, with m micro-batches: sum of all stages and links + (m - 1) (slowest |
+/// |        | forward or wire + latency + slowest backward or wire + latency)                                         |
+/// | memory | activations of all m micro-batches on every stage; held: a slot for each message                        |
+/// | source | Yuan et al., Decentralized training of foundation models in heterogeneous environments, arXiv           |
+/// |        | 2206.01288                                                                                              |
 struct ThreeSlot : Scheduled<ThreeSlot> {
   using Options = ThreeSlotOptions;
 

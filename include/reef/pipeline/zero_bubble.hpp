@@ -8,7 +8,7 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// The orders in which the weight halves of backwards fill the bubbles, the idle times.
+/// The zero-bubble orders, in which the weight halves of backwards fill bubbles, the idle times of a pipeline.
 ///
 /// | h1 | with the memory of 1F1B                 |
 /// | h2 | with about twice that memory, no bubble |
@@ -35,7 +35,8 @@ struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
   }
 };
 
-/// ZeroBubble with V chunks on each of p stages, chunk c on stage c mod p. f, b, w, m: as there, for one chunk.
+/// ZeroBubble with V chunks on each of p stages, chunk c on stage c mod p. In the table m is the number of
+/// micro-batches, f the time of a chunk's forward, b and w the times of the two halves of its backward.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::InterleavedZeroBubble<2>, optim::Ddp<optim::AdamW>>;
