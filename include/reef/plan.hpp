@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in plan/: planners that read profiles and networks and say what to do, as plain data.
+/// Everything in plan/: planners, which compute plans as plain data from profiles and networks.
 
 #include <reef/plan/adatopk.hpp>
 #include <reef/plan/adatopk_json.hpp>

@@ -36,7 +36,7 @@ int best_start(std::span<const Number> t, int length) {
     throw OptionError("reef::plan::best_start: room for ", length, " of ", t.size(),
                       " blocks.\n  fix: from 1 block to all.");
   }
-  // Only windows that hold a least block can be the first.
+  // Only windows that contain a block of least throughput can come first in lexicographical order.
   const Number least = *std::ranges::min_element(t);
   const auto room = static_cast<std::size_t>(length);
   const auto first = static_cast<std::size_t>(std::ranges::find(t, least) - t.begin());

@@ -19,7 +19,7 @@ namespace plan {
 /// | errors             | DecodeError with source and member, also for arrays of different lengths |
 /// |                    | and unknown keys                                                         |
 ///
-/// If `memory` is false, figures in bytes may be left out, and are 0.
+/// If `memory` is false, the members in bytes may be left out, and are 0.
 ///
 /// \code
 /// const plan::Chain chain = plan::chain_from_json(io::read_json("chain.json"), "chain.json");

@@ -21,7 +21,7 @@ inline constexpr int max_operators_of_three = 1024;
 struct PartitionOptions {
   Bytes memory = 0;  ///< the memory of the device
   std::int64_t accumulation =
-      1;  ///< C: the number of micro-batches that pass a sub-model before it leaves the device
+      1;  ///< the number of micro-batches that pass a sub-model before it leaves the device, C
   Variant variant = Variant::full;
   bool explains = true;  ///< if none is feasible, the reason is searched for `why`, by up to hundreds of runs
 };

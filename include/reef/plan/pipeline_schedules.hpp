@@ -19,8 +19,9 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The orders of known schedules. f, b, w are the times of F, I and W of one chunk, c the delay of a message, p the ranks,
-/// m the micro-batches, v the chunks of a rank, r a rank. Times are for even chunks, and c = 0 unless c is in the formula.
+/// The orders of known schedules. In their comments f, b and w are the times of F, I and W of one chunk, c is the delay
+/// of a message, p the number of ranks, m of micro-batches, v of chunks on a rank, and r a rank. Times hold if all
+/// chunks take equally long, and if c = 0 unless the formula has c.
 ///
 /// Any m >= 1 is allowed. Where a schedule is defined for multiples of a number alone, or for a least m, the order is
 /// that of the next allowed m without the surplus micro-batches.
@@ -36,59 +37,67 @@ namespace plan {
 /// order.
 PipelineOrder gpipe_order(int ranks, int micro_batches);
 
-/// Returns the order of 1F1B: rank r of p runs p - 1 - r F, then F and B by turns, then B. Its time is GPipe's if c = 0,
-/// rank r holds min(m, p - r) activations. `eager`: 2 (p - 1 - r) F first, which hides delays of up to half a stage.
+/// Returns the order of 1F1B for m micro-batches: rank r of p runs p - 1 - r forwards F, then F and B by turns, then
+/// the backwards B left. Its time is that of GPipe if messages take no time; rank r holds min(m, p - r) activations.
+/// `eager`: 2 (p - 1 - r) forwards first, which hides delays of up to half a stage.
 ///
 /// Source: Narayanan et al., PipeDream-flush, arXiv 2006.09503.
 PipelineOrder one_f_one_b_order(int ranks, int micro_batches, bool eager = false);
 
-/// Returns the order of 1F1B in which rank r runs warm_up[r] F first. Throws OptionError if a rank has fewer of them than
-/// the next rank, since each of the two would wait for the other.
+/// Returns the order of 1F1B in which rank r runs warm_up[r] forwards first. Throws OptionError if a rank runs fewer of
+/// them than the next rank, since each of the two would wait for the other.
 PipelineOrder one_f_one_b_order(int ranks, int micro_batches, const std::vector<int>& warm_up);
 
-/// Returns the order of interleaved 1F1B: chunk c is on rank c mod p; each rank runs a `group` of p or more micro-batches
-/// (0: p) through its v chunks in turn. Its time is (m v + p - 1)(f + b + w) if p divides the m micro-batches.
+/// Returns the order of interleaved 1F1B for m micro-batches on p ranks of v chunks each: chunk c is on rank c mod p,
+/// and each rank runs a `group` of p or more micro-batches (0: p) through its chunks in turn. Its time is (m v + p -
+/// 1)(f + b + w) if p divides m; f, b, w: the times of forward, input half and weight half of a chunk.
 ///
 /// Source: Narayanan et al., arXiv 2104.04473.
 PipelineOrder interleaved_order(int ranks, int micro_batches, int chunks_per_rank, int group = 0);
 
-/// Returns the looped breadth-first order: all F chunk by chunk, then all B from the last chunk on; m v activations.
+/// Returns the looped breadth-first order for m micro-batches and v chunks on each rank: all forwards chunk by chunk,
+/// then all backwards from the last chunk on. A rank holds m v activations.
 ///
 /// Source: Lamy-Poirier, arXiv 2211.05953. Deviation: B in ascending order.
 PipelineOrder looped_bfs_order(int ranks, int micro_batches, int chunks_per_rank);
 
-/// Returns the zero-bubble order ZB-H1, with the memory of 1F1B: on rank r, W runs r micro-batches after I. Its time is
-/// m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and m >= p; a rank holds p activations.
+/// Returns the zero-bubble order ZB-H1 for m micro-batches, with the memory of 1F1B: on rank r of p, the weight half W
+/// runs r micro-batches after the input half I. Its time is m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and m
+/// >= p, where f, b, w are the times of forward, I and W; a rank holds p activations.
 ///
 /// Source: Qi et al., arXiv 2401.10241, ZB-H1.
 PipelineOrder zb_h1_order(int ranks, int micro_batches);
 
-/// Returns the zero-bubble order ZB-H2, with about twice the memory of 1F1B, 2 p - 1 activations. Its time is
-/// m 3 f + (p - 1)(f + c) if f = b = w >= c and m >= 2 p - 2.
+/// Returns the zero-bubble order ZB-H2 for m micro-batches on p ranks, with about twice the memory of 1F1B, 2 p - 1
+/// activations. Its time is 3 m f + (p - 1)(f + c), c being the delay of a message, if a chunk's forward takes the time
+/// f, as do the halves of its backward, f >= c and m >= 2 p - 2.
 ///
 /// Source: Qi et al., arXiv 2401.10241, ZB-H2.
 PipelineOrder zb_h2_order(int ranks, int micro_batches);
 
-/// Returns the order of ZB-H1 with v chunks on each rank, as in interleaved_order(). Its time is
-/// m v (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and p divides m; a rank holds p v activations.
+/// Returns the order of ZB-H1 for m micro-batches with v chunks on each of p ranks, as in interleaved_order(). Its time
+/// is m v (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and p divides m, where f, b, w are the times of forward,
+/// input half and weight half of a chunk; a rank holds p v activations.
 PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int chunks_per_rank,
                                    int group = 0);
 
-/// Returns the zero-bubble order ZB-V, with the memory of 1F1B: rank r has the chunks r and 2 p - 1 - r. Its time is
-/// 6 m f + (p - 1) f if f = b = w and m >= 2 p - 1; a rank holds 2 p activations of half a stage each.
+/// Returns the zero-bubble order ZB-V for m micro-batches, with the memory of 1F1B: rank r of p has the chunks r and 2
+/// p - 1 - r. Its time is 6 m f + (p - 1) f if a chunk's forward and each half of its backward take the time f, and m
+/// >= 2 p - 1; a rank holds 2 p activations of half a stage each.
 ///
 /// Source: Qi et al., arXiv 2405.15362, ZB-V.
 PipelineOrder zb_v_order(int ranks, int micro_batches);
 
-/// Return the orders V-Half and V-Min, which place chunks as ZB-V and need about half, and a third, of its memory:
-/// 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) activations of half a stage.
+/// Return the orders V-Half and V-Min for p ranks, which place chunks as ZB-V, and need about half and a third of its
+/// memory: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) activations of half a stage.
 ///
 /// Source: Qi et al., arXiv 2405.15362, V-Half and V-Min: the repeated patterns, without squeezing out idle times.
 PipelineOrder v_half_order(int ranks, int micro_batches);
 PipelineOrder v_min_order(int ranks, int micro_batches);
 
-/// Returns the order of DualPipe with its two directions folded into a V. Its time is 6 m f + (p - 1) f if f = b = w and
-/// m >= 2 p; a rank holds 2 p + 1 activations of half a stage. An F and a B that DualPipe overlaps run one by one here.
+/// Returns the order of DualPipe, for m micro-batches on p ranks, with its two directions folded into a V. Its time is
+/// 6 m f + (p - 1) f if a chunk's forward and each half of its backward take the time f, and m >= 2 p; a rank holds 2 p
+/// + 1 activations of half a stage. A forward and a backward that DualPipe overlaps run one after the other here.
 ///
 /// Source: DeepSeek-AI, DualPipe, in Sea AI Lab's "cut-in-half" form.
 PipelineOrder dualpipe_v_order(int ranks, int micro_batches);
