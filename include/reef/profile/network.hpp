@@ -12,13 +12,13 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// The links between devices, and the rates that all links of a device share: plain data. Plans are made by them
-/// (TrainerSettings::network), and messages emulated (comm::ProgressOptions::network): there a device is a rank.
+/// The links between devices, and the rates that all links of a device share: plain data. Planners read a network
+/// (TrainerSettings::network), and comm emulates one (comm::ProgressOptions::network); there, a device is a rank.
 ///
-/// | latencies, rates   | (N, N) row-major, [from * N + to]; the diagonal is never read             |
-/// | uplinks, downlinks | (N) each, what all links of a device carry together, sent and received; or  |
-/// |                    | none: links share nothing                                                 |
-/// | names              | one for each device, or none                                              |
+/// | latencies, rates   | (N, N) row-major, [from * N + to], for N devices; the diagonal is never read |
+/// | uplinks, downlinks | (N) each, what all links of a device carry together, sending and receiving;  |
+/// |                    | empty: links share nothing                                                   |
+/// | names              | one for each device, or empty                                                |
 ///
 /// \code
 /// const profile::Network network{.devices = 2,
@@ -30,43 +30,44 @@ namespace profile {
 /// const auto homes = links.with_uplinks({1.25e6, 1.25e6}, {6e6, 6e6});  // 10 Mbit/s up, 48 down
 /// \endcode
 struct Network {
-  /// The rate of a link that bounds nothing, and the most that a link has, in bytes per second.
+  /// The rate, in bytes per second, of a link that delays nothing; no link has a higher rate.
   static constexpr double max_rate = 1e18;
 
-  int devices = 0;                   ///< 0: there is no network
-  std::vector<Seconds> latencies{};  ///< seconds one way
-  std::vector<double> rates{};       ///< bytes per second
+  int devices = 0;                   ///< the number of devices; 0: there is no network
+  std::vector<Seconds> latencies{};  ///< the latency of each link, in seconds one way
+  std::vector<double> rates{};       ///< the rate of each link, in bytes per second
   std::vector<std::string> names{};
-  std::vector<double> uplinks{};     ///< bytes per second of all that a device sends
-  std::vector<double> downlinks{};   ///< bytes per second of all that a device receives
+  std::vector<double> uplinks{};     ///< for each device: the rate of all that it sends, in bytes per second
+  std::vector<double> downlinks{};   ///< for each device: the rate of all that it receives, in bytes per second
 
-  /// Returns the network with the same link between any two devices. Throws as validate does.
+  /// Returns a network with equal links between any two devices. Throws as validate() does.
   static Network uniform(int devices, Seconds latency, double rate);
 
-  /// Returns the network with the same links, between devices whose uplink and downlink all their links share: bytes per
-  /// second of each device, sent and received. Throws as validate does.
+  /// Returns this network with uplinks and downlinks, which all links of a device share: the bytes per second that each
+  /// device sends and receives. Throws as validate() does.
   [[nodiscard]] Network with_uplinks(std::vector<double> up, std::vector<double> down) const;
 
-  /// Returns the network with the same links, which share nothing.
+  /// Returns this network without uplinks and downlinks: its links share nothing.
   [[nodiscard]] Network without_uplinks() const;
 
   [[nodiscard]] bool empty() const { return devices == 0; }
   [[nodiscard]] bool has_uplinks() const { return !uplinks.empty(); }
 
-  /// Returns the rate of all that a device sends; downlink: of all that it receives. Only where there are uplinks.
+  /// Returns the rate of all that a device sends; downlink() returns that of all that it receives. Both need a network
+  /// with uplinks.
   [[nodiscard]] double uplink(int device) const { return uplinks[static_cast<std::size_t>(device)]; }
   [[nodiscard]] double downlink(int device) const { return downlinks[static_cast<std::size_t>(device)]; }
 
   [[nodiscard]] Seconds latency(int from, int to) const { return latencies[cell(from, to)]; }
   [[nodiscard]] double rate(int from, int to) const { return rates[cell(from, to)]; }
 
-  /// Returns the time of a message of `bytes` bytes that is alone on its way: alpha + beta * bytes of the link from `from`
-  /// to `to`, whatever the uplinks.
+  /// Returns the time that a message of `bytes` bytes takes over the link from `from` to `to` if no other message is on
+  /// its way: latency + bytes / rate. Uplinks do not count.
   [[nodiscard]] Seconds time(int from, int to, double bytes) const {
     return latency(from, to) + bytes / rate(from, to);
   }
 
-  /// The device's name, or its number where it has none.
+  /// Returns the device's name, or its number if it has none.
   [[nodiscard]] std::string name(int device) const {
     return names.empty() ? concat("device ", device) : names[static_cast<std::size_t>(device)];
   }

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// The keys that reef-measure writes beside the links: rates of a pair with equal traffic the other way, and figures of
-/// each device. A network may have them even if its reader ignores them.
+/// The members that reef-measure writes beside the links: the rates of pairs that send to each other at once, and
+/// figures of each device. A file may have these members even if its reader ignores them.
 inline constexpr std::array<std::string_view, 4> measured_keys{"reciprocal_gbps", "device_flops",
                                                                "device_memory_gbps", "model_flops"};
 
