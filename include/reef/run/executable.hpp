@@ -21,7 +21,8 @@ namespace run {
 /// | life | the objects that its context refers to, progress and lanes outlive it |
 class Executable {
 public:
-  /// Prepares the program's code. `serial`: every instruction waits for the one before it, as run::serial_order says.
+  /// Prepares the program's code. If `serial`, every instruction waits for the one before it, in the order of
+  /// run::serial_order.
   Executable(std::unique_ptr<AnyRankContext> context, const HandlerTable& handlers, comm::Progress& progress, Lanes& lanes,
              bool serial);
   Executable(const Executable&) = delete;

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace run::detail {
 
-/// A kernel: to[i] = from[i], or to[i] + from[i] if `adds`, rounded to the type To.
+/// A kernel that sets to[i] to from[i], or adds from[i] to it if `adds`; results are rounded to the type To.
 template <bool adds, class To, class From>
 struct FoldKernel {
   To* to;

@@ -5,7 +5,7 @@
 #include <reef/core/kinds.hpp>
 
 /// \file
-/// The kinds of the instructions that this folder writes and runs. Kinds are text, so that anybody can add some;
+/// The kinds of the instructions that code in run/ writes and runs. Kinds are text, so that any code can add some;
 /// these constants guard against misspelling.
 ///
 /// \code

@@ -15,9 +15,10 @@ namespace run {
 
 /// The schedule of outer steps, in which ranks that train on their own average a fragment of their weights.
 ///
-/// | none  | an outer step runs after a step, and the next step waits for it                                     |
-/// | mix   | it runs beside the next step, whose weights are then mixed with those that have arrived             |
-/// | eager | it runs beside all steps until the fragment's next; until then own weights stand in for the average |
+/// | none  | an outer step runs after a step, and the next step waits for it                               |
+/// | mix   | an outer step runs beside the next step, whose weights are then mixed with the average        |
+/// | eager | an outer step runs beside all steps until the fragment's next one; until then each rank's own |
+/// |       | weights stand in for the average                                                              |
 struct OuterSchedule {
   enum class Overlap : std::uint8_t { none, mix, eager };
 
@@ -43,7 +44,8 @@ struct PlanOfOptim {
   std::vector<int> group_of_parameter{};  ///< the group of each parameter; -1: none; empty: there are no groups
   WholeMatrices matrices{};               ///< the whole matrices of the update rule, which no shard cuts
   std::vector<int>
-      states_of_parameter{};  ///< by parameter: how many of the update rule's states it keeps, from the first; empty: all
+      /// by parameter: the number of the update rule's states that it keeps, from the first; empty: all
+      states_of_parameter{};
   std::array<bool, schedule::traffic_count> gathers{};  ///< by Traffic: true if the optimizer all-gathers it
 
   /// Notes that received weights differ from those sent, as a codec is lossy, so that their owners keep master weights.

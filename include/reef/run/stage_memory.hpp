@@ -55,10 +55,11 @@ public:
 private:
   [[nodiscard]] Bytes estimate(int stage, Part part) const;
 
-  std::vector<Bytes> fixed_{0};                 // weights, up to a position
-  std::vector<Bytes> saved_{0};                 // saved activations of one micro-batch, up to a position
-  std::vector<std::vector<Bytes>> workspaces_;  // largest workspace, by first position and end
-  std::vector<Bytes> held_;                     // micro-batches that a stage holds, by stage
+  std::vector<Bytes> fixed_{0};                 // the bytes of weights, up to each position
+  // the bytes of saved activations of one micro-batch, up to each position
+  std::vector<Bytes> saved_{0};
+  std::vector<std::vector<Bytes>> workspaces_;  // the bytes of the largest workspace, by first position and end
+  std::vector<Bytes> held_;                     // the number of micro-batches that each stage holds
   std::vector<std::map<Part, Bytes>> known_;
 };
 

@@ -91,11 +91,11 @@ struct StepBuilder {
     std::vector<StorageId>
         recomputed;                    ///< by boundary tensor: the storage to which a Recompute writes it
     std::vector<StorageId> saved;      ///< by segment: the tensors that its forward saves for its backward
-    std::vector<StorageId> forward_workspace;   ///< by segment
-    std::vector<StorageId> recompute_workspace;  ///< by segment
-    std::vector<StorageId> backward_workspace;  ///< by segment
-    std::vector<StorageId> input_workspace;     ///< by segment, for the input halves of backwards
-    std::vector<StorageId> weight_workspace;    ///< by segment, for the weight halves of backwards
+    std::vector<StorageId> forward_workspace;   ///< by segment: the workspace of its forward
+    std::vector<StorageId> recompute_workspace;  ///< by segment: the workspace of its recomputation
+    std::vector<StorageId> backward_workspace;  ///< by segment: the workspace of its backward
+    std::vector<StorageId> input_workspace;     ///< by segment: the workspace of the input half of its backward
+    std::vector<StorageId> weight_workspace;    ///< by segment: the workspace of the weight half of its backward
     std::vector<StorageId> pending;             ///< by segment: data that its input half hands to its weight half
     std::map<int, std::vector<Value>> rounded;  ///< by segment: the gradients before they are rounded
     StorageId loss = no_storage;

@@ -46,8 +46,8 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   Topology topology{};
   int virtual_ranks = 1;  ///< the number of ranks that one process stands for; above 1 only for a lone process
   std::vector<int> micro_batches;  ///< the number of micro-batches in a phase, by replica or by virtual rank
-  /// The links between ranks that planning knows, and the up- and downlinks (TrainerSettings::network). Not given: plans are
-  /// made as if messages took no time.
+  /// The links between ranks that planning knows, with the rates that all links of a rank share
+  /// (TrainerSettings::network). Not given: plans are made as if messages took no time.
   std::optional<schedule::World> world{};
   bool discrete = false;           ///< true if messages cannot be sent from the device's memory
   schedule::Place persistent_place =
