@@ -54,8 +54,8 @@ struct Precedence {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   bool previous_round = false;
-  /// true: `from` and `to` run in the same iteration of a loop; false: for an instruction in a loop, the loop's last one
-  /// stands in `from`, its first in `to`
+  /// True: `from` and `to` run in the same iteration of a loop. False: if `from` or `to` is in a loop, the precedence
+  /// is that of the last instruction of the loop's body, or that of the first.
   bool in_iteration = false;
   bool at_start = false;      ///< `from` is posted: it must only have started before the next one on its lane
   bool by_lane = false;       ///< the order is that of a lane

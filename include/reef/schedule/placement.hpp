@@ -56,7 +56,7 @@ public:
 private:
   struct Region {
     Place place = Place::device;
-    bool of_round = false;  ///< the region lives for a round, and may share its bytes
+    bool of_round = false;  ///< true if the region lives for a round only, and may share its bytes with other regions
     bool used = false;
     Lifetime life{};
   };

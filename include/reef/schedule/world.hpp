@@ -36,7 +36,7 @@ Seconds duration_of(const Instruction& instruction, const Machine& machine);
 /// The link of one ordered pair of ranks: full-duplex, first in first out.
 struct Link {
   Seconds latency = 0;
-  double bytes_per_second = 0;  ///< 0 is infinite
+  double bytes_per_second = 0;  ///< the rate of the link; 0 is infinite
 };
 
 /// The hardware that a simulation assumes: a machine per rank and a link per ordered pair, row by sender.
@@ -57,8 +57,8 @@ struct World {
   /// Returns a world of P equal ranks and equal links.
   static World uniform(int ranks, Machine machine, Link link);
 
-  /// Returns a world of machines of infinite rates but for the network's uplinks and downlinks, with its links between
-  /// them. Throws OptionError as Network::validate does.
+  /// Returns a world with the links, uplinks and downlinks of a network, whose machines compute and copy infinitely
+  /// fast. Throws OptionError as Network::validate does.
   static World of(const profile::Network& network);
 };
 
