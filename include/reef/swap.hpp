@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in swap/: the policies of what is in device memory when.
+/// Everything in swap/: the policies that decide which parts of a model are in device memory, and when.
 
 #include <reef/swap/atom.hpp>
 #include <reef/swap/concept.hpp>
