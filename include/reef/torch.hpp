@@ -1,6 +1,7 @@
 #pragma once
 
-// Not part of reef.hpp: it needs libtorch, and a program that names reef::torch.
+// Everything in torch/ that needs no CUDA; not part of reef.hpp, since it needs libtorch, and the CMake target
+// reef::torch.
 
 #include <reef/torch/data_parallel.hpp>
 #include <reef/torch/described_module.hpp>

@@ -27,7 +27,7 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// The functions by which libtorch's operations run on the lane's stream.
+/// The functions by which libtorch's operations run on the stream of a CUDA lane.
 template <>
 struct Place<device::Cuda> {
   static constexpr c10::DeviceType type = c10::kCUDA;
@@ -36,7 +36,8 @@ struct Place<device::Cuda> {
   static void run(device::Cuda::Lane& lane, const F& function) {
     const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromExternal(lane.stream(), device(lane.device().options()).index());
     const c10::cuda::CUDAStreamGuard guard(stream);
-    at::cuda::getCurrentCUDABlasHandle();  // makes the handle, whose workspace is none of a call's tensors
+    // creates the handle, so that its workspace does not count as a tensor of a call
+    at::cuda::getCurrentCUDABlasHandle();
     function(stream.device());
   }
 

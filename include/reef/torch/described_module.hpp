@@ -66,7 +66,7 @@ public:
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     if (!module_) module_.emplace(make_module(call.node));
     graph::Signature result = module_->signature(call);
-    // Modules of different attributes may print alike.
+    // The attributes are added, since modules of different attributes may have the same printed form.
     std::apply([&](const auto&... each) { ((result.attributes += text_of(each)), ...); }, Description::attributes());
     return result;
   }

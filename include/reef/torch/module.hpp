@@ -300,7 +300,8 @@ private:
     const Meter heap = meter();
     const detail::Call module(*shared_, {true, call.key, computes_in<T>, device}, call.parameters);
     const ::torch::AutoGradMode with_gradients(true);
-    // Tensors at other addresses than in the forward may have been moved since, and the old memory overwritten.
+    // If a tensor has another address than in the forward, it may have been moved since, and its old memory
+    // overwritten: then the kept graph is not used.
     std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
     if (kept && (kept->key != call.key || kept->places != detail::addresses_of(call.inputs, call.parameters))) drop(kept, heap);
     const Bytes before = kept ? kept->bytes : 0;
