@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in trace/: one sink for all lanes, its files, its figures.
+/// Everything in trace/: the sink that records the spans of all lanes, trace files, and figures computed from spans.
 
 #include <reef/trace/chrome.hpp>
 #include <reef/trace/encoding.hpp>
