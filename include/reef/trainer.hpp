@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in trainer/: the Trainer, its rules, its checkpoints, what a step will take, and generation.
+/// Everything in trainer/: the Trainer, its rules, its checkpoints, the estimate of a step, and text generation.
 
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/estimate.hpp>

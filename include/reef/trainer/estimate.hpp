@@ -141,7 +141,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
   }
   Bytes kept = 0;
-  Bytes called = 0;  // the most that one call takes beside what it keeps
+  Bytes called = 0;  // the most bytes that one call needs beside those that it keeps
   for (const int s : builder.segments()) {
     const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
     for (int n = segment.first; n < segment.last; ++n) {

@@ -40,7 +40,7 @@ std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
   const comm::AtWork at_work(trainer.progress(), "a sample");
   using Device = typename Trainer<Policies...>::Device;
   using T = typename Trainer<Policies...>::T;
-  // The exchange of all ranks comes first: a rank that then has no memory for a model fails alone.
+  // All ranks exchange parameters first; if a rank then lacks memory for the model, it fails alone.
   std::map<std::string, std::vector<typename Trainer<Policies...>::Sum>> spread;
   for (const graph::Parameter& parameter : model.dag().parameters) {
     if (trainer.plan().topology.stages == 1) break;

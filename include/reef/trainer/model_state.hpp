@@ -72,8 +72,8 @@ public:
   [[nodiscard]] const Layout& facts() const& { return facts_; }
   [[nodiscard]] Layout facts() const&& { return facts_; }
 
-  /// Returns true if this rank has the weights of the parameter of this index in Dag::parameters: its stage uses it.
-  /// owns() returns true if its stage is the first to use the parameter, and so updates it.
+  /// Returns true if this rank has the weights of the parameter with this index in Dag::parameters: its stage uses it.
+  /// owns() returns true if the rank's stage is the first to use the parameter, and so updates it.
   [[nodiscard]] bool holds(std::size_t parameter) const;
   [[nodiscard]] bool owns(std::size_t parameter) const;
 

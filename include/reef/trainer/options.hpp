@@ -34,7 +34,7 @@ struct TrainerOptions : TrainerSettings {
   using Rule = typename Optim::Rule;
 
   Rule rule{};
-  options_of<Optim> optim{};  ///< options of the optimizer, as of optim::DiLoCo; the next three likewise
+  options_of<Optim> optim{};  ///< the options of the optimizer policy, such as those of optim::DiLoCo
   options_of<Swap> swap{};
   options_of<Pipeline> pipeline{};
   options_of<Compress> compress{};

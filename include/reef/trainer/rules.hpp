@@ -18,7 +18,7 @@ namespace reef {
 inline namespace v0 {
 namespace rules {
 
-/// The error text of rule P5: a policy has all members that the concept of its axis requires.
+/// The error text of rule P5: a policy must have all members that the concept of its axis requires.
 #define REEF_P5_IS_WHOLE                                                                          \
   "reef P5: a type says that it is a policy of this axis, and lacks what one has.\n"               \
   "  why: the Trainer reads each member; what is said of rules below follows from one that is missing.\n" \

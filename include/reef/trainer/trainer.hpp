@@ -141,7 +141,8 @@ public:
       : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
                 &ranks) {}
 
-  /// Fails to compile, with an explanation: a model must have the Trainer's device and element type (rule R8).
+  /// A constructor that is chosen for a model of another device or element type than the Trainer's, and does not
+  /// compile: the error explains rule R8.
   template <class OtherDevice, class U, class... Others>
     requires(!std::same_as<graph::Graph<OtherDevice, U>, Model>)
   Trainer(const graph::Graph<OtherDevice, U>& model, run::Source source, Options options = {}, const Others&...)
