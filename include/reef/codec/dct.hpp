@@ -51,7 +51,8 @@ struct Dct {
   static constexpr std::string_view name = detail::joined_name<detail::dct_name, C>;
   static constexpr bool exact = C::exact;
   static constexpr bool lossless = false;
-  static constexpr bool linear = false;  ///< false, since a transform that is rounded is not quite linear
+  /// false: since a transform is rounded, messages of sums are only nearly the sums of messages
+  static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const {
     if (block < 1 || block > 4096) {

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as one of 256 equal steps over six standard deviations around the mean.
+/// Sends each number as the nearest of 256 equally spaced values, over six standard deviations around the mean.
 ///
 ///     payload   mean, fp32 | step, fp32 | indices, 8 bits, one for each number
 ///
@@ -28,9 +28,9 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | 8 bits per number, and 8 bytes per message                                                      |
-/// | rounds | half to even; a number beyond three deviations has the last index of its side                   |
-/// | sums   | of mean and deviation: in fp64, over parts of 65536 numbers, as sixteen interleaved sums added pairwise;  |
-/// |        | squares are taken around the mean of their part, then corrected to the mean of all               |
+/// | rounds | half to even; a number beyond three deviations is sent as the outermost value of its side               |
+/// | sums   | those of mean and deviation are in fp64, over parts of 65536 numbers, as sixteen interleaved sums added |
+/// |        | pairwise; squares are taken around the mean of their part, then corrected to the mean of all            |
 /// | not finite | if one number is NaN or infinite, all decode to NaN                                          |
 ///
 /// Source: hivemind, UNIFORM_8BIT. Deviation: an index stands for mean + (index - 128) step; hivemind sends the mean of
