@@ -132,7 +132,7 @@ private:
   std::span<std::byte> output_;
   std::vector<int> members_;
   std::vector<Bytes> used_;     // bytes sent to each position
-  std::vector<Peer> peers_;  // by position; the entry of this rank is unused
+  std::vector<Peer> peers_;  // the progress of the exchange with each position; the entry of this rank is unused
   std::vector<Header> headers_;
   std::uint64_t pending_ = 0;  // messages not yet delivered
   bool moved_ = false;
