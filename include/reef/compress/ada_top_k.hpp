@@ -19,12 +19,12 @@ namespace compress {
 /// options.compress.activation.ratio = 10;
 /// \endcode
 ///
-/// | ratios | plan::adatopk, by TrainerOptions::network, of what a link carries of a micro-batch; an index counted as  |
-/// |        | 2 bytes. With `replan` also later, of links as they are then; a tensor of bf16 takes 4 bytes a number then |
-/// |        | where all are sent                                                                                        |
-/// | errors | OptionError without a network, `replan` or `choose` by step                                               |
-/// | paper  | selects anew on the way back: Channels<Activation<TopK>, ActivationGradient<TopK>> with `adapt`. A small   |
-/// |        | GPT does not learn by that: bench/results/compress_frontier.md                                            |
+/// | ratios | plan::adatopk computes them from TrainerOptions::network and the bytes that a link carries in a    |
+/// |        | micro-batch; an index counts as 2 bytes. With `replan` they are computed again from the links as   |
+/// |        | measured later; a number of bf16 that is sent without a ratio then takes 4 bytes                   |
+/// | errors | OptionError if there is neither a network nor `replan` nor a `choose` by step                      |
+/// | paper  | selects anew on the way back: Channels<Activation<TopK>, ActivationGradient<TopK>> with `adapt`. A |
+/// |        | small GPT does not learn by that: bench/results/compress_frontier.md                               |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5.
 struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::Dense>> {

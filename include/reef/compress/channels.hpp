@@ -331,7 +331,8 @@ private:
         const std::vector<double> of_links =
             detail::adapted_ratios(plan, world, traffic, codec::ratio_of(own), options.stage_compute);
         for (std::size_t e = 0; e < all.size(); ++e) {
-          if (plan.wire_of(traffic).ratio(static_cast<int>(e)) == 0) all[e] += of_links[e];  // 0 on the other direction
+          // a ratio of 0: the edge carries the other direction
+          if (plan.wire_of(traffic).ratio(static_cast<int>(e)) == 0) all[e] += of_links[e];
         }
       }
     });
