@@ -75,7 +75,7 @@ public:
 
 private:
   struct Step {
-    std::shared_ptr<const SplitPattern> pattern;  // null: the step has no pattern
+    std::shared_ptr<const SplitPattern> pattern;  // the pattern by which the step cuts; null: the step has no pattern
     bool by_gpt2;
     bool puts_space;
   };
@@ -104,7 +104,8 @@ private:
 
   detail::BpeVocabulary vocabulary_;
   std::vector<Step> steps_;
-  std::string (*nfc_)(std::string_view) = nullptr;  // null: texts are not normalised
+  // the function that normalises texts; null: texts are not normalised
+  std::string (*nfc_)(std::string_view) = nullptr;
   AddedTable added_raw_;
   AddedTable added_normalised_;
   std::vector<std::int32_t> front_;
