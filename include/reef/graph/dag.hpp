@@ -162,7 +162,7 @@ private:
   Ids tensor_ids_;
   Ids node_ids_;
   Ids parameter_ids_;
-  std::int64_t elements_ = 0;  // of all parameters
+  std::int64_t elements_ = 0;  // the number of elements of all parameters
 };
 
 }  // namespace graph

@@ -49,7 +49,7 @@ struct NodeEntry {
 /// The contents of a model file: names and numbers, not yet checked against the model's operators.
 struct ModelFile {
   std::vector<InputEntry> inputs;
-  std::vector<NodeEntry> nodes;  ///< in topological order
+  std::vector<NodeEntry> nodes;  ///< the nodes, in topological order
   std::string loss;              ///< the name of the tensor that is the loss; empty: the model has no loss
 };
 

@@ -206,7 +206,8 @@ private:
   int first_;
   int last_;
   RowOptions options_;
-  std::vector<std::unique_ptr<detail::AnyRowOperator<Device, T>>> code_;  // null: row-wise
+  // the code of each node for rows; null for a row_wise operator
+  std::vector<std::unique_ptr<detail::AnyRowOperator<Device, T>>> code_;
   std::vector<Bytes> state_offsets_;
   Bytes page_bytes_ = 0;
   mutable std::map<std::int64_t, std::unique_ptr<Plan>> plans_;

@@ -65,7 +65,7 @@ struct NodePlan {
   std::vector<Location> scratch;              ///< for each input: the location of its gradient's scratch memory, or none
   std::vector<Location> parameter_scratch;    ///< for each parameter: the location of a gradient that nobody reads
   std::vector<GradientWrite> input_gradient;  ///< for each input: how its gradient is written
-  std::vector<bool> zero_gradient;  ///< for each output: whether no node uses it, so that its gradient is zero
+  std::vector<bool> zero_gradient;  ///< for each output: true if no node uses it, so that its gradient is zero
 
   /// The part of the node's backward that runs in the input half and in the weight half, if the segment splits.
   BackwardPart in_input_half = BackwardPart::none;
@@ -105,7 +105,7 @@ struct Segment {
   std::vector<int> backward_reads;    ///< boundary tensors whose values backward reads
   std::vector<int> output_gradients;  ///< boundary outputs whose gradients are given to backward
   std::vector<int> input_gradients;   ///< boundary inputs whose gradients backward computes
-  std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients: backward adds to it
+  std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients: true if backward adds to it
 
   std::vector<int> recompute_reads;   ///< the boundary_inputs that a recomputation reads
   std::vector<int> recompute_writes;  ///< the boundary_outputs that a recomputation writes
@@ -144,7 +144,7 @@ struct Segment {
 /// The gradients that backward computes: those of differentiable tensors on which a result depends.
 struct GradientFlow {
   std::vector<bool> tensors;
-  std::vector<bool> nodes;  ///< for each node: whether backward runs it
+  std::vector<bool> nodes;  ///< for each node: true if backward runs it
 };
 
 GradientFlow gradient_flow(const Dag& dag);
