@@ -30,9 +30,9 @@ inline constexpr Bytes piece_bytes = Bytes{1} << 18;
 /// The name, dtype, shape and position of a tensor in a safetensors file.
 struct StoredTensor {
   std::string name;
-  std::string dtype;  // "F32", "BF16", ...
+  std::string dtype;  // the name of the element type: "F32", "BF16", ...
   std::vector<std::int64_t> shape;
-  Bytes begin = 0;  // counted from the end of the header
+  Bytes begin = 0;  // the offset of the first byte, counted from the end of the header
   Bytes end = 0;
 
   [[nodiscard]] Bytes bytes() const { return end - begin; }
@@ -48,7 +48,7 @@ struct TensorChecksum {
 
 /// A written safetensors file: its size, and checksums that are compared when it is read again.
 struct Shard {
-  std::string file;  // without its folder
+  std::string file;  // the file's name, without its folder
   Bytes bytes = 0;
   std::uint32_t header_crc32c = 0;
   std::vector<TensorChecksum> tensors;
