@@ -141,7 +141,7 @@ private:
     std::int64_t B;
     std::int64_t T_;
     std::int64_t D;
-    std::int64_t window;  // 0 if the window hides no token
+    std::int64_t window;  // the window; 0 if it hides no token
   };
 };
 

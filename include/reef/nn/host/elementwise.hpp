@@ -54,7 +54,7 @@ void run_blocks(device::Host::Lane& lane, std::int64_t n, const Kernel& kernel, 
 // tanh u), without a tanh.
 template <class T>
 struct GeluConstants {
-  static constexpr T slope = T(1.5957691216057307117597842397375);  // 2 sqrt(2 / pi)
+  static constexpr T slope = T(1.5957691216057307117597842397375);  // the factor of x: 2 sqrt(2 / pi)
   static constexpr T cubic = slope * T(0.044715);
 };
 

@@ -67,7 +67,7 @@ struct LayerNormBackward {
       for (std::int64_t i = 0; i < C; i += V::width) {
         const V g = V::load(dy + i, C - i);
         const V normal = fma(V::load(x + i, C - i), scale, shift);
-        const V dn = g * V::load(weight + i, C - i);  // 0 beyond C
+        const V dn = g * V::load(weight + i, C - i);  // the gradient of the normalised values; 0 beyond C
         sum_dn += dn;
         sum_dn_normal = fma(dn, normal, sum_dn_normal);
         fma(g, normal, V::load(d_weight + i, C - i)).store(d_weight + i, C - i);
