@@ -45,10 +45,10 @@ struct AdamW {
   struct Coefficients {
     T beta1, one_minus_beta1;
     T beta2, one_minus_beta2;
-    T step;  ///< lr / (1 - beta1^t)
-    T root;  ///< 1 / sqrt(1 - beta2^t)
+    T step;  ///< the factor of an update, lr / (1 - beta1^t)
+    T root;  ///< the factor of the root of v, 1 / sqrt(1 - beta2^t)
     T epsilon;
-    T keep;  ///< 1 - lr weight_decay
+    T keep;  ///< the factor of decay, 1 - lr weight_decay
   };
 
   AdamW() = default;

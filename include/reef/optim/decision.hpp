@@ -29,7 +29,8 @@ namespace optim {
 /// has so far.
 struct DecisionOptions {
   bool beside = false;  ///< true: all Norms run on the update lane; false: only those of buckets in host memory
-  bool norms = true;    ///< false, or if the plan waits for no global norm: the norm is 0
+  /// true: the Verdict has the norm of the gradient; false, or if the plan waits for no global norm: 0
+  bool norms = true;
   bool losses = true;   ///< false: losses do not exist yet, and loss weights are read in their place
   std::vector<run::Value> counts{};  ///< values that `Count` has written, one for each fold (virtual rank) here
 };
