@@ -60,7 +60,8 @@ struct PipeDream : Scheduled<PipeDream> {
 
 /// The options of TwoBw: TrainerOptions::pipeline.
 struct TwoBwOptions : ScheduledOptions {
-  int micro_batches_per_update = 0;  ///< at least the number of stages; 0: as many as there are stages
+  /// the number of micro-batches of an update, at least the number of stages; 0: as many as stages
+  int micro_batches_per_update = 0;
 };
 
 /// A pipeline that updates after every m = micro_batches_per_update micro-batches, with their gradients at the version
