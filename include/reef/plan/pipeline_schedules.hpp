@@ -49,8 +49,8 @@ PipelineOrder one_f_one_b_order(int ranks, int micro_batches, bool eager = false
 PipelineOrder one_f_one_b_order(int ranks, int micro_batches, const std::vector<int>& warm_up);
 
 /// Returns the order of interleaved 1F1B for m micro-batches on p ranks of v chunks each: chunk c is on rank c mod p,
-/// and each rank runs a `group` of p or more micro-batches (0: p) through its chunks in turn. Its time is (m v + p -
-/// 1)(f + b + w) if p divides m; f, b, w: the times of forward, input half and weight half of a chunk.
+/// and each rank runs a `group` of p or more micro-batches (0: p) through its chunks in turn. Its time is
+/// (m v + p - 1)(f + b + w) if p divides m; f, b, w: the times of forward, input half and weight half of a chunk.
 ///
 /// Source: Narayanan et al., arXiv 2104.04473.
 PipelineOrder interleaved_order(int ranks, int micro_batches, int chunks_per_rank, int group = 0);
@@ -62,8 +62,8 @@ PipelineOrder interleaved_order(int ranks, int micro_batches, int chunks_per_ran
 PipelineOrder looped_bfs_order(int ranks, int micro_batches, int chunks_per_rank);
 
 /// Returns the zero-bubble order ZB-H1 for m micro-batches, with the memory of 1F1B: on rank r of p, the weight half W
-/// runs r micro-batches after the input half I. Its time is m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and m
-/// >= p, where f, b, w are the times of forward, I and W; a rank holds p activations.
+/// runs r micro-batches after the input half I. Its time is m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b) and
+/// m >= p, where f, b, w are the times of forward, I and W; a rank holds p activations.
 ///
 /// Source: Qi et al., arXiv 2401.10241, ZB-H1.
 PipelineOrder zb_h1_order(int ranks, int micro_batches);
@@ -81,9 +81,9 @@ PipelineOrder zb_h2_order(int ranks, int micro_batches);
 PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int chunks_per_rank,
                                    int group = 0);
 
-/// Returns the zero-bubble order ZB-V for m micro-batches, with the memory of 1F1B: rank r of p has the chunks r and 2
-/// p - 1 - r. Its time is 6 m f + (p - 1) f if a chunk's forward and each half of its backward take the time f, and m
-/// >= 2 p - 1; a rank holds 2 p activations of half a stage each.
+/// Returns the zero-bubble order ZB-V for m micro-batches, with the memory of 1F1B: rank r of p has the chunks r and
+/// 2 p - 1 - r. Its time is 6 m f + (p - 1) f if a chunk's forward and each half of its backward take the time f, and
+/// m >= 2 p - 1; a rank holds 2 p activations of half a stage each.
 ///
 /// Source: Qi et al., arXiv 2405.15362, ZB-V.
 PipelineOrder zb_v_order(int ranks, int micro_batches);
@@ -96,8 +96,8 @@ PipelineOrder v_half_order(int ranks, int micro_batches);
 PipelineOrder v_min_order(int ranks, int micro_batches);
 
 /// Returns the order of DualPipe, for m micro-batches on p ranks, with its two directions folded into a V. Its time is
-/// 6 m f + (p - 1) f if a chunk's forward and each half of its backward take the time f, and m >= 2 p; a rank holds 2 p
-/// + 1 activations of half a stage. A forward and a backward that DualPipe overlaps run one after the other here.
+/// 6 m f + (p - 1) f if a chunk's forward and each half of its backward take the time f, and m >= 2 p; a rank holds
+/// 2 p + 1 activations of half a stage. A forward and a backward that DualPipe overlaps run one by one here.
 ///
 /// Source: DeepSeek-AI, DualPipe, in Sea AI Lab's "cut-in-half" form.
 PipelineOrder dualpipe_v_order(int ranks, int micro_batches);
