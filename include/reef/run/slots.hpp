@@ -59,7 +59,7 @@ public:
 
 private:
   struct Content {
-    int segment = -1;  ///< -1: the slot is empty
+    int segment = -1;  ///< the segment whose values the slot holds; -1: the slot is empty
     int version = 0;
 
     friend bool operator==(const Content&, const Content&) = default;

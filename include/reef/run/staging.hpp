@@ -126,9 +126,9 @@ private:
       late_;  ///< uploads, by the instruction before which they run
   std::map<schedule::StorageId, schedule::StorageId> twins_;
   std::map<schedule::StorageId, schedule::StorageId> originals_;
-  std::vector<Bytes> addresses_;           ///< by storage of the program before staging
-  std::vector<TwinState> current_;           ///< the version that the twin holds, by storage before staging
-  std::vector<bool> watched_{};            ///< true if messages use it, by storage before staging
+  std::vector<Bytes> addresses_;           ///< the addresses of the storages of the program before staging
+  std::vector<TwinState> current_;           ///< by storage before staging: the version that its twin holds
+  std::vector<bool> watched_{};            ///< by storage before staging: true if messages use it
   schedule::detail::LastWriters writers_;  ///< the last writers of bytes on the device
 };
 

@@ -86,7 +86,7 @@ struct StepBuilder {
   struct MicroBatch {
     int number = 0;                    ///< the number among the micro-batches of all ranks in the step
     StorageId batch = no_storage;      ///< the region of the model's inputs
-    std::vector<StorageId> tensors;    ///< by tensor, if it crosses a boundary of segments
+    std::vector<StorageId> tensors;    ///< by tensor: its storage, if it crosses a boundary of segments
     std::vector<StorageId> gradients;  ///< by tensor: its gradient, if it crosses a boundary
     std::vector<StorageId>
         recomputed;                    ///< by boundary tensor: the storage to which a Recompute writes it
@@ -116,13 +116,14 @@ struct StepBuilder {
   schedule::Program program{};
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
-  std::vector<StorageId> tied_weights{};  ///< by parameter, if another stage holds it and this one uses it, too
-  std::vector<StorageId> frozen{};        ///< by parameter, if it is frozen and this stage uses it
+  std::vector<StorageId> tied_weights{};  ///< by parameter: its storage, if this stage uses it, and another holds it
+  std::vector<StorageId> frozen{};        ///< by parameter: its storage, if it is frozen and this stage uses it
   std::vector<int> tied_versions{};       ///< the versions of tied_weights, if they differ from phase.weights
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
-  std::vector<StorageId> tied_buffer{};   ///< by parameter, if the optimizer trains ahead of its committed weights
+  /// by parameter: its storage, if the optimizer trains ahead of its committed weights
+  std::vector<StorageId> tied_buffer{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< the storage of the step's Verdict, which the optimizer writes
   bool sends_tied_weights = false;  ///< true if the optimizer itself sends tied weights
@@ -233,7 +234,7 @@ private:
   int stage_;
   std::vector<int> segments_;
   std::vector<std::size_t> stage_buckets_;
-  std::vector<Counts> counts_{};  ///< by segment; zero for segments of other stages
+  std::vector<Counts> counts_{};  ///< by segment: the numbers of its operands; zero for segments of other stages
   bool keeps_gradients_ = false;
   std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< the objects of scratch(), by their type's key
 };
