@@ -20,8 +20,8 @@ namespace schedule {
 ///
 /// A message is asked for at the time that the table states. Its bytes pass through the sender's uplink,
 /// the link and the receiver's downlink at once, which are busy until up, left and arrival. An uplink and a
-/// link serve messages in the order in which they are asked for (at the same time, those to rank + 1, rank
-/// + 2, ... first, as collectives send them), a downlink in the order in which they reach it. Where uplinks
+/// link serve messages in the order in which they are asked for (at the same time, those to rank + 1,
+/// rank + 2, ... first, as collectives send them), a downlink in the order in which they reach it. Where uplinks
 /// and downlinks are infinitely fast, arrival = max(asked, link free) + bytes / bandwidth + latency.
 ///
 /// | message         | asked                   | counts as through for the sender | for the receiver |
