@@ -41,7 +41,8 @@ private:
   }
 #endif
 
-  [[maybe_unused]] void* handle_ = nullptr;  // null in a translation unit without reef::cuda
+  // the profiler's handle of the name; null in a translation unit without reef::cuda
+  [[maybe_unused]] void* handle_ = nullptr;
 };
 static_assert(sizeof(NvtxName) == sizeof(void*));
 

@@ -33,7 +33,7 @@ public:
 
   struct Entry {
     Name name;
-    const std::string* text;  // valid as long as the table; null once the table is full
+    const std::string* text;  // the interned name, valid as long as the table; null once the table is full
   };
 
   Names() { texts_.emplace_back("(more names than a sink keeps)"); }
