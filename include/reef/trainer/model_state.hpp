@@ -107,7 +107,7 @@ public:
 
   /// A weight that is not finite: the index of its parameter in Dag::parameters, its element, and its value.
   struct NotFinite {
-    int parameter = -1;  ///< -1: all weights are finite
+    int parameter = -1;  ///< the index of the parameter; -1: all weights are finite
     std::int64_t element = 0;
     double value = 0;
   };
