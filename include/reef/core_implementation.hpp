@@ -7,7 +7,8 @@
 #include <reef/core/inline.hpp>
 
 #ifndef REEF_COMPILED
-#error "reef/core_implementation.hpp: this file is compiled without -DREEF_COMPILED, which says that bodies are elsewhere. \
+#error "reef/core_implementation.hpp: \
+this file is compiled without -DREEF_COMPILED, which says that bodies are elsewhere. \
 fix: that flag for every file of the program, this one too; or, without this header, for none."
 #else
 

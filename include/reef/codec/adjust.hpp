@@ -9,9 +9,9 @@
 #include <reef/core/hash.hpp>
 
 /// \file
-/// Functions on a codec of any type: they read and set its ratio, adapt it to a message's number (for_message), and return
-/// what it says of itself (kept_of, is_exact, is_lossless, text_of). In a codec that contains others (ErrorFeedback,
-/// Chain), the ratio is that of the contained codec that has one.
+/// Functions on a codec of any type: they read and set its ratio, adapt it to a message's number (for_message), and
+/// return what it says of itself (kept_of, is_exact, is_lossless, text_of). In a codec that contains others
+/// (ErrorFeedback, Chain), the ratio is that of the contained codec that has one.
 
 namespace reef {
 inline namespace v0 {
@@ -83,8 +83,8 @@ template <has_ratio C>
   }
 }
 
-/// Returns the codec to use for message `number`: a codec that selects at random (RandomK) selects anew for each message,
-/// any other is returned unchanged. Sender and receiver must pass the same number.
+/// Returns the codec to use for message `number`: a codec that selects at random (RandomK) selects anew for each
+/// message, any other is returned unchanged. Sender and receiver must pass the same number.
 template <any_codec C>
 [[nodiscard]] C for_message(C format, std::uint64_t number) {
   if constexpr (requires { { format.for_message(number) } -> std::same_as<C>; }) {

@@ -24,7 +24,8 @@ REEF_INLINE std::int64_t Blockwise8::blocks(std::int64_t n) const {
 REEF_INLINE void Blockwise8::quantize(std::span<const float> values, std::span<float> largest,
                                       std::span<std::uint8_t> indices, const Threads& threads) const {
   const auto* const steps = &detail::dynamic_code().steps();
-  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block, [&](std::int64_t begin, std::int64_t end) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  detail::each_part(threads, n, block, [&](std::int64_t begin, std::int64_t end) {
     device::run_vectors<float>(detail::QuantizeBlocks{}, steps, values.data() + begin, end - begin,
                                block, largest.data() + begin / block, indices.data() + begin);
   });
@@ -33,12 +34,13 @@ REEF_INLINE void Blockwise8::quantize(std::span<const float> values, std::span<f
 REEF_INLINE void Blockwise8::dequantize(std::span<const float> largest, std::span<const std::uint8_t> indices,
                                         std::span<float> values, const Threads& threads) const {
   const std::array<float, 256>& code = detail::dynamic_code().values();
-  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin; at < end; at += block) {
-      detail::look_up_times(code, largest[static_cast<std::size_t>(at / block)],
-                            indices.data() + at, values.data() + at, (std::min)(block, end - at));
-    }
-  });
+  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t at = begin; at < end; at += block) {
+                        detail::look_up_times(code, largest[static_cast<std::size_t>(at / block)], indices.data() + at,
+                                              values.data() + at, (std::min)(block, end - at));
+                      }
+                    });
 }
 
 REEF_INLINE Bytes Blockwise8::encoded_bytes(std::int64_t n) const { return detail::scaled_bytes(*this, n); }

@@ -20,7 +20,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends the numbers that codec A selects, encoded by codec B: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK, Uniform8>>.
+/// Sends the numbers that codec A selects, encoded by codec B: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK,
+/// Uniform8>>.
 ///
 ///     payload   message of B with the numbers that A selects | A's selection
 ///
@@ -33,11 +34,11 @@ namespace codec {
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | wire   | A's indices and B's numbers, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes            |
-/// |        | 0.149 bits a number, 215 times less than fp32                                                                |
-/// | blocks | a block of B consists of selected numbers only                                                               |
-/// | not finite | TopK and ChunkTopK select NaN and infinity, B encodes them; with RandomK, all sent numbers are NaN       |
-/// | errors | those of A and of B                                                                                          |
+/// | wire   | A's indices and B's numbers, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes 0.149 |
+/// |        | bits a number, 215 times less than fp32                                                                 |
+/// | blocks | a block of B consists of selected numbers only                                                          |
+/// | not finite | TopK and ChunkTopK select NaN and infinity, B encodes them; with RandomK, all sent numbers are NaN  |
+/// | errors | those of A and of B                                                                                     |
 ///
 /// Source: SparseLoCo, arXiv 2508.15706; CocktailSGD, ICML 2023 (random, top-k, then fewer bits).
 template <selecting_codec A, codec B>
@@ -59,15 +60,16 @@ struct Chain {
     return write(values, message, threads, [](const auto&...) {});
   }
 
-  /// Encodes `values` and subtracts from them the numbers that the message decodes to (concept.hpp). Only the values that
-  /// are sent change.
+  /// Encodes `values` and subtracts from them the numbers that the message decodes to (concept.hpp). Only the values
+  /// that are sent change.
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const {
-    return write(values, message, threads, [&](const std::vector<std::uint32_t>& indices, std::span<const std::byte> of_numbers) {
-      const float scale = detail::scale_of(selection, static_cast<std::int64_t>(values.size()));
-      std::vector<float> decoded(indices.size());
-      numbers.decode(of_numbers, decoded);
-      for (std::size_t i = 0; i < indices.size(); ++i) values[indices[i]] -= decoded[i] * scale;
-    });
+    return write(values, message, threads,
+                 [&](const std::vector<std::uint32_t>& indices, std::span<const std::byte> of_numbers) {
+                   const float scale = detail::scale_of(selection, static_cast<std::int64_t>(values.size()));
+                   std::vector<float> decoded(indices.size());
+                   numbers.decode(of_numbers, decoded);
+                   for (std::size_t i = 0; i < indices.size(); ++i) values[indices[i]] -= decoded[i] * scale;
+                 });
   }
 
   void decode(std::span<const std::byte> message, std::span<float> values) const {
@@ -92,7 +94,8 @@ private:
 
   /// Writes the message, then calls sent(indices, message of B).
   template <class Sent>
-  Bytes write(std::span<const float> values, std::span<std::byte> message, const Threads& threads, const Sent& sent) const {
+  Bytes write(std::span<const float> values, std::span<std::byte> message, const Threads& threads,
+              const Sent& sent) const {
     const auto n = static_cast<std::int64_t>(values.size());
     const MessageHead own = head(n);
     const std::span<std::byte> payload = begin_message(message, own, encoded_bytes(n) - message_head_bytes);

@@ -20,17 +20,17 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A codec of any type, chosen at run time: of(text) creates a codec of the table below, the constructor holds any other.
-/// An empty Chosen (the text "none") holds no codec: its users send numbers as they are.
+/// A codec of any type, chosen at run time: of(text) creates a codec of the table below, the constructor holds any
+/// other. An empty Chosen (the text "none") holds no codec: its users send numbers as they are.
 ///
 ///     [FEEDBACK+] CODEC [+ CODEC]
 ///
-/// | FEEDBACK | ef, ef:DECAY (ErrorFeedback); ef21 (Ef21)                                                             |
-/// | selects  | top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK; a second CODEC encodes the selected numbers        |
-/// | encodes  | dense, bf16, fp8:BLOCK, blockwise8:BLOCK, uniform8, nf4:BLOCK, two-bit, sign:BLOCK                      |
-/// | no codec | none                                                                                                    |
-/// | cost     | a call through a pointer for each message, and the codec's own cost                                      |
-/// | errors   | OptionError for a text that is none of these, or a number that the codec does not accept                 |
+/// | FEEDBACK | ef, ef:DECAY (ErrorFeedback); ef21 (Ef21)                                                        |
+/// | selects  | top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK; a second CODEC encodes the selected numbers |
+/// | encodes  | dense, bf16, fp8:BLOCK, blockwise8:BLOCK, uniform8, nf4:BLOCK, two-bit, sign:BLOCK               |
+/// | no codec | none                                                                                             |
+/// | cost     | a call through a pointer for each message, and the codec's own cost                              |
+/// | errors   | OptionError for a text that is none of these, or a number that the codec does not accept         |
 ///
 /// \code
 /// const codec::Chosen format = codec::Chosen::of("ef:0.95+chunk-top-k:64/4096+two-bit");
@@ -137,7 +137,8 @@ private:
       }
     }
     [[noreturn]] void refuse_ratio() const {
-      throw OptionError("reef::codec::Chosen: '", this->text, "' has no ratio.\n  why: it sends every number, or its own "
+      throw OptionError("reef::codec::Chosen: '", this->text,
+                        "' has no ratio.\n  why: it sends every number, or its own "
                         "share of each chunk.\n  fix: top-k or random-k.");
     }
     [[nodiscard]] std::shared_ptr<const Interface> for_message(std::uint64_t number) const override {
@@ -150,7 +151,8 @@ private:
   explicit Chosen(std::shared_ptr<const Interface> held) : held_(std::move(held)) {}
   [[nodiscard]] const Interface& held() const {
     if (held_) return *held_;
-    throw OptionError("reef::codec::Chosen: there is no codec.\n  fix: Chosen::of(text), or leave numbers as they are.");
+    throw OptionError(
+        "reef::codec::Chosen: there is no codec.\n  fix: Chosen::of(text), or leave numbers as they are.");
   }
 
   std::shared_ptr<const Interface> held_{};

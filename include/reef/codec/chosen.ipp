@@ -48,10 +48,11 @@ inline std::vector<CodecText> codec_texts(std::string_view text) {
 }
 
 [[noreturn]] inline void refuse_codec(std::string_view whole, std::string_view why) {
-  throw OptionError("reef::codec: ", in_quotes(whole), " is no codec: ", why,
-                    ".\n  fix: [ef[:DECAY]+ | ef21+] top-k:RATIO, random-k:RATIO or chunk-top-k:KEEP/CHUNK, each also "
-                    "with +CODEC of what is selected; dense, bf16, fp8[:BLOCK], blockwise8[:BLOCK], uniform8, nf4[:BLOCK], two-bit, "
-                    "sign[:BLOCK]; or none.");
+  throw OptionError(
+      "reef::codec: ", in_quotes(whole), " is no codec: ", why,
+      ".\n  fix: [ef[:DECAY]+ | ef21+] top-k:RATIO, random-k:RATIO or chunk-top-k:KEEP/CHUNK, each also "
+      "with +CODEC of what is selected; dense, bf16, fp8[:BLOCK], blockwise8[:BLOCK], uniform8, nf4[:BLOCK], two-bit, "
+      "sign[:BLOCK]; or none.");
 }
 
 template <class T>

@@ -36,7 +36,8 @@ namespace codec {
 /// | cost   | two passes over the numbers, and a selection within each chunk                                          |
 /// | errors | OptionError unless 1 <= keep <= chunk                                                                   |
 ///
-/// Source: DeMo, arXiv 2411.19870; SparseLoCo, arXiv 2508.15706. Deviation: indices are sent as gaps; theirs take 12 bits.
+/// Source: DeMo, arXiv 2411.19870; SparseLoCo, arXiv 2508.15706. Deviation: indices are sent as gaps; theirs take 12
+/// bits.
 struct ChunkTopK {
   std::int64_t chunk = 4096;
   std::int64_t keep = 64;

@@ -31,7 +31,8 @@ public:
     }
     for (std::size_t i = 0; i < found; ++i) magnitudes_[i] = magnitude_bits(values[candidates_[i]]);
     const auto kth = magnitudes_.begin() + static_cast<std::ptrdiff_t>(k - 1);
-    std::nth_element(magnitudes_.begin(), kth, magnitudes_.begin() + static_cast<std::ptrdiff_t>(found), std::greater<>{});
+    std::nth_element(magnitudes_.begin(), kth, magnitudes_.begin() + static_cast<std::ptrdiff_t>(found),
+                     std::greater<>{});
     const std::uint32_t threshold = *kth;
     auto as_large = 1 + std::count(magnitudes_.begin(), kth, threshold);  // that are taken, the lowest
     for (std::size_t i = 0; i < found; ++i) {
@@ -91,7 +92,8 @@ REEF_INLINE std::int64_t ChunkTopK::kept(std::int64_t n) const {
     throw OptionError("reef::codec::ChunkTopK: of ", chunk, " numbers ", keep,
                       " are kept.\n  fix: from 1 to all of at most ", max_elements, ", as 64 of 4096.");
   }
-  return n / chunk * keep + static_cast<std::int64_t>(detail::kept_of_chunk(*this, static_cast<std::size_t>(n % chunk)));
+  return n / chunk * keep +
+         static_cast<std::int64_t>(detail::kept_of_chunk(*this, static_cast<std::size_t>(n % chunk)));
 }
 
 REEF_INLINE std::uint64_t ChunkTopK::parameter(std::int64_t /*n*/) const {

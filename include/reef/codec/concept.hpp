@@ -14,23 +14,25 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A codec: it turns numbers into the bytes that are sent, and back. It is a plain value whose members are the parameters of
-/// the format; sender and receiver hold equal codecs.
+/// A codec: it turns numbers into the bytes that are sent, and back. It is a plain value whose members are the
+/// parameters of the format; sender and receiver hold equal codecs.
 ///
 ///     encoded_bytes(n)          the largest size of a message of n numbers; where `exact`, the size of each
-///     encode(values, message)   message has encoded_bytes(n) bytes; returns how many of them are used, from its beginning
+///     encode(values, message)   message has encoded_bytes(n) bytes; returns how many are used, from its beginning
 ///     decode(message, values)   writes all values, or throws DecodeError and writes none
 ///
-/// | facts  | `name`; `exact`: lengths do not depend on data; `lossless`: decode returns the numbers bit for bit;       |
-/// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
-/// | laws   | encode depends on values and members alone, not on the machine or its threads; a message that is cut off, |
-/// |        | damaged or of another codec is refused                                                                    |
-/// | size   | encoded_bytes(n) is at most max_message_bytes(n) for all members, and so are state(n) and what a decoder   |
-/// |        | allocates, which follows from n, never from a message's content. encoded_bytes(n) never grows with the      |
-/// |        | ratio of a codec that has one (adjust.hpp), so that room for the least ratio is room for every ratio       |
-/// | may have | `accumulate(message, values)`: adds the decoded numbers to values, all or none;                         |
-/// |        | `encode_residual(values, message)`: encodes, then subtracts the decoded numbers from values               |
-/// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dct, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8       |
+/// | facts  | `name`; `exact`: lengths do not depend on data; `lossless`: decode returns the numbers bit for bit;     |
+/// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                         |
+/// | laws   | encode depends on values and members alone, not on the machine or its threads; a message that is cut    |
+/// |        | off, damaged or of another codec is refused                                                             |
+/// | size   | encoded_bytes(n) is at most max_message_bytes(n) for all members, and so are state(n) and what a        |
+/// |        | decoder allocates, which follows from n, never from a message's content. encoded_bytes(n) never grows   |
+/// |        | with the ratio of a codec that has one (adjust.hpp), so that room for the least ratio is room for every |
+/// |        | ratio                                                                                                   |
+/// | may have | `accumulate(message, values)`: adds the decoded numbers to values, all or none;                       |
+/// |        | `encode_residual(values, message)`: encodes, then subtracts the decoded numbers from values             |
+/// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dct, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit,         |
+/// |        | Uniform8                                                                                                |
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -56,14 +58,15 @@ concept codec = std::copyable<C> &&
 /// A codec whose messages depend on earlier ones: the sender keeps a memory of state(n) numbers, the receiver one of
 /// received_state(n). Both are 0 at first, and later exactly the bits that the codec wrote: callers do not add to them,
 /// scale or round them, so an entry may encode something else, e.g. a count of messages. The caller owns the memory: a
-/// skipped step leaves it unchanged, or, if it cannot, sets it to 0 on both ends; a training resumed in another form (other
-/// ranks, another codec) starts from 0. A caller may also try the codec on other numbers before its use, each time from 0.
+/// skipped step leaves it unchanged, or, if it cannot, sets it to 0 on both ends; a training resumed in another form
+/// (other ranks, another codec) starts from 0. A caller may also try the codec on other numbers before its use, each
+/// time from 0.
 ///
 ///     encode(values, state, next, message)    next: the state after this message; may alias `state` or `values`
 ///     decode(message, state, next, values)    writes all of next and values, or throws DecodeError and writes none
 ///
-/// | laws   | a function of values, state and members alone; otherwise as for codec                                     |
-/// | models | ErrorFeedback, Ef21, Delta, PowerSgd                                                                      |
+/// | laws   | a function of values, state and members alone; otherwise as for codec |
+/// | models | ErrorFeedback, Ef21, Delta, PowerSgd                                  |
 template <class C>
 concept codec_with_memory =
     std::copyable<C> && requires(const C& format, std::int64_t n, std::span<const float> values,
@@ -85,11 +88,13 @@ concept any_codec = codec<C> || codec_with_memory<C>;
 
 /// A codec whose messages decode without earlier ones: the receiver has no memory.
 template <class C>
-concept decodes_alone = any_codec<C> && requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
+concept decodes_alone = any_codec<C> &&
+    requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
   { format.decode(message, values) } -> std::same_as<void>;
 };
 
-/// A codec that adds a message to numbers without decoding all of it: values[i] += decoded[i], but for the sign of a zero.
+/// A codec that adds a message to numbers without decoding all of it: values[i] += decoded[i], but for the sign of a
+/// zero.
 template <class C>
 concept accumulating_codec =
     any_codec<C> && requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
@@ -125,8 +130,8 @@ void check_memory(const C& format, std::span<const float> values, std::span<cons
                     " of memory before, and ", next.size(), " after.\n  fix: ", wanted, " each, as state(n) says.");
 }
 
-/// Encodes `values` with a codec with or without memory: `state` and `next` have state_of(format, n) numbers. A codec whose
-/// encode() accepts `threads` shares its work among them.
+/// Encodes `values` with a codec with or without memory: `state` and `next` have state_of(format, n) numbers. A codec
+/// whose encode() accepts `threads` shares its work among them.
 template <any_codec C>
 Bytes encode(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next,
              std::span<std::byte> message, const Threads& threads = {}) {
@@ -141,8 +146,8 @@ Bytes encode(const C& format, std::span<const float> values, std::span<const flo
   }
 }
 
-/// Decodes `message` with a codec with or without memory: `state` and `next` have received_state_of(format, n) numbers. A
-/// codec whose decode() accepts `threads` shares its work among them.
+/// Decodes `message` with a codec with or without memory: `state` and `next` have received_state_of(format, n) numbers.
+/// A codec whose decode() accepts `threads` shares its work among them.
 template <any_codec C>
 void decode(const C& format, std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
             std::span<float> values, const Threads& threads = {}) {

@@ -41,8 +41,8 @@ namespace codec {
 /// | cost   | B multiplications per number on each end, and n numbers of scratch at the sender                 |
 /// | errors | OptionError for a block below 1 or above 4096; those of the inner codec                          |
 ///
-/// Source: DeMo, arXiv 2411.19870, algorithm 1, with codec::ErrorFeedback around it: optim::SignSgd says how. Deviation:
-/// blocks of B consecutive numbers, where theirs are squares of up to 64 by 64 of a matrix.
+/// Source: DeMo, arXiv 2411.19870, algorithm 1, with codec::ErrorFeedback around it: optim::SignSgd says how.
+/// Deviation: blocks of B consecutive numbers, where theirs are squares of up to 64 by 64 of a matrix.
 template <codec C>
 struct Dct {
   C inner{};

@@ -24,13 +24,14 @@ namespace codec {
 ///     first time   message = values, unchanged            next = values
 ///     later        message = inner(values - state)        next = state + decoded; the value received
 ///
-/// `next` has the same bits on both ends. A change that one message leaves out is part of the next change of these samples.
+/// `next` has the same bits on both ends. A change that one message leaves out is part of the next change of these
+/// samples.
 ///
 /// \code
 /// // given: std::span<const float> values, std::span<float> received
 /// const codec::Delta<codec::Uniform8> format{{}, 4};  // the source repeats itself every four steps
 /// const auto n = static_cast<std::int64_t>(values.size());
-/// std::vector<float> at_sender(static_cast<std::size_t>(format.state(n))), at_receiver(at_sender);  // of one micro-batch
+/// std::vector<float> at_sender(static_cast<std::size_t>(format.state(n))), at_receiver(at_sender);
 /// std::vector<std::byte> message(format.encoded_bytes(n));
 /// for (int epoch = 0; epoch < 2; ++epoch) {
 ///   const Bytes used = format.encode(values, at_sender, at_sender, message);
@@ -38,13 +39,14 @@ namespace codec {
 /// }
 /// \endcode
 ///
-/// | period | the number of steps after which the source repeats its micro-batches in the same order. compress::Channels  |
-/// |        | keeps a memory for each micro-batch of a period, for each edge, on both ends                                 |
-/// | state  | sender and receiver: n numbers each, and one that tells whether there was a message                          |
-/// | wire   | the first time 32 bits a number, later a message of the inner codec: encoded_bytes is the larger of both     |
-/// | without memory | with `state` and `next` empty, numbers are sent unchanged, as in a step that commits nothing         |
-/// | cost   | three passes, and n numbers of scratch at the sender                                                         |
-/// | errors | OptionError, before anything is written, for a period below 1, or memory or room of another size             |
+/// | period | the number of steps after which the source repeats its micro-batches in the same order.              |
+/// |        | compress::Channels keeps a memory for each micro-batch of a period, for each edge, on both ends      |
+/// | state  | sender and receiver: n numbers each, and one that tells whether there was a message                  |
+/// | wire   | the first time 32 bits a number, later a message of the inner codec: encoded_bytes is the larger of  |
+/// |        | both                                                                                                 |
+/// | without memory | with `state` and `next` empty, numbers are sent unchanged, as in a step that commits nothing |
+/// | cost   | three passes, and n numbers of scratch at the sender                                                 |
+/// | errors | OptionError, before anything is written, for a period below 1, or memory or room of another size     |
 ///
 /// Source: Wang et al., AQ-SGD, arXiv 2206.01299, algorithm 1. Deviation: one memory per micro-batch, so that the
 /// micro-batches must be the same in each epoch; the paper keeps one per sample.
@@ -107,8 +109,8 @@ private:
 
 static_assert(codec_with_memory<Delta<TopK>> && !decodes_alone<Delta<TopK>>);
 
-/// Returns the codec's period: the number of steps after which the same samples come again; the codec has a memory for each
-/// micro-batch of a period. Returns 0 for a codec without a period: its one memory, if any, serves all messages.
+/// Returns the codec's period: the number of steps after which the same samples come again; the codec has a memory for
+/// each micro-batch of a period. Returns 0 for a codec without a period: its one memory, if any, serves all messages.
 template <any_codec C>
 [[nodiscard]] std::int64_t period_of(const C& format) {
   if constexpr (requires { format.period; }) {

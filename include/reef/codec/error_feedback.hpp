@@ -28,7 +28,8 @@ void check_room(const C& format, std::size_t n, std::span<std::byte> message) { 
 
 /// Decodes a message of a codec whose receiver has no memory, with `threads` if the codec accepts them.
 template <decodes_alone C>
-void decode_alone(const C& format, std::span<const std::byte> message, std::span<float> values, const Threads& threads) {
+void decode_alone(const C& format, std::span<const std::byte> message, std::span<float> values,
+                  const Threads& threads) {
   if constexpr (requires { format.decode(message, values, threads); }) {
     format.decode(message, values, threads);
   } else {
@@ -114,7 +115,8 @@ struct ErrorFeedback {
 ///     next = state + decoded          on both ends, bit for bit; the value received
 ///
 /// \code
-/// // given: std::span<const float> values, std::span<float> at_sender, std::span<float> at_receiver, std::span<float> received
+/// // given: std::span<const float> values, std::span<float> at_sender, std::span<float> at_receiver
+/// // given: std::span<float> received
 /// const codec::Ef21<codec::Uniform8> format;
 /// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
 /// message.resize(format.encode(values, at_sender, at_sender, message));

@@ -47,7 +47,8 @@ REEF_INLINE float number_of_e4m3(std::uint8_t code) {
 
 REEF_INLINE std::int64_t Fp8::blocks(std::int64_t n) const {
   if (block < 1 || block > max_elements) {
-    throw OptionError("reef::codec::Fp8: a row is of ", block, " numbers.\n  fix: from 1 to ", max_elements, ", as 512.");
+    throw OptionError("reef::codec::Fp8: a row is of ", block, " numbers.\n  fix: from 1 to ", max_elements,
+                      ", as 512.");
   }
   return (n + block - 1) / block;
 }

@@ -12,7 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// A matrix in int8: each row of `columns` numbers is divided by its largest magnitude, times 127, rounded half to even.
+/// A matrix in int8: each row of `columns` numbers is divided by its largest magnitude, times 127, rounded half to
+/// even.
 ///
 /// \code
 /// // given: std::span<const float> matrix

@@ -48,11 +48,12 @@ inline constexpr Bytes message_head_bytes = 32;
 /// The largest number of elements in one message.
 inline constexpr std::int64_t max_elements = std::int64_t{1} << 31;
 
-/// Returns the largest size in bytes of a message of n numbers, in any codec with any members: 20 for each number, and four
-/// heads, for messages within messages. A codec that asks for more is refused before memory is allocated.
+/// Returns the largest size in bytes of a message of n numbers, in any codec with any members: 20 for each number, and
+/// four heads, for messages within messages. A codec that asks for more is refused before memory is allocated.
 inline constexpr Bytes max_message_bytes(std::int64_t n) { return 4 * message_head_bytes + 20 * static_cast<Bytes>(n); }
 
-/// Returns `said`, the bytes that codec `name` needs for n numbers. Throws OptionError if it is above max_message_bytes(n).
+/// Returns `said`, the bytes that codec `name` needs for n numbers. Throws OptionError if it is above
+/// max_message_bytes(n).
 Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said);
 
 /// The fields of a message's head that sender and receiver know beforehand.
@@ -63,19 +64,19 @@ struct MessageHead {
   std::int64_t elements = 0;
 };
 
-/// Returns the message at the beginning of `room`, of the length that its head states, or all of `room` if that is shorter:
-/// for messages whose length depends on data. Reads nothing but the head.
+/// Returns the message at the beginning of `room`, of the length that its head states, or all of `room` if that is
+/// shorter: for messages whose length depends on data. Reads nothing but the head.
 std::span<const std::byte> message_in(std::span<const std::byte> room);
 
-/// Returns the part of `message` behind its head, for a payload of `payload` bytes. Throws OptionError if `message` has no
-/// room for it, or head.elements is above max_elements.
+/// Returns the part of `message` behind its head, for a payload of `payload` bytes. Throws OptionError if `message` has
+/// no room for it, or head.elements is above max_elements.
 std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
 
 /// Writes the head before a complete payload of `payload` bytes. Returns the bytes of head and payload.
 Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload, const Threads& threads = {});
 
-/// Returns the payload of a message that was sealed with this head. Throws DecodeError, naming the difference, unless every
-/// byte is as it was sealed, and the payload's size is within the bounds given.
+/// Returns the payload of a message that was sealed with this head. Throws DecodeError, naming the difference, unless
+/// every byte is as it was sealed, and the payload's size is within the bounds given.
 ///
 /// \code
 /// // given: std::span<const std::byte> message
@@ -85,8 +86,8 @@ Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes 
 std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
                                         Bytes least_payload, Bytes max_payload, const Threads& threads = {});
 
-/// Returns the length in bytes of the message at the beginning of `bytes`, as its head states it; nothing else is checked.
-/// Throws DecodeError if `bytes` is shorter. `name`: the codec of the enclosing message, for errors.
+/// Returns the length in bytes of the message at the beginning of `bytes`, as its head states it; nothing else is
+/// checked. Throws DecodeError if `bytes` is shorter. `name`: the codec of the enclosing message, for errors.
 Bytes message_bytes(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace codec

@@ -57,8 +57,9 @@ REEF_INLINE std::span<const std::byte> message_in(std::span<const std::byte> roo
 REEF_INLINE Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said) {
   const Bytes most = max_message_bytes(n);
   if (said <= most) return said;
-  throw OptionError("reef::codec: ", name, " says that ", n, " numbers take up to ", said, " bytes.\n  why: a message takes at most ",
-                    most, " bytes then, 20 for each number and 128, so that what is set aside follows from what is sent.\n"
+  throw OptionError("reef::codec: ", name, " says that ", n, " numbers take up to ", said,
+                    " bytes.\n  why: a message takes at most ", most,
+                    " bytes then, 20 for each number and 128, so that what is set aside follows from what is sent.\n"
                     "  fix: a codec whose encoded_bytes(n) is no more, as with smaller blocks or fewer columns.");
 }
 
@@ -68,13 +69,15 @@ REEF_INLINE std::span<std::byte> begin_message(std::span<std::byte> message, con
       message.size() < message_head_bytes + payload) {
     const bool too_many = head.elements < 0 || head.elements > max_elements;
     const bool too_long = payload > 0xffffffffU;
-    throw OptionError("reef::codec: a message of ", head.name, " for ", head.elements, " numbers takes ", message_head_bytes + payload,
-                      " bytes: ", message_head_bytes, " of its head, and ", payload, " of what they may come to. It is given ",
-                      message.size(), " bytes of room.\n  why: ",
+    throw OptionError("reef::codec: a message of ", head.name, " for ", head.elements, " numbers takes ",
+                      message_head_bytes + payload, " bytes: ", message_head_bytes, " of its head, and ", payload,
+                      " of what they may come to. It is given ", message.size(), " bytes of room.\n  why: ",
                       too_many   ? concat("a message has at most ", max_elements, " numbers")
                       : too_long ? std::string("a head says at most 4294967295 bytes")
                                  : concat("that is ", message_head_bytes + payload - message.size(), " too few"),
-                      ".\n  fix: ", too_many || too_long ? "several messages." : "encoded_bytes(n) of room, of the codec as it is when it encodes.");
+                      ".\n  fix: ",
+                      too_many || too_long ? "several messages."
+                                           : "encoded_bytes(n) of room, of the codec as it is when it encodes.");
   }
   return message.subspan(message_head_bytes, payload);
 }
@@ -123,8 +126,9 @@ REEF_INLINE Bytes message_bytes(std::span<const std::byte> bytes, std::string_vi
   detail::RawHead raw{};
   if (bytes.size() >= sizeof raw) std::memcpy(&raw, bytes.data(), sizeof raw);
   if (bytes.size() < sizeof raw || bytes.size() - sizeof raw < raw.payload) {
-    throw DecodeError("reef::codec: a message in one of ", name, " says that it has ", sizeof raw + std::size_t{raw.payload},
-                      " bytes, of ", bytes.size(), ".\n  state: nothing of it was decoded.\n"
+    throw DecodeError("reef::codec: a message in one of ", name, " says that it has ",
+                      sizeof raw + std::size_t{raw.payload}, " bytes, of ", bytes.size(),
+                      ".\n  state: nothing of it was decoded.\n"
                       "  fix: the same codec on both ends; its checksum is that of what was sent.");
   }
   return sizeof raw + Bytes{raw.payload};

@@ -113,10 +113,11 @@ REEF_INLINE std::vector<float> NormalFloat4::largest_of(const Scales& scales) co
 
 REEF_INLINE void NormalFloat4::dequantize(std::span<const float> largest, std::span<const std::uint8_t> packed,
                                           std::span<float> values, const Threads& threads) const {
-  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block, [&](std::int64_t begin, std::int64_t end) {
-    device::run_vectors<float>(detail::DequantizeHalves{}, packed.data() + begin / 2,
-                               end - begin, block, largest.data() + begin / block, values.data() + begin);
-  });
+  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      device::run_vectors<float>(detail::DequantizeHalves{}, packed.data() + begin / 2, end - begin,
+                                                 block, largest.data() + begin / block, values.data() + begin);
+                    });
 }
 
 REEF_INLINE Bytes NormalFloat4::encode(std::span<const float> values, std::span<std::byte> message,
@@ -126,8 +127,8 @@ REEF_INLINE Bytes NormalFloat4::encode(std::span<const float> values, std::span<
   const MessageHead head{CodecId::normal_float4, name, static_cast<std::uint64_t>(block) << 1 | (nested ? 1U : 0U), n};
   std::byte* at = begin_message(message, head, payload).data();
   const Bytes codes = static_cast<Bytes>((n + 1) / 2);
-  const Scales scales =
-      quantize(values, {reinterpret_cast<std::uint8_t*>(at + scale_bytes(n)), static_cast<std::size_t>(codes)}, threads);
+  const Scales scales = quantize(
+      values, {reinterpret_cast<std::uint8_t*>(at + scale_bytes(n)), static_cast<std::size_t>(codes)}, threads);
   const auto put = [&at](const auto* from, std::size_t count) {
     if (count > 0) std::memcpy(at, from, count * sizeof *from);
     at += count * sizeof *from;

@@ -33,18 +33,18 @@ namespace codec {
 /// format.encode(matrix, memory, memory, message);
 /// \endcode
 ///
-/// | wire   | 32 rank (rows + columns) bits, fewer than dense only if that is below 32 n. At most 16 bytes per number, |
-/// |        | whatever the members are                                                                               |
-/// | shape  | n = rows * columns; a shorter last row is filled with zeros; if n < columns, one row of n columns is     |
-/// |        | used. The rank is at most the number of rows and at most that of columns                               |
-/// | state  | sender: columns * rank numbers, Q; a column of Q that is all 0, as at first, is drawn by the seed      |
-/// | cost   | 4 n rank operations to encode, 2 n rank to decode                                                      |
-/// | not finite | NaN and infinity decode to NaN                                                                     |
-/// | deterministic | on one machine; products may round differently on another                                       |
-/// | errors | OptionError for columns or a rank below 1                                                              |
+/// | wire   | 32 rank (rows + columns) bits, fewer than dense only if that is below 32 n. At most 16 bytes per     |
+/// |        | number, whatever the members are                                                                     |
+/// | shape  | n = rows * columns; a shorter last row is filled with zeros; if n < columns, one row of n columns is |
+/// |        | used. The rank is at most the number of rows and at most that of columns                             |
+/// | state  | sender: columns * rank numbers, Q; a column of Q that is all 0, as at first, is drawn by the seed    |
+/// | cost   | 4 n rank operations to encode, 2 n rank to decode                                                    |
+/// | not finite | NaN and infinity decode to NaN                                                                   |
+/// | deterministic | on one machine; products may round differently on another                                     |
+/// | errors | OptionError for columns or a rank below 1                                                            |
 ///
-/// Source: Vogels et al., PowerSGD, arXiv 1905.13727, algorithm 1. Deviation: P and Q are of one sender's matrix; the paper
-/// averages those of all senders within the step.
+/// Source: Vogels et al., PowerSGD, arXiv 1905.13727, algorithm 1. Deviation: P and Q are of one sender's matrix; the
+/// paper averages those of all senders within the step.
 struct PowerSgd {
   std::int64_t columns = 1;
   std::int64_t rank = 4;
@@ -59,8 +59,8 @@ struct PowerSgd {
   [[nodiscard]] std::int64_t rows(std::int64_t n) const { return (n + columns - 1) / columns; }
   /// Returns the number of columns of the matrix into which n numbers are arranged: `columns`, or n if that is less.
   [[nodiscard]] std::int64_t width(std::int64_t n) const { return columns < n ? columns : n; }
-  /// Returns the rank for n numbers: `rank`, or the number of rows or of columns if that is less. Throws OptionError for
-  /// columns or a rank below 1.
+  /// Returns the rank for n numbers: `rank`, or the number of rows or of columns if that is less. Throws OptionError
+  /// for columns or a rank below 1.
   [[nodiscard]] std::int64_t rank_of(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return rank_of(n) * width(n); }

@@ -24,8 +24,8 @@ inline double dot(std::span<const float> a, std::span<const float> b) {
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-/// Columns of `rows` numbers, orthonormal, each taken out of those behind it twice: once leaves what rounding left. One that
-/// is all within those before it becomes 0; one with NaN stays so.
+/// Columns of `rows` numbers, orthonormal, each taken out of those behind it twice: once leaves what rounding left. One
+/// that is all within those before it becomes 0; one with NaN stays so.
 inline void make_orthonormal(std::span<float> matrix, std::size_t rows) {
   for (std::size_t begin = 0; begin < matrix.size(); begin += rows) {
     const std::span<float> column = matrix.subspan(begin, rows);

@@ -16,7 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends one in `ratio` numbers, selected by a draw that both ends repeat, so that no index is sent. The others decode to 0.
+/// Sends one in `ratio` numbers, selected by a draw that both ends repeat, so that no index is sent. The others decode
+/// to 0.
 ///
 ///     payload   values, fp32, by index
 ///

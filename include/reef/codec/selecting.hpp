@@ -19,13 +19,13 @@ namespace codec {
 ///     kept(n)                             the count of numbers that are sent
 ///     select(values)                      the indices of the numbers that are sent, ascending
 ///     write_selection(indices, n, to)     to has selection_bytes(n) bytes; returns how many are used
-///     read_selection(from, n, indices)    reads kept(n) indices, ascending, below n; false if `from` holds anything else
+///     read_selection(from, n, indices)    reads kept(n) indices, ascending, below n; false for any other content
 ///     id, parameter(n)                    the codec and parameter in a message's head, by which both ends select alike
 ///
-/// | laws   | read_selection reads what write_selection wrote, and returns false for any other bytes;                  |
-/// |        | selection_bytes does not grow when fewer numbers are kept                                             |
+/// | laws   | read_selection reads what write_selection wrote, and returns false for any other bytes; selection_bytes |
+/// |        | does not grow when fewer numbers are kept                                                               |
 /// | may have | scale(n): the factor by which decode() multiplies each number that was sent                           |
-/// | models | ChunkTopK, RandomK, TopK                                                                                 |
+/// | models | ChunkTopK, RandomK, TopK                                                                                |
 ///
 /// \code
 /// #include <reef/codec/top_k.hpp>

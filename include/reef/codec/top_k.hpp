@@ -45,18 +45,20 @@ IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n)
 void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                    std::span<std::byte> to);
 
-/// Reads indices.size() indices. Returns false unless they ascend below n and fill `from`, with zeros behind the last bit.
+/// Reads indices.size() indices. Returns false unless they ascend below n and fill `from`, with zeros behind the last
+/// bit.
 bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCoding& coding,
                   std::span<std::uint32_t> indices);
 
 /// Writes the coding's form and parameter, a byte each, then the indices in that form. Returns the bytes written.
 Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                   std::span<std::byte> to);
-/// Reads the two bytes that write_coded writes first. Returns the coding of the indices in the rest of `from`, unchecked.
+/// Reads the two bytes that write_coded writes first. Returns the coding of the indices in the rest of `from`,
+/// unchecked.
 IndexCoding coding_said(std::span<const std::byte> from);
 
-/// Returns the indices of the k numbers of largest magnitude, ascending; of equal magnitudes, those of lower index. A NaN
-/// counts as larger than any number.
+/// Returns the indices of the k numbers of largest magnitude, ascending; of equal magnitudes, those of lower index. A
+/// NaN counts as larger than any number.
 std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k, const Threads& threads = {});
 
 /// Sends the numbers of largest magnitude, one in `ratio`; the others decode to 0.

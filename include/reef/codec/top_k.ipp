@@ -24,7 +24,9 @@ inline Bytes bitmap_bytes(std::int64_t n) { return static_cast<Bytes>((n + 7) / 
 inline Bytes blocked_bytes(std::int64_t n, std::size_t count) {
   return 4 * static_cast<Bytes>((n + index_block - 1) / index_block) + 2 * count;
 }
-inline Bytes all_but_bytes(std::int64_t n, std::size_t count) { return sizeof(std::uint32_t) * (static_cast<Bytes>(n) - count); }
+inline Bytes all_but_bytes(std::int64_t n, std::size_t count) {
+  return sizeof(std::uint32_t) * (static_cast<Bytes>(n) - count);
+}
 inline Bytes rice_bytes(std::span<const std::uint32_t> indices, unsigned parameter) {
   std::uint64_t bits = indices.size() * (1 + std::uint64_t{parameter});
   std::uint32_t next = 0;

@@ -14,10 +14,11 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as one of four bins of equal width over six standard deviations around the mean, the outer two open; it
-/// decodes to the mean of its bin's numbers. Meant for numbers that a top-k selects: two clusters, on either side of 0.
+/// Sends each number as one of four bins of equal width over six standard deviations around the mean, the outer two
+/// open; it decodes to the mean of its bin's numbers. Meant for numbers that a top-k selects: two clusters, on either
+/// side of 0.
 ///
-///     payload   for each block the means of its four bins, fp32, 0 for an empty bin | codes, four a byte, the first lowest
+///     payload   for each block the means of its four bins, fp32, 0 for an empty bin | codes, four a byte, first lowest
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -32,11 +33,12 @@ namespace codec {
 /// | not finite | the block decodes to NaN                                                                   |
 /// | errors | OptionError for a block below 0, or sigmas outside 0.001 to 1000                               |
 ///
-/// Source: SparseLoCo, arXiv 2508.15706, and Covenant, arXiv 2603.08163, after hivemind's uniform quantisation. Deviation:
-/// theirs rounds, so that its bins begin half a bin lower, and three of them cover one of two clusters.
+/// Source: SparseLoCo, arXiv 2508.15706, and Covenant, arXiv 2603.08163, after hivemind's uniform quantisation.
+/// Deviation: theirs rounds, so that its bins begin half a bin lower, and three of them cover one of two clusters.
 struct TwoBit {
   std::int64_t block = 0;  ///< the count of numbers that share four means; 0: all numbers do
-  float sigmas = 6;        ///< standard deviations that the four bins span; used by the sender alone, since means are sent
+  /// Standard deviations that the four bins span; used by the sender alone, since means are sent.
+  float sigmas = 6;
 
   static constexpr CodecId id = CodecId::two_bit;
   static constexpr std::string_view name = "two_bit";

@@ -22,7 +22,8 @@ REEF_INLINE std::int64_t TwoBit::blocks(std::int64_t n) const {
                       ", or 0, where all numbers are one.");
   }
   if (!within(sigmas, 1e-3F, 1e3F)) {
-    throw OptionError("reef::codec::TwoBit: its bins span ", sigmas, " standard deviations.\n  fix: from 0.001 to 1000, as 6.");
+    throw OptionError("reef::codec::TwoBit: its bins span ", sigmas,
+                      " standard deviations.\n  fix: from 0.001 to 1000, as 6.");
   }
   return block == 0 ? std::min<std::int64_t>(n, 1) : (n + block - 1) / block;
 }
@@ -51,7 +52,9 @@ REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float
       packed[i / 4] = static_cast<std::uint8_t>(packed[i / 4] | code << (2 * (i % 4)));
     }
     for (std::size_t code = 0; code < 4; ++code) {
-      const auto all = [code](const auto& lanes) { return (lanes[0][code] + lanes[2][code]) + (lanes[1][code] + lanes[3][code]); };
+      const auto all = [code](const auto& lanes) {
+        return (lanes[0][code] + lanes[2][code]) + (lanes[1][code] + lanes[3][code]);
+      };
       const double of_bin = all(counts) > 0 ? all(sums) / all(counts) : 0;
       means[4 * b + code] = is_finite(squares) ? static_cast<float>(of_bin) : std::numeric_limits<float>::quiet_NaN();
     }

@@ -31,7 +31,8 @@ struct QuantizeEvenly {
   }
 };
 
-/// The numbers less `centre`, or the squares of that, added up in fp64: sixteen interleaved sums, then halves onto halves.
+/// The numbers less `centre`, or the squares of that, added up in fp64: sixteen interleaved sums, then halves onto
+/// halves.
 template <class V, bool squared>
 REEF_ALWAYS_INLINE double sum_of(const float* values, std::int64_t n, float centre) {
   typedef double Four __attribute__((vector_size(4 * sizeof(double))));
@@ -94,12 +95,14 @@ REEF_INLINE auto Uniform8::quantize(std::span<const float> values, std::span<std
   if (values.empty()) return {};
   const auto n = static_cast<double>(values.size());
   const std::int64_t part = detail::numbers_of_part;
-  std::vector<detail::Moments> parts((values.size() + static_cast<std::size_t>(part) - 1) / static_cast<std::size_t>(part));
+  std::vector<detail::Moments> parts((values.size() + static_cast<std::size_t>(part) - 1) /
+                                     static_cast<std::size_t>(part));
   const auto in_part = [&](std::int64_t p) {
     return (std::min)(part, std::ssize(values) - p * part);
   };
   threads(std::ssize(parts), [&](std::int64_t p) {
-    device::run_vectors<float>(detail::MomentsOfPart{}, values.data() + p * part, in_part(p), &parts[static_cast<std::size_t>(p)]);
+    device::run_vectors<float>(detail::MomentsOfPart{}, values.data() + p * part, in_part(p),
+                               &parts[static_cast<std::size_t>(p)]);
   });
   double sum = 0;
   for (const detail::Moments& of : parts) sum += of.sum;
@@ -153,7 +156,8 @@ REEF_INLINE void Uniform8::decode(std::span<const std::byte> message, std::span<
   Scale scale;
   std::memcpy(&scale, payload.data(), sizeof scale);
   std::array<float, 256> table{};
-  for (std::size_t i = 0; i < table.size(); ++i) table[i] = scale.mean + product(static_cast<float>(static_cast<int>(i) - 128), scale.step);
+  for (std::size_t i = 0; i < table.size(); ++i)
+    table[i] = scale.mean + product(static_cast<float>(static_cast<int>(i) - 128), scale.step);
   const auto* const indices = reinterpret_cast<const std::uint8_t*>(payload.data() + sizeof scale);
   detail::each_part(threads, n, 1, [&](std::int64_t begin, std::int64_t end) {
     detail::look_up(table, indices + begin, values.data() + begin, end - begin);

@@ -15,8 +15,10 @@ inline constexpr std::size_t max_text_bytes = std::size_t{1} << 30;
 /// Throws MpiError, on all ranks that are told, before anything is set aside for a text that is longer than any.
 inline void require_text(const std::string& name, std::size_t size) {
   if (size <= max_text_bytes) return;
-  throw MpiError("reef::comm: a rank says that its text of '", name, "' has ", size, " bytes, and a text has at most ", max_text_bytes,
-                 ".\n  state: nothing of it was received, and all ranks throw this.\n  fix: several shorter texts; or find out which rank sends "
+  throw MpiError("reef::comm: a rank says that its text of '", name, "' has ", size, " bytes, and a text has at most ",
+                 max_text_bytes,
+                 ".\n  state: nothing of it was received, and all ranks throw this.\n  fix: several shorter texts; or "
+                 "find out which rank sends "
                  "what is none.");
 }
 

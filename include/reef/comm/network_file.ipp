@@ -100,7 +100,8 @@ inline std::vector<double> values_of_links(const io::Json& root, const std::stri
   const std::vector<double> square = profile::square_from_json(root, key.c_str(), file, unit, least, most);
   const std::size_t rows = std::get<Rows>(given).size();
   if (rows != static_cast<std::size_t>(devices.value_or(0)))
-    refuse_network(file, concat(key, " has ", rows, " rows for ", devices.value_or(0), " ranks"), "a row for each rank");
+    refuse_network(file, concat(key, " has ", rows, " rows for ", devices.value_or(0), " ranks"),
+                   "a row for each rank");
   std::vector<double> values;
   for (std::size_t from = 0; from < n; ++from) {
     for (std::size_t to = 0; to < n; ++to) values.push_back(from == to ? 0 : square[from * rows + to]);

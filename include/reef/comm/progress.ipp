@@ -103,14 +103,14 @@ REEF_INLINE void ProgressEngine::rethrow() {
 
 REEF_INLINE ProgressEngine::ProgressEngine(MPI_Comm parent, bool alone, const std::string& name,
                                            ProgressOptions options)
-    : mpi_(alone ? std::optional<const MpiUser>() : std::optional<const MpiUser>(std::in_place, "reef::comm::Progress")),
+    : mpi_(alone ? std::optional<const MpiUser>()
+                 : std::optional<const MpiUser>(std::in_place, "reef::comm::Progress")),
       options_(checked(std::move(options), alone ? 1 : size_of(parent))),
       returned_errors_(alone ? std::optional<ReturnedErrors>() : std::optional<ReturnedErrors>(std::in_place)),
       data_(copy_of(parent, alone, name + ".data")),
       control_comm_(copy_of(parent, alone, name + ".control")),
       window_(alone ? nullptr : open_window(data_, options_)),
-      wire_(data_.handle(), rank(), size(), options_.network, meter_, options_.checksums,
-            control_comm_.handle()),
+      wire_(data_.handle(), rank(), size(), options_.network, meter_, options_.checksums, control_comm_.handle()),
       control_(control_comm_.handle(), rank(), size(), meter_) {
   try {
     thread_ = make_thread("reef::comm: the progress thread", [this] { serve(); });

@@ -50,7 +50,7 @@ private:
   // The first and the last task of the list, guarded by the Progress object's lock.
   Task* head_ = nullptr;
   Task* tail_ = nullptr;
-  // the progress of collectives by group; the first entry is that of all ranks
+  // The progress of collectives by group; the first entry is that of all ranks.
   std::vector<std::unique_ptr<detail::CollectiveScope>> scopes_;
   // The members below belong to the progress thread alone.
   std::vector<Task*> posted_;  // tasks under way, in the order in which they started

@@ -80,7 +80,8 @@ public:
   /// Sets a function that returns true if the next submission is no sign of progress of its rank, because the rank
   /// repeats the submission until something else has arrived. Called on any thread. Not while in flight.
   void fill_wait(std::function<bool()> fills) { fills_ = std::move(fills); }
-  /// Sets the id of the span for which this submission waited, for the trace. Called on the progress thread, by `ready`.
+  /// Sets the id of the span for which this submission waited, for the trace. Called on the progress thread, by
+  /// `ready`.
   void trace_cause(std::uint32_t cause) { links_.cause = cause; }
 
 protected:
@@ -113,7 +114,8 @@ private:
   [[nodiscard]] virtual detail::Awaited awaited() const { return {}; }
   virtual void missing(std::vector<int>& ranks) const = 0;  // fills in the ranks that have not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
-  [[nodiscard]] virtual Bytes carried() const { return payload(); }  // bytes of the payload that a complete task has moved
+  // Bytes of the payload that a complete task has moved.
+  [[nodiscard]] virtual Bytes carried() const { return payload(); }
   [[nodiscard]] virtual int peer() const { return -1; }        // the other rank of a point-to-point task
   [[nodiscard]] virtual bool posted() const { return false; }  // true if the task holds its queue only until it starts
 

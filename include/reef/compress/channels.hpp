@@ -83,29 +83,34 @@ constexpr bool all_differ() {
 /// static_assert(compress::CompressorPolicy<Compress>);
 /// \endcode
 ///
-/// | where       | Encode and Decode in the place of the copies beside a Send and a Receive; EncodeParts, ExchangeEncoded         |
-/// |             | and DecodeFold in that of a reduce-scatter; EncodeShard, GatherEncoded and DecodeShards in that of an          |
-/// |             | all-gather. Every message is a codec's, also a rank's own to itself: replicas never differ                     |
-/// | order       | messages are decoded and folded in the order of ranks: P ranks have the bits of virtual_ranks = P              |
-/// | wire        | at most encoded_bytes(n) of each message, exactly that where the codec is exact                                |
-/// | differences | pseudo-gradients of DiLoCo: EncodeShard, GatherEncoded, DecodeShards; a message for each parameter             |
-/// | memory      | a codec with memory has it on each end of an edge; for gradients on each rank for each owner's part, in units  |
-/// |             | of the summed gradient; for sums that owners send back, on each owner. It changes only with steps that count,  |
-/// |             | and an evaluation leaves it; that of differences changes with each outer step. A checkpoint has it, and        |
-/// |             | another number of ranks drops it                                                                               |
-/// | device      | Bf16 and Blockwise8 code numbers of a GPU there (compress/cuda.cuh, which a Trainer on device::Cuda asks       |
-/// |             | for); for all other codecs, and codec::Chosen, numbers are copied to the host and back                         |
-/// | samples     | a codec with a period (Delta) has, on each end of an edge, a memory for each micro-batch of so many steps,     |
-/// |             | after which samples come again. Evaluations, whose samples are others, send tensors as they are                |
-/// | weights     | weights that travel by a lossy codec are rounded from master weights, which owners keep. The codec must        |
-/// |             | send every number and remember nothing: OptionError for other codecs                                           |
-/// | one mask    | `options.one_mask`: where a codec that selects made a number of a tensor 0, its gradient is 0 and not sent,    |
-/// |             | as of the function that was computed; the other gradients go by the gradient's codec. A tensor that goes to    |
-/// |             | more than one other stage has no mask. Where all numbers are sent, so are all gradients                        |
-/// | ratios      | ratios of edges follow the links while training with `options.replan`; ratios of all messages are those that   |
-/// |             | `options.choose` gives, for good or step by step                                                               |
-/// | errors      | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)    |
-/// |             | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                     |
+/// | where       | Encode and Decode in the place of the copies beside a Send and a Receive; EncodeParts,             |
+/// |             | ExchangeEncoded and DecodeFold in that of a reduce-scatter; EncodeShard, GatherEncoded and         |
+/// |             | DecodeShards in that of an all-gather. Every message is a codec's, also a rank's own to itself:    |
+/// |             | replicas never differ                                                                              |
+/// | order       | messages are decoded and folded in the order of ranks: P ranks have the bits of virtual_ranks = P  |
+/// | wire        | at most encoded_bytes(n) of each message, exactly that where the codec is exact                    |
+/// | differences | pseudo-gradients of DiLoCo: EncodeShard, GatherEncoded, DecodeShards; a message for each parameter |
+/// | memory      | a codec with memory has it on each end of an edge; for gradients on each rank for each owner's     |
+/// |             | part, in units of the summed gradient; for sums that owners send back, on each owner. It changes   |
+/// |             | only with steps that count, and an evaluation leaves it; that of differences changes with each     |
+/// |             | outer step. A checkpoint has it, and another number of ranks drops it                              |
+/// | device      | Bf16 and Blockwise8 code numbers of a GPU there (compress/cuda.cuh, which a Trainer on             |
+/// |             | device::Cuda asks for); for all other codecs, and codec::Chosen, numbers are copied to the host    |
+/// |             | and back                                                                                           |
+/// | samples     | a codec with a period (Delta) has, on each end of an edge, a memory for each micro-batch of so     |
+/// |             | many steps, after which samples come again. Evaluations, whose samples are others, send tensors as |
+/// |             | they are                                                                                           |
+/// | weights     | weights that travel by a lossy codec are rounded from master weights, which owners keep. The codec |
+/// |             | must send every number and remember nothing: OptionError for other codecs                          |
+/// | one mask    | `options.one_mask`: where a codec that selects made a number of a tensor 0, its gradient is 0 and  |
+/// |             | not sent, as of the function that was computed; the other gradients go by the gradient's codec. A  |
+/// |             | tensor that goes to more than one other stage has no mask. Where all numbers are sent, so are all  |
+/// |             | gradients                                                                                          |
+/// | ratios      | ratios of edges follow the links while training with `options.replan`; ratios of all messages are  |
+/// |             | those that `options.choose` gives, for good or step by step                                        |
+/// | errors      | OptionError: a type that is not fp32 or bf16, gradients that are rounded already                   |
+/// |             | (precision::Bf16Gradients) under a codec; DecodeError, with sender and name, for a message that is |
+/// |             | not as it was sent                                                                                 |
 ///
 /// Source: FusionLLM, arXiv 2410.12707, section 5 (edges); Seide et al., Interspeech 2014 (gradients).
 template <class... C>
@@ -139,8 +144,8 @@ struct Channels {
     /// that of the tensor that arrived, and none of its indices travels. With masks of their own, codecs that select by
     /// size favour some tokens.
     bool one_mask = false;
-    /// True gives codecs with a ratio one for each edge, by the links of TrainerOptions::network, as AdaTopK does by its
-    /// nature; the codec's own ratio is that of the slowest link. False: every edge has the codec's own ratio.
+    /// True gives codecs with a ratio one for each edge, by the links of TrainerOptions::network, as AdaTopK does by
+    /// its nature; the codec's own ratio is that of the slowest link. False: every edge has the codec's own ratio.
     bool adapt = false;
     /// The time that the slowest stage computes for a micro-batch: no link is made faster than that. 0: ratios do not
     /// depend on it.
@@ -187,7 +192,8 @@ protected:
       const bool chosen = detail::is_chosen_by_step(options, own);
       replans = replans || planned;
       chooses = chooses || chosen;
-      form.bytes = [own, ratios = form.ratios, ramp, planned, chosen, least = options.choose.least](int index, std::int64_t n) {
+      form.bytes = [own, ratios = form.ratios, ramp, planned, chosen, least = options.choose.least](int index,
+                                                                                                    std::int64_t n) {
         const auto at = static_cast<std::size_t>(index);
         const bool undecided = planned && (at >= ratios.size() || ratios[at] == 0);
         [[maybe_unused]] const double from = undecided ? 1 : chosen ? least : 0;
@@ -210,12 +216,14 @@ protected:
     });
     if (options.one_mask && (!plan.wire_of(schedule::Traffic::activation).encodes() ||
                              !plan.wire_of(schedule::Traffic::activation_gradient).encodes())) {
-      throw OptionError("reef::compress::Channels: one mask, and tensors between stages, or their gradients, stay as they are.\n"
-                        "  fix: codecs for both, as Activation<codec::TopK> and ActivationGradient<codec::Dense>.");
+      throw OptionError(
+          "reef::compress::Channels: one mask, and tensors between stages, or their gradients, stay as they are.\n"
+          "  fix: codecs for both, as Activation<codec::TopK> and ActivationGradient<codec::Dense>.");
     }
     if (options.replan.is_on() && !replans) {
-      throw OptionError("reef::compress::Channels: ratios are to be planned again, and no codec between stages has one.\n"
-                        "  fix: Activation<codec::TopK>, or no replan.");
+      throw OptionError(
+          "reef::compress::Channels: ratios are to be planned again, and no codec between stages has one.\n"
+          "  fix: Activation<codec::TopK>, or no replan.");
     }
     if (options.choose.is_by_step() && !chooses) {
       throw OptionError("reef::compress::Channels: ratios are to be chosen for each step, and no codec has one.\n"
@@ -238,11 +246,12 @@ public:
         if (traffic == wanted) f(detail::with_ratio_of(own, plan.wire_of(traffic).ratios, index));
       });
     };
-    detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, options.watch, options.ramp,
-                                                                          options.replan.is_on(), with_codec);
+    detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(
+        handlers, context, options.watch, options.ramp, options.replan.is_on(), with_codec);
   }
 
-  static void before_step(comm::Progress& progress, const run::StepPlan& plan, const Options& options, run::StepState& state) {
+  static void before_step(comm::Progress& progress, const run::StepPlan& plan, const Options& options,
+                          run::StepState& state) {
     if (options.choose.is_by_step()) {
       detail::choose_ratios(plan, progress.rank(), options.choose, [&](schedule::Traffic wanted) {
         bool asks = false;
@@ -323,7 +332,8 @@ private:
   }
 
   /// Returns the ratios of edges that are planned again, by edge; 0 for all others.
-  static std::vector<double> planned_ratios(const run::StepPlan& plan, const Options& options, const schedule::World& world) {
+  static std::vector<double> planned_ratios(const run::StepPlan& plan, const Options& options,
+                                            const schedule::World& world) {
     std::vector<double> all(plan.remote_edges.size(), 0);
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
       if constexpr (codec::has_ratio<Own>) {
@@ -331,7 +341,7 @@ private:
         const std::vector<double> of_links =
             detail::adapted_ratios(plan, world, traffic, codec::ratio_of(own), options.stage_compute);
         for (std::size_t e = 0; e < all.size(); ++e) {
-          // a ratio of 0: the edge carries the other direction
+          // A ratio of 0: the edge carries the other direction.
           if (plan.wire_of(traffic).ratio(static_cast<int>(e)) == 0) all[e] += of_links[e];
         }
       }

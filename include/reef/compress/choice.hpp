@@ -20,8 +20,9 @@ inline constexpr double max_ratio = 1e12;  // largest ratio of a codec
 
 }  // namespace detail
 
-/// A function that chooses compression ratios. It is assigned from a function of CodedMessages and the number of committed
-/// steps, called for every step, or from a function of CodedMessages alone, whose ratios hold for the whole training.
+/// A function that chooses compression ratios. It is assigned from a function of CodedMessages and the number of
+/// committed steps, called for every step, or from a function of CodedMessages alone, whose ratios hold for the whole
+/// training.
 ///
 ///     (messages, step) -> a ratio >= `least`: that ratio in this step; at 1 the codec sends all numbers
 ///                        nullopt: the ratio of `replan` or the codec, with `ramp`; a `network` alone is then ignored
@@ -37,15 +38,15 @@ inline constexpr double max_ratio = 1e12;  // largest ratio of a codec
 /// choose.least = 4;
 /// \endcode
 ///
-/// | called | by step: before each step, on the thread that calls it, for each edge, bucket and piece of a fragment whose  |
-/// |        | codec has a ratio; for good: once, for each edge and bucket                                            |
-/// | same   | every rank must choose the same ratio for equal arguments, and depend on nothing else, so that a resumed     |
-/// |        | training has the same ratios. A rank that differs causes a DecodeError at its first message            |
-/// | room   | by step: programs, plans and simulations count the bytes that `least` needs; messages sent are shorter       |
-/// | held out | Trainer::evaluate uses the ratios of the step before it; before a job's first step, new or resumed, the    |
-/// |        | ratios without a choice                                                                              |
+/// | called | by step: before each step, on the thread that calls it, for each edge, bucket and piece of a fragment  |
+/// |        | whose codec has a ratio; for good: once, for each edge and bucket                                      |
+/// | same   | every rank must choose the same ratio for equal arguments, and depend on nothing else, so that a       |
+/// |        | resumed training has the same ratios. A rank that differs causes a DecodeError at its first message    |
+/// | room   | by step: programs, plans and simulations count the bytes that `least` needs; messages sent are shorter |
+/// | held out | Trainer::evaluate uses the ratios of the step before it; before a job's first step, new or resumed,  |
+/// |        | the ratios without a choice                                                                            |
 /// | skipped | after a step that does not count, the function is called again with the same number of steps          |
-/// | errors | OptionError from a step, before any of it has run, for a ratio below `least` or above 1e12; from a           |
+/// | errors | OptionError from a step, before any of it has run, for a ratio below `least` or above 1e12; from a     |
 /// |        | Trainer's constructor for a `least` below 1, or if no codec has a ratio                                |
 class Choice {
 public:
@@ -56,7 +57,8 @@ public:
     requires(std::is_invocable_r_v<Ratio, const F&, const CodedMessages&, std::int64_t>)
   Choice(F function) : by_step_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
   template <class F>
-    requires(!std::is_invocable_v<const F&, const CodedMessages&, std::int64_t> && std::is_invocable_r_v<Ratio, const F&, const CodedMessages&>)
+    requires(!std::is_invocable_v<const F&, const CodedMessages&, std::int64_t> &&
+             std::is_invocable_r_v<Ratio, const F&, const CodedMessages&>)
   Choice(F function) : for_good_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
 
   double least = 1;  ///< the lower bound of the ratios that are chosen by step
@@ -64,7 +66,9 @@ public:
   [[nodiscard]] bool is_by_step() const { return static_cast<bool>(by_step_); }
 
   /// Returns the ratio chosen for good; nullopt if ratios are chosen by step, or not at all.
-  [[nodiscard]] Ratio for_good(const CodedMessages& messages) const { return for_good_ ? for_good_(messages) : Ratio(); }
+  [[nodiscard]] Ratio for_good(const CodedMessages& messages) const {
+    return for_good_ ? for_good_(messages) : Ratio();
+  }
 
   /// Returns the ratio chosen for a step. Throws OptionError for a ratio below `least` or above 1e12.
   [[nodiscard]] Ratio at(const CodedMessages& messages, std::int64_t step) const;

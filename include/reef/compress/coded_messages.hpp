@@ -50,7 +50,8 @@ inline std::vector<CodedMessages> coded_messages_of(const run::StepPlan& plan, s
   }
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const run::Bucket& bucket = plan.buckets[b];
-    all.push_back({traffic, static_cast<int>(b), bucket.size(), {}, bucket.segment, bucket.segment, bucket.stage, bucket.stage});
+    all.push_back(
+        {traffic, static_cast<int>(b), bucket.size(), {}, bucket.segment, bucket.segment, bucket.stage, bucket.stage});
     for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
       if (plan.bucket_of_parameter[p] == static_cast<int>(b)) all.back().names.push_back(plan.dag->parameters[p].name);
     }
@@ -58,16 +59,22 @@ inline std::vector<CodedMessages> coded_messages_of(const run::StepPlan& plan, s
   return all;
 }
 
-/// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps: one for each part of a fragment that
-/// lies in one bucket.
+/// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps: one for each part of a fragment
+/// that lies in one bucket.
 inline std::vector<CodedMessages> coded_pieces_of(const run::StepPlan& plan, int rank) {
   const std::vector<run::FragmentPiece> pieces = run::fragment_pieces(plan, rank);
   std::vector<CodedMessages> all;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const run::FragmentPiece& piece = pieces[i];
     const run::Bucket& bucket = plan.buckets[piece.bucket];
-    all.push_back({schedule::Traffic::pseudo_gradient, static_cast<int>(i), piece.size(), {}, bucket.segment, bucket.segment,
-                   bucket.stage, bucket.stage});
+    all.push_back({schedule::Traffic::pseudo_gradient,
+                   static_cast<int>(i),
+                   piece.size(),
+                   {},
+                   bucket.segment,
+                   bucket.segment,
+                   bucket.stage,
+                   bucket.stage});
     for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
       const std::int64_t begin = plan.layout.parameters[p] - bucket.begin;
       const bool is_in = begin < piece.end && begin + plan.dag->parameters[p].spec.shape.size() > piece.begin;

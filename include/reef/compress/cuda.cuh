@@ -25,8 +25,8 @@
 /// | numbers | float, or Bfloat16, which is widened to float and rounded back                                    |
 /// | NaN     | decodes to NaN, with bits that the device chooses                                                 |
 ///
-/// A function on a lane of device::Cuda calls encode(lane, format, values, n, message) and decode(lane, format, message, decoded, n);
-/// tests/compress/cuda_codecs_test.cu does.
+/// A function on a lane of device::Cuda calls encode(lane, format, values, n, message) and decode(lane, format,
+/// message, decoded, n); tests/compress/cuda_codecs_test.cu does.
 
 namespace reef {
 inline namespace v0 {
@@ -35,7 +35,8 @@ namespace compress::cuda {
 template <class C>
 concept cuda_codec = std::same_as<C, codec::Bf16> || std::same_as<C, codec::Blockwise8>;
 
-/// Encodes n numbers in device memory as format.encode; blocks until `message` is complete. Throws as that, or CudaError.
+/// Encodes n numbers in device memory as format.encode; blocks until `message` is complete. Throws as that, or
+/// CudaError.
 template <cuda_codec C, class T>
 Bytes encode(device::Cuda::Lane& lane, const C& format, const T* values, std::int64_t n, std::span<std::byte> message) {
   const Bytes bytes = format.encoded_bytes(n) - codec::message_head_bytes;

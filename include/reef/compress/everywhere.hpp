@@ -33,7 +33,8 @@ struct Everywhere : Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, 
 
   static void plan(run::StepPlan& plan, const Options& options) {
     All::plan_if(plan, options, [&plan](schedule::Traffic traffic, const auto& own) {
-      return detail::travels(plan, traffic) && (traffic != schedule::Traffic::parameter || detail::sends_all_numbers(own));
+      return detail::travels(plan, traffic) &&
+             (traffic != schedule::Traffic::parameter || detail::sends_all_numbers(own));
     });
   }
 };

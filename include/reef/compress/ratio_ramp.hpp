@@ -22,10 +22,11 @@ namespace compress {
 /// const double last = ramp.ratio(400, 100);  // 100
 /// \endcode
 ///
-/// | where  | tensors between stages, gradients and weights; not pseudo-gradients, nor a ratio that Options::choose        |
-/// |        | returns for a step                                                                                   |
-/// | cost   | programs have room for the longest messages of the ramp, and count their bytes; those sent may be shorter   |
-/// | errors | OptionError, when a Trainer is made, for `from` below 1 or steps below 0                                     |
+/// | where  | tensors between stages, gradients and weights; not pseudo-gradients, nor a ratio that Options::choose |
+/// |        | returns for a step                                                                                    |
+/// | cost   | programs have room for the longest messages of the ramp, and count their bytes; those sent may be     |
+/// |        | shorter                                                                                               |
+/// | errors | OptionError, when a Trainer is made, for `from` below 1 or steps below 0                              |
 ///
 /// Source: Lin et al., Deep Gradient Compression, arXiv 1712.01887, section 3.3.
 struct RatioRamp {
@@ -53,8 +54,8 @@ struct RatioRamp {
     return format;
   }
 
-  /// Returns the most bytes that a message of n numbers takes on the ramp: fewer numbers may take more bytes, with their
-  /// indices.
+  /// Returns the most bytes that a message of n numbers takes on the ramp: fewer numbers may take more bytes, with
+  /// their indices.
   template <codec::any_codec C>
   [[nodiscard]] Bytes max_bytes(const C& format, std::int64_t n) const {
     Bytes most = format.encoded_bytes(n);

@@ -26,16 +26,17 @@ namespace compress {
 /// const compress::Replan again{.replay = log};
 /// \endcode
 ///
-/// | measured | each `every` committed steps, the links between stages: a few messages each (comm::probe_links)      |
+/// | measured | each `every` committed steps, the links between stages: a few messages each (comm::probe_links)       |
 /// | agreed   | every rank receives the same times, and plans the same ratios from them                               |
 /// | stay     | ratios stay if none would change by more than `tolerance` times itself                                |
 /// | first    | the first ratios follow TrainerOptions::network; without it, links are measured                       |
-/// | bits     | depend on measured times, hence on the calls of `told`: `replay` of these repeats them on any network  |
+/// | bits     | depend on measured times, hence on the calls of `told`: `replay` of these repeats them on any network |
 /// | room     | for messages at a ratio of 1, whose bytes programs, plans and simulations count; those sent are less  |
-/// | resume   | a checkpoint keeps the ratios in force; a log overrides them. Before its first entry codecs use their own |
-/// | held out | an evaluation uses the ratios of the step before it                                                    |
-/// | choose   | ratios that Options::choose returns by step override planned ratios                                    |
-/// | errors   | OptionError from a Trainer's constructor: impossible values; no codec between stages that has a ratio   |
+/// | resume   | a checkpoint keeps the ratios in force; a log overrides them. Before its first entry codecs use their |
+/// |          | own                                                                                                   |
+/// | held out | an evaluation uses the ratios of the step before it                                                   |
+/// | choose   | ratios that Options::choose returns by step override planned ratios                                   |
+/// | errors   | OptionError from a Trainer's constructor: impossible values; no codec between stages that has a ratio |
 struct Replan {
   std::int64_t every = 0;  ///< committed steps between plans; 0: never
   double tolerance = 0.2;
@@ -53,16 +54,18 @@ struct Replan {
                         ".\n  fix: 0 steps, which is never, or more; a tolerance from 0 to 1000.");
     }
     if (every > 0 && !replay.empty()) {
-      throw OptionError("reef::compress::Replan: ratios are to be planned every so many steps, and are in a log.\n  fix: one of these.");
+      throw OptionError(
+          "reef::compress::Replan: ratios are to be planned every so many steps, and are in a log.\n  fix: one of "
+          "these.");
     }
     if (probe.bytes < 2 || probe.repeats < 1) {
-      throw OptionError("reef::compress::Replan: links are to be probed by ", probe.repeats, " messages of ", probe.bytes,
-                        " bytes.\n  fix: at least one, and of at least 2 bytes.");
+      throw OptionError("reef::compress::Replan: links are to be probed by ", probe.repeats, " messages of ",
+                        probe.bytes, " bytes.\n  fix: at least one, and of at least 2 bytes.");
     }
     for (std::size_t i = 1; i < replay.size(); ++i) {
       if (replay[i - 1].step < replay[i].step) continue;
-      throw OptionError("reef::compress::Replan: ratios of step ", replay[i].step, " after those of step ", replay[i - 1].step,
-                        ".\n  fix: by step, as they were told.");
+      throw OptionError("reef::compress::Replan: ratios of step ", replay[i].step, " after those of step ",
+                        replay[i - 1].step, ".\n  fix: by step, as they were told.");
     }
   }
 

@@ -48,8 +48,8 @@ inline Coding coding_of(const schedule::Instruction& i) {
 /// The operands of `Encode(edge, j)`, `EncodeParts(b)` and `EncodeShard(b)`: micro-batch j, bucket b.
 ///
 ///     reads    numbers; kept memory if `begins`; a mask if `masked`
-///     writes   message, or messages side by side; copy; a mask if `masks`; with a mask, term: the numbers that the message
-///              decodes to, or the numbers that the mask leaves
+///     writes   message, or messages side by side; copy; a mask if `masks`; with a mask, term: the numbers that the
+///              message decodes to, or the numbers that the mask leaves
 ///     next     memory after the message: written if `begins`, else accumulated into
 template <class Instr>
 struct EncodeView {
@@ -104,7 +104,8 @@ template <class Instr>
 struct EncodeInPlaceView {
   run::PartOf<Instr> numbers, message, copy, kept, next, verdict;
 
-  /// Finds the operands of an instruction, with as many memories as it reads; the second constructor lays out `memories`.
+  /// Finds the operands of an instruction, with as many memories as it reads; the second constructor lays out
+  /// `memories`.
   explicit EncodeInPlaceView(Instr& encode)
       : EncodeInPlaceView(encode, encode.reads.size() - (coding_of(encode).judged ? 1 : 0),
                           run::Lists::found) {}
@@ -121,10 +122,10 @@ struct EncodeInPlaceView {
 
 /// The condition under which a KeepMemory instruction keeps the codec's memory: its Instruction::mode.
 ///
-/// | by_verdict | keeps the memory after a step that counts; after another step the kept memory stays        |
-/// | always     | keeps the memory after every step: what was sent counts on all ranks, even if a rank skips |
-/// | or_nothing | by verdict, but sets the memory to 0 after a step that does not count: for rounds that overlap, whose    |
-/// |            | memory has already seen micro-batches of the next step                                     |
+/// | by_verdict | keeps the memory after a step that counts; after another step the kept memory stays             |
+/// | always     | keeps the memory after every step: what was sent counts on all ranks, even if a rank skips      |
+/// | or_nothing | by verdict, but sets the memory to 0 after a step that does not count: for rounds that overlap, |
+/// |            | whose memory has already seen micro-batches of the next step                                    |
 enum class KeepCondition : std::uint8_t { by_verdict, always, or_nothing };
 
 /// The operands of `KeepMemory`; its mode (KeepCondition) must be set before.

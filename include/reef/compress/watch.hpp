@@ -23,9 +23,9 @@ struct Coded {
 /// An option of Channels: measures or records the messages that codecs encode. It changes no bit of a training,
 /// and no byte of a message.
 ///
-/// | measures_error | Trainer::links() has the relative error of each link                                          |
-/// | record, step   | in the step after `step` committed ones, `record` is called with each message that this rank     |
-/// |                | encodes, on the threads of several lanes at once. An exception of `record` ends the step       |
+/// | measures_error | Trainer::links() has the relative error of each link                                            |
+/// | record, step   | in the step after `step` committed ones, `record` is called with each message that this rank    |
+/// |                | encodes, on the threads of several lanes at once. An exception of `record` ends the step        |
 /// | cost           | decoding all messages that are measured or recorded, and memory for that                        |
 /// | codecs         | a codec whose receiver has memory is watched only if the sender has the same memory, as in Ef21 |
 ///

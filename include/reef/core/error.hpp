@@ -37,7 +37,8 @@ private:
 class CausedError : public Error {
 public:
   template <class... Pieces>
-  explicit CausedError(std::exception_ptr cause, const Pieces&... pieces) : Error(pieces...), cause_(std::move(cause)) {}
+  explicit CausedError(std::exception_ptr cause, const Pieces&... pieces)
+      : Error(pieces...), cause_(std::move(cause)) {}
 
   /// Returns the original exception, for callers who act by its type: `std::rethrow_exception(error.cause())`.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return cause_; }

@@ -36,7 +36,7 @@
 #define REEF_CONTAINERS
 #endif
 #define REEF_PASTE(major, minor, patch, containers) \
-  the_compiled_library_of_reef_##major##_##minor##_##patch##containers##_or_one_file_that_includes_reef_implementation_hpp
+the_compiled_library_of_reef_##major##_##minor##_##patch##containers##_or_one_file_that_includes_reef_implementation_hpp
 #define REEF_NAME_OF(major, minor, patch, containers) REEF_PASTE(major, minor, patch, containers)
 #define REEF_COMPILED_CORE \
   REEF_NAME_OF(REEF_VERSION_MAJOR, REEF_VERSION_MINOR, REEF_VERSION_PATCH, REEF_CONTAINERS)

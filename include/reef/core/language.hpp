@@ -11,7 +11,9 @@
 #endif
 
 #if REEF_CPLUSPLUS < 202002L
-#error "Reef needs C++20. fix: compile with -std=c++20 (CMake: link reef::core, or set CMAKE_CXX_STANDARD to 20; MSVC: /std:c++20)."
+#error \
+"Reef needs C++20. fix: compile with -std=c++20 (CMake: link reef::core, or set CMAKE_CXX_STANDARD to 20; MSVC: \
+/std:c++20)."
 #include <compile-with-C++20>  // ends the compilation, as no other line does in all compilers
 #elif !defined(__cpp_exceptions) && !defined(__EXCEPTIONS) && !defined(_CPPUNWIND)
 #error "Reef needs exceptions, since its errors are thrown. fix: compile without -fno-exceptions (MSVC: with /EHsc)."

@@ -9,8 +9,8 @@
 namespace reef {
 inline namespace v0 {
 
-/// Returns a * b, rounded before anything is added to it. Compilers may fuse a plain product with an addition, which rounds
-/// once instead of twice; whether they do depends on flags. A sum with this product is the same everywhere.
+/// Returns a * b, rounded before anything is added to it. Compilers may fuse a plain product with an addition, which
+/// rounds once instead of twice; whether they do depends on flags. A sum with this product is the same everywhere.
 ///
 /// \code
 /// const double keep = 1 - product(0.1, 0.01);

@@ -8,7 +8,8 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// Two properties of a transfer, for programs, messages and plans: what it carries, and when the next transfer may start.
+/// Two properties of a transfer, for programs, messages and plans: what it carries, and when the next transfer may
+/// start.
 
 namespace reef {
 inline namespace v0 {

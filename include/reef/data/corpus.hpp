@@ -29,15 +29,14 @@ void require_text(const std::filesystem::path& path, std::span<const std::uint8_
 /// separator; training_documents() returns them separately. Of ten or more files, every tenth is held out. Of fewer,
 /// the last tenth of each file is held out.
 ///
-/// | memory | one byte for each token                                                          |
-/// | text   | UTF-8, or another encoding in which most characters are those of ASCII; any      |
-/// |        | bytes with Contents::bytes                                                       |
-/// | errors | FileError names a file that is missing, unreadable, a folder or empty;           |
-/// |        | DecodeError one that is no text, and what it is; OptionError for no files, a file named twice, or too little text to hold any out |
+/// | memory | one byte for each token                                                                                 |
+/// | text   | UTF-8, or another encoding in which most characters are those of ASCII; any bytes with Contents::bytes  |
+/// | errors | FileError names a file that is missing, unreadable, a folder or empty; DecodeError a file that is no    |
+/// |        | text, and what it is; OptionError for no files, a file named twice, or too little text to hold any out  |
 ///
-/// | errors | FileError names a file that is missing, unreadable, a folder or empty; DecodeError names a   |
-/// |        | file that is no text, and what it is; OptionError for no files, a file named twice, or too   |
-/// |        | little text to hold any out                                                                  |
+/// \code
+/// const data::Corpus text({"a.txt", "b.txt"});
+/// const data::Sampler sampler(text.training(), 256, 1);
 /// \endcode
 class Corpus {
 public:

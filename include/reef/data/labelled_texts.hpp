@@ -18,8 +18,8 @@ struct LabelledText {
 /// Reads a file of texts with labels: each line is a JSON object with the members "text", a string, and "label", an
 /// integer from 0 to `classes` - 1; other members, and empty lines, are ignored.
 ///
-/// Throws FileError if the file cannot be read; DecodeError with the file, the line and the member for anything else, for an
-/// empty text, and for a file without texts.
+/// Throws FileError if the file cannot be read; DecodeError with the file, the line and the member for anything else,
+/// for an empty text, and for a file without texts.
 ///
 /// \code
 /// for (const data::LabelledText& text : data::read_labelled_texts("reviews.jsonl", 2)) std::puts(text.text.c_str());

@@ -24,8 +24,8 @@ REEF_INLINE std::vector<LabelledText> read_labelled_texts(const std::filesystem:
                         "  fix: leave the line out.");
     }
     if (label < 0 || label >= classes) {
-      throw DecodeError("reef::data: ", source, ": label is ", label, ", of ", classes, " classes.\n  fix: 0 to ", classes - 1,
-                        ", or more classes.");
+      throw DecodeError("reef::data: ", source, ": label is ", label, ", of ", classes, " classes.\n  fix: 0 to ",
+                        classes - 1, ", or more classes.");
     }
     text.label = static_cast<std::int32_t>(label);
     texts.push_back(std::move(text));

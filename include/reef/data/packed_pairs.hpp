@@ -21,7 +21,8 @@ std::vector<std::vector<std::size_t>> packed_rows(std::span<const TokenPair> pai
 /// A sampler of rows that contain several pairs, one after another, for a model of nn::with_packing: every epoch visits
 /// each row, and so each pair, once, in an order of its own. Only tokens of completions are targets.
 ///
-///     tokens[b]: pair after pair without its last token, the first of each but the row's first as ~token; then ~0, 0, 0, ...
+///     tokens[b]: pair after pair without its last token, the first token of each but the row's first as ~token;
+///                then ~0, 0, 0, ...
 ///     targets[b, t] = the next token of t's pair if that is in the completion, else -1
 ///
 /// | state  | none: with the same seed, an index always gives the same row                                   |

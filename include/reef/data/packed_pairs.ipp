@@ -60,7 +60,8 @@ REEF_INLINE std::int64_t PackedPairSampler::fill(std::uint64_t first, std::span<
   for (std::int64_t b = 0; b < batch; ++b) {
     const std::uint64_t sample = first + static_cast<std::uint64_t>(b);
     const Permutation permutation(count, {seed_, sample / count, 0, detail::sampler_op});
-    counted += write(static_cast<std::size_t>(permutation(sample % count)), tokens + b * context_, targets + b * context_);
+    counted +=
+        write(static_cast<std::size_t>(permutation(sample % count)), tokens + b * context_, targets + b * context_);
   }
   return counted;
 }

@@ -21,8 +21,8 @@ public:
   SplitPattern& operator=(const SplitPattern&) = delete;
   virtual ~SplitPattern() = default;
 
-  /// Appends the ends of the pieces of a text in ascending order, the last at its end; none for an empty text, which must
-  /// be valid UTF-8. Throws DecodeError if the search for a match takes too many steps.
+  /// Appends the ends of the pieces of a text in ascending order, the last at its end; none for an empty text, which
+  /// must be valid UTF-8. Throws DecodeError if the search for a match takes too many steps.
   virtual void cut(std::string_view text, std::vector<std::size_t>& ends) const = 0;
 };
 
@@ -45,8 +45,8 @@ struct TextFunctions {
 /// Returns a pattern of a tokenizer.json in a form that PCRE2 interprets as Oniguruma, with which Hugging Face matches,
 /// interprets the pattern itself: `\s` is Unicode's White_Space.
 ///
-/// | taken   | literals, classes, alternatives, quantifiers, `(?:`, `(?i:`, `(?=`, `(?!`, `(?<=`, `(?<!`, `(?>`, \p, \P, |
-/// |         | \s, \S (outside of classes), \d, \D, \r, \n, \t, \f, \x                                               |
+/// | taken   | literals, classes, alternatives, quantifiers, `(?:`, `(?i:`, `(?=`, `(?!`, `(?<=`, `(?<!`, `(?>`, \p, |
+/// |         | \P, \s, \S (outside of classes), \d, \D, \r, \n, \t, \f, \x                                           |
 /// | refused | all else, by DecodeError: the two libraries may interpret it in different ways                        |
 ///
 /// \code

@@ -53,7 +53,7 @@ public:
                         " is no regular expression: ", text_of(error), " at byte ", place,
                         ".\n  fix: the pattern as its tokenizer has it.");
     }
-    // if the expression cannot be compiled to machine code, PCRE2 interprets it
+    // If the expression cannot be compiled to machine code, PCRE2 interprets it.
     pcre2_jit_compile_8(code_.get(), PCRE2_JIT_COMPLETE);
   }
 

@@ -62,8 +62,8 @@ public:
     return vocabulary_.find(bytes);
   }
 
-  /// Returns the tokens of a text. Throws DecodeError if a pattern takes too many steps, OptionError for text that needs
-  /// NFC in a program that is built without utf8proc.
+  /// Returns the tokens of a text. Throws DecodeError if a pattern takes too many steps, OptionError for text that
+  /// needs NFC in a program that is built without utf8proc.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
 
   /// Encodes the beginning of a text: encode(text), preceded by the tokens that the file's post-processor puts before a
@@ -104,7 +104,7 @@ private:
 
   detail::BpeVocabulary vocabulary_;
   std::vector<Step> steps_;
-  // the function that normalises texts; null: texts are not normalised
+  // The function that normalises texts; null: texts are not normalised.
   std::string (*nfc_)(std::string_view) = nullptr;
   AddedTable added_raw_;
   AddedTable added_normalised_;

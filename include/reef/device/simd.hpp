@@ -109,7 +109,7 @@ REEF_ALWAYS_INLINE Vector<float, Isa> exp(const Vector<float, Isa>& x) {
   using V = Vector<float, Isa>;
   const V low(-87.33654F);
   const V high(88.8F);                       // 2^128 p(r) is above the largest float: inf
-  // x, cut to [low, high]; a NaN stays NaN, since both functions return their second operand for it
+  // A number beyond [low, high] becomes the bound; a NaN stays, since both functions then return their second operand.
   const V clamped = smaller(high, larger(low, x));
   const V n = round_even(clamped * V(1.44269504F));
   V r = fma(n, V(-0.693359375F), clamped);

@@ -69,15 +69,17 @@ GradientCheck check_operator(const Op& op, const std::vector<TensorSpec>& inputs
 ///
 ///     error = |backward - differences| / greatest |differences| of the tensor
 ///
-/// | tolerance | fp64: 1e-6 (a correct backward has an error near 1e-9). fp32: 5e-3, since differences have 2 to 3 digits: |
-/// |           | if the operators are templates, check a graph of double instead. A graph of bf16 does not compile         |
-/// | finds     | also elements not written, and values read that the signature does not ask for, both NaN; writes behind a tensor |
-/// | adds      | the gradients of parameters are compared once more after a second micro-batch, which adds to them               |
-/// | kinks     | an entry within 2 h of a kink (ReLU at 0) shows an error: set another seed, or a smaller step             |
-/// | dropout   | all forwards use the same random draws                                                                    |
-/// | cost      | 4 forwards for each entry                                                                                 |
-/// | errors    | OptionError for invalid options, or a graph without gradients; ShapeError for a write within 256 bytes behind a   |
-/// |           | tensor; the errors that operators throw                                                                         |
+/// | tolerance | fp64: 1e-6 (a correct backward has an error near 1e-9). fp32: 5e-3, since differences have 2 to 3 |
+/// |           | digits: if the operators are templates, check a graph of double instead. A graph of bf16 does not |
+/// |           | compile                                                                                           |
+/// | finds     | also elements not written, and values read that the signature does not ask for, both NaN; writes  |
+/// |           | behind a tensor                                                                                   |
+/// | adds      | the gradients of parameters are compared once more after a second micro-batch, which adds to them |
+/// | kinks     | an entry within 2 h of a kink (ReLU at 0) shows an error: set another seed, or a smaller step     |
+/// | dropout   | all forwards use the same random draws                                                            |
+/// | cost      | 4 forwards for each entry                                                                         |
+/// | errors    | OptionError for invalid options, or a graph without gradients; ShapeError for a write within 256  |
+/// |           | bytes behind a tensor; the errors that operators throw                                            |
 ///
 /// \code
 /// #include <cstdio>
@@ -111,7 +113,8 @@ GradientCheck check_gradients(const Op& op, const std::vector<TensorSpec>& input
   };
   check_where(inputs.size(), true, "where others read its inputs too");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].element != Element::int32) check_where(i, false, concat("where nobody wants the gradient of 'input ", i, "'"));
+    if (inputs[i].element != Element::int32)
+      check_where(i, false, concat("where nobody wants the gradient of 'input ", i, "'"));
   }
   worst.compared = compared;
   return worst;

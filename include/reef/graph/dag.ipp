@@ -78,8 +78,8 @@ REEF_INLINE void Dag::rename_node(int id, std::string name) {
 REEF_INLINE void Dag::initialise(std::string_view name, Init init) {
   const int id = parameter(name);
   if (!is_finite(init.scale) || init.scale < 0) {
-    throw OptionError("reef::graph: the parameter '", name, "' is to begin with normal numbers of deviation ", init.scale,
-                      ".\n  fix: a finite number of 0 or more.");
+    throw OptionError("reef::graph: the parameter '", name, "' is to begin with normal numbers of deviation ",
+                      init.scale, ".\n  fix: a finite number of 0 or more.");
   }
   if (init.law == Init::Law::given && init.values == nullptr) {
     throw OptionError("reef::graph: the parameter '", name, "' is to begin with given values, and there are none.\n",

@@ -26,7 +26,8 @@ REEF_INLINE profile::OperatorProfile identity_of(const Dag& dag, const Node& nod
   for (const int use : node.uses) {
     const TensorSpec& spec = dag.parameter_at(dag.use_at(use).parameter).spec;
     entry.parameter_bytes += spec.bytes();
-    if (dag.trains_use(use)) entry.gradient_bytes += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
+    if (dag.trains_use(use))
+      entry.gradient_bytes += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
   }
   for (const int output : node.outputs) entry.output_bytes += dag.tensor_at(output).spec.bytes();
   return entry;

@@ -35,7 +35,8 @@ struct GradientCheck {
   std::string name;  ///< the name of the input or parameter; the gradient of a tied parameter is the sum over its uses
   Shape shape;       ///< the shape of the input or parameter
   std::int64_t index = 0;  ///< the index of the entry, in row-major order
-  bool added = false;      ///< whether the gradient is the one after a second micro-batch was added, not the first one's
+  /// True if the gradient is that of two micro-batches, the second of which was added to the first.
+  bool added = false;
   double backward = 0;     ///< the entry's gradient as backward computes it
   double differences = 0;  ///< the entry's gradient as differences of forward approximate it
   std::int64_t compared = 0;  ///< the number of entries compared

@@ -64,8 +64,9 @@ REEF_INLINE void refuse_gradient_check(const char* why, const char* fix) {
 }
 
 REEF_INLINE void refuse_write_behind(const std::string& tensor) {
-  throw ShapeError("reef::graph::check_gradients: an operator wrote behind ", tensor,
-                   ".\n  fix: forward writes the elements of its outputs, backward those of its gradients, and no more.");
+  throw ShapeError(
+      "reef::graph::check_gradients: an operator wrote behind ", tensor,
+      ".\n  fix: forward writes the elements of its outputs, backward those of its gradients, and no more.");
 }
 
 }  // namespace detail

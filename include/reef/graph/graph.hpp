@@ -83,7 +83,8 @@ public:
   /// unchanged.
   template <operator_for<Device, T> Op>
   [[nodiscard]] Signature signature(std::string_view name, const Op& op, const std::vector<Ref>& inputs) const {
-    return signature_of(name, Op::kind, inputs, [&op](const SignatureCall<Device, T>& call) { return op.signature(call); });
+    return signature_of(name, Op::kind, inputs,
+                        [&op](const SignatureCall<Device, T>& call) { return op.signature(call); });
   }
 
   /// Declares that a scalar, which no node may read, is the loss, from which backward starts.
@@ -115,18 +116,18 @@ public:
   void operator_as(int) const&& = delete;
   [[nodiscard]] int threads() const { return threads_; }
 
-  /// Returns a copy of the graph for a device of `threads` threads. If these are more than threads(), the copy plans the
-  /// scratch memory that kernels then need.
+  /// Returns a copy of the graph for a device of `threads` threads. If these are more than threads(), the copy plans
+  /// the scratch memory that kernels then need.
   [[nodiscard]] Graph serving(int threads) const;
 
   /// Returns a copy of the model with inputs of other shapes, one spec for each input in order; nodes, names and
-  /// parameters stay the same, and keep their ids. Throws ShapeError if an operator does not accept its new inputs, or a
-  /// parameter's shape would change.
+  /// parameters stay the same, and keep their ids. Throws ShapeError if an operator does not accept its new inputs, or
+  /// a parameter's shape would change.
   [[nodiscard]] Graph with_inputs(std::span<const TensorSpec> inputs) const;
 
   /// Returns a copy of the model with other operators at some nodes, by node id: inputs, names and ids of nodes and
-  /// tensors stay the same, and so do parameters that both operators call by one name. Throws ShapeError if a new operator
-  /// does not accept the node's inputs or has another number of outputs.
+  /// tensors stay the same, and so do parameters that both operators call by one name. Throws ShapeError if a new
+  /// operator does not accept the node's inputs or has another number of outputs.
   template <operator_for<Device, T> Op>
   [[nodiscard]] Graph with_operators(const std::map<int, Op>& others) const;
 
@@ -148,19 +149,21 @@ public:
     return bytes;
   }
 
-  /// Enlarges the workspaces to at least these sizes, in the order of workspaces(), so that ranks with different numbers
-  /// of threads plan the same memory. Throws OptionError, and changes nothing, unless there are two sizes for each node.
+  /// Enlarges the workspaces to at least these sizes, in the order of workspaces(), so that ranks with different
+  /// numbers of threads plan the same memory. Throws OptionError, and changes nothing, unless there are two sizes for
+  /// each node.
   void enlarge_workspaces(std::span<const Bytes> bytes);
 
   /// Enqueues the forward of the segment's nodes, in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                Forward forward) const;
 
-  /// Enqueues the backward of the segment's nodes, last node first, after a forward with the same key that kept its values
-  /// (Forward::keeps). Adds to the gradients of uses if `accumulate_parameters`; else overwrites: a first micro-batch.
+  /// Enqueues the backward of the segment's nodes, last node first, after a forward with the same key that kept its
+  /// values (Forward::keeps). Adds to the gradients of uses if `accumulate_parameters`; else overwrites: a first
+  /// micro-batch.
   ///
-  /// If the segment splits, call its input half first and its weight half any time later, with the same saved and pending
-  /// memory, `weight_half_reads` and `weight_half_gradients`. Both together give the same bits as one call.
+  /// If the segment splits, call its input half first and its weight half any time later, with the same saved and
+  /// pending memory, `weight_half_reads` and `weight_half_gradients`. Both together give the same bits as one call.
   void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                 bool accumulate_parameters, BackwardPart part = BackwardPart::all) const;
 

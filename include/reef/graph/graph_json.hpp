@@ -40,8 +40,8 @@ std::string in_place(std::string_view source, std::string_view place, std::strin
 /// names its outputs otherwise.
 int tensor_of(const Dag& dag, const std::string& name);
 
-/// Throws ShapeError unless the entry names all outputs of the node or none, the node has parameters if the entry has an
-/// optimizer, and each output and parameter has at most max_model_elements elements.
+/// Throws ShapeError unless the entry names all outputs of the node or none, the node has parameters if the entry has
+/// an optimizer, and each output and parameter has at most max_model_elements elements.
 void require_sense(const NodeEntry& node, const Node& made);
 
 /// Returns the initialisations that the file gives for a node's parameters. Throws ShapeError for a parameter that an
@@ -138,7 +138,8 @@ io::Json to_json(const Graph<Device, T>& graph, const Registry<Device, T>& regis
   for (int n = 0; n < dag.node_count(); ++n) {
     NodeEntry& node = file.nodes.emplace_back(detail::entry_of(dag, n));
     const auto& kinds = registry.kinds();
-    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.name == node.kind; });
+    const auto kind =
+        std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.name == node.kind; });
     node.attributes = kind == kinds.end() ? io::Json() : kind->attributes_of(graph, n);
     if (node.attributes.is_null()) {
       throw OptionError("reef::graph: the node '", node.name, "' is of kind ", node.kind,

@@ -10,7 +10,8 @@ namespace graph::detail {
 REEF_INLINE std::string in_place(std::string_view source, std::string_view place, std::string_view what) {
   const std::size_t colon = what.find(": ");
   const bool is_named = what.starts_with("reef::") && colon != std::string_view::npos;
-  return concat("reef::graph: ", source, place.empty() ? "" : ": ", place, ": ", is_named ? what.substr(colon + 2) : what);
+  return concat("reef::graph: ", source, place.empty() ? "" : ": ", place, ": ",
+                is_named ? what.substr(colon + 2) : what);
 }
 
 REEF_INLINE int tensor_of(const Dag& dag, const std::string& name) {
@@ -25,8 +26,8 @@ REEF_INLINE int tensor_of(const Dag& dag, const std::string& name) {
     for (const int id : node.outputs) {
       outputs += concat(outputs.empty() ? "" : ", ", in_quotes(dag.tensor_at(id).name));
     }
-    throw ShapeError("reef::graph: ", in_quotes(name), " is no output of the node '", node.name, "' of kind ", node.kind,
-                     ".\n  fix: ", outputs.empty() ? "it has none" : outputs, ".");
+    throw ShapeError("reef::graph: ", in_quotes(name), " is no output of the node '", node.name, "' of kind ",
+                     node.kind, ".\n  fix: ", outputs.empty() ? "it has none" : outputs, ".");
   }
   throw ShapeError("reef::graph: there is no tensor ", in_quotes(name), ".\n  fix: the name of one.");
 }
@@ -34,18 +35,20 @@ REEF_INLINE int tensor_of(const Dag& dag, const std::string& name) {
 REEF_INLINE void require_sense(const NodeEntry& node, const Node& made) {
   const auto require_size = [&](const char* what, std::string_view name, const Shape& shape) {
     if (shape.size() <= max_model_elements) return;
-    throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has the ", what, " ", in_quotes(name), " ",
-                     shape.text(), ", more than 2^40 elements.\n  fix: a smaller model.");
+    throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has the ", what, " ",
+                     in_quotes(name), " ", shape.text(), ", more than 2^40 elements.\n  fix: a smaller model.");
   };
   for (const TensorSpec& output : made.signature.outputs) require_size("output", node.name, output.shape);
-  for (const ParameterSpec& parameter : made.signature.parameters) require_size("parameter", parameter.name, parameter.shape);
+  for (const ParameterSpec& parameter : made.signature.parameters)
+    require_size("parameter", parameter.name, parameter.shape);
   if (node.optimizer && made.uses.empty()) {
     throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind,
                      " has an optimizer, and no parameters.\n  fix: leave 'optimizer' out.");
   }
   if (node.outputs.empty() || node.outputs.size() == made.outputs.size()) return;
   throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has ", made.outputs.size(),
-                   " outputs, and ", node.outputs.size(), " names for them.\n  fix: a name for each, or leave 'outputs' out.");
+                   " outputs, and ", node.outputs.size(),
+                   " names for them.\n  fix: a name for each, or leave 'outputs' out.");
 }
 
 REEF_INLINE std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& node, const Dag& dag, int id) {

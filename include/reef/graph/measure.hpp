@@ -313,7 +313,7 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
       }
       node.fill(own);
       const auto [forward_s, backward_s] = detail::medians_of(options.repeats, [&] {
-        // runs first, since the backward reads the tensors that a forward saves
+        // The forward runs first, since the backward reads the tensors that it saves.
         const Seconds forward = node.time_forward(own);
         return std::array{forward, backward ? node.time_backward(own) : 0};
       });

@@ -46,7 +46,8 @@ const Operand& operand(std::span<const Operand> operands, std::size_t i, const c
 
 }  // namespace detail
 
-/// The argument of an operator's signature(): the node's name and kind, and the specs of its inputs without their values.
+/// The argument of an operator's signature(): the node's name and kind, and the specs of its inputs without their
+/// values.
 template <class Device, real T>
 struct SignatureCall {
   using element_type = T;
@@ -125,7 +126,9 @@ struct ForwardCall {
   DrawKey key;  ///< the key of random draws: its `sample` is that of row 0 of the micro-batch, its `op` the node
   bool training = false;
 
-  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return detail::operand(inputs, i, "input").as<const T>(); }
+  [[nodiscard]] TensorView<const T> input(std::size_t i) const {
+    return detail::operand(inputs, i, "input").as<const T>();
+  }
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
     return detail::operand(inputs, i, "input").as<const std::int32_t>();
   }
@@ -146,11 +149,11 @@ struct ForwardCall {
 ///
 ///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i);  (+)=: see below
 ///
-/// | input_gradient    | empty unless wants(i); added to if accumulates(i), else overwritten        |
-/// | parameter_gradient| if wants_parameters(): added to if accumulate_parameters, else overwritten; elements sum_t<T>;  |
-/// |                   | of a frozen parameter: null data if Signature::skips_gradients, else unread memory       |
-/// | input, output     | valid only if the signature says that backward reads them; else output(i) throws ShapeError |
-/// | part              | `all`, unless Signature::splits_backward is set                            |
+/// | input_gradient    | empty unless wants(i); added to if accumulates(i), else overwritten                          |
+/// | parameter_gradient | if wants_parameters(): added to if accumulate_parameters, else overwritten; elements        |
+/// |                   | sum_t<T>; of a frozen parameter: null data if Signature::skips_gradients, else unread memory |
+/// | input, output     | valid only if the signature says that backward reads them; else output(i) throws ShapeError  |
+/// | part              | `all`, unless Signature::splits_backward is set                                              |
 template <class Device, real T>
 struct BackwardCall {
   using device_type = Device;
@@ -171,7 +174,9 @@ struct BackwardCall {
   BackwardPart part = BackwardPart::all;
   bool trains_parameters = true;  ///< whether at least one parameter of the node is trained
 
-  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return detail::operand(inputs, i, "input").as<const T>(); }
+  [[nodiscard]] TensorView<const T> input(std::size_t i) const {
+    return detail::operand(inputs, i, "input").as<const T>();
+  }
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
     return detail::operand(inputs, i, "input").as<const std::int32_t>();
   }
@@ -200,7 +205,9 @@ struct BackwardCall {
     return part != BackwardPart::weight && detail::operand(writes, i, "input") != GradientWrite::none;
   }
   [[nodiscard]] bool wants_parameters() const { return part != BackwardPart::input && trains_parameters; }
-  [[nodiscard]] bool accumulates(std::size_t i) const { return detail::operand(writes, i, "input") == GradientWrite::add; }
+  [[nodiscard]] bool accumulates(std::size_t i) const {
+    return detail::operand(writes, i, "input") == GradientWrite::add;
+  }
   [[nodiscard]] TensorView<T> input_gradient(std::size_t i) const {
     return detail::operand(input_gradients, i, "input").as<T>();
   }

@@ -46,12 +46,14 @@ std::vector<std::string> parameter_names(const NodeEntry& node, const Signature&
 
 /// The set of operators that a model file can name, by their kinds.
 ///
-///     make: the attributes of a node, as JSON -> the operator;   to_attributes: the operator -> its attributes, as JSON
+///     make:           a node's attributes, as JSON -> the operator
+///     to_attributes:  the operator -> its attributes, as JSON
 ///
-/// | add<Op>()            | for an operator whose attributes are members (described_operator), or which has none            |
-/// | add<Op>(make, to_attributes) | for any other: make(attributes, source) throws DecodeError for JSON that it cannot read |
-/// | state                | plain data; one registry serves any number of readers                                           |
-/// | errors               | OptionError for a kind that is registered already, or that is empty                             |
+/// | add<Op>()            | for an operator whose attributes are members (described_operator), or which has none |
+/// | add<Op>(make, to_attributes) | for any other: make(attributes, source) throws DecodeError for JSON that it  |
+/// |                      | cannot read                                                                          |
+/// | state                | plain data; one registry serves any number of readers                                |
+/// | errors               | OptionError for a kind that is registered already, or that is empty                  |
 ///
 /// \code
 /// struct Twice {
@@ -62,7 +64,9 @@ std::vector<std::string> parameter_names(const NodeEntry& node, const Signature&
 ///     return result;
 ///   }
 ///   void forward(const auto& call) const { call.output(0).data()[0] = 2 * call.input(0).data()[0]; }
-///   void backward(const auto& call) const { call.input_gradient(0).data()[0] = 2 * call.output_gradient(0).data()[0]; }
+///   void backward(const auto& call) const {
+///     call.input_gradient(0).data()[0] = 2 * call.output_gradient(0).data()[0];
+///   }
 /// };
 /// graph::Registry<device::Host, float> registry;
 /// registry.add<Twice>();

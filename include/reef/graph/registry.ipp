@@ -18,8 +18,8 @@ REEF_INLINE std::vector<std::string> parameter_names(const NodeEntry& node, cons
   }
   for (const auto& [own, entry] : node.parameters) {
     if (std::ranges::find(signature.parameters, own, &ParameterSpec::name) != signature.parameters.end()) continue;
-    throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has no parameter ", in_quotes(own),
-                     ".\n  fix: ", known.empty() ? "leave 'parameters' out: it has none" : known, ".");
+    throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has no parameter ",
+                     in_quotes(own), ".\n  fix: ", known.empty() ? "leave 'parameters' out: it has none" : known, ".");
   }
   return names;
 }

@@ -18,7 +18,7 @@ template <class Device, real T>
 struct Rewriting {
   const Graph<Device, T>& model;  ///< the model that is rewritten
   Graph<Device, T> result;        ///< the model under construction, with the nodes added so far
-  /// for each tensor of `model`: the tensor in `result` that further nodes read in its place
+  /// For each tensor of `model`: the tensor in `result` that further nodes read in its place.
   std::vector<int> now;
 
   /// Returns the tensors of `result` that a node of `model` reads when it is added there.
@@ -71,7 +71,8 @@ Graph<Device, T> rewritten(const Graph<Device, T>& model, const Own& own) {
   }
   for (const Parameter& parameter : dag.parameters) {
     const std::vector<Parameter>& all = to.result.dag().parameters;
-    const bool stays = std::any_of(all.begin(), all.end(), [&](const Parameter& other) { return other.name == parameter.name; });
+    const bool stays =
+        std::any_of(all.begin(), all.end(), [&](const Parameter& other) { return other.name == parameter.name; });
     if (!stays) continue;
     to.result.initialise(parameter.name, parameter.init);
     if (parameter.frozen) to.result.freeze(parameter.name);

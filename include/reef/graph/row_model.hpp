@@ -206,7 +206,7 @@ private:
   int first_;
   int last_;
   RowOptions options_;
-  // the code of each node for rows; null for a row_wise operator
+  // The code of each node for rows; null for a row_wise operator.
   std::vector<std::unique_ptr<detail::AnyRowOperator<Device, T>>> code_;
   std::vector<Bytes> state_offsets_;
   Bytes page_bytes_ = 0;

@@ -62,7 +62,8 @@ struct NodePlan {
   Location forward_workspace;
   Location inference_workspace;
   Location backward_workspace;
-  std::vector<Location> scratch;              ///< for each input: the location of its gradient's scratch memory, or none
+  /// For each input: the location of its gradient's scratch memory, or none.
+  std::vector<Location> scratch;
   std::vector<Location> parameter_scratch;    ///< for each parameter: the location of a gradient that nobody reads
   std::vector<GradientWrite> input_gradient;  ///< for each input: how its gradient is written
   std::vector<bool> zero_gradient;  ///< for each output: true if no node uses it, so that its gradient is zero
@@ -111,7 +112,8 @@ struct Segment {
   std::vector<int> recompute_writes;  ///< the boundary_outputs that a recomputation writes
 
   std::vector<int> parameters;  ///< the ids of the parameters that forward and backward read, ascending
-  std::vector<int> uses;        ///< the ids of the uses of trained parameters, whose gradients backward writes, ascending
+  /// The ids of the uses of trained parameters, whose gradients backward writes, ascending.
+  std::vector<int> uses;
 
   Bytes saved_bytes = 0;
   Bytes forward_workspace_bytes = 0;
@@ -127,7 +129,8 @@ struct Segment {
   std::vector<int> weight_half_gradients;  ///< the output_gradients that the weight half reads
   bool input_half_has_parameters = false;  ///< the input half computes parameter gradients: an operator cannot split
   Bytes pending_bytes = 0;
-  Bytes weight_half_workspace_bytes = 0;   ///< workspace of the weight half; backward_workspace_bytes is the input half's
+  /// The bytes of workspace of the weight half; backward_workspace_bytes are those of the input half.
+  Bytes weight_half_workspace_bytes = 0;
   double weight_half_flops = 0;            ///< the weight half's part of backward_flops
 
   std::vector<Location> forward;    ///< the location of each tensor of the Dag, in a forward that trains

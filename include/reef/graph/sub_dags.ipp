@@ -46,8 +46,8 @@ REEF_INLINE std::vector<SubDag> sub_dags(const Dag& dag, std::span<const int> pl
   std::vector<std::set<int>> inputs(parts.size()), parameters(parts.size());
   for (int n = 0; n < dag.node_count(); ++n) {
     if (place_of(n) < 0 || place_of(n) >= places) {
-      throw OptionError("reef::graph::sub_dags: the node '", dag.node_at(n).name, "' is on place ", place_of(n), ", of ",
-                        places, ".\n  fix: from 0 to ", places - 1, ".");
+      throw OptionError("reef::graph::sub_dags: the node '", dag.node_at(n).name, "' is on place ", place_of(n),
+                        ", of ", places, ".\n  fix: from 0 to ", places - 1, ".");
     }
     const auto place = static_cast<std::size_t>(place_of(n));
     SubDag& part = parts[place];
@@ -85,7 +85,9 @@ REEF_INLINE std::vector<SubDag> sub_dags(const Dag& dag, std::span<const int> pl
 REEF_INLINE std::string text_of_sub_dags(const Dag& dag, const std::vector<SubDag>& parts) {
   const auto tensor = [&](int id) { return concat(dag.tensor_at(id).name, " ", dag.tensor_at(id).spec.text()); };
   const auto gradient = [&](int id) { return concat("gradient of ", tensor(id)); };
-  const auto weight = [&](int id) { return concat(dag.parameter_at(id).name, " ", dag.parameter_at(id).spec.shape.text()); };
+  const auto weight = [&](int id) {
+    return concat(dag.parameter_at(id).name, " ", dag.parameter_at(id).spec.shape.text());
+  };
   const auto weight_gradient = [&](int id) { return concat("gradient of ", weight(id)); };
   std::string text;
   for (const SubDag& part : parts) {

@@ -134,8 +134,9 @@ REEF_INLINE void remove_checkpoint(const std::filesystem::path& folder) {
   }
   // A crash leaves shards that nobody names rather than a manifest that names what is gone.
   if (const int code = detail::sync_folder(folder); code != 0) {
-    detail::throw_file_error("make durable the removal of", folder / Manifest::file, code,
-                             "check the disk; it is no checkpoint any more, and its shards are there: remove its folder yourself.");
+    detail::throw_file_error(
+        "make durable the removal of", folder / Manifest::file, code,
+        "check the disk; it is no checkpoint any more, and its shards are there: remove its folder yourself.");
   }
   for (const Shard& shard : manifest.shards) ::unlink((folder / shard.file).c_str());
   ::rmdir(folder.c_str());

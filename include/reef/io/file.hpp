@@ -25,7 +25,8 @@ std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std
 
 }  // namespace detail
 
-/// Returns true if a name is a plain file name, without a folder, so that a file can name only files beside itself by it.
+/// Returns true if a name is a plain file name, without a folder, so that a file can name only files beside itself by
+/// it.
 [[nodiscard]] bool is_plain_name(std::string_view name);
 
 /// A file open for reading at any offset. Several threads may read at once.

@@ -52,8 +52,8 @@ REEF_INLINE void File::read(Bytes offset, std::span<std::byte> to) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) detail::throw_file_error("read", path_, errno, "check the disk.");
     if (got == 0) {
-      throw FileError("reef::io: '", path_.string(), "' ends at byte ", offset, ", ", to.size(), " bytes early.\n  fix: ",
-                      detail::fix_or(fix_, "it was cut off; copy it again."));
+      throw FileError("reef::io: '", path_.string(), "' ends at byte ", offset, ", ", to.size(),
+                      " bytes early.\n  fix: ", detail::fix_or(fix_, "it was cut off; copy it again."));
     }
     offset += static_cast<Bytes>(got);
     to = to.subspan(static_cast<std::size_t>(got));

@@ -32,9 +32,10 @@ struct JsonLimits {
       (std::numeric_limits<std::size_t>::max)();  ///< the most lists and objects directly inside one list or object
 };
 
-/// The origin of JSON text: the name by which errors call it, and the fix that they recommend. Without a fix, errors say
-/// how to correct the text by hand, as suits files that people write; for a file that a program writes, give another
-/// fix, such as to copy it again. Use it as a parameter type only: it refers to its texts and does not own them.
+/// The origin of JSON text: the name by which errors call it, and the fix that they recommend. Without a fix, errors
+/// say how to correct the text by hand, as suits files that people write; for a file that a program writes, give
+/// another fix, such as to copy it again. Use it as a parameter type only: it refers to its texts and does not own
+/// them.
 struct JsonSource {
   template <std::convertible_to<std::string_view> Name>
   JsonSource(const Name& called, std::string_view instead = {}) : name(called), fix(instead) {}
@@ -184,7 +185,8 @@ bool convert(const Json& from, T& to) {
   }
 }
 
-/// Throws DecodeError with the found value and a description of the wanted type; an empty `path` means the whole source.
+/// Throws DecodeError with the found value and a description of the wanted type; an empty `path` means the whole
+/// source.
 [[noreturn]] void refuse_value(const Json& found, std::string_view path, std::string_view wanted,
                                JsonSource source);
 
@@ -217,7 +219,8 @@ T (require)(const Json& root, std::string_view path, JsonSource source = "JSON")
   const Json* found = detail::find_at(root, path, source);
   if (found == nullptr) {
     const std::string wanted = std::is_same_v<T, Json> ? "" : concat("; it must be ", detail::expectation<T>());
-    throw DecodeError("reef::io: ", source.name, ": '", path, "' is missing", wanted, ".\n  fix: ", source.fix_or("add it, or give a file that has it."));
+    throw DecodeError("reef::io: ", source.name, ": '", path, "' is missing", wanted,
+                      ".\n  fix: ", source.fix_or("add it, or give a file that has it."));
   }
   return detail::convert_or_throw<T>(*found, path, source);
 }

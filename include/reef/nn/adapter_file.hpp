@@ -83,7 +83,8 @@ void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters);
 /// // given: const graph::Graph<device::Host, float>& base
 /// const auto model = nn::with_adapter(base, nn::read_adapter_config("adapter"));
 /// std::map<std::string, std::vector<float>> weights;
-/// nn::read_adapter<float>("adapter", model.dag(), [&](const auto& name, const auto& values) { weights[name] = values; });
+/// nn::read_adapter<float>("adapter", model.dag(),
+///                         [&](const auto& name, const auto& values) { weights[name] = values; });
 /// \endcode
 template <real T, class Set>
 void read_adapter(const std::filesystem::path& folder, const graph::Dag& model, Set&& set) {

@@ -53,7 +53,8 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
   if (type != "LORA" && type != "PROMPT_TUNING" && !deep)
     refuse("peft_type", concat("'", type, "'"), "an adapter of peft_type LORA or PROMPT_TUNING");
   if (is_set("bias")) require_text("bias", "none");
-  const bool classifies = type == "LORA" && is_set("task_type") && io::require<std::string>(json, "task_type", source) == "SEQ_CLS";
+  const bool classifies =
+      type == "LORA" && is_set("task_type") && io::require<std::string>(json, "task_type", source) == "SEQ_CLS";
   if (is_set("task_type") && !classifies) require_text("task_type", "CAUSAL_LM");
   if (type != "LORA") {
     constexpr const char* modules = "num_transformer_submodules";
@@ -107,9 +108,12 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
   std::visit([](const auto& own) { own.validate(); }, adapter);
   const std::filesystem::path path = folder / "adapter_config.json";
   if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter)) {
-    const io::Json json{{"peft_type", prompt->deep ? detail::deep_prompts : "PROMPT_TUNING"},    {"task_type", "CAUSAL_LM"},
-                        {"base_model_name_or_path", base}, {"num_virtual_tokens", prompt->tokens},
-                        {"num_transformer_submodules", 1}, {"prompt_tuning_init", "RANDOM"},
+    const io::Json json{{"peft_type", prompt->deep ? detail::deep_prompts : "PROMPT_TUNING"},
+                        {"task_type", "CAUSAL_LM"},
+                        {"base_model_name_or_path", base},
+                        {"num_virtual_tokens", prompt->tokens},
+                        {"num_transformer_submodules", 1},
+                        {"prompt_tuning_init", "RANDOM"},
                         {"inference_mode", true}};
     io::write_atomically(path, json.dump(2) + "\n");
     return;
@@ -138,7 +142,8 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
 namespace detail {
 
 REEF_INLINE std::string name_in_adapter(std::string_view parameter) {
-  return is_of_prompt(parameter) && !is_of_layer_prompt(parameter) ? "prompt_embeddings" : concat("base_model.model.", parameter);
+  return is_of_prompt(parameter) && !is_of_layer_prompt(parameter) ? "prompt_embeddings"
+                                                                   : concat("base_model.model.", parameter);
 }
 
 REEF_INLINE graph::Dag adapters_of(const graph::Dag& model) {

@@ -167,8 +167,8 @@ private:
 
 }  // namespace detail
 
-/// Returns the best continuations that a beam search finds, the best first. A pass computes one row for each beam; beams
-/// share the pages of their common beginning.
+/// Returns the best continuations that a beam search finds, the best first. A pass computes one row for each beam;
+/// beams share the pages of their common beginning.
 ///
 /// | memory | `beams` sequences of the session, each with the prompt's and `tokens` positions          |
 /// | ties   | between equal ones, the continuation of the earlier beam wins, then the lower token      |

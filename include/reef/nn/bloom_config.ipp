@@ -29,7 +29,8 @@ REEF_INLINE BloomConfig read_bloom_config(const std::filesystem::path& path) {
   constexpr const char* behind_norm = "apply_residual_connection_post_layernorm";
   if (fields.value_or(behind_norm, false)) fields.refuse(behind_norm);
   if (fields.value_or("slow_but_exact", false) && fields.positive_or("pretraining_tp", 1) > 1) {
-    fields.refuse("pretraining_tp", concat(fields.positive("pretraining_tp"), " with slow_but_exact"), "slow_but_exact: false");
+    fields.refuse("pretraining_tp", concat(fields.positive("pretraining_tp"), " with slow_but_exact"),
+                  "slow_but_exact: false");
   }
   BloomConfig config;
   config.layers = fields.positive_of("n_layer", "num_hidden_layers");

@@ -39,8 +39,9 @@ struct CausalAttention {
   float dropout = 0;
 
   static constexpr auto attributes() {
-    return std::tuple(graph::required_attribute("heads", &CausalAttention::heads, "H, divides C"),
-                      graph::optional_attribute("dropout", &CausalAttention::dropout, "the part of probabilities that is dropped"));
+    return std::tuple(
+        graph::required_attribute("heads", &CausalAttention::heads, "H, divides C"),
+        graph::optional_attribute("dropout", &CausalAttention::dropout, "the part of probabilities that is dropped"));
   }
 
   template <class Device, real T>

@@ -29,7 +29,8 @@ bool is_of_class_head(std::string_view parameter);
 /// Returns the model with a class head in place of its language head: the logits at a text's last token are its
 /// classes'.
 ///
-///     logits[b, t] = x[b, t] score^T;   loss = mean of -log softmax(logits[b, t])[targets[b, t]] over targets that are not -1
+///     logits[b, t] = x[b, t] score^T
+///     loss = mean of -log softmax(logits[b, t])[targets[b, t]] over targets that are not -1
 ///
 /// | shape      | "logits": (B, T, classes); score.weight: (classes, C), normal of deviation 0.02, trained; no bias  |
 /// | targets    | a text's label, 0 to classes - 1, at its last token, and -1 elsewhere: data::PairSampler writes    |
@@ -47,7 +48,8 @@ bool is_of_class_head(std::string_view parameter);
 ///
 /// \code
 /// #include <reef/nn/llama.hpp>
-/// const nn::LlamaConfig config{.layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 128, .vocabulary = 256};
+/// const nn::LlamaConfig config{
+///     .layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 128, .vocabulary = 256};
 /// const auto base = nn::llama<device::Host, float>(config);
 /// const auto model = nn::with_class_head(base, {.classes = 3});
 /// \endcode
@@ -61,9 +63,10 @@ graph::Graph<Device, T> with_class_head(const graph::Graph<Device, T>& model, co
   const int language_head = fits ? dag.tensor_at(logits).producer : -1;
   if (language_head < 0 || model.template operator_as<Linear>(language_head) == nullptr ||
       dag.tensor_at(logits).consumers.size() != 1) {
-    throw OptionError("reef::nn::with_class_head: the model's loss is no nn::CrossEntropy of what a nn::Linear alone gives.\n",
-                      "  why: that map is the head which another takes the place of.\n  fix: a language model, without an "
-                      "adapter at its head and without a soft prompt.");
+    throw OptionError(
+        "reef::nn::with_class_head: the model's loss is no nn::CrossEntropy of what a nn::Linear alone gives.\n",
+        "  why: that map is the head which another takes the place of.\n  fix: a language model, without an "
+        "adapter at its head and without a soft prompt.");
   }
   return graph::rewritten(model, [&](graph::Rewriting<Device, T>& to, int n) {
     if (n != language_head) return std::vector<int>{};

@@ -26,8 +26,10 @@ struct GenerateOptions {
   std::int64_t vocabulary = 0;  ///< only tokens below this number are drawn, if logits are padded; 0: all
   std::uint64_t seed = 0;
   std::function<bool()> proceed = {};  ///< called before each token; false ends the generation
-  double top_p = 1;               ///< only the fewest likeliest tokens whose probabilities sum to at least this are drawn
-  double repetition_penalty = 1;  ///< logits of tokens that occur already are divided by this, or multiplied if negative
+  /// A sum of probabilities: a token is drawn among the fewest likeliest tokens that reach this sum; 1: all.
+  double top_p = 1;
+  /// The divisor of the logits of tokens that occur already; negative logits are multiplied by it.
+  double repetition_penalty = 1;
   std::int64_t placeholders = 0;  ///< the number of first tokens that stand for a soft prompt: no penalty counts them
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
@@ -73,9 +75,9 @@ inline void penalise_repetition(std::span<float> logits, std::span<const std::in
   }
 }
 
-/// Returns the token that `uniform`, a random number in [0, 1), selects among the top_k largest logits, with the weights
-/// exp(logit / temperature), and among these only the likeliest whose weights sum to top_p of all. Of equal logits the
-/// lower token comes first.
+/// Returns the token that `uniform`, a random number in [0, 1), selects among the top_k largest logits, with the
+/// weights exp(logit / temperature), and among these only the likeliest whose weights sum to top_p of all. Of equal
+/// logits the lower token comes first.
 ///
 /// | cost   | O(V log k)                                                    |
 /// | errors | NonFiniteError, naming the first logit that is not finite     |

@@ -44,7 +44,8 @@ struct Dropout {
   float rate = 0.1F;
 
   static constexpr auto attributes() {
-    return std::tuple(graph::optional_attribute("rate", &Dropout::rate, "the part that is dropped, at least 0 and less than 1"));
+    return std::tuple(
+        graph::optional_attribute("rate", &Dropout::rate, "the part that is dropped, at least 0 and less than 1"));
   }
 
   template <class Device, real T>

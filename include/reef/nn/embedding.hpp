@@ -102,9 +102,9 @@ struct Embedding {
 
   template <class Device, real T>
   void forward_rows(const graph::RowsCall<Device, T>& call) const {
-    RowKernels<Device>::template rows_vectors<T>(call.lane, call.output(0).data(), call.integers(0).data(), call.prepared,
-                                                 call.parameter(1).data(), call.rows, channels, vocabulary, positions,
-                                                 call.options.weights);
+    RowKernels<Device>::template rows_vectors<T>(call.lane, call.output(0).data(), call.integers(0).data(),
+                                                 call.prepared, call.parameter(1).data(), call.rows, channels,
+                                                 vocabulary, positions, call.options.weights);
   }
 };
 

@@ -65,8 +65,8 @@ public:
     if (tokens.element != Element::int32 || logits.element != element_of<T> || tokens.shape.rank() != 2 ||
         tokens.shape[0] != 1 || tokens.shape[1] < 1 || logits.shape.rank() != 3 ||
         logits.shape.rows() != tokens.shape[1]) {
-      throw ShapeError("reef::nn::Generator: tokens are ", name_of(tokens.element), " ", tokens.shape.text(), ", logits ",
-                       name_of(logits.element), " ", logits.shape.text(), ", expected int32 (1, T) and ",
+      throw ShapeError("reef::nn::Generator: tokens are ", name_of(tokens.element), " ", tokens.shape.text(),
+                       ", logits ", name_of(logits.element), " ", logits.shape.text(), ", expected int32 (1, T) and ",
                        name_of(element_of<T>), " (1, T, V).\n", "  fix: make the model with a batch of 1.");
     }
     context_ = tokens.shape[1];
@@ -110,7 +110,8 @@ public:
     const auto text = sequence.last((std::min)(sequence.size(), static_cast<std::size_t>(context_)));
     if constexpr (has_rows) {
       if (session_) {
-        const auto common = std::mismatch(text.begin(), text.end() - 1, held_.begin(), held_.end()).first - text.begin();
+        const auto common =
+            std::mismatch(text.begin(), text.end() - 1, held_.begin(), held_.end()).first - text.begin();
         keep(static_cast<std::size_t>(common));
         const Logits next = session_->append({{sequence_, text.subspan(held_.size())}});
         held_.assign(text.begin(), text.end());
@@ -145,7 +146,8 @@ private:
     const graph::Dag& dag = model.dag();
     return head >= 0 && dag.node_at(head).inputs.size() == 1 &&
            graph::first_not_by_rows(model, 0, head + 1, RowOperators()) == head + 1 &&
-           std::all_of(dag.inputs.begin(), dag.inputs.end(), [&](int id) { return dag.tensor_at(id).spec.shape.rank() >= 2; });
+           std::all_of(dag.inputs.begin(), dag.inputs.end(),
+                       [&](int id) { return dag.tensor_at(id).spec.shape.rank() >= 2; });
   }
 
   /// Truncates the session's sequence to its first `length` tokens.

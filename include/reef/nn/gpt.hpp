@@ -68,11 +68,15 @@ graph::Graph<Device, T> gpt(const GptConfig& config, int threads = device::avail
 }  // namespace nn
 
 #ifdef REEF_COMPILED
-/// Declares the graphs of the host and their kernels, with `extern`; without it, defines them, in one unit of the library.
-#define REEF_NN_GPT_OF_HOST(declared)                                                                                        \
-  declared template graph::Graph<device::Host, float> nn::gpt<device::Host, float>(const nn::GptConfig& config, int threads);    \
-  declared template graph::Graph<device::Host, double> nn::gpt<device::Host, double>(const nn::GptConfig& config, int threads);  \
-  declared template graph::Graph<device::Host, Bfloat16> nn::gpt<device::Host, Bfloat16>(const nn::GptConfig& config, int threads);
+/// Declares the graphs of the host and their kernels, with `extern`; without it, defines them, in one unit of the
+/// library.
+#define REEF_NN_GPT_OF_HOST(declared)                                                                                 \
+  declared template graph::Graph<device::Host, float> nn::gpt<device::Host, float>(const nn::GptConfig& config,       \
+                                                                                   int threads);                      \
+  declared template graph::Graph<device::Host, double> nn::gpt<device::Host, double>(const nn::GptConfig& config,     \
+                                                                                     int threads);                    \
+  declared template graph::Graph<device::Host, Bfloat16> nn::gpt<device::Host, Bfloat16>(const nn::GptConfig& config, \
+                                                                                         int threads);
 #endif
 #ifdef REEF_NN_GPT_IN_LIBRARY
 REEF_NN_GPT_OF_HOST(extern)

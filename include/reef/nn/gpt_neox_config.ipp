@@ -49,8 +49,10 @@ inline std::int64_t read_turned(const ConfigFields& fields, std::int64_t D) {
 /// Reads frequencies from rotary_emb_base or rope_theta. Refuses two that differ.
 inline RotaryFrequencies read_neox_rotary(const ConfigFields& fields) {
   const bool is_old = fields.has("rotary_emb_base");
-  if (is_old && fields.has("rope_theta") && fields.value<double>("rope_theta") != fields.value<double>("rotary_emb_base")) {
-    fields.refuse("rope_theta", concat(fields.value<double>("rope_theta"), ", and rotary_emb_base another"), "one of them");
+  if (is_old && fields.has("rope_theta") &&
+      fields.value<double>("rope_theta") != fields.value<double>("rotary_emb_base")) {
+    fields.refuse("rope_theta", concat(fields.value<double>("rope_theta"), ", and rotary_emb_base another"),
+                  "one of them");
   }
   return read_rotary(fields, is_old ? "rotary_emb_base" : "rope_theta", 10000);
 }
@@ -69,7 +71,8 @@ REEF_INLINE void GptNeoxConfig::validate() const {
   const detail::ConfigLimits limits("GptNeoxConfig");
   limits.require_sizes(*this);
   limits.require_range(channels % heads == 0, "channels", channels, "a multiple of heads");
-  limits.require_range(turned >= 0 && turned <= size_of_head(), "turned", turned, "at most the columns of a head, or 0 for all");
+  limits.require_range(turned >= 0 && turned <= size_of_head(), "turned", turned,
+                       "at most the columns of a head, or 0 for all");
   limits.require_range(turned_columns() >= 2 && turned_columns() % 2 == 0, "turned", turned_columns(),
                  "an even number: positions turn pairs");
   limits.width("hidden", hidden);

@@ -75,7 +75,8 @@ struct GroupedAttention {
                 concat("(B, T, H D) of ", heads, " heads, a multiple of the ", kv_heads,
                        " of keys and values"));
     const Extents e(q, *this);
-    for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) call.expect(i, call.tensor({e.B, e.T_, kv_heads * e.D}));
+    for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
+      call.expect(i, call.tensor({e.B, e.T_, kv_heads * e.D}));
     graph::Signature result;
     result.attributes = concat("heads ", heads, ", kv_heads ", kv_heads, ", window ", window,
                                ", dropout ", dropout);

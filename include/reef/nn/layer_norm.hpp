@@ -36,7 +36,8 @@ struct LayerNorm {
   double epsilon = 1e-5;
 
   static constexpr auto attributes() {
-    return std::tuple(graph::optional_attribute("epsilon", &LayerNorm::epsilon, "what is added to the variance, 0 or more"));
+    return std::tuple(
+        graph::optional_attribute("epsilon", &LayerNorm::epsilon, "what is added to the variance, 0 or more"));
   }
 
   template <class Device, real T>

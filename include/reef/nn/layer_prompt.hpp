@@ -62,7 +62,8 @@ struct LayerPrompt {
     const Shape shape = in.shape();
     for (std::int64_t b = 0; b < shape[0]; ++b) {
       T* const rows = out + b * shape[1] * shape[2];
-      Kernels<Device>::template copy_or_add<T>(call.lane, rows, call.parameter(0).data(), positions(shape) * shape[2], true);
+      Kernels<Device>::template copy_or_add<T>(call.lane, rows, call.parameter(0).data(), positions(shape) * shape[2],
+                                               true);
     }
   }
 

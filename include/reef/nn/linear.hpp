@@ -35,10 +35,11 @@ struct Linear {
   double deviation = 0.02;
 
   static constexpr auto attributes() {
-    return std::tuple(graph::required_attribute("features", &Linear::features, "N, the last extent of the output"),
-                      graph::optional_attribute("bias", &Linear::bias, "whether b is added"),
-                      graph::optional_attribute("transpose", &Linear::transpose, "whether the weight is (N, K)"),
-                      graph::optional_attribute("deviation", &Linear::deviation, "of the normal numbers that W begins with"));
+    return std::tuple(
+        graph::required_attribute("features", &Linear::features, "N, the last extent of the output"),
+        graph::optional_attribute("bias", &Linear::bias, "whether b is added"),
+        graph::optional_attribute("transpose", &Linear::transpose, "whether the weight is (N, K)"),
+        graph::optional_attribute("deviation", &Linear::deviation, "of the normal numbers that W begins with"));
   }
 
   template <class Device, real T>
@@ -50,7 +51,7 @@ struct Linear {
     const std::int64_t K = in.last();
     const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};
     graph::Signature result;
-    // the shapes of a square matrix do not show it
+    // The shape of a square matrix does not show that it is transposed.
     if (transpose == Transpose::yes && K == features) result.attributes = "transposed";
     result.outputs = {call.tensor(in.with_last(features))};
     result.parameters = {{"weight", weight, graph::Init::normal(deviation), true, true}};

@@ -28,7 +28,8 @@ namespace nn {
 ///
 /// \code
 /// const auto model = nn::llama<device::Host, float>(
-///     {.layers = 6, .heads = 6, .kv_heads = 2, .channels = 384, .hidden = 1024, .vocabulary = 256, .context = 256, .batch = 8});
+///     {.layers = 6, .heads = 6, .kv_heads = 2, .channels = 384, .hidden = 1024, .vocabulary = 256, .context = 256,
+///      .batch = 8});
 /// \endcode
 template <class Device, real T>
 graph::Graph<Device, T> llama(const LlamaConfig& config, int threads = device::available_cores());

@@ -14,7 +14,8 @@ enum class LlamaFamily : std::uint8_t { llama, mistral, qwen2, qwen3 };
 /// The shape of a Llama, or of a model of the same structure: Mistral, Qwen 2, Qwen 3. The default is Llama 3.2 1B.
 ///
 /// \code
-/// const nn::LlamaConfig tiny{.layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 176, .vocabulary = 256};
+/// const nn::LlamaConfig tiny{
+///     .layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 176, .vocabulary = 256};
 /// tiny.validate();
 /// \endcode
 struct LlamaConfig {
@@ -33,7 +34,7 @@ struct LlamaConfig {
   std::int64_t sequence = 0;         ///< the length of sequences, T, at most the context; 0: the context
   double epsilon = 1e-5;             ///< the number that norms add to the mean of squares
   RotaryFrequencies rotary{500000};
-  /// the number of tokens to which a token attends, itself included; 0: all up to itself
+  /// The number of tokens to which a token attends, itself included; 0: all up to itself.
   std::int64_t window = 0;
   std::int64_t window_from = 0;  ///< the index of the first layer that has the window
   bool query_bias = false;       ///< true if the projections to queries, keys and values have a bias

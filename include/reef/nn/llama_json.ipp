@@ -55,7 +55,8 @@ inline RotaryFrequencies llama_rotary(const ConfigFields& fields) {
     if (fields.value_or<double>(field, 1) != 1) fields.refuse(field, "not 1", "give a model that turns whole heads");
   };
   require_whole("partial_rotary_factor");
-  if (const std::string place = place_of_rotary(fields); fields.has(place)) require_whole(place + ".partial_rotary_factor");
+  if (const std::string place = place_of_rotary(fields); fields.has(place))
+    require_whole(place + ".partial_rotary_factor");
   return read_rotary(fields, "rope_theta", RotaryFrequencies{}.theta);
 }
 
@@ -65,7 +66,8 @@ inline void read_llama_window(const ConfigFields& fields, const LlamaFamilyFacts
   const bool qwen = facts.family != LlamaFamily::mistral;
   config.window = fields.value_or<std::int64_t>("sliding_window", fields.is_null("sliding_window") ? 0 : facts.window);
   if (qwen && !fields.value_or("use_sliding_window", false)) config.window = 0;
-  if (config.window != 0 && config.window < 1) fields.refuse("sliding_window", concat(config.window), "at least 1, or null");
+  if (config.window != 0 && config.window < 1)
+    fields.refuse("sliding_window", concat(config.window), "at least 1, or null");
   if (config.window != 0 && qwen) config.window_from = fields.value_or<std::int64_t>("max_window_layers", 28);
   if (!fields.has("layer_types")) return;
   const auto types = fields.value<std::vector<std::string>>("layer_types");
@@ -102,7 +104,9 @@ REEF_INLINE LlamaConfig read_llama_config(const std::filesystem::path& path) {
   config.kv_heads = fields.positive_or("num_key_value_heads", own_keys ? config.heads : facts.kv_heads);
   config.channels = fields.positive("hidden_size");
   const bool whole_heads = config.channels % config.heads == 0;
-  config.head_size = fields.positive_or("head_dim", facts.head_size != 0 ? facts.head_size : whole_heads ? config.channels / config.heads : 0);
+  config.head_size = fields.positive_or("head_dim", facts.head_size != 0 ? facts.head_size
+                                                    : whole_heads        ? config.channels / config.heads
+                                                                         : 0);
   config.hidden = fields.positive("intermediate_size");
   config.vocabulary = fields.positive("vocab_size");
   config.context = fields.positive("max_position_embeddings");

@@ -53,7 +53,8 @@ bool is_of_lora(std::string_view parameter);
 ///
 /// \code
 /// #include <reef/nn/llama.hpp>
-/// const nn::LlamaConfig config{.layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 128, .vocabulary = 256};
+/// const nn::LlamaConfig config{
+///     .layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 128, .vocabulary = 256};
 /// const auto base = nn::llama<device::Host, float>(config);
 /// const auto model = nn::with_lora(base, {.rank = 4, .alpha = 8, .targets = {"q_proj", "v_proj"}});
 /// \endcode

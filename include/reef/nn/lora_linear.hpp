@@ -36,7 +36,8 @@ namespace nn {
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int x
-/// const nn::LoraLinear projection{.linear = {.features = 768, .transpose = nn::Transpose::yes}, .rank = 8, .alpha = 16};
+/// const nn::LoraLinear projection{
+///     .linear = {.features = 768, .transpose = nn::Transpose::yes}, .rank = 8, .alpha = 16};
 /// const int out = g.add("q_proj", projection, {x})[0];
 /// g.freeze("q_proj.weight");
 /// \endcode

@@ -79,8 +79,10 @@ std::filesystem::path read_weights(const std::filesystem::path& place, const Mod
     file.read<T>(model, gpt2->vocabulary, std::forward<Set>(set));
     return file.path();
   }
-  if (std::holds_alternative<BloomConfig>(config)) return detail::read_from<T>(BloomFile(place), model, std::forward<Set>(set));
-  if (std::holds_alternative<GptNeoxConfig>(config)) return detail::read_from<T>(GptNeoxFile(place), model, std::forward<Set>(set));
+  if (std::holds_alternative<BloomConfig>(config))
+    return detail::read_from<T>(BloomFile(place), model, std::forward<Set>(set));
+  if (std::holds_alternative<GptNeoxConfig>(config))
+    return detail::read_from<T>(GptNeoxFile(place), model, std::forward<Set>(set));
   return detail::read_from<T>(LlamaFile(place), model, std::forward<Set>(set));
 }
 template <real T, class Set>

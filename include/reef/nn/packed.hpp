@@ -128,7 +128,8 @@ struct Packed {
   template <class Device, real T>
   void backward(const graph::BackwardCall<Device, T>& call) const {
     const bool kept = keeps_tokens(call);
-    const auto tokens = kept ? call.saved.back().template as<const std::int32_t>() : call.integers(call.inputs.size() - 1);
+    const auto tokens =
+        kept ? call.saved.back().template as<const std::int32_t>() : call.integers(call.inputs.size() - 1);
     graph::BackwardCall<Device, T> own = call;
     const std::vector<AnyView> inputs = inputs_of(call, tokens, own.workspace);
     own.writes = call.writes.first(inputs.size());

@@ -64,7 +64,8 @@ bool keeps_samples_apart(const graph::Graph<Device, T>& model, int n) {
 ///
 /// \code
 /// #include <reef/nn/gpt.hpp>
-/// const auto base = nn::gpt<device::Host, float>({.layers = 2, .heads = 4, .channels = 64, .vocabulary = 256, .context = 128});
+/// const auto base = nn::gpt<device::Host, float>(
+///     {.layers = 2, .heads = 4, .channels = 64, .vocabulary = 256, .context = 128});
 /// const auto model = nn::with_packing(base);
 /// \endcode
 template <class Device, real T>
@@ -78,9 +79,10 @@ graph::Graph<Device, T> with_packing(const graph::Graph<Device, T>& model) {
       tables.push_back(n);
   }
   if (tables.size() != 1) {
-    throw OptionError("reef::nn::with_packing: the model has ", tables.size(),
-                      " embeddings.\n  why: their tokens say where samples begin.\n  fix: a model with one nn::Embedding or "
-                      "nn::TokenEmbedding, and no soft prompt.");
+    throw OptionError(
+        "reef::nn::with_packing: the model has ", tables.size(),
+        " embeddings.\n  why: their tokens say where samples begin.\n  fix: a model with one nn::Embedding or "
+        "nn::TokenEmbedding, and no soft prompt.");
   }
   const int tokens = dag.node_at(tables[0]).inputs[0];
   return graph::rewritten(model, [&](graph::Rewriting<Device, T>& to, int n) {
@@ -91,9 +93,10 @@ graph::Graph<Device, T> with_packing(const graph::Graph<Device, T>& model) {
     if (outputs.empty()) outputs = detail::packed_node<Rotary>(to, n, tokens);
     if (outputs.empty() && !detail::keeps_samples_apart(model, n)) {
       const graph::Node& node = dag.node_at(n);
-      throw OptionError("reef::nn::with_packing: the node '", node.name, "' of kind ", node.kind,
-                        " may mix positions of different samples.\n  fix: a model of nn's operators; of one's own, such as "
-                        "compute each row alone: static constexpr bool by_rows = true.");
+      throw OptionError(
+          "reef::nn::with_packing: the node '", node.name, "' of kind ", node.kind,
+          " may mix positions of different samples.\n  fix: a model of nn's operators; of one's own, such as "
+          "compute each row alone: static constexpr bool by_rows = true.");
     }
     return outputs;
   });

@@ -113,7 +113,8 @@ struct Rotary {
   template <class Device, real T>
   [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
     graph::RowsSignature result;
-    result.workspace = RowKernels<Device>::template rows_rotary_workspace<T>(call.inputs[0].shape.rows(), turned_columns());
+    result.workspace =
+        RowKernels<Device>::template rows_rotary_workspace<T>(call.inputs[0].shape.rows(), turned_columns());
     return result;
   }
 

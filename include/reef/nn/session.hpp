@@ -31,16 +31,20 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The operators of nn/ with code of their own for the passes of a Session, over rows: a row is one token of a sequence.
-using RowOperators = graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, PromptEmbedding<Embedding>,
-                                          PromptEmbedding<TokenEmbedding>, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
+/// The operators of nn/ with code of their own for the passes of a Session, over rows: a row is one token of a
+/// sequence.
+using RowOperators =
+    graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, PromptEmbedding<Embedding>,
+                        PromptEmbedding<TokenEmbedding>, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
 
 /// Options of a Session.
 struct SessionOptions {
   std::int64_t positions = 1024;  ///< the largest number of positions of one sequence
-  std::int64_t sequences = 1;     ///< the number of sequences of `positions` that fit in memory, in pages of 64 positions
+  /// The number of sequences of `positions` that fit in memory, in pages of 64 positions.
+  std::int64_t sequences = 1;
   std::int64_t rows = 256;        ///< the largest number of rows in one pass; longer prompts are read in several passes
-  graph::WeightForm weights = graph::WeightForm::as_given;  ///< the form of matrices, which are packed when they are set
+  /// The form of matrices, which are packed when they are set.
+  graph::WeightForm weights = graph::WeightForm::as_given;
   graph::StateForm states = graph::StateForm::as_given;     ///< the form of keys and values in pages
 };
 
@@ -65,16 +69,17 @@ struct Logits {
 /// A language model that continues sequences and stores what it has computed for them: the keys and values of each
 /// position are in pages of memory, and a further token costs one row.
 ///
-/// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose      |
-/// |        | operators run by rows (graph::RowModel), such as nn::gpt and nn::llama                                      |
-/// | bits   | the logits after a token depend on the tokens of its sequence up to it and on the weights alone: not on     |
-/// |        | how these were split into calls, chunks or batches, or on other sequences, forks, truncations, or threads  |
-/// | memory | on the device, allocated once: parameters (matrices and tables packed, once if a table is also the head),    |
-/// |        | pages, one pass' activations                                                                                |
-/// | cost   | each matrix is multiplied once for all rows of a pass; a row's attention reads its sequence's pages        |
-/// | errors | ShapeError for a graph without these tensors; OptionError for a node that does not run by rows, by name, a    |
-/// |        | sequence that is not open, a token outside the vocabulary, a sequence beyond its positions or when pages run |
-/// |        | out; MemoryError. After any of these errors, sequences are as before the call                              |
+/// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose   |
+/// |        | operators run by rows (graph::RowModel), such as nn::gpt and nn::llama                                  |
+/// | bits   | the logits after a token depend on the tokens of its sequence up to it and on the weights alone: not on |
+/// |        | how these were split into calls, chunks or batches, or on other sequences, forks, truncations, or       |
+/// |        | threads                                                                                                 |
+/// | memory | on the device, allocated once: parameters (matrices and tables packed, once if a table is also the      |
+/// |        | head), pages, one pass' activations                                                                     |
+/// | cost   | each matrix is multiplied once for all rows of a pass; a row's attention reads its sequence's pages     |
+/// | errors | ShapeError for a graph without these tensors; OptionError for a node that does not run by rows, by      |
+/// |        | name, a sequence that is not open, a token outside the vocabulary, a sequence beyond its positions or   |
+/// |        | when pages run out; MemoryError. After any of these errors, sequences are as before the call            |
 ///
 /// The device must outlive the Session, which one thread may use at a time.
 ///
@@ -109,8 +114,9 @@ public:
   [[nodiscard]] SessionOptions options() const&& { return options_; }
   [[nodiscard]] std::int64_t vocabulary() const { return model_.vocabulary(); }
 
-  /// Copies a parameter's values to the device, rounded to T; a matrix is packed in the form of SessionOptions::weights.
-  /// Throws ShapeError for an unknown name or another size. The states of open sequences stay as they were computed.
+  /// Copies a parameter's values to the device, rounded to T; a matrix is packed in the form of
+  /// SessionOptions::weights. Throws ShapeError for an unknown name or another size. The states of open sequences stay
+  /// as they were computed.
   void set_parameter(std::string_view name, std::span<const sum_t<T>> values) { model_.set_parameter(name, values); }
 
   /// Opens an empty sequence; returns its number.
@@ -133,8 +139,8 @@ public:
     return static_cast<std::int64_t>(sequences_.free_pages()) * graph::page_positions;
   }
 
-  /// Appends tokens to sequences; returns logits after the last token of each, or after all of its tokens if Append::all,
-  /// in the order of `appends`. A sequence may occur once.
+  /// Appends tokens to sequences; returns logits after the last token of each, or after all of its tokens if
+  /// Append::all, in the order of `appends`. A sequence may occur once.
   Logits append(std::span<const Append> appends) {
     require_valid(appends);
     std::vector<detail::OpenSequences::Growth> growths;

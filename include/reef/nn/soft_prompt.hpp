@@ -55,14 +55,15 @@ graph::Graph<Device, T> with_layer_prompts(const graph::Graph<Device, T>& model,
     const std::string_view layer = layer_of(model.dag().node_at(n).name);
     if (layer.empty() || layer == last) return std::vector<int>{};
     last = layer;
-    // the layer's input, which later nodes read too
+    // The layer's input, which later nodes read too.
     int& x = to.now[static_cast<std::size_t>(model.dag().node_at(n).inputs[0])];
     x = to.result.add(concat(layer, ".prompt"), LayerPrompt{tokens}, {x})[0];
     return std::vector<int>{};
   });
   if (last.empty()) {
-    throw OptionError("reef::nn::with_prompts: the model has no layers.\n  why: each is to have a prompt of its own.\n",
-                      "  fix: a model whose nodes are named by layer, such as layers.0.norm, or a prompt that is not deep.");
+    throw OptionError(
+        "reef::nn::with_prompts: the model has no layers.\n  why: each is to have a prompt of its own.\n",
+        "  fix: a model whose nodes are named by layer, such as layers.0.norm, or a prompt that is not deep.");
   }
   return result;
 }
@@ -109,7 +110,8 @@ graph::Graph<Device, T> with_prompt_at(const graph::Graph<Device, T>& model, std
 ///
 /// \code
 /// #include <reef/nn/llama.hpp>
-/// const nn::LlamaConfig config{.layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 128, .vocabulary = 256};
+/// const nn::LlamaConfig config{
+///     .layers = 2, .heads = 4, .kv_heads = 2, .channels = 64, .hidden = 128, .vocabulary = 256};
 /// const auto base = nn::llama<device::Host, float>(config);
 /// const auto model = nn::with_prompts(base, {.tokens = 20});
 /// \endcode

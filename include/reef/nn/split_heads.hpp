@@ -59,8 +59,9 @@ struct SplitHeads {
   template <class Device, real T>
   void forward(const graph::ForwardCall<Device, T>& call) const {
     const auto in = call.input(0);
-    Kernels<Device>::template split_heads<T>(call.lane, call.output(0).data(), call.output(1).data(), call.output(2).data(),
-                                             in.data(), in.shape().rows(), heads, in.shape().last() / (3 * heads));
+    Kernels<Device>::template split_heads<T>(call.lane, call.output(0).data(), call.output(1).data(),
+                                             call.output(2).data(), in.data(), in.shape().rows(), heads,
+                                             in.shape().last() / (3 * heads));
   }
 
   template <class Device, real T>

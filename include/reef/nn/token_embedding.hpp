@@ -84,9 +84,9 @@ struct TokenEmbedding {
 
   template <class Device, real T>
   void forward_rows(const graph::RowsCall<Device, T>& call) const {
-    RowKernels<Device>::template rows_vectors<T>(call.lane, call.output(0).data(), call.integers(0).data(), call.prepared,
-                                                 static_cast<const T*>(nullptr), call.rows, channels, vocabulary, 0,
-                                                 call.options.weights);
+    RowKernels<Device>::template rows_vectors<T>(call.lane, call.output(0).data(), call.integers(0).data(),
+                                                 call.prepared, static_cast<const T*>(nullptr), call.rows, channels,
+                                                 vocabulary, 0, call.options.weights);
   }
 };
 

@@ -40,55 +40,53 @@ namespace optim {
 ///     d_r = s_r - w_r;   w_r = s_r = outer(theta, d_r / P), with outer states of its own
 ///     meanwhile:         theta = outer(theta, sum over ranks of d_r / P)
 ///
-/// With a codec for pseudo-gradients (compress::PseudoGradient, Overlap::none or mix) each rank keeps theta whole, and ranks
-/// send their encoded differences from theta:
+/// With a codec for pseudo-gradients (compress::PseudoGradient, Overlap::none or mix) each rank keeps theta whole, and
+/// ranks send their encoded differences from theta:
 ///
 ///     d_r = decode(encode(theta - w_r + what the codec remembers))      to all ranks, its own included
 ///     g = sum over ranks of c_r d_r, in their order, / P                or / the count of its senders (Divisor)
 ///     theta = outer(theta, g) on every rank, the same bits
 ///
-/// c_r is 1, or with clip_to_median_norm min(1, median / |d_r|), of each parameter in the fragment; the median of an even
-/// number is the lower one. SparseLoCo is DiLoCo<AdamW, Sgd> with codec::ErrorFeedback<codec::Chain<codec::ChunkTopK,
-/// codec::TwoBit>>: the residual, with its decay, replaces the outer momentum. Chunks begin anew at each parameter. A
-/// piece is the part of a fragment in one bucket; a rank's message of a piece is one codec message for each parameter, one
-/// after the other, so that bits do not depend on buckets. With a lossless codec g differs from theta - mean
-/// of w_r by rounding alone: differences are summed, not weights.
+/// c_r is 1, or with clip_to_median_norm min(1, median / |d_r|), of each parameter in the fragment; the median of an
+/// even number is the lower one. SparseLoCo is DiLoCo<AdamW, Sgd> with
+/// codec::ErrorFeedback<codec::Chain<codec::ChunkTopK, codec::TwoBit>>: the residual, with its decay, replaces the
+/// outer momentum. Chunks begin anew at each parameter. A piece is the part of a fragment in one bucket; a rank's
+/// message of a piece is one codec message for each parameter, one after the other, so that bits do not depend on
+/// buckets. With a lossless codec g differs from theta - mean of w_r by rounding alone: differences are summed, not
+/// weights.
 ///
-/// | state   | per weight: the inner rule's states, and for bf16 a master weight, whole; theta    |
-/// |         | and the outer rule's states, / P                                                   |
-/// | memory  | besides, the gradient; with Overlap::mix, during an outer step, the buffer of a    |
-/// |         | fragment; with Overlap::eager s_r, its own outer states, and buffers to send and   |
-/// |         | receive. AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P;        |
-/// |         | eager 28 + 8 / P                                                                   |
-/// |         | With a codec: theta, the outer rule's states and the codec's memory whole, 16 +       |
-/// |         | 4 + 4 for SparseLoCo; and while a piece is summed, P differences of it             |
-/// | wire    | per rank and H steps, for n weights, 2 (P-1)/P n numbers of sum_t<T>, n / F at a   |
-/// |         | time; with a codec at most its message of n numbers to each of P-1 other ranks;     |
-/// |         | nothing else: losses and norms are each rank's own, and so are clipping and the    |
-/// |         | finite check                                                                       |
-/// | learns  | eager rounds apply late differences, which the outer momentum repeats: they want   |
-/// |         | less momentum than blocking rounds, 0.5 or 0 instead of 0.9                        |
-/// | hides   | mix, eager: an outer step of n / F weights that takes no longer than one step      |
-/// | weights | evaluate() and save() gather theta, as of each fragment's last outer step, and     |
-/// |         | parameter() reads it then. set_parameter() sets theta and every rank's own         |
-/// | steps   | are inner steps, also for the learning rate and StepResult; loss and norm are      |
-/// |         | those of this rank. A rank that skips a step counts it                             |
-/// | errors  | OptionError: a codec with Overlap::eager, `senders` or the clip without a codec, the  |
-/// |         | clip on a device that is not the host; H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays  |
-/// |         | weights, virtual ranks. A loss or gradient that is not finite throws on its rank   |
-/// |         | alone; the others hear of it as MpiError                                           |
+/// | state   | per weight: the inner rule's states, and for bf16 a master weight, whole; theta and the outer rule's   |
+/// |         | states, / P                                                                                            |
+/// | memory  | besides, the gradient; with Overlap::mix, during an outer step, the buffer of a fragment; with         |
+/// |         | Overlap::eager s_r, its own outer states, and buffers to send and receive. AdamW in fp32, bytes a      |
+/// |         | weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P; eager 28 + 8 / P With a codec: theta, the outer rule's     |
+/// |         | states and the codec's memory whole, 16 + 4 + 4 for SparseLoCo; and while a piece is summed, P         |
+/// |         | differences of it                                                                                      |
+/// | wire    | per rank and H steps, for n weights, 2 (P-1)/P n numbers of sum_t<T>, n / F at a time; with a codec at |
+/// |         | most its message of n numbers to each of P-1 other ranks; nothing else: losses and norms are each      |
+/// |         | rank's own, and so are clipping and the finite check                                                   |
+/// | learns  | eager rounds apply late differences, which the outer momentum repeats: they want less momentum than    |
+/// |         | blocking rounds, 0.5 or 0 instead of 0.9                                                               |
+/// | hides   | mix, eager: an outer step of n / F weights that takes no longer than one step                          |
+/// | weights | evaluate() and save() gather theta, as of each fragment's last outer step, and parameter() reads it    |
+/// |         | then. set_parameter() sets theta and every rank's own                                                  |
+/// | steps   | are inner steps, also for the learning rate and StepResult; loss and norm are those of this rank. A    |
+/// |         | rank that skips a step counts it                                                                       |
+/// | errors  | OptionError: a codec with Overlap::eager, `senders` or the clip without a codec, the clip on a device  |
+/// |         | that is not the host; H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays weights,    |
+/// |         | virtual ranks. A loss or gradient that is not finite throws on its rank alone; the others hear of it   |
+/// |         | as MpiError                                                                                            |
 ///
-/// Source: Douillard et al., DiLoCo, arXiv 2311.08105, algorithm 1 (H 500 there, outer learning rate 0.7,
-/// Nesterov's momentum 0.9); Douillard et al., Streaming DiLoCo, arXiv 2501.18512, algorithm 2 (mix is
-/// its alpha, and tau is 1); Kale et al., Eager updates, arXiv 2502.12996: each rank's outer gradient is
-/// its own new difference / P and the others' of the time before / P. For a linear outer rule (Sgd,
-/// Momentum, Nesterov) this is the same as here: the states of such gradients are the sum of the states of
-/// late means, which owners keep, and of own differences. Deviations: a fragment is a range
-/// of the parameter layout in blocks of 4096, not a set of layers, so that fragments are of one size and
-/// bits do not depend on buckets. Except in eager rounds, ranks send weights, from which the owner computes g, so that only
-/// the owner keeps theta. SparseLoCo, arXiv 2508.15706, algorithm 1; the clip and the residual decay 0.95 are those of
-/// Covenant-72B, arXiv 2603.08163, whose code divides by senders, where the papers write 1 / P. The papers do not mention
-/// ranks with more or fewer micro-batches; here each rank counts the same.
+/// Source: Douillard et al., DiLoCo, arXiv 2311.08105, algorithm 1 (H 500 there, outer learning rate 0.7, Nesterov's
+/// momentum 0.9); Douillard et al., Streaming DiLoCo, arXiv 2501.18512, algorithm 2 (mix is its alpha, and tau is 1);
+/// Kale et al., Eager updates, arXiv 2502.12996: each rank's outer gradient is its own new difference / P and the
+/// others' of the time before / P. For a linear outer rule (Sgd, Momentum, Nesterov) this is the same as here: the
+/// states of such gradients are the sum of the states of late means, which owners keep, and of own differences.
+/// Deviations: a fragment is a range of the parameter layout in blocks of 4096, not a set of layers, so that fragments
+/// are of one size and bits do not depend on buckets. Except in eager rounds, ranks send weights, from which the owner
+/// computes g, so that only the owner keeps theta. SparseLoCo, arXiv 2508.15706, algorithm 1; the clip and the residual
+/// decay 0.95 are those of Covenant-72B, arXiv 2603.08163, whose code divides by senders, where the papers write 1 / P.
+/// The papers do not mention ranks with more or fewer micro-batches; here each rank counts the same.
 ///
 /// \code
 /// using MyTrainer = Trainer<optim::DiLoCo<optim::AdamW>>;
@@ -112,8 +110,9 @@ struct DiLoCo {
   static_assert(!needs_whole_matrices<Outer>,
                 "reef::optim::DiLoCo<Inner, Outer>: Outer goes element by element, as Nesterov; an outer step is of "
                 "shards of fragments, which cut matrices.");
-  static_assert(rule_count<Outer> == 1,
-                "reef::optim::DiLoCo<Inner, Outer>: Outer is one rule, as Nesterov; groups of parameters are of Inner.");
+  static_assert(
+      rule_count<Outer> == 1,
+      "reef::optim::DiLoCo<Inner, Outer>: Outer is one rule, as Nesterov; groups of parameters are of Inner.");
 
   /// The divisor of the sum of the ranks' decoded differences, for each number: the number of ranks, or the number of
   /// ranks that have sent this number, which is where their decoded difference is not 0.
@@ -128,8 +127,8 @@ struct DiLoCo {
     Outer outer{};
     double outer_learning_rate = 0.7;
     Divisor divisor = Divisor::peers;  ///< needs a codec for pseudo-gradients, as the next option does
-    /// True scales a rank's decoded difference of a parameter down to the median norm of all ranks' differences, if its norm
-    /// is above.
+    /// True scales a rank's decoded difference of a parameter down to the median norm of all ranks' differences, if its
+    /// norm is above.
     bool clip_to_median_norm = false;
 
     /// Throws OptionError that names the first impossible option.

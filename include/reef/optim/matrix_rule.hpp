@@ -70,8 +70,8 @@ concept matrix_rule = update_rule<R> && needs_whole_matrices<R> &&
 
 /// Records in the plan which parameters the rule updates as whole matrices, and moves the bounds of shards so that none
 /// cuts such a matrix; other parameters are cut between norm blocks. Where parameters keep different numbers of states,
-/// records the number of each. `threads`: the largest number of a rank. A single rule that needs no whole matrices changes
-/// nothing.
+/// records the number of each. `threads`: the largest number of a rank. A single rule that needs no whole matrices
+/// changes nothing.
 ///
 /// Throws OptionError where a group asks for an impossible rule or matrix.
 ///
@@ -87,8 +87,9 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
   for (const run::ParameterGroup& group : plan.groups) {
     if (group.rule < 0 || group.rule >= rule_count<Rule>) {
       refuse(group, "has rule ", group.rule, ", but ", Rule::name,
-             rule_count<Rule> == 1 ? concat(" is one rule.\n  fix: leave `rule` out, or optim::PerGroup<Rules...>.")
-                                   : concat(" has rules 0 to ", rule_count<Rule> - 1, ".\n  fix: the place of one of these."));
+             rule_count<Rule> == 1
+                 ? concat(" is one rule.\n  fix: leave `rule` out, or optim::PerGroup<Rules...>.")
+                 : concat(" has rules 0 to ", rule_count<Rule> - 1, ".\n  fix: the place of one of these."));
     }
     detail::visit_rule(rule, group.rule, [&]<class Own>(const Own& own) {
       if (group.weight_decay && !requires { own.options.weight_decay; }) {

@@ -43,7 +43,7 @@ struct PerGroupName {
 
 /// Several update rules, of which each parameter has one: the rule of its group, run::ParameterGroup::rule.
 ///
-///     w, state' = rules[group of w].update(w, state, g)      without a group, or if the group has no rule: the first rule
+///     w, state' = rules[group of w].update(w, state, g)    the first rule, without a group or if the group has none
 ///
 /// | rules    | numbered from 0 in their order; a type may occur twice, with other constants                     |
 /// | state    | per weight: the state of its own rule                                                            |
@@ -53,7 +53,8 @@ struct PerGroupName {
 /// | resumes  | only with the same rules for the same parameters                                                 |
 /// | errors   | OptionError: a group that names a rule that does not exist; the errors of each rule               |
 ///
-/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: an operator with parameters has an optimizer of its own.
+/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: an operator with parameters has an optimizer of its
+/// own.
 ///
 /// \code
 /// using Rule = optim::PerGroup<optim::AdamW, optim::Sgd>;

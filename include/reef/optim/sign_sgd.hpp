@@ -34,7 +34,8 @@ namespace optim {
 /// #include <reef/codec/error_feedback.hpp>
 /// #include <reef/compress/channels.hpp>
 /// using Codec = codec::ErrorFeedback<codec::Dct<codec::ChunkTopK>>;
-/// using DeMo = Trainer<optim::DiLoCo<optim::Sgd, optim::SignSgd>, compress::Channels<compress::PseudoGradient<Codec>>>;
+/// using DeMo =
+///     Trainer<optim::DiLoCo<optim::Sgd, optim::SignSgd>, compress::Channels<compress::PseudoGradient<Codec>>>;
 /// DeMo::Options options;
 /// options.optim.every = 1;
 /// options.optim.outer_learning_rate = 3e-4;

@@ -208,7 +208,8 @@ struct HandOverView {
   }
 };
 
-/// The operands of `Differences(p)`, which computes the differences of a rank's own weights of piece p from the outer ones.
+/// The operands of `Differences(p)`, which computes the differences of a rank's own weights of piece p from the outer
+/// ones.
 ///
 ///     reads    own weights of the bucket, or the master weights if there are any; outer weights of the piece
 ///     writes   outer - own
@@ -243,8 +244,8 @@ struct OuterUpdateView {
   }
 };
 
-/// The operands of `Merge(p)`, which replaces a rank's own weights of piece p by the outer weights that have arrived, or
-/// mixes both.
+/// The operands of `Merge(p)`, which replaces a rank's own weights of piece p by the outer weights that have arrived,
+/// or mixes both.
 ///
 ///     reads        outer weights of the piece, which have arrived; own weights of its bucket, before
 ///     writes       own weights of the bucket, after

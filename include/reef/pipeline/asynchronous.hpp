@@ -60,7 +60,7 @@ struct PipeDream : Scheduled<PipeDream> {
 
 /// The options of TwoBw: TrainerOptions::pipeline.
 struct TwoBwOptions : ScheduledOptions {
-  /// the number of micro-batches of an update, at least the number of stages; 0: as many as stages
+  /// The number of micro-batches of an update, at least the number of stages; 0: as many as stages.
   int micro_batches_per_update = 0;
 };
 

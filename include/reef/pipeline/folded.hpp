@@ -14,12 +14,12 @@ namespace pipeline {
 /// and all stages hold equally much. In the table m is the number of micro-batches, f the time of a chunk's forward,
 /// and b and w the times of the two halves of its backward.
 ///
-/// | ZbV       | time 6 m f + (p - 1) f if f = b = w and m >= 2 p - 1; 2 p activations of a chunk                    |
-/// | VHalf     | 2 floor((p + 2) / 2) activations: about half of 1F1B's memory, but more bubbles                     |
-/// | VMin      | 2 floor((p + 4) / 3) activations: about a third of 1F1B's memory                                    |
-/// | DualPipeV | time 6 m f + (p - 1) f if m >= 2 p; 2 p + 1 activations. A forward and a backward that DualPipe      |
-/// |           | overlaps run one after the other                                                                    |
-/// | source    | Qi et al., arXiv 2405.15362; DeepSeek-AI, DualPipe, and Sea AI Lab's DualPipe cut in half             |
+/// | ZbV       | time 6 m f + (p - 1) f if f = b = w and m >= 2 p - 1; 2 p activations of a chunk                |
+/// | VHalf     | 2 floor((p + 2) / 2) activations: about half of 1F1B's memory, but more bubbles                 |
+/// | VMin      | 2 floor((p + 4) / 3) activations: about a third of 1F1B's memory                                |
+/// | DualPipeV | time 6 m f + (p - 1) f if m >= 2 p; 2 p + 1 activations. A forward and a backward that DualPipe |
+/// |           | overlaps run one after the other                                                                |
+/// | source    | Qi et al., arXiv 2405.15362; DeepSeek-AI, DualPipe, and Sea AI Lab's DualPipe cut in half       |
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::ZbV, optim::Zero1<optim::AdamW>>;

@@ -51,9 +51,10 @@ struct Ordered : Scheduled<Ordered> {
                         "  fix: options.pipeline.schedule = \"1f1b\", or options.pipeline.order.");
     }
     const char* const what = options.unit == 1 ? " micro-batches" : " units of micro-batches";
-    throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches, what,
-                      ", but a replica has ", micro_batches, what,
-                      ".\n  fix: TrainerOptions::micro_batches, or ScheduledOptions::unit, by which it has the order's number.");
+    throw OptionError(
+        "reef::pipeline::Ordered: the order is of ", options.order.micro_batches, what, ", but a replica has ",
+        micro_batches, what,
+        ".\n  fix: TrainerOptions::micro_batches, or ScheduledOptions::unit, by which it has the order's number.");
   }
   static std::vector<int> stage_of_chunk(int stages, const Options& options) {
     if (options.schedule == searched) return detail::looped(stages, 1);

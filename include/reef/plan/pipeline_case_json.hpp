@@ -26,7 +26,8 @@ struct PipelineCase {
   std::vector<int> max_activations{};  ///< the most activations at a time, by rank, each of a chunk; empty: any
   bool splits = true;                  ///< backwards may be split into the tasks I and W
 
-  /// Returns the order of tasks on each rank by `schedule`. Throws OptionError if that does not allow chunks_per_rank chunks.
+  /// Returns the order of tasks on each rank by `schedule`. Throws OptionError if that does not allow chunks_per_rank
+  /// chunks.
   [[nodiscard]] PipelineOrder order() const;
 
   /// Returns the rank of each chunk, as `folds` places them, or as `schedule` does if its placement differs.

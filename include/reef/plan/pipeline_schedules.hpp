@@ -30,8 +30,8 @@ namespace plan {
 /// | cost   | O(tasks)                                                                                |
 /// \{
 
-/// Returns the order of GPipe, and of ThreeSlot of DT-FM: all F, then all B, by ascending micro-batch. With p ranks and m
-/// micro-batches its time is (m + p - 1)(f + b + w) + 2 (p - 1) c, and a rank holds m activations.
+/// Returns the order of GPipe, and of ThreeSlot of DT-FM: all F, then all B, by ascending micro-batch. With p ranks and
+/// m micro-batches its time is (m + p - 1)(f + b + w) + 2 (p - 1) c, and a rank holds m activations.
 ///
 /// Source: Huang et al., arXiv 1811.06965. Deviation: the paper runs B descending, which adds gradients in another
 /// order.
@@ -118,7 +118,8 @@ struct PipelineSchedule {
 /// All known schedules. "three-slot" has the order of "gpipe".
 inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"gpipe", PipelineSchedule::Chunks::one, false, false, [](int p, int m, int, int) { return gpipe_order(p, m); }},
-    {"1f1b", PipelineSchedule::Chunks::one, false, false, [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
+    {"1f1b", PipelineSchedule::Chunks::one, false, false,
+     [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
     {"1f1b-eager", PipelineSchedule::Chunks::one, false, false,
      [](int p, int m, int, int) { return one_f_one_b_order(p, m, true); }},
     {"interleaved", PipelineSchedule::Chunks::any, true, false, &interleaved_order},
@@ -130,13 +131,17 @@ inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"zb-v", PipelineSchedule::Chunks::two, false, false, [](int p, int m, int, int) { return zb_v_order(p, m); }},
     {"v-half", PipelineSchedule::Chunks::two, false, false, [](int p, int m, int, int) { return v_half_order(p, m); }},
     {"v-min", PipelineSchedule::Chunks::two, false, false, [](int p, int m, int, int) { return v_min_order(p, m); }},
-    {"dualpipe-v", PipelineSchedule::Chunks::two, false, false, [](int p, int m, int, int) { return dualpipe_v_order(p, m); }},
-    {"three-slot", PipelineSchedule::Chunks::one, false, false, [](int p, int m, int, int) { return gpipe_order(p, m); }},
-    {"pipedream", PipelineSchedule::Chunks::one, false, true, [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
+    {"dualpipe-v", PipelineSchedule::Chunks::two, false, false,
+     [](int p, int m, int, int) { return dualpipe_v_order(p, m); }},
+    {"three-slot", PipelineSchedule::Chunks::one, false, false,
+     [](int p, int m, int, int) { return gpipe_order(p, m); }},
+    {"pipedream", PipelineSchedule::Chunks::one, false, true,
+     [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
     {"2bw", PipelineSchedule::Chunks::one, false, true, [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
 }};
 
-/// Returns the names of pipeline_schedules in their order; without those that update within a step, if not asynchronous.
+/// Returns the names of pipeline_schedules in their order; without those that update within a step, if not
+/// asynchronous.
 std::vector<std::string_view> pipeline_schedule_names(bool asynchronous = true);
 
 /// Returns the schedule with this name; null if there is none.

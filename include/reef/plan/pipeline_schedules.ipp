@@ -261,7 +261,8 @@ REEF_INLINE bool is_asynchronous_schedule(std::string_view name) {
   return found != nullptr && found->updates_within_a_step;
 }
 
-REEF_INLINE PipelineOrder pipeline_order_of(std::string_view name, int ranks, int micro_batches, int chunks_per_rank, int group) {
+REEF_INLINE PipelineOrder pipeline_order_of(std::string_view name, int ranks, int micro_batches, int chunks_per_rank,
+                                            int group) {
   using Chunks = PipelineSchedule::Chunks;
   const auto refuse_chunks = [&](const char* fix) {
     throw OptionError("reef::plan: the schedule ", in_quotes(name), " with ", chunks_per_rank,

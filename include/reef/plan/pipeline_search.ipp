@@ -79,7 +79,8 @@ REEF_INLINE void PipelineOrderProblem::validate() const {
     if (machine.uplink_bytes_per_second == 0 && machine.downlink_bytes_per_second == 0) continue;
     throw OptionError(
         "reef::plan: a search with shared uplinks or downlinks.\n  why: messages of several links "
-        "would wait for each other, which it does not know.\n  fix: rates of links alone, as profile::Network::without_uplinks leaves them.");
+        "would wait for each other, which it does not know.\n  fix: rates of links alone, as "
+        "profile::Network::without_uplinks leaves them.");
   }
 }
 

@@ -92,8 +92,8 @@ REEF_INLINE PipelinePlan split_in_order(const PipelineProblem& problem, const st
     return begins.size() == problem.flops.size() + 1;
   });
   if (earliest.size() != order.size() || !is_of_all) {
-    throw OptionError("reef::plan::split_in_order: there are begins of ", earliest.size(), " stages, and ", order.size(),
-                      " devices.\n  fix: one list for each stage, of a number for each end, 0 to ",
+    throw OptionError("reef::plan::split_in_order: there are begins of ", earliest.size(), " stages, and ",
+                      order.size(), " devices.\n  fix: one list for each stage, of a number for each end, 0 to ",
                       problem.operators(), ".");
   }
   const detail::SplitCosts costs(problem);

@@ -116,8 +116,8 @@ inline Throughput slowest_block(const std::vector<Throughput>& blocks) {
 /// | cost    | some hundred times O(blocks * number of different lengths); beyond 2e8 operations the search stops |
 /// |         | with a bound that may be greater than the relaxation's                                             |
 ///
-/// Source: Borzunov et al., Distributed Inference and Fine-tuning of Large Language Models Over The Internet, arXiv 2312.08361,
-/// appendix E, which compares with a bound that it does not define.
+/// Source: Borzunov et al., Distributed Inference and Fine-tuning of Large Language Models Over The Internet, arXiv
+/// 2312.08361, appendix E, which compares with a bound that it does not define.
 Throughput throughput_bound(const Swarm& swarm);
 
 }  // namespace plan

@@ -92,7 +92,8 @@ REEF_INLINE void set_costs(schedule::Program& program, const StepPlan& plan,
   }
 }
 
-REEF_INLINE std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan, const profile::Profile& profile) {
+REEF_INLINE std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan,
+                                           const profile::Profile& profile) {
   set_costs(program, plan, profile);
   const schedule::Machine machine = machine_of(profile);
   std::vector<Seconds> result;

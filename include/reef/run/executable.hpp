@@ -23,8 +23,8 @@ class Executable {
 public:
   /// Prepares the program's code. If `serial`, every instruction waits for the one before it, in the order of
   /// run::serial_order.
-  Executable(std::unique_ptr<AnyRankContext> context, const HandlerTable& handlers, comm::Progress& progress, Lanes& lanes,
-             bool serial);
+  Executable(std::unique_ptr<AnyRankContext> context, const HandlerTable& handlers, comm::Progress& progress,
+             Lanes& lanes, bool serial);
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
   ~Executable();
@@ -36,7 +36,8 @@ public:
   [[nodiscard]] std::span<const int> trip_counts() const { return executor_.trip_counts(); }
   void replay(std::vector<int> trip_counts) { executor_.replay(std::move(trip_counts)); }
 
-  /// Adds the messages that this rank has sent in all rounds (Executor::add_to), and the loss of its codecs, to a table.
+  /// Adds the messages that this rank has sent in all rounds (Executor::add_to), and the loss of its codecs, to a
+  /// table.
   void add_to(LinkTable& table) const;
 
   [[nodiscard]] const Memory& memory() const& { return context_->memory; }

@@ -29,7 +29,8 @@ REEF_INLINE void Executable::run() {
 REEF_INLINE void Executable::add_to(LinkTable& table) const {
   executor_.add_to(table);
   for (const schedule::Instruction& i : context_->builder.program.round) {
-    const bool encoded = std::any_of(i.sends.begin(), i.sends.end(), [](const auto& message) { return message.raw.has_value(); });
+    const bool encoded =
+        std::any_of(i.sends.begin(), i.sends.end(), [](const auto& message) { return message.raw.has_value(); });
     if (!encoded || context_->plan().wire_of(i.traffic).lossless) continue;
     const Link link = link_of(i, context_->rank());
     const bool measured = std::any_of(context_->losses.begin(), context_->losses.end(),

@@ -106,8 +106,8 @@ private:
   void begin_work(LaneWork& work, const Step& step) const;
   /// Sleeps until the time `end`, or until the round is abandoned.
   void rest_until(Seconds end) const;
-  /// Waits for an instruction, measures the time, and returns true if the lane had to wait. On a device whose events cost
-  /// time to query, it measures only waits for messages, and others while a trace is written.
+  /// Waits for an instruction, measures the time, and returns true if the lane had to wait. On a device whose events
+  /// cost time to query, it measures only waits for messages, and others while a trace is written.
   bool wait_and_measure(Lane& lane, const Wait& wait, std::size_t i, bool traced);
 
   /// Runs the compute lane's part of a loop.

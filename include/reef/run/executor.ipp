@@ -119,7 +119,8 @@ REEF_INLINE void Executor::add_to(LinkTable& table) const {
     use.sent = use.sent + sent;
     const std::uint32_t loop = table_.steps[i].loop;
     const std::uint64_t times = loop == schedule::no_loop ? table_.round : table_.loops[loop].begun;
-    use.raw += detail::raw_of(instruction, times).value_or(sent.bytes - sent.messages * comm::header_bytes + sent.window_bytes);
+    use.raw += detail::raw_of(instruction, times)
+                   .value_or(sent.bytes - sent.messages * comm::header_bytes + sent.window_bytes);
     use.exposed += stalls_.exposed()[i];
   }
 }
@@ -280,7 +281,8 @@ REEF_INLINE void Executor::begin_work(LaneWork& work, const Step& step) const {
 
 REEF_INLINE void Executor::rest_until(Seconds end) const {
   constexpr Seconds longest = 0.05;
-  for (Seconds left = end - trace::now(); left > 0 && !abandoned_.load(std::memory_order_relaxed); left = end - trace::now()) {
+  for (Seconds left = end - trace::now(); left > 0 && !abandoned_.load(std::memory_order_relaxed);
+       left = end - trace::now()) {
     std::this_thread::sleep_for(std::chrono::duration<double>((std::min)(left, longest)));
   }
 }

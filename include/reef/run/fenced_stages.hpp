@@ -48,7 +48,8 @@ void validate(const RankFigures& figures, int ranks);
 /// together.
 ///
 ///     C_p  the time of a micro-batch, forward and backward: sum of node times / speed of the stage's slowest rank
-///     R_p  the time of the tensors that cross to stage p, over its slowest link in either direction, as gradients return
+///     R_p  the time of the tensors that cross to stage p, over its slowest link in either direction, since gradients
+///          return
 ///     memory  the result of `needs`, to which the layout must fit. Without `needs`: weights, gradients, two moments,
 ///             and the saved activations of the most micro-batches that 1F1B holds
 ///
@@ -68,8 +69,8 @@ void validate(const RankFigures& figures, int ranks);
 /// const run::Topology topology = found.topology;  // TrainerOptions::topology
 /// \endcode
 ///
-/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence). Deviation: every rank has a stage; ranks that
-/// only slow a step down are listed in `spare`.
+/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence). Deviation: every rank has a stage; ranks
+/// that only slow a step down are listed in `spare`.
 FencedStages fenced_stages(const graph::Dag& dag, const std::vector<Seconds>& times,
                            const Topology& topology, const RankFigures& ranks, int micro_batches,
                            const StageNeeds& needs = {});

@@ -99,12 +99,13 @@ inline plan::PipelineProblem fenced_problem(const graph::Dag& dag, const std::ve
 }
 
 /// The layout of `needs`, cut at narrow positions, or where that has none that fits, at any.
-inline plan::PipelinePlan fitted_plan(const graph::Dag& dag, const std::vector<Seconds>& times, std::vector<int>& positions,
-                                      const Topology& topology, const RankFigures& ranks, int micro_batches,
-                                      const StageNeeds& needs) {
+inline plan::PipelinePlan fitted_plan(const graph::Dag& dag, const std::vector<Seconds>& times,
+                                      std::vector<int>& positions, const Topology& topology, const RankFigures& ranks,
+                                      int micro_batches, const StageNeeds& needs) {
   std::string why;
   for (;;) {
-    FittedStages search(dag, positions, topology, fenced_problem(dag, times, positions, topology, ranks, micro_batches), needs);
+    FittedStages search(dag, positions, topology, fenced_problem(dag, times, positions, topology, ranks, micro_batches),
+                        needs);
     plan::PipelinePlan found = search.best();
     if (found.feasible) return found;
     if (why.empty()) why = found.why;
@@ -113,10 +114,13 @@ inline plan::PipelinePlan fitted_plan(const graph::Dag& dag, const std::vector<S
     positions.resize(all);
     std::iota(positions.begin(), positions.end(), 0);
   }
-  throw OptionError("reef::run: no layout of ", topology.stages, " stages was found that fits the memory of all ranks. Of those that were "
-                    "placed, the one that lacks least: ", why,
-                    ".\n  fix: more memory there, a smaller model, micro-batches of fewer samples, an order that holds fewer of "
-                    "them at once (1f1b), or a policy that swaps.");
+  throw OptionError(
+      "reef::run: no layout of ", topology.stages,
+      " stages was found that fits the memory of all ranks. Of those that were "
+      "placed, the one that lacks least: ",
+      why,
+      ".\n  fix: more memory there, a smaller model, micro-batches of fewer samples, an order that holds fewer of "
+      "them at once (1f1b), or a policy that swaps.");
 }
 
 }  // namespace detail

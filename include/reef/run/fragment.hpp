@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns true if ranks gather encoded differences of weights, and each rank computes whole outer steps; false if all sum
-/// weights, and the owner of a shard computes the outer step of that shard.
+/// Returns true if ranks gather encoded differences of weights, and each rank computes whole outer steps; false if all
+/// sum weights, and the owner of a shard computes the outer step of that shard.
 inline bool gathers_differences(const StepPlan& plan) {
   return plan.wire_of(schedule::Traffic::pseudo_gradient).encodes();
 }
@@ -51,8 +51,8 @@ private:
   }
 };
 
-/// Returns the pieces of all fragments that a rank's stage holds, fragment after fragment. Fragments are equal shares of
-/// the flat parameter layout, in whole norm blocks, independent of the ends of buckets.
+/// Returns the pieces of all fragments that a rank's stage holds, fragment after fragment. Fragments are equal shares
+/// of the flat parameter layout, in whole norm blocks, independent of the ends of buckets.
 std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank);
 
 }  // namespace run

@@ -7,7 +7,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-REEF_INLINE LaneWork::LaneWork(comm::Progress& progress, bool on_host) : all_(progress.occupations()), on_host_(on_host) {
+REEF_INLINE LaneWork::LaneWork(comm::Progress& progress, bool on_host)
+    : all_(progress.occupations()), on_host_(on_host) {
   all_->add(*this);
 }
 

@@ -15,8 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A switch by which a failed communication releases the round that is running, if there is one. The progress thread may
-/// outlive the executors, so it holds a switch and never an executor.
+/// A switch by which a failed communication releases the round that is running, if there is one. The progress thread
+/// may outlive the executors, so it holds a switch and never an executor.
 class FailureSwitch {
 public:
   /// Calls the armed function, if there is one. Any thread may call it.
@@ -47,7 +47,8 @@ struct Lanes {
   std::array<std::unique_ptr<device::AnyLane>, schedule::lane_count> lanes{};  ///< device lanes; null at message queues
   std::array<comm::Queue*, schedule::lane_count> queues{};                     ///< message queues; null at device lanes
   std::array<trace::Track*, schedule::lane_count> tracks{};                    ///< tracks by lane; null without a trace
-  trace::Sink* sink;                                                           ///< the trace's sink; null without a trace
+  /// The trace's sink; null without a trace.
+  trace::Sink* sink;
   std::shared_ptr<FailureSwitch> on_failure;  ///< the switch that the progress thread trips on a failure
 
   template <device::device Device>

@@ -32,8 +32,8 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// Returns the link over which an instruction of a rank's program sends or receives: that of its collective's group, else
-/// of its first send, else of its first receive.
+/// Returns the link over which an instruction of a rank's program sends or receives: that of its collective's group,
+/// else of its first send, else of its first receive.
 Link link_of(const schedule::Instruction& i, int rank);
 
 /// The loss of precision by a codec on the numbers x of messages over a link, as sums of squares.

@@ -59,8 +59,8 @@ REEF_INLINE std::string LinkTable::text() const {
   const auto columns = [](const char* messages, const std::string& raw, const std::string& wire, const char* ratio,
                           const char* error, const char* exposed) {
     char text[160];
-    std::snprintf(text, sizeof text, "%10s  %10s  %10s  %8s  %8s  %9s", messages, raw.c_str(), wire.c_str(), ratio, error,
-                  exposed);
+    std::snprintf(text, sizeof text, "%10s  %10s  %10s  %8s  %8s  %9s", messages, raw.c_str(), wire.c_str(), ratio,
+                  error, exposed);
     return std::string(text);
   };
   const auto number = [](const char* form, double value) {

@@ -135,7 +135,8 @@ public:
   PartOf<Instr> accumulates(std::size_t count) {
     return take(instruction_.accumulates, accumulates_, count, "accumulates into");
   }
-  /// Returns the next `count` sums of the instruction: of what it writes if its SumMode begins sums, else accumulates into.
+  /// Returns the next `count` sums of the instruction: of what it writes if its SumMode begins sums, else accumulates
+  /// into.
   PartOf<Instr> sums(std::size_t count) {
     return begins_sum(instruction_) ? writes(count) : accumulates(count);
   }

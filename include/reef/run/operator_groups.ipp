@@ -23,7 +23,8 @@ inline int rule_of_operator(const graph::Node& node, const std::string& name, st
   std::string known;
   for (const std::string_view rule : rules) known += concat(known.empty() ? "" : ", ", rule);
   throw OptionError("reef::run: the operator '", node.name, "' is to be trained by the rule ", in_quotes(name),
-                    ", and this optimizer has ", known, ".\n  fix: one of these, or optim::PerGroup with that rule too.");
+                    ", and this optimizer has ", known,
+                    ".\n  fix: one of these, or optim::PerGroup with that rule too.");
 }
 
 }  // namespace detail

@@ -19,13 +19,13 @@ namespace run {
 ///
 ///     learning rate of the parameter = that of the step * learning_rate
 ///
-/// | pattern       | text that names match: * stands for any characters, or none, ? for one. A parameter is in the first |
-/// |               | group whose pattern its name matches                                                                |
-/// | learning_rate | a factor of 0 or more                                                                               |
-/// | weight_decay  | decay of all parameters of the group, biases and norms too; not given: as the update rule has it    |
-/// | whole_matrix  | true: an update rule of whole matrices treats these parameters as matrices; false: element by       |
-/// |               | element; not given: the rule decides                                                                |
-/// | rule          | index of an update rule in an optim::PerGroup, from 0                                               |
+/// | pattern       | text that names match: * stands for any characters, or none, ? for one. A parameter is in the    |
+/// |               | first group whose pattern its name matches                                                       |
+/// | learning_rate | a factor of 0 or more                                                                            |
+/// | weight_decay  | decay of all parameters of the group, biases and norms too; not given: as the update rule has it |
+/// | whole_matrix  | true: an update rule of whole matrices treats these parameters as matrices; false: element by    |
+/// |               | element; not given: the rule decides                                                             |
+/// | rule          | index of an update rule in an optim::PerGroup, from 0                                            |
 ///
 /// \code
 /// Trainer<optim::Ddp<optim::PerGroup<optim::AdamW, optim::Sgd>>>::Options options;

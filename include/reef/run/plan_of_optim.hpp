@@ -44,7 +44,7 @@ struct PlanOfOptim {
   std::vector<int> group_of_parameter{};  ///< the group of each parameter; -1: none; empty: there are no groups
   WholeMatrices matrices{};               ///< the whole matrices of the update rule, which no shard cuts
   std::vector<int>
-      /// by parameter: the number of the update rule's states that it keeps, from the first; empty: all
+      /// By parameter: the number of the update rule's states that it keeps, from the first; empty: all.
       states_of_parameter{};
   std::array<bool, schedule::traffic_count> gathers{};  ///< by Traffic: true if the optimizer all-gathers it
 

@@ -122,8 +122,8 @@ protected:
   /// Returns the group of a collective, or nothing if the group is all ranks.
   [[nodiscard]] std::optional<Group> group_of(const schedule::Collective& all) const;
 
-  /// Returns the collective of an instruction. Throws ScheduleError if it has none, or if `has_operands` and it does not
-  /// read its part and write the result; without `has_operands`, the caller provides the memory.
+  /// Returns the collective of an instruction. Throws ScheduleError if it has none, or if `has_operands` and it does
+  /// not read its part and write the result; without `has_operands`, the caller provides the memory.
   static const schedule::Collective& collective_of(const Instruction& instruction, bool has_operands = true);
 
 private:
@@ -173,8 +173,8 @@ public:
             static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
   }
 
-  /// Returns code that sums the value that the instruction reads over the members of its group, each shard on its owner:
-  /// comm::ReduceScatterTask. The instruction reads the whole, and writes this rank's shard;
+  /// Returns code that sums the value that the instruction reads over the members of its group, each shard on its
+  /// owner: comm::ReduceScatterTask. The instruction reads the whole, and writes this rank's shard;
   /// run::add_reduce_scatter_messages has set the group.
   [[nodiscard]] Communication reduce_scatter(std::string name, const Instruction& instruction) const {
     const schedule::Collective& all = collective_of(instruction);
@@ -184,8 +184,9 @@ public:
         group_of(all))};
   }
 
-  /// Returns code that gathers the shards of all members of the instruction's group on every member: comm::AllGatherTask.
-  /// The instruction reads this rank's shard, and writes the whole; run::add_all_gather_messages has set the group.
+  /// Returns code that gathers the shards of all members of the instruction's group on every member:
+  /// comm::AllGatherTask. The instruction reads this rank's shard, and writes the whole; run::add_all_gather_messages
+  /// has set the group.
   template <class U>
   [[nodiscard]] Communication all_gather(std::string name, const Instruction& instruction) const {
     const CollectiveView view(instruction);

@@ -33,14 +33,17 @@ REEF_INLINE AnyRankContext::Communication AnyRankContext::send(std::string name,
   return transfer<comm::SendTask>(std::move(name), instruction, view.message().peer, view.payload.front());
 }
 
-REEF_INLINE AnyRankContext::Communication AnyRankContext::receive(std::string name, const Instruction& instruction) const {
+REEF_INLINE AnyRankContext::Communication AnyRankContext::receive(std::string name,
+                                                                  const Instruction& instruction) const {
   const ReceiveView view(instruction);
   return transfer<comm::ReceiveTask>(std::move(name), instruction, view.message().peer, view.payload.front());
 }
 
 template <class Task>
-AnyRankContext::Communication AnyRankContext::transfer(std::string name, const Instruction& instruction, int peer, Value value) const {
-  const std::span<std::byte> payload(memory.at<std::byte>(value.storage), static_cast<std::size_t>(storage(value).bytes));
+AnyRankContext::Communication AnyRankContext::transfer(std::string name, const Instruction& instruction, int peer,
+                                                       Value value) const {
+  const std::span<std::byte> payload(memory.at<std::byte>(value.storage),
+                                     static_cast<std::size_t>(storage(value).bytes));
   auto task = std::make_shared<Task>(std::move(name), peer, payload);
   const WireForm& form = plan().wire_of(instruction.traffic);
   const bool varies =
@@ -97,7 +100,8 @@ REEF_INLINE std::optional<Group> AnyRankContext::group_of(const schedule::Collec
   return all.group;
 }
 
-REEF_INLINE const schedule::Collective& AnyRankContext::collective_of(const Instruction& instruction, bool has_operands) {
+REEF_INLINE const schedule::Collective& AnyRankContext::collective_of(const Instruction& instruction,
+                                                                      bool has_operands) {
   const bool lacks = !run::has_operands(instruction);
   if (instruction.collective && !(has_operands && lacks)) return *instruction.collective;
   throw ScheduleError(

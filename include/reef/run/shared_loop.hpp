@@ -72,7 +72,8 @@ void add_shared_loop_code(Handlers& handlers, const RankContext& context) {
   handlers.on_wire(kinds::agree, [&context](const Instruction& agree) -> typename Handlers::Communication {
     const std::span<double> said = context.template span<double>(CollectiveView(agree).taken.front());
     const auto own = static_cast<std::size_t>(agree.collective->group.position_of(context.rank()));
-    auto exchange = context.template all_gather<double>(agree.text(), agree, std::span<const double>(said).subspan(own, 1), said);
+    auto exchange =
+        context.template all_gather<double>(agree.text(), agree, std::span<const double>(said).subspan(own, 1), said);
     exchange.say = [to = &said[own]](bool done) { *to = done ? 1 : 0; };
     exchange.all_done = [said] { return std::all_of(said.begin(), said.end(), [](double done) { return done != 0; }); };
     return exchange;

@@ -13,18 +13,18 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A function that returns the bytes that the device of each rank needs for a topology with given order and bounds: those
-/// of its placed programs (Trainer::estimate), which a Trainer also checks.
+/// A function that returns the bytes that the device of each rank needs for a topology with given order and bounds:
+/// those of its placed programs (Trainer::estimate), which a Trainer also checks.
 using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 
 /// The memory that the stages of a pipeline need on their devices, if the model may be cut at some positions: known for
 /// the parts that were learnt, and estimated for all others.
 ///
-/// | foreseen | weights, gradients and two moments of the stage's operators, saved activations of the micro-batches that  |
-/// |          | 1F1B holds there, and the largest workspace; corrected by the error of this estimate for the most similar |
-/// |          | known part of that stage; at least the bytes of any known part inside this one, and at most those of any  |
-/// |          | known part around it                                                                                      |
-/// | cost     | O(known parts) a call                                                                                     |
+/// | foreseen | weights, gradients and two moments of the stage's operators, saved activations of the micro-batches |
+/// |          | that 1F1B holds there, and the largest workspace; corrected by the error of this estimate for the   |
+/// |          | most similar known part of that stage; at least the bytes of any known part inside this one, and at |
+/// |          | most those of any known part around it                                                              |
+/// | cost     | O(known parts) a call                                                                               |
 ///
 /// \code
 /// // given: const graph::Dag& dag, const std::vector<int>& positions
@@ -56,7 +56,7 @@ private:
   [[nodiscard]] Bytes estimate(int stage, Part part) const;
 
   std::vector<Bytes> fixed_{0};                 // the bytes of weights, up to each position
-  // the bytes of saved activations of one micro-batch, up to each position
+  // The bytes of saved activations of one micro-batch, up to each position.
   std::vector<Bytes> saved_{0};
   std::vector<std::vector<Bytes>> workspaces_;  // the bytes of the largest workspace, by first position and end
   std::vector<Bytes> held_;                     // the number of micro-batches that each stage holds

@@ -122,7 +122,7 @@ struct StepBuilder {
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
-  /// by parameter: its storage, if the optimizer trains ahead of its committed weights
+  /// By parameter: its storage, if the optimizer trains ahead of its committed weights.
   std::vector<StorageId> tied_buffer{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< the storage of the step's Verdict, which the optimizer writes
@@ -144,8 +144,8 @@ struct StepBuilder {
 
   [[nodiscard]] int rank() const { return program.rank; }
 
-  /// Returns the stage of this rank; segments() and stage_buckets() return its segments and the buckets that it holds, ascending.
-  /// Storages of other segments and buckets are no_storage here.
+  /// Returns the stage of this rank; segments() and stage_buckets() return its segments and the buckets that it holds,
+  /// ascending. Storages of other segments and buckets are no_storage here.
   [[nodiscard]] int stage() const { return stage_; }
   [[nodiscard]] const std::vector<int>& segments() const& { return segments_; }
   [[nodiscard]] std::vector<int> segments() const&& { return segments_; }
@@ -194,8 +194,8 @@ struct StepBuilder {
   /// Returns the frozen parameters that a segment of this stage uses, ascending, each once.
   [[nodiscard]] std::vector<int> frozen_of(const graph::Segment& segment) const;
 
-  /// Returns the gradients to which a segment's backward adds: that of its bucket, then that of each of its uses of tied
-  /// parameters beyond the first.
+  /// Returns the gradients to which a segment's backward adds: that of its bucket, then that of each of its uses of
+  /// tied parameters beyond the first.
   [[nodiscard]] std::vector<Value> gradients_of(int segment, int fold = 0) const;
 
   /// Returns the number of values in weights_of, for a segment of this stage; gradients_made_by() returns that in

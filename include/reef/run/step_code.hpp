@@ -126,8 +126,8 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
               accumulate = !begins_sum(backward),
               bindings = detail::Operands::of_backward(context, backward, view)](DeviceLane& lane) {
         detail::run_operators(context, j, [&] {
-          context.graph.backward(segment, bindings, lane, {context.state.seed, context.first_sample(j), 0, 0}, accumulate,
-                                 part);
+          context.graph.backward(segment, bindings, lane, {context.state.seed, context.first_sample(j), 0, 0},
+                                 accumulate, part);
         });
       };
     });

@@ -67,13 +67,13 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   std::vector<graph::Segment> segments{};
   std::vector<graph::Segment> halves{};  ///< the segments with backwards split in halves; empty: none is split
   std::vector<Bucket> buckets{};
-  /// the bucket of each parameter; -1: the parameter is frozen, and in no bucket
+  /// The bucket of each parameter; -1: the parameter is frozen, and in no bucket.
   std::vector<int> bucket_of_parameter{};
   std::vector<graph::RemoteEdge> remote_edges{};  ///< the transfers between stages
-  /// the copies of trained parameters on other stages, ascending by parameter, then stage
+  /// The copies of trained parameters on other stages, ascending by parameter, then stage.
   std::vector<TiedCopy> tied_copies{};
   WeightVersions weight_versions{};               ///< weight versions of a pipeline that updates within a step
-  /// the bucket of each segment; -1: it is the first to use no trained parameter
+  /// The bucket of each segment; -1: it is the first to use no trained parameter.
   std::vector<int> bucket_of_segment{};
   std::vector<int> stage_of_segment{};
   std::vector<int> chunk_of_segment{};   ///< the chunk of each segment, by Topology

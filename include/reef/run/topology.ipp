@@ -127,7 +127,8 @@ REEF_INLINE std::vector<int> Topology::stages_of(int segments) const {
 }
 
 REEF_INLINE std::string Topology::text() const {
-  std::string result = concat(replicas, replicas == 1 ? " replica of " : " replicas of ", stages, stages == 1 ? " stage" : " stages");
+  std::string result =
+      concat(replicas, replicas == 1 ? " replica of " : " replicas of ", stages, stages == 1 ? " stage" : " stages");
   for (const int& rank : rank_at) {
     result += concat(&rank == rank_at.data() ? ", ranks " : " ", rank);
   }

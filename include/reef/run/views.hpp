@@ -156,8 +156,8 @@ private:
   const graph::Segment* segment_;
 };
 
-/// A view of `AddGradients(segment, j)`, which rounds the gradients that a Backward has written, and writes or adds them
-/// to the fold's. Set its SumMode first.
+/// A view of `AddGradients(segment, j)`, which rounds the gradients that a Backward has written, and writes or adds
+/// them to the fold's. Set its SumMode first.
 ///
 ///     reads                 the gradients that the Backward wrote, in the order of gradients_of(segment)
 ///     writes, accumulates   gradients_of(segment), by its SumMode
@@ -188,7 +188,8 @@ struct FoldUsesView {
   }
 };
 
-/// A view of `FoldRank(bucket)`, which adds a virtual rank's gradient to those of the ranks before. Set its SumMode first.
+/// A view of `FoldRank(bucket)`, which adds a virtual rank's gradient to those of the ranks before. Set its SumMode
+/// first.
 ///
 ///     reads                 the rank's gradient
 ///     writes, accumulates   the sum, by its SumMode

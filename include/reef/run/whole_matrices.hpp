@@ -29,10 +29,10 @@ struct WholeMatrices {
   /// The operations that a core can compute while it loads the bytes for the update of one element.
   static constexpr std::int64_t flops_of_element = 128;
 
-  /// by parameter: the matrix, if it is updated whole; empty: no whole matrices are needed
+  /// By parameter: the matrix, if it is updated whole; empty: no whole matrices are needed.
   std::vector<std::optional<Matrix>> of_parameter{};
-  /// By rank: the work of updating its shards, in operations: flops_of_element for each element, and for each matrix its
-  /// `flops` as well.
+  /// By rank: the work of updating its shards, in operations: flops_of_element for each element, and for each matrix
+  /// its `flops` as well.
   std::vector<std::int64_t> loads{};
 
   [[nodiscard]] bool needed() const { return !of_parameter.empty(); }

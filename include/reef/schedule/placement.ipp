@@ -76,7 +76,8 @@ REEF_INLINE Lifetimes::Lifetimes(const Program& program)
   }
   for (const Repeat& repeat : program.repeats) keep_through(repeat);
   for (Region& region : regions_) {
-    // Nobody knows of those lanes, so it is before nothing: said alike of all such regions, they are passed over as one.
+    // Nobody knows of those lanes, so it is before nothing: said alike of all such regions, they are passed over as
+    // one.
     for (std::size_t l = 0; l < lane_count; ++l) {
       if (deriver.is_apart(l) && region.life.last[l] >= 0) region.life.last.fill(INT64_MAX);
     }

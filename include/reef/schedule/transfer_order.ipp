@@ -22,8 +22,8 @@ namespace schedule {
 
 namespace detail {
 
-/// By instruction: the first and the last one behind it that read what it writes, or come after it, before something else
-/// writes the region; {size, size} of the round if there is none.
+/// By instruction: the first and the last one behind it that read what it writes, or come after it, before something
+/// else writes the region; {size, size} of the round if there is none.
 inline std::vector<std::pair<std::size_t, std::size_t>> readers_of(const Program& program) {
   const std::size_t none = program.round.size();
   std::vector<std::pair<std::size_t, std::size_t>> readers(none, {none, none});

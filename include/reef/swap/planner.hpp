@@ -167,8 +167,8 @@ private:
 
   Candidate fastest_uniform(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// Returns the cuts of the fastest candidates, less some or all of the cuts that many bytes cross: with longer segments,
-  /// fewer bytes are stashed, and more activations are computed again.
+  /// Returns the cuts of the fastest candidates, less some or all of the cuts that many bytes cross: with longer
+  /// segments, fewer bytes are stashed, and more activations are computed again.
   std::set<std::vector<int>> thinned_to_try(const std::vector<Candidate>& from);
 
   /// Adds the fastest candidates with as many resident segments as fit, for each schedule and each choice of

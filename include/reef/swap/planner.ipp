@@ -64,7 +64,8 @@ REEF_INLINE std::set<std::vector<int>> Planner::with_bounds(const std::set<std::
   return all;
 }
 
-REEF_INLINE std::vector<Planner::Candidate> Planner::uniform(const std::set<std::vector<int>>& partitions, bool streams) {
+REEF_INLINE std::vector<Planner::Candidate> Planner::uniform(const std::set<std::vector<int>>& partitions,
+                                                             bool streams) {
   max_ = evaluator_.work() + max_uniform_work;
   std::vector<Candidate> found;
   for (const std::vector<int>& cuts : partitions) {
@@ -116,7 +117,8 @@ REEF_INLINE std::vector<Planner::Candidate> Planner::with_some_resident(const st
   return found;
 }
 
-REEF_INLINE Planner::Candidate Planner::fewest_resident(const std::vector<int>& cuts, const run::SwapSchedule& swapping) {
+REEF_INLINE Planner::Candidate Planner::fewest_resident(const std::vector<int>& cuts,
+                                                        const run::SwapSchedule& swapping) {
   Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), swapping}};
   int& resident = next.choice.swapping.resident_segments;
   for (resident = 1; resident + 1 < static_cast<int>(cuts.size()) && may_work(); ++resident) {
@@ -134,7 +136,8 @@ REEF_INLINE std::vector<std::vector<run::Activations>> Planner::activations_to_t
   return all;
 }
 
-REEF_INLINE Planner::Candidate Planner::fastest_uniform(const std::vector<int>& cuts, const run::SwapSchedule& swapping) {
+REEF_INLINE Planner::Candidate Planner::fastest_uniform(const std::vector<int>& cuts,
+                                                        const run::SwapSchedule& swapping) {
   Candidate fastest;
   for (const std::vector<run::Activations>& activations : activations_to_try(cuts.size() - 1)) {
     Candidate next{{cuts, activations, swapping}};

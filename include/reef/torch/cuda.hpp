@@ -5,7 +5,9 @@
 /// so it is not part of reef/torch.hpp.
 
 #if !__has_include(<c10/cuda/CUDAStream.h>)
-#error "reef/torch/cuda.hpp: this libtorch was built without CUDA. fix: one with it, or modules on device::Host (reef/torch.hpp)."
+#error \
+"reef/torch/cuda.hpp: this libtorch was built without CUDA. fix: one with it, or modules on device::Host \
+(reef/torch.hpp)."
 #endif
 
 #include <cstdlib>
@@ -34,9 +36,10 @@ struct Place<device::Cuda> {
 
   template <class F>
   static void run(device::Cuda::Lane& lane, const F& function) {
-    const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromExternal(lane.stream(), device(lane.device().options()).index());
+    const c10::cuda::CUDAStream stream =
+        c10::cuda::getStreamFromExternal(lane.stream(), device(lane.device().options()).index());
     const c10::cuda::CUDAStreamGuard guard(stream);
-    // creates the handle, so that its workspace does not count as a tensor of a call
+    // Creates the handle, so that its workspace does not count as a tensor of a call.
     at::cuda::getCurrentCUDABlasHandle();
     function(stream.device());
   }

@@ -39,8 +39,8 @@ template <class... Policies>
 struct DataParallelOptions : Trainer<Policies...>::Options {
   ModuleOptions module{};  ///< the options of the module; keeps_graph, if not given, is true
 
-  /// The fewest bytes of parameters in a node of a torch::nn::Sequential; a node's gradients are sent while those of the
-  /// nodes before it are computed. 0 selects an eighth of the model, from 256 KiB to 16 MiB.
+  /// The fewest bytes of parameters in a node of a torch::nn::Sequential; a node's gradients are sent while those of
+  /// the nodes before it are computed. 0 selects an eighth of the model, from 256 KiB to 16 MiB.
   Bytes node_bytes = 0;
 
   /// A function that returns the weight of a batch's loss, such as the number of its tokens; not given: 1.
@@ -78,8 +78,8 @@ public:
         held_out_(batches(detail::Batches::Use::evaluation, example, options)),
         trainer_(make(loss, example, options, ranks)) {}
 
-  /// Runs one optimizer step on all ranks, each with one micro-batch of its own. Throws OptionError if the step needs more
-  /// than one micro-batch for each rank.
+  /// Runs one optimizer step on all ranks, each with one micro-batch of its own. Throws OptionError if the step needs
+  /// more than one micro-batch for each rank.
   StepResult step(const Tensors& batch) {
     training_->begin(batch, trainer_->rank());
     return trainer_->step();
@@ -100,8 +100,8 @@ public:
     return loss;
   }
 
-  /// Returns the module with the weights of the last step, for torch::save, or for use without Reef. All ranks must call
-  /// it. Later steps do not change these weights.
+  /// Returns the module with the weights of the last step, for torch::save, or for use without Reef. All ranks must
+  /// call it. Later steps do not change these weights.
   std::shared_ptr<M> module() {
     const ::torch::NoGradGuard no_gradients;
     trainer_->gather_committed_weights();
@@ -141,7 +141,8 @@ public:
       }
       const detail::Named* const parameter = parameter_of(*own);
       if (parameter == nullptr) {
-        if (!at::equal(entry.value().to(own->options()), *own)) fail(entry.key(), "is a constant of the module, with other values.");
+        if (!at::equal(entry.value().to(own->options()), *own))
+          fail(entry.key(), "is a constant of the module, with other values.");
         continue;
       }
       const StateDict::Item*& known = found[static_cast<std::size_t>(parameter - parameters_.data())];
@@ -155,7 +156,8 @@ public:
     }
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
       const at::Tensor values = found[p]->value().to(at::kCPU, type).contiguous();
-      trainer_->set_parameter(parameters_[p].name, {values.template data_ptr<Sum>(), static_cast<std::size_t>(values.numel())});
+      trainer_->set_parameter(parameters_[p].name,
+                              {values.template data_ptr<Sum>(), static_cast<std::size_t>(values.numel())});
     }
   }
 
@@ -167,33 +169,41 @@ private:
 
   static std::uint64_t samples_of(const Tensors& example) {
     if (example.empty()) {
-      throw OptionError("reef::torch::data_parallel: the example has no tensors.\n  fix: a batch of the shapes that all have.");
+      throw OptionError(
+          "reef::torch::data_parallel: the example has no tensors.\n  fix: a batch of the shapes that all have.");
     }
     return example[0].defined() && example[0].dim() > 0 ? static_cast<std::uint64_t>(example[0].size(0)) : 1;
   }
 
-  static std::shared_ptr<detail::Batches> batches(detail::Batches::Use use, const Tensors& example, const Options& options) {
+  static std::shared_ptr<detail::Batches> batches(detail::Batches::Use use, const Tensors& example,
+                                                  const Options& options) {
     return std::make_shared<detail::Batches>(use, samples_of(example), options.seed, options.module.threads,
-                                             detail::Place<typename TrainerType::Device>::device(options.device), options.weight);
+                                             detail::Place<typename TrainerType::Device>::device(options.device),
+                                             options.weight);
   }
 
   template <class Loss>
   std::unique_ptr<TrainerType> make(const Loss& loss, const Tensors& example, const Options& options,
                                     const comm::Communicator* ranks) {
-    if (module_ == nullptr) throw OptionError("reef::torch::data_parallel: there is no module.\n  fix: one that was made.");
+    if (module_ == nullptr)
+      throw OptionError("reef::torch::data_parallel: there is no module.\n  fix: one that was made.");
     require_own_gpu(detail::Place<typename TrainerType::Device>::device(options.device));
     const Bytes eighth = std::clamp<Bytes>(detail::bytes_of_parameters(*module_) / 8, 256_KiB, 16_MiB);
     ModuleOptions of_module = options.module;
     of_module.keeps_graph = of_module.keeps_graph.value_or(true);
-    auto chain = detail::chain_of<typename TrainerType::Model>(
-        module_, loss, example, element_of<Sum>, device::threads_of(options.device), of_module, options.node_bytes > 0 ? options.node_bytes : eighth);
+    auto chain = detail::chain_of<typename TrainerType::Model>(module_, loss, example, element_of<Sum>,
+                                                               device::threads_of(options.device), of_module,
+                                                               options.node_bytes > 0 ? options.node_bytes : eighth);
     parameters_ = std::move(chain.parameters);
     const auto source = [](const std::shared_ptr<detail::Batches>& batches) {
-      return [batches](std::uint64_t first_sample, std::span<const AnyView> inputs) { return batches->fill(first_sample, inputs); };
+      return [batches](std::uint64_t first_sample, std::span<const AnyView> inputs) {
+        return batches->fill(first_sample, inputs);
+      };
     };
     const typename TrainerType::Options& of_trainer = options;
     if (ranks != nullptr) {
-      return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_), *ranks);
+      return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_),
+                                           *ranks);
     }
     return std::make_unique<TrainerType>(std::move(chain.graph), source(training_), of_trainer, source(held_out_));
   }
@@ -204,8 +214,9 @@ private:
     for (const auto& entry : module_->named_parameters()) {
       const at::Device where = entry.value().device();
       if (where.is_cpu() || where.type() != device.type() || where == device) continue;
-      throw OptionError("reef::torch::data_parallel: the parameter '", entry.key(), "' lies on ", where.str(), ", the Trainer computes on ",
-                        device.str(), ".\n  fix: module->to(\"", device.str(), "\"), or options.device.ordinal = ", int{where.index()}, ".");
+      throw OptionError("reef::torch::data_parallel: the parameter '", entry.key(), "' lies on ", where.str(),
+                        ", the Trainer computes on ", device.str(), ".\n  fix: module->to(\"", device.str(),
+                        "\"), or options.device.ordinal = ", int{where.index()}, ".");
     }
   }
 
@@ -238,13 +249,15 @@ private:
 
 /// Returns a DataParallel that trains a libtorch module on all ranks.
 ///
-/// | loss    | a number from (module, batch), or from (output, batch) with output = module.forward(batch[0])      |
-/// | example | a batch with the shapes and types of all batches; its numbers are not read. Floating-point numbers arrive as   |
-/// |         | fp32, or as fp64 in a Trainer of fp64, bools as bools, bytes as bytes, other integers as int64, sent as int32                        |
+/// | loss    | a number from (module, batch), or from (output, batch) with output = module.forward(batch[0])         |
+/// | example | a batch with the shapes and types of all batches; its numbers are not read. Floating-point numbers    |
+/// |         | arrive as fp32, or as fp64 in a Trainer of fp64, bools as bools, bytes as bytes, other integers as    |
+/// |         | int64, sent as int32                                                                                  |
 /// | nodes   | one; for a torch::nn::Sequential with the second form of loss several (node_bytes). Two parts are one |
-/// |         | node if they pass each other what no node can (a tuple, integers, 5 axes), or the second writes in place      |
+/// |         | node if they pass each other what no node can (a tuple, integers, 5 axes), or the second writes in    |
+/// |         | place                                                                                                 |
 /// | ranks   | all ranks of MPI_COMM_WORLD, or of the given communicator, which must outlive the result              |
-/// | errors  | those of Module and Trainer, also if the modules of ranks have different initial values             |
+/// | errors  | those of Module and Trainer, also if the modules of ranks have different initial values               |
 ///
 /// \code
 /// #include <reef/optim/adamw.hpp>
@@ -253,7 +266,9 @@ private:
 /// const ::torch::nn::Sequential net(::torch::nn::Linear(64, 32), ::torch::nn::ReLU(), ::torch::nn::Linear(32, 10));
 /// reef::torch::DataParallelOptions<optim::Zero1<optim::AdamW>> options;
 /// options.learning_rate = {.peak = 1e-3};
-/// const auto loss_of = [](const at::Tensor& output, const reef::torch::Tensors& in) { return at::cross_entropy_loss(output, in[1]); };
+/// const auto loss_of = [](const at::Tensor& output, const reef::torch::Tensors& in) {
+///   return at::cross_entropy_loss(output, in[1]);
+/// };
 /// auto training = reef::torch::data_parallel(net, loss_of, batch, options);
 /// const double loss = training.step(batch).loss;
 /// ::torch::save(training.module(), "net.pt");
@@ -263,17 +278,18 @@ template <class M, class Loss, class... Policies>
 DataParallel<M, Policies...> data_parallel(std::shared_ptr<M> module, const Loss& loss, const Tensors& example,
                                            const DataParallelOptions<Policies...>& options,
                                            const comm::Communicator* ranks = nullptr) {
-  static_assert(detail::loss_of_module<M, Loss> || detail::loss_of_output<M, Loss>,
-                "reef::torch::data_parallel: the loss is called in neither of its two ways.\n"
-                "  fix: at::Tensor(M& module, const Tensors& batch), or at::Tensor(const at::Tensor& output, const Tensors& batch).");
-  return DataParallel<M, Policies...>(std::move(module), loss, example, options, ranks);
+    static_assert(detail::loss_of_module<M, Loss> || detail::loss_of_output<M, Loss>,
+                  "reef::torch::data_parallel: the loss is called in neither of its two ways.\n"
+                  "  fix: at::Tensor(M& module, const Tensors& batch), or at::Tensor(const at::Tensor& output, const "
+                  "Tensors& batch).");
+    return DataParallel<M, Policies...>(std::move(module), loss, example, options, ranks);
 }
 
 /// Returns a DataParallel that trains a module wrapped by TORCH_MODULE on all ranks.
 template <class Holder, class Loss, class... Policies>
   requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
-auto data_parallel(const Holder& module, const Loss& loss, const Tensors& example, const DataParallelOptions<Policies...>& options,
-                   const comm::Communicator* ranks = nullptr) {
+auto data_parallel(const Holder& module, const Loss& loss, const Tensors& example,
+                   const DataParallelOptions<Policies...>& options, const comm::Communicator* ranks = nullptr) {
   return data_parallel(module.ptr(), loss, example, options, ranks);
 }
 

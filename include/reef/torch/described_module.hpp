@@ -50,7 +50,9 @@ concept module_description =
 ///   static constexpr auto attributes() {
 ///     return std::tuple(graph::required_attribute("features", &Hidden::features, "of input and output"));
 ///   }
-///   auto module() const { return ::torch::nn::Sequential(::torch::nn::Linear(features, features), ::torch::nn::ReLU()); }
+///   auto module() const {
+///     return ::torch::nn::Sequential(::torch::nn::Linear(features, features), ::torch::nn::ReLU());
+///   }
 /// };
 /// registry.add<reef::torch::DescribedModule<Hidden>>();  // a file: {"kind": "Hidden", "attributes": {"features": 64}}
 /// \endcode
@@ -79,8 +81,9 @@ private:
     try {
       return Module(this->module());
     } catch (...) {
-      throw ShapeError("reef::torch: the node '", node, "': no module of kind ", kind, " can be made of its attributes: ",
-                       detail::words_of(std::current_exception()), "\n  fix: attributes that it takes.");
+      throw ShapeError("reef::torch: the node '", node, "': no module of kind ", kind,
+                       " can be made of its attributes: ", detail::words_of(std::current_exception()),
+                       "\n  fix: attributes that it takes.");
     }
   }
 

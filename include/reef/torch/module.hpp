@@ -35,13 +35,14 @@ namespace torch {
 
 /// The options with which a module is called.
 struct ModuleOptions {
-  int threads = 1;       ///< libtorch's threads in each call, whatever the device has; the bits may depend on this number
+  /// The number of libtorch's threads in each call, whatever the device has; the bits may depend on it.
+  int threads = 1;
   /// The most bytes that tensors of a call may use; 0: no limit. On a GPU, a lane's first calls also include libtorch's
   /// workspaces, some 32 MiB, and copies of a module's constants that are in host memory.
   Bytes heap_bytes = 0;
 
-  /// If true, keeps the autograd graph of the last forward, with the tensors that it saves, until the backward of the same
-  /// micro-batch, which then need not call the module again. The bits are the same. It applies to a module whose
+  /// If true, keeps the autograd graph of the last forward, with the tensors that it saves, until the backward of the
+  /// same micro-batch, which then need not call the module again. The bits are the same. It applies to a module whose
   /// parameters have the type of the computation (fp64 in an fp64 graph, else fp32), and are on its device. Not given:
   /// true under data_parallel alone.
   std::optional<bool> keeps_graph{};
@@ -55,23 +56,26 @@ struct ModuleOptions {
 ///
 ///     outputs = module.forward(inputs);   backward: the same forward again under autograd, and its gradients
 ///
-/// | inputs     | of the graph's element type; int32 arrives as int64, uint8 unchanged                    |
-/// | outputs    | a tensor, or a tuple, array or vector of tensors; floating-point; without axes: a loss, fp32 if bf16      |
-/// | parameters | "node.name", with the names of named_parameters(); they begin with the module's values when a   |
-/// |            | Trainer is constructed. Reef owns them: the module has them during a call only          |
-/// | frozen     | parameters with requires_grad(false) are constants, as are buffers                      |
-/// | modes      | training in each submodule's own mode: one in eval() stays so; evaluations in eval()    |
-/// | decay      | applies to parameters with two axes or more                                             |
-/// | bf16       | weights and inputs are widened: the module computes in fp32                             |
-/// | device     | the graph's: device::Host, or device::Cuda with reef/torch/cuda.hpp. The module is tried on its tensors' device     |
-/// | random     | libtorch's default generator is seeded for each call by seed, sample and node; backward draws what forward drew           |
-/// | threads    | ModuleOptions::threads, whatever the device has                                         |
-/// | memory     | saves only its inputs. Tensors of a call are not in the exact peak: Signature::heap_bytes, also in      |
-/// |            | StepEstimate, has the bytes that they used when the node was added. The parameters' initial values   |
-/// |            | stay in the module; on a GPU, or in a type other than fp32 and fp64, a copy is in host memory too      |
-/// | once       | in a process, only one call of any such module runs at a time                           |
-/// | errors     | ShapeError, when the node is added, for a module that writes to inputs, parameters or buffers (running |
-/// |            | statistics), or gives other bits in a second call; MemoryError for a call above heap_bytes       |
+/// | inputs     | of the graph's element type; int32 arrives as int64, uint8 unchanged                                |
+/// | outputs    | a tensor, or a tuple, array or vector of tensors; floating-point; without axes: a loss, fp32 if     |
+/// |            | bf16                                                                                                |
+/// | parameters | "node.name", with the names of named_parameters(); they begin with the module's values when a       |
+/// |            | Trainer is constructed. Reef owns them: the module has them during a call only                      |
+/// | frozen     | parameters with requires_grad(false) are constants, as are buffers                                  |
+/// | modes      | training in each submodule's own mode: one in eval() stays so; evaluations in eval()                |
+/// | decay      | applies to parameters with two axes or more                                                         |
+/// | bf16       | weights and inputs are widened: the module computes in fp32                                         |
+/// | device     | the graph's: device::Host, or device::Cuda with reef/torch/cuda.hpp. The module is tried on its     |
+/// |            | tensors' device                                                                                     |
+/// | random     | libtorch's default generator is seeded for each call by seed, sample and node; backward draws what  |
+/// |            | forward drew                                                                                        |
+/// | threads    | ModuleOptions::threads, whatever the device has                                                     |
+/// | memory     | saves only its inputs. Tensors of a call are not in the exact peak: Signature::heap_bytes, also in  |
+/// |            | StepEstimate, has the bytes that they used when the node was added. The parameters' initial values  |
+/// |            | stay in the module; on a GPU, or in a type other than fp32 and fp64, a copy is in host memory too   |
+/// | once       | in a process, only one call of any such module runs at a time                                       |
+/// | errors     | ShapeError, when the node is added, for a module that writes to inputs, parameters or buffers       |
+/// |            | (running statistics), or gives other bits in a second call; MemoryError for a call above heap_bytes |
 ///
 /// \code
 /// #include <reef/graph/graph.hpp>
@@ -89,7 +93,8 @@ public:
       : Module(std::move(module), detail::call_forward<M>, options) {
     static_assert(detail::has_forward<M>,
                   "reef::torch::Module: no forward of this module takes 1 to 8 tensors and gives tensors.\n"
-                  "  fix: Module(module, [](M& module, const reef::torch::Tensors& inputs) { return reef::torch::Tensors{...}; })");
+                  "  fix: Module(module, [](M& module, const reef::torch::Tensors& inputs) { return "
+                  "reef::torch::Tensors{...}; })");
   }
 
   /// Constructs an operator from a module wrapped by TORCH_MODULE, such as torch::nn::Linear(3, 4).
@@ -127,9 +132,11 @@ public:
       named([&] { trial.emplace(*shared_, call.node, call.inputs, computes_in<T>, std::is_same_v<T, Bfloat16>); });
     } catch (const graph::OperatorError& error) {
       if (detail::is_of_memory(error.cause())) {
-        throw MemoryError("reef::torch: the node '", call.node, "' cannot be tried: ", error.what(), "\n  fix: a smaller micro-batch.");
+        throw MemoryError("reef::torch: the node '", call.node, "' cannot be tried: ", error.what(),
+                          "\n  fix: a smaller micro-batch.");
       }
-      throw ShapeError("reef::torch: the node '", call.node, "' cannot be called with inputs of these shapes: ", error.what(),
+      throw ShapeError("reef::torch: the node '", call.node,
+                       "' cannot be called with inputs of these shapes: ", error.what(),
                        "\n  fix: a module that takes made-up inputs of them: normal numbers, and integers that are 0.");
     }
     graph::Signature result;
@@ -144,7 +151,8 @@ public:
     result.forward_flops = trial->flops();
     result.backward_flops = 3 * trial->flops();
     result.heap_bytes = trial->heap_bytes();
-    result.kept_heap_bytes = keeps_graph<T>(at::Device(detail::Place<Device>::type, shared_->device.index())) ? trial->kept_bytes() : 0;
+    result.kept_heap_bytes =
+        keeps_graph<T>(at::Device(detail::Place<Device>::type, shared_->device.index())) ? trial->kept_bytes() : 0;
     return result;
   }
 
@@ -187,7 +195,8 @@ private:
       if (!tensor.defined() || !is_new(tensor)) continue;
       require_with_others(entry.key(), tensor, seen.size() == 1);
       if (!tensor.is_contiguous()) {
-        throw ShapeError("reef::torch: the parameter '", entry.key(), "' of ", name(), " is not contiguous.\n  fix: contiguous().");
+        throw ShapeError("reef::torch: the parameter '", entry.key(), "' of ", name(),
+                         " is not contiguous.\n  fix: contiguous().");
       }
       auto& list = tensor.requires_grad() ? shared_->parameters : shared_->constants;
       list.push_back({entry.key(), tensor, tensor.variable_data()});
@@ -207,8 +216,8 @@ private:
     }
     if (first) shared_->device = tensor.device();
     if (tensor.device() == shared_->device) return;
-    throw ShapeError("reef::torch: the tensor '", which, "' of ", name(), " lies on ", tensor.device().str(), ", the first on ",
-                     shared_->device.str(), ".\n  fix: one device, by module->to().");
+    throw ShapeError("reef::torch: the tensor '", which, "' of ", name(), " lies on ", tensor.device().str(),
+                     ", the first on ", shared_->device.str(), ".\n  fix: one device, by module->to().");
   }
 
   /// Throws ShapeError unless the module's tensors are in host memory, or on a device of the kind on which the graph
@@ -216,7 +225,8 @@ private:
   template <class Device>
   void require_reachable() const {
     if (shared_->device.is_cpu() || shared_->device.type() == detail::Place<Device>::type) return;
-    throw ShapeError("reef::torch: the tensors of ", name(), " lie on ", shared_->device.str(), ", and the graph computes on a ", Device::name,
+    throw ShapeError("reef::torch: the tensors of ", name(), " lie on ", shared_->device.str(),
+                     ", and the graph computes on a ", Device::name,
                      ".\n  fix: module->to(torch::kCPU), or a graph of that device.");
   }
 
@@ -231,7 +241,8 @@ private:
     for (const detail::Named& constant : shared_->constants) {
       constants.add(constant.name).add(detail::hash_of(constant.original));
     }
-    return concat(text, ", constants ", constants.value(), ", threads ", options_.threads, options_.deterministic ? "" : ", not deterministic");
+    return concat(text, ", constants ", constants.value(), ", threads ", options_.threads,
+                  options_.deterministic ? "" : ", not deterministic");
   }
 
   static at::Tensor input_of(const AnyView& view, at::Device device, at::ScalarType type) {
@@ -292,7 +303,9 @@ private:
     const ::torch::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < outputs.size(); ++i) write(call.outputs[i], device, outputs[i].detach(), false);
     require_within(heap, "forward");
-    if (keeps) shared_->kept = {call.key, detail::addresses_of(call.inputs, call.parameters), inputs, outputs, heap == nullptr ? 0 : heap->now() - before};
+    if (keeps)
+      shared_->kept = {call.key, detail::addresses_of(call.inputs, call.parameters), inputs, outputs,
+                       heap == nullptr ? 0 : heap->now() - before};
   }
 
   template <class Device, real T>
@@ -303,7 +316,8 @@ private:
     // If a tensor has another address than in the forward, it may have been moved since, and its old memory
     // overwritten: then the kept graph is not used.
     std::optional<detail::KeptGraph> kept = std::exchange(shared_->kept, std::nullopt);
-    if (kept && (kept->key != call.key || kept->places != detail::addresses_of(call.inputs, call.parameters))) drop(kept, heap);
+    if (kept && (kept->key != call.key || kept->places != detail::addresses_of(call.inputs, call.parameters)))
+      drop(kept, heap);
     const Bytes before = kept ? kept->bytes : 0;
     Tensors inputs = kept ? std::move(kept->inputs) : Tensors();
     Tensors wanted;
@@ -343,7 +357,8 @@ private:
       same = outputs[i].defined() && outputs[i].sizes() == at::IntArrayRef(detail::sizes_of(views[i].shape()));
     }
     if (same) return;
-    throw ShapeError("reef::torch: the module ", name(), " gives undefined outputs, or of other shapes than when its node was added.\n",
+    throw ShapeError("reef::torch: the module ", name(),
+                     " gives undefined outputs, or of other shapes than when its node was added.\n",
                      "  fix: shapes that depend on those of the inputs alone.");
   }
 
@@ -362,8 +377,9 @@ private:
   /// Throws MemoryError if a call used more than heap_bytes. `before`: the bytes in use when the call began.
   void require_within(const Meter& heap, std::string_view what, Bytes before = 0) const {
     if (heap == nullptr || before + heap->peak() <= options_.heap_bytes) return;
-    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ", format_bytes(before + heap->peak()), ", above heap_bytes, ",
-                      format_bytes(options_.heap_bytes), ".\n  fix: a smaller micro-batch, or a higher limit.");
+    throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ",
+                      format_bytes(before + heap->peak()), ", above heap_bytes, ", format_bytes(options_.heap_bytes),
+                      ".\n  fix: a smaller micro-batch, or a higher limit.");
   }
 
   ModuleOptions options_;

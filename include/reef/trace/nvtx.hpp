@@ -41,7 +41,7 @@ private:
   }
 #endif
 
-  // the profiler's handle of the name; null in a translation unit without reef::cuda
+  // The profiler's handle of the name; null in a translation unit without reef::cuda.
   [[maybe_unused]] void* handle_ = nullptr;
 };
 static_assert(sizeof(NvtxName) == sizeof(void*));

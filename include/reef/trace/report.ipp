@@ -86,10 +86,10 @@ inline std::string channels_html(std::span<const ReportLink> links) {
       "<th>on the wire</th><th>ratio</th><th>relative error</th><th>exposed s</th></tr>";
   for (const ReportLink& link : links) {
     const double ratio = link.wire > 0 ? static_cast<double>(link.raw) / static_cast<double>(link.wire) : 1;
-    out += concat("<tr><td>", html_escape(link.channel), "</td><td>", html_escape(link.link), "</td><td>", link.messages,
-                  "</td><td>", format_bytes(link.raw), "</td><td>", format_bytes(link.wire), "</td><td>", fixed(ratio, 2),
-                  "</td><td>", link.error ? fixed(*link.error, 4) : std::string("-"), "</td><td>", fixed(link.exposed, 3),
-                  "</td></tr>");
+    out += concat("<tr><td>", html_escape(link.channel), "</td><td>", html_escape(link.link), "</td><td>",
+                  link.messages, "</td><td>", format_bytes(link.raw), "</td><td>", format_bytes(link.wire), "</td><td>",
+                  fixed(ratio, 2), "</td><td>", link.error ? fixed(*link.error, 4) : std::string("-"), "</td><td>",
+                  fixed(link.exposed, 3), "</td></tr>");
   }
   return out + "</table></div>";
 }
@@ -163,9 +163,11 @@ REEF_INLINE std::string report_html(const Report& report) {
   }
   if (!links.empty()) out += "<h2>Messages between ranks</h2>" + links_html(links);
   if (!report.links.empty()) {
-    out += "<h2>What links carried</h2><p class=\"muted\">In the whole run, evaluations included: both ends of a link, all "
-           "members of a group.</p>" +
-           channels_html(report.links);
+    out +=
+        "<h2>What links carried</h2><p class=\"muted\">In the whole run, evaluations included: both ends of a link, "
+        "all "
+        "members of a group.</p>" +
+        channels_html(report.links);
   }
   if (!report.sample.empty()) {
     out += concat("<h2>Generated text</h2><div class=\"card\"><pre>", html_escape(report.sample),

@@ -30,7 +30,8 @@ struct Waits {
 };
 
 /// Attributes each gap in a rank's computation in [from, to) to causes: to the span for which the computation after the
-/// gap waited, to the cause of that span if it too began in the gap, and so on back to a span that began before the gap.
+/// gap waited, to the cause of that span if it too began in the gap, and so on back to a span that began before the
+/// gap.
 ///
 /// | cost | O(spans log spans) |
 ///

@@ -22,9 +22,9 @@ namespace checkpoint {
 /// |         | directory or cannot write to it, naming these                                               |
 void claim(Training& training, const std::filesystem::path& directory);
 
-/// Writes a checkpoint to DIRECTORY/step-N: rank 0 writes the parameters by their names, every rank its optimizer state,
-/// with the pending gradient if rounds overlap, and last, when all files are on disk, rank 0 the manifest. It first
-/// gathers the committed weights on all ranks. Returns the path of the checkpoint.
+/// Writes a checkpoint to DIRECTORY/step-N: rank 0 writes the parameters by their names, every rank its optimizer
+/// state, with the pending gradient if rounds overlap, and last, when all files are on disk, rank 0 the manifest. It
+/// first gathers the committed weights on all ranks. Returns the path of the checkpoint.
 ///
 /// | who    | all ranks, between steps, with the same directory on a file system that they share; it is   |
 /// |        | claimed, so that no other job writes there                                                  |
@@ -43,7 +43,8 @@ void claim(Training& training, const std::filesystem::path& directory);
 /// for (int step = 0; step < 1000; ++step) trainer.step();
 /// checkpoint::save(trainer, "run", {{"note", "after 1000 steps more"}});
 /// \endcode
-std::filesystem::path save(Training& training, const std::filesystem::path& directory, const io::Json& facts = io::Json::object());
+std::filesystem::path save(Training& training, const std::filesystem::path& directory,
+                           const io::Json& facts = io::Json::object());
 
 /// Reads the latest complete checkpoint of the directory into the trainer. Returns the caller's facts, or nothing if
 /// there is no checkpoint.
@@ -69,7 +70,8 @@ std::filesystem::path save(Training& training, const std::filesystem::path& dire
 ///
 /// `called` is the name for this run in errors, such as that of its recipe, in place of the name of its optimizer; for
 /// the run that wrote the checkpoint, errors use the text "called" of the checkpoint's facts.
-std::optional<io::Json> resume(Training& training, const std::filesystem::path& directory, std::string_view called = {});
+std::optional<io::Json> resume(Training& training, const std::filesystem::path& directory,
+                               std::string_view called = {});
 
 }  // namespace checkpoint
 }  // namespace v0

@@ -47,8 +47,8 @@ inline std::uint64_t hash_of_edges(const run::StepPlan& plan) {
   return hash.value();
 }
 
-/// The same where what codecs remember of messages can be taken over: as many replicas, or a process that stands for as many;
-/// of what is not remembered by elements, of a model that is cut alike.
+/// The same where what codecs remember of messages can be taken over: as many replicas, or a process that stands for as
+/// many; of what is not remembered by elements, of a model that is cut alike.
 inline std::string text_of_memory(const Training& training) {
   const run::StepPlan& plan = training.plan();
   Hash cuts;
@@ -86,7 +86,8 @@ inline std::string text_of_memory(const Training& training) {
 inline run::EdgeRatios ratios_of(const io::Json& facts, const run::StepPlan& plan, const io::JsonSource& source) {
   const auto found = facts.find("ratios");
   if (found == facts.end() || io::require<std::uint64_t>(*found, "edges", source) != hash_of_edges(plan)) return {};
-  return {io::require<std::int64_t>(*found, "step", source), io::require<std::vector<double>>(*found, "by_edge", source)};
+  return {io::require<std::int64_t>(*found, "step", source),
+          io::require<std::vector<double>>(*found, "by_edge", source)};
 }
 
 /// The rule's name; of several, with what stands for the parameters of each.
@@ -94,7 +95,8 @@ inline std::string text_of_rule(const Training& training) {
   const Training::PolicyFacts& facts = training.facts();
   if (facts.rules == 1) return std::string(facts.rule);
   Hash of_parameters;
-  for (std::size_t p = 0; p < training.plan().dag->parameters.size(); ++p) of_parameters.add(training.plan().rule_of(p));
+  for (std::size_t p = 0; p < training.plan().dag->parameters.size(); ++p)
+    of_parameters.add(training.plan().rule_of(p));
   return concat(facts.rule, " of parameters with the hash ", of_parameters.value());
 }
 
@@ -149,7 +151,8 @@ inline void write_checkpoint(Training& training, const std::filesystem::path& fo
     std::vector<io::NamedSource> optimizer;
     for (const auto& range : training.state_ranges()) {
       using Distribution = run::StateRange::Distribution;
-      const bool equal = range.distribution == Distribution::whole || (range.distribution == Distribution::ahead && !range.own);
+      const bool equal =
+          range.distribution == Distribution::whole || (range.distribution == Distribution::ahead && !range.own);
       if (range.copy || (!first_replica && equal)) continue;
       optimizer.push_back({concat(stem_of(range), range.begin), Shape{range.elements},
                            range.element,
@@ -312,7 +315,8 @@ REEF_INLINE std::optional<io::Json> resume(Training& training,
     if (kept != memory) {
       std::erase_if(ranges, [](const auto& range) { return range.memory; });
       if (memory != "none" && training.rank() == 0) {
-        std::fprintf(stderr, "reef: %s is of other ranks, cuts or codecs (%s): what codecs remember of messages begins anew.\n",
+        std::fprintf(stderr,
+                     "reef: %s is of other ranks, cuts or codecs (%s): what codecs remember of messages begins anew.\n",
                      source.c_str(), kept.c_str());
       }
     }

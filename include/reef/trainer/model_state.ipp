@@ -151,7 +151,8 @@ REEF_INLINE ModelState::NotFinite ModelState::weight_not_finite() const {
       const auto [found, value] = facts_.element == Element::bfloat16  ? detail::first_not_finite<Bfloat16>(room)
                                   : facts_.element == Element::float64 ? detail::first_not_finite<double>(room)
                                                                        : detail::first_not_finite<float>(room);
-      if (found < static_cast<std::size_t>(count)) return {static_cast<int>(p), begin + static_cast<std::int64_t>(found), value};
+      if (found < static_cast<std::size_t>(count))
+        return {static_cast<int>(p), begin + static_cast<std::int64_t>(found), value};
     }
   }
   return {};

@@ -12,17 +12,19 @@
 
 /// \file
 /// The rules by which policies of two axes (optimizer, swap, pipeline, compressor, ...) must fit each other. Each rule
-/// is a concept and an error text: what, why, fix, see. The Trainer checks all rules; `composable` does so without errors.
+/// is a concept and an error text: what, why, fix, see. The Trainer checks all rules; `composable` does so without
+/// errors.
 
 namespace reef {
 inline namespace v0 {
 namespace rules {
 
 /// The error text of rule P5: a policy must have all members that the concept of its axis requires.
-#define REEF_P5_IS_WHOLE                                                                          \
-  "reef P5: a type says that it is a policy of this axis, and lacks what one has.\n"               \
+#define REEF_P5_IS_WHOLE                                                                                  \
+  "reef P5: a type says that it is a policy of this axis, and lacks what one has.\n"                      \
   "  why: the Trainer reads each member; what is said of rules below follows from one that is missing.\n" \
-  "  fix: the member that the compiler names with this; and a static_assert of SwapPolicy, PipelinePolicy, CompressorPolicy or OptimizerPolicy beside the type.\n" \
+  "  fix: the member that the compiler names with this; and a static_assert of SwapPolicy, "              \
+  "PipelinePolicy, CompressorPolicy or OptimizerPolicy beside the type.\n"                                \
   "  see: docs/rules.md#p5"
 
 /// Rule R1: the optimizer's reduction can combine the compressor's messages, in each form in which it sends them.
@@ -144,7 +146,8 @@ concept matrices_on_host = !optim::needs_whole_matrices<typename Optim::Rule> ||
 ///
 /// All operators of a graph are written for one device and one element type, and the Trainer's policies decide these.
 template <class Graph, class Device, class T>
-concept model_is_of = std::same_as<typename Graph::device_type, Device> && std::same_as<typename Graph::element_type, T>;
+concept model_is_of =
+    std::same_as<typename Graph::device_type, Device> && std::same_as<typename Graph::element_type, T>;
 
 #define REEF_R8_MODEL_IS_OF                                                                     \
   "reef R8: this model is of other elements, or of another device, than the Trainer.\n"        \

@@ -155,8 +155,9 @@ public:
   static StepEstimate estimate(const Model& model, const Options& options, int ranks = 1,
                                int rank = 0, std::vector<int> micro_batches = {});
 
-  /// Returns the options with the plan for the device written into them: cuts, activations and swap schedule. Options that
-  /// are planned once serve estimate(), programs() and trainers, which throw MemoryError on a device with less memory.
+  /// Returns the options with the plan for the device written into them: cuts, activations and swap schedule. Options
+  /// that are planned once serve estimate(), programs() and trainers, which throw MemoryError on a device with less
+  /// memory.
   static Options planned(const Model& model, Options options, int ranks = 1,
                          std::vector<int> micro_batches = {});
 
@@ -259,8 +260,12 @@ public:
 private:
   using PolicyTable = detail::PoliciesOf<Composition, Options>;
 
-  static constexpr PolicyFacts facts_of_composition{Optim::name, Rule::name, optim::rule_count<Rule>, PolicyTable::periodic,
-                                              {element_of<T>, element_of<Sum>, PolicyTable::weights_are_committed}};
+  static constexpr PolicyFacts facts_of_composition{
+      Optim::name,
+      Rule::name,
+      optim::rule_count<Rule>,
+      PolicyTable::periodic,
+      {element_of<T>, element_of<Sum>, PolicyTable::weights_are_committed}};
 
   Trainer(Model model, run::Source source, Options options, run::Source held_out,
           const comm::Communicator* ranks);

@@ -125,7 +125,8 @@ public:
   }
 
   /// Returns true if the gradient with which the next overlapping round begins exists, as it does after a step. After
-  /// set_pending(false) the next step first computes it: from the same micro-batches, or if counts adapt, from new ones.
+  /// set_pending(false) the next step first computes it: from the same micro-batches, or if counts adapt, from new
+  /// ones.
   [[nodiscard]] bool pending() const { return model_state_->pending(); }
   void set_pending(bool pending) { model_state_->set_pending(pending); }
   /// Returns the ranges of state that would exist after set_pending(pending).
@@ -134,15 +135,16 @@ public:
   }
 
   /// Sets the numbers of committed steps and of micro-batches of all ranks: the last call of a resume, after those that
-  /// set parameters and state. `began`, `updates`: as in run::StepState; `updates` may be left out if it is `committed`.
+  /// set parameters and state. `began`, `updates`: as in run::StepState; `updates` may be left out if it is
+  /// `committed`.
   void set_progress(std::int64_t committed, const comm::CounterState& micro_batches,
                     std::int64_t began = 0, std::optional<std::int64_t> updates = {});
 
   /// Sets the compression ratios that a compressor plans while training.
   void set_ratios(run::EdgeRatios ratios) { state_.ratios = std::move(ratios); }
 
-  /// Returns which micro-batches of the job no rank has run, for set_progress() in a resume. All ranks call it. If ranks
-  /// choose micro-batches themselves, slow ranks may have left out some before the last one.
+  /// Returns which micro-batches of the job no rank has run, for set_progress() in a resume. All ranks call it. If
+  /// ranks choose micro-batches themselves, slow ranks may have left out some before the last one.
   [[nodiscard]] comm::CounterState new_micro_batches();
 
   /// Returns the claim on a directory that checkpoint::claim() or save() has made for this job; null: none.
@@ -171,14 +173,14 @@ protected:
   /// ranks the programs of all. Returns an error on every rank, if there is one; throws an error of this rank alone.
   [[nodiscard]] std::exception_ptr verify_together(const detail::Policies& policies, const TrainerSettings& settings,
                                                    Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
-  /// Returns a text such as "element 3 of 'wte.weight' is nan on rank 0", on the lowest rank with such a weight; empty if
-  /// all weights are finite. All ranks call it.
+  /// Returns a text such as "element 3 of 'wte.weight' is nan on rank 0", on the lowest rank with such a weight; empty
+  /// if all weights are finite. All ranks call it.
   [[nodiscard]] std::string first_weight_not_finite();
   /// Returns the error text for a step that is not finite, from the `finding` of each rank when the step was repeated.
   /// All ranks call it, or those of a replica that trains on its own. `weighs`: true if some micro-batch has a loss
   /// weight other than 0.
-  [[nodiscard]] std::string describe_not_finite(const detail::Policies& policies, const detail::Finding& finding, bool weighs,
-                                                optim::NonFinite reaction);
+  [[nodiscard]] std::string describe_not_finite(const detail::Policies& policies, const detail::Finding& finding,
+                                                bool weighs, optim::NonFinite reaction);
   /// Notes that weights were set; called on all ranks, also those that do not hold the parameter: all compare weights
   /// before the next step, and the steps up to the next outer step are counted anew.
   void weights_were_set(std::string_view parameter);
@@ -191,7 +193,8 @@ private:
   [[nodiscard]] std::pair<ModelState::NotFinite, int> lowest_weight_not_finite();
   /// Throws ScheduleError if a program of this rank, or of another rank with the same memory, does not fit into memory.
   /// A rank with more or less memory throws for itself.
-  void require_memory(const detail::Policies& policies, Bytes memory_bytes, std::span<const run::PlacedProgram* const> own);
+  void require_memory(const detail::Policies& policies, Bytes memory_bytes,
+                      std::span<const run::PlacedProgram* const> own);
 
 protected:
   PolicyFacts facts_;
@@ -201,7 +204,8 @@ protected:
   std::optional<ModelState> model_state_;
   std::optional<comm::SharedCounter> counter_;
   std::uint64_t taken_ = 0;    ///< the number of micro-batches that this rank has run, if it decides how many
-  bool same_weights_ = false;  ///< true if weights were compared between the ranks since they were last set from outside
+  /// True if weights were compared between the ranks since they were last set from outside.
+  bool same_weights_ = false;
   std::string weights_set_{};  ///< the first parameter that was set since the last comparison, if one was
   detail::OneThread one_thread_{};
   std::shared_ptr<checkpoint::Claim> claimed_directory_{};

@@ -87,8 +87,9 @@ REEF_INLINE std::exception_ptr Training::difference(const std::string& what, con
   return std::make_exception_ptr(OptionError("reef::Trainer: ", difference, ".\n  fix: ", fix));
 }
 
-REEF_INLINE std::exception_ptr Training::verify_together(const detail::Policies& policies, const TrainerSettings& settings,
-                                                         Bytes memory_bytes, std::span<const run::PlacedProgram* const> own) {
+REEF_INLINE std::exception_ptr Training::verify_together(const detail::Policies& policies,
+                                                         const TrainerSettings& settings, Bytes memory_bytes,
+                                                         std::span<const run::PlacedProgram* const> own) {
   std::vector<run::RankProof> said;
   for (const run::PlacedProgram* const program : own) said.push_back(run::proved(*program));
   if (ranks() > 1) {
@@ -102,7 +103,8 @@ REEF_INLINE std::exception_ptr Training::verify_together(const detail::Policies&
 
 /// Compares the plans of all ranks: what no program shows of them, and of each rank's programs what it builds itself
 /// with what the rank ahead of it does. Only where ranks differ the programs of all are built, to say who does.
-REEF_INLINE std::exception_ptr Training::require_same_plan(const detail::Policies& policies, const TrainerSettings& settings,
+REEF_INLINE std::exception_ptr Training::require_same_plan(const detail::Policies& policies,
+                                                           const TrainerSettings& settings,
                                                            std::span<const run::PlacedProgram* const> own) {
   const graph::Dag& dag = *plan_.dag;
   Hash plan;
@@ -129,9 +131,10 @@ REEF_INLINE std::exception_ptr Training::require_same_plan(const detail::Policie
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     mine.push_back({concat("options of the ", axes[axis]), concat("hash ", of_policies[axis])});
   }
-  if (std::exception_ptr error = difference("what a plan follows from", mine,
-                                            "start every rank with the same program, model, batch, policies, options and "
-                                            "profile.")) {
+  if (std::exception_ptr error =
+          difference("what a plan follows from", mine,
+                     "start every rank with the same program, model, batch, policies, options and "
+                     "profile.")) {
     return error;
   }
   throw OptionError(
@@ -159,7 +162,8 @@ REEF_INLINE void Training::require_memory(const detail::Policies& policies, Byte
 
 REEF_INLINE std::string Training::text_of(const ModelState::NotFinite& weight) const {
   if (weight.parameter < 0) return {};
-  return concat("element ", weight.element, " of '", plan_.dag->parameter_at(weight.parameter).name, "' is ", weight.value);
+  return concat("element ", weight.element, " of '", plan_.dag->parameter_at(weight.parameter).name, "' is ",
+                weight.value);
 }
 
 REEF_INLINE std::pair<ModelState::NotFinite, int> Training::lowest_weight_not_finite() {
@@ -207,8 +211,9 @@ REEF_INLINE std::string Training::describe_not_finite(const detail::Policies& po
   const std::string state =
       broken.empty()
           ? concat("\n  state: the weights are those of the last committed step, and finite",
-                   skips ? "; the step is skipped.\n  fix: where it happens often, a lower learning rate, or clipping."
-                         : ".\n  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.")
+                   skips
+                       ? "; the step is skipped.\n  fix: where it happens often, a lower learning rate, or clipping."
+                       : ".\n  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.")
           : concat("\n  why: the weights that it began with are not finite: ", broken,
                    ".\n  state: no update of this step was committed.\n"
                    "  fix: go on from an earlier checkpoint, with a lower learning rate.");

@@ -10,8 +10,9 @@ namespace reef {
 inline namespace v0 {
 namespace codec::detail {
 
-/// The 8-bit dynamic code: 127 magnitudes with either sign, 0, and 1. In the decade below 10^(i - 6) are 2^i of them, the
-/// middles of equal parts, so that small numbers keep their size and large ones their digits. Ascending: index 127 is 0.
+/// The 8-bit dynamic code: 127 magnitudes with either sign, 0, and 1. In the decade below 10^(i - 6) are 2^i of them,
+/// the middles of equal parts, so that small numbers keep their size and large ones their digits. Ascending: index 127
+/// is 0.
 ///
 /// Source: Dettmers, 8-bit approximations for parallelism in deep learning, arXiv 1511.04561; the values are those of
 /// bitsandbytes, which Petals sends.

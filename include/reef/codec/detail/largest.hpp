@@ -20,9 +20,9 @@ struct Selected {
 
 /// The k of largest magnitude, 0 <= k <= n; of two as large, the lower.
 ///
-/// | many   | a threshold that a sample says some more than k reach, one pass that keeps those, and the k-th of them        |
-/// | else   | where the sample misled, as it may where many are as large, or n / k is below 8: two passes that count the      |
-/// |        | numbers of each of 32768 classes of magnitude and keep those of the k-th's, and one that selects               |
+/// | many   | a threshold that a sample says some more than k reach, one pass that keeps those, and the k-th of them |
+/// | else   | where the sample misled, as it may where many are as large, or n / k is below 8: two passes that count |
+/// |        | the numbers of each of 32768 classes of magnitude and keep those of the k-th's, and one that selects   |
 Selected largest(std::span<const float> values, std::int64_t k, const Threads& threads);
 
 }  // namespace codec::detail

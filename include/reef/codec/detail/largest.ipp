@@ -17,8 +17,8 @@ namespace codec::detail {
 /// Keeps what is above a magnitude, and counts it: the zeros behind the last number never are.
 struct KeepAbove {
   template <class V>
-  void run(const float* values, std::int64_t n, std::uint32_t first, std::int32_t bits, std::uint32_t* indices, float* kept,
-           std::size_t* count) const {
+  void run(const float* values, std::int64_t n, std::uint32_t first, std::int32_t bits, std::uint32_t* indices,
+           float* kept, std::size_t* count) const {
     std::size_t found = 0;
     for (std::int64_t i = 0; i < n; i += V::width) {
       for (auto mask = magnitudes_above(V::load(values + i, n - i), bits); mask != 0; mask &= mask - 1) {
@@ -125,7 +125,8 @@ REEF_INLINE Selected largest(std::span<const float> values, std::int64_t k, cons
     const std::uint32_t threshold = sampled_threshold(values, wanted);
     const std::size_t most = values.size() / 4;
     std::vector<Selected> pieces;
-    if (threshold > 0) pieces = all_above(values, static_cast<std::int32_t>(threshold - 1), wanted * 3 / 2, most, threads);
+    if (threshold > 0)
+      pieces = all_above(values, static_cast<std::int32_t>(threshold - 1), wanted * 3 / 2, most, threads);
     std::size_t found = 0;
     for (const Selected& piece : pieces) found += piece.values.size();
     const auto each = [&](const auto& f) {

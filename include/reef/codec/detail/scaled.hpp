@@ -10,10 +10,12 @@
 #include <reef/core/units.hpp>
 
 /// \file
-/// Messages of codecs that have fp32 numbers for each block and codes of so many bits for each number: those, then these.
+/// Messages of codecs that have fp32 numbers for each block and codes of so many bits for each number: those, then
+/// these.
 ///
 ///     scales(n), code_bytes(n)            how many there are
-///     quantize(values, scales, codes)     and dequantize(scales, codes, values); may take threads, and is given those of the call
+///     quantize(values, scales, codes)     and dequantize(scales, codes, values); may take threads, and is given those
+///                                         of the call
 
 namespace reef {
 inline namespace v0 {
@@ -30,7 +32,8 @@ MessageHead scaled_head(const C& format, std::int64_t n) {
 }
 
 template <class C, class... Shared>
-Bytes encode_scaled(const C& format, std::span<const float> values, std::span<std::byte> message, const Shared&... threads) {
+Bytes encode_scaled(const C& format, std::span<const float> values, std::span<std::byte> message,
+                    const Shared&... threads) {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes bytes = scaled_bytes(format, n) - message_head_bytes;
   const MessageHead head = scaled_head(format, n);
@@ -45,7 +48,8 @@ Bytes encode_scaled(const C& format, std::span<const float> values, std::span<st
 }
 
 template <class C, class... Shared>
-void decode_scaled(const C& format, std::span<const std::byte> message, std::span<float> values, const Shared&... threads) {
+void decode_scaled(const C& format, std::span<const std::byte> message, std::span<float> values,
+                   const Shared&... threads) {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes expected = scaled_bytes(format, n) - message_head_bytes;
   const std::byte* const at = open_message(message, scaled_head(format, n), expected, expected, threads...).data();

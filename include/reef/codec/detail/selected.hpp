@@ -64,8 +64,8 @@ std::vector<std::uint32_t> select_with(const C& format, std::span<const float> v
   }
 }
 
-/// What is selected of n numbers takes with its selection, and no more than all of them do: where that is less, what is left out
-/// is named (IndexForm::all_but). So it never grows as fewer are kept.
+/// What is selected of n numbers takes with its selection, and no more than all of them do: where that is less, what is
+/// left out is named (IndexForm::all_but). So it never grows as fewer are kept.
 template <class C>
 Bytes selected_bytes(const C& format, std::int64_t n) {
   const Bytes selection = format.selection_bytes(n);
@@ -102,8 +102,8 @@ Bytes write_selected(const C& format, std::int64_t n, std::span<const std::uint3
 
 /// Calls sent(index) for each number that was sent, when all is written.
 template <class C, class F>
-Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message, const Threads& threads,
-                      const F& sent) {
+Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message,
+                      const Threads& threads, const F& sent) {
   const std::vector<std::uint32_t> indices = select_with(format, values, threads);
   const bool broken = hides<C>(values);
   const auto number = [&](std::size_t i) {
@@ -162,7 +162,8 @@ OpenedSelection open_selected(const C& format, std::span<const std::byte> messag
   const Bytes kept = sizeof(float) * static_cast<Bytes>(format.kept(n));
   const auto payload =
       open_message(message, head_of(format, n), kept, selected_bytes(format, n) - message_head_bytes, threads);
-  return {selection_of(format, payload.subspan(static_cast<std::size_t>(kept)), n), payload.data(), scale_of(format, n)};
+  return {selection_of(format, payload.subspan(static_cast<std::size_t>(kept)), n), payload.data(),
+          scale_of(format, n)};
 }
 
 template <class C>

@@ -17,7 +17,8 @@ namespace comm::detail {
 /// The largest tag that MPI takes.
 int largest_tag();
 
-/// Tags of one rank's messages to another: its channels, by 64 bits of what they are for, in the order in which it asks.
+/// Tags of one rank's messages to another: its channels, by 64 bits of what they are for, in the order in which it
+/// asks.
 class ChannelNumbers {
 public:
   static constexpr int first = 2;  ///< below: what tells of them
@@ -34,9 +35,9 @@ private:
   std::unordered_map<std::uint64_t, int> tags_;
 };
 
-/// The MPI tags of a rank's messages: who sends numbers its channels, and tells the other which has what number. So no two
-/// channels share a tag, whatever their names, and nobody waits for an agreement: a message may leave before its number is
-/// known there.
+/// The MPI tags of a rank's messages: who sends numbers its channels, and tells the other which has what number. So no
+/// two channels share a tag, whatever their names, and nobody waits for an agreement: a message may leave before its
+/// number is known there.
 ///
 /// | who  | the progress thread only; never blocks                                                      |
 /// | wire | 16 bytes for each channel to each rank, once, in the communicator of signs of life           |

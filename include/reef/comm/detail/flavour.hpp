@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Asks the linker, in what is compiled for reef::compiled and includes reef/comm/mpi.hpp, for one that was built with the same
-/// MPI: the types of Open MPI are pointers, those of MPICH numbers.
+/// Asks the linker, in what is compiled for reef::compiled and includes reef/comm/mpi.hpp, for one that was built with
+/// the same MPI: the types of Open MPI are pointers, those of MPICH numbers.
 
 #include <reef/core/inline.hpp>
 

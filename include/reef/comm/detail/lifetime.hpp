@@ -22,8 +22,8 @@ REEF_OF_THE_PROCESS inline Lifetime lifetime;
 /// Throws MpiError, which names `who` wants it, unless MPI has been started and its Environment has not ended.
 void require_mpi(std::string_view who);
 
-/// Keeps MPI alive. The last one ends it where its Environment has ended, but while an exception unwinds the stack: the other ranks may
-/// not come to the end that MPI waits for.
+/// Keeps MPI alive. The last one ends it where its Environment has ended, but while an exception unwinds the stack: the
+/// other ranks may not come to the end that MPI waits for.
 class MpiUser {
 public:
   /// Throws as require_mpi.

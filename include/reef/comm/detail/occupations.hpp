@@ -66,8 +66,8 @@ public:
 
   /// All that is at work, but what a thread is at that waits for tasks meanwhile.
   [[nodiscard]] std::vector<Work> work() const;
-  /// The thread that made this waits, for tasks or for a round of a program: the one that makes a rank's calls, as a rule. Where
-  /// another one makes them, nobody knows that it waits.
+  /// The thread that made this waits, for tasks or for a round of a program: the one that makes a rank's calls, as a
+  /// rule. Where another one makes them, nobody knows that it waits.
   [[nodiscard]] bool waits() const;
   /// That thread waits so.
   [[nodiscard]] bool is_waiting(std::thread::id thread) const;

@@ -38,7 +38,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm::detail {
 
-/// What is behind a Progress: its thread, and all that it works with. Included by progress.ipp, and by what that includes.
+/// What is behind a Progress: its thread, and all that it works with. Included by progress.ipp, and by what that
+/// includes.
 class ProgressEngine {
 public:
   /// Of a process `alone`, which takes no MPI; else `parent` is duplicated.

@@ -47,8 +47,9 @@ struct Hold {
 
 /// Follows who waits for whom, from rank `self` at one of its operations, through the standings of all ranks.
 ///
-/// | gets_on | one of those reached works, or an operation that one of them is at has all ranks that it awaits: it moves |
-/// | closed  | none of them gets on, and each waits for what it lists: nothing is left that could change this            |
+/// | gets_on | one of those reached works, or an operation that one of them is at has all ranks that it awaits: it |
+/// |         | moves                                                                                               |
+/// | closed  | none of them gets on, and each waits for what it lists: nothing is left that could change this      |
 Hold hold_of(const std::vector<Standing>& ranks, int self, std::uint64_t operation);
 
 }  // namespace comm::detail

@@ -40,8 +40,8 @@ struct Mismatch {
 /// the receiver does not see it before that time. So the real transfer hides in the emulated one,
 /// and whoever waits sleeps until a time that is known.
 ///
-/// A network is emulated as one full-duplex FIFO link for every ordered pair of ranks and, where it has uplinks, an uplink
-/// and a downlink of each rank, which all its links share:
+/// A network is emulated as one full-duplex FIFO link for every ordered pair of ranks and, where it has uplinks, an
+/// uplink and a downlink of each rank, which all its links share:
 ///
 ///     up      = max(asked, uplink free) + bytes / uplink
 ///     left    = max(up, max(asked, link free) + bytes / rate)

@@ -35,7 +35,8 @@ __device__ inline std::uint32_t steps_below(const float* thresholds, float value
 /// | payload | blocks largest magnitudes, fp32 | n indices |
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
-    blockwise8_encode_kernel(const T* values, std::int64_t n, std::int64_t block, CodeTable thresholds, std::byte* payload) {
+    blockwise8_encode_kernel(const T* values, std::int64_t n, std::int64_t block, CodeTable thresholds,
+                             std::byte* payload) {
   constexpr std::uint32_t infinity = 0x7f800000U;
   __shared__ float steps[256];
   const auto thread = static_cast<int>(threadIdx.x);
@@ -95,16 +96,16 @@ void encode_payload(device::Cuda::Lane& lane, const codec::Blockwise8& format, c
   static_assert(device::cuda_block == 256, "reef::compress::cuda: a thread for each of 256 codes.");
   CodeTable thresholds{};
   std::ranges::copy(codec::detail::dynamic_code().thresholds(), thresholds.at);
-  device::launch(lane, "blockwise8_encode", &blockwise8_encode_kernel<T>, format.blocks(n), device::cuda_block, 0, values,
-                 n, format.block, thresholds, payload);
+  device::launch(lane, "blockwise8_encode", &blockwise8_encode_kernel<T>, format.blocks(n), device::cuda_block, 0,
+                 values, n, format.block, thresholds, payload);
 }
 template <class T>
 void decode_payload(device::Cuda::Lane& lane, const codec::Blockwise8& format, const std::byte* payload, T* values,
                     std::int64_t n, bool adds) {
   CodeTable code{};
   std::ranges::copy(codec::detail::dynamic_code().values(), code.at);
-  device::launch(lane, "blockwise8_decode", &blockwise8_decode_kernel<T>, format.blocks(n), device::cuda_block, 0, payload,
-                 n, format.block, code, values, adds);
+  device::launch(lane, "blockwise8_decode", &blockwise8_decode_kernel<T>, format.blocks(n), device::cuda_block, 0,
+                 payload, n, format.block, code, values, adds);
 }
 
 }  // namespace compress::cuda

@@ -21,7 +21,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress::cuda {
 
-/// A function that ranks number i by magnitude, then by lower index: no two ranks are equal, and TopK sends the k largest.
+/// A function that ranks number i by magnitude, then by lower index: no two ranks are equal, and TopK sends the k
+/// largest.
 struct RankOf {
   const float* values;
 
@@ -30,7 +31,8 @@ struct RankOf {
   }
 };
 
-/// A function that returns 8 bits of the rank of number i, from bit `shift` on, if the bits above equal `prefix`; else -1.
+/// A function that returns 8 bits of the rank of number i, from bit `shift` on, if the bits above equal `prefix`; else
+/// -1.
 struct DigitOf {
   static constexpr int bits = 8;
   static constexpr int digits = 1 << bits;
@@ -59,14 +61,16 @@ struct Gather {
   __device__ void operator()(std::int64_t i) const { to[i] = values[indices[i]]; }
 };
 
-/// Selects on a GPU the numbers that codec::TopK sends, so that only these are copied to the host, which writes the message.
+/// Selects on a GPU the numbers that codec::TopK sends, so that only these are copied to the host, which writes the
+/// message.
 ///
-/// | bytes  | those of TopK::encode: ties to the lower index, NaN above all                                             |
-/// | cost   | numbers are read once for each 8 bits that tell the k-th from the next, 3 or 4 times as a rule, and once    |
-/// |        | more; 8 k bytes of device and of page-locked memory, and CUB's scratch, all allocated once                |
-/// | errors | CudaError, MemoryError; OptionError as TopK::encode                                                       |
+/// | bytes  | those of TopK::encode: ties to the lower index, NaN above all                                       |
+/// | cost   | numbers are read once for each 8 bits that tell the k-th from the next, 3 or 4 times as a rule, and |
+/// |        | once more; 8 k bytes of device and of page-locked memory, and CUB's scratch, all allocated once     |
+/// | errors | CudaError, MemoryError; OptionError as TopK::encode                                                 |
 ///
-/// Call encode() from a function on a lane. A Trainer does not use this class, since ErrorFeedback's memory is the host's.
+/// Call encode() from a function on a lane. A Trainer does not use this class, since ErrorFeedback's memory is the
+/// host's.
 class TopKEncoder {
 public:
   explicit TopKEncoder(device::Cuda& device) : device_(device) {}
@@ -113,7 +117,8 @@ private:
     grow(room_, std::max<Bytes>({of_counts, of_selection, 1}), there);
   }
 
-  /// Runs CUB's histogram; with `at` null it only sets `room` to the bytes that CUB needs. keep() does so for a selection.
+  /// Runs CUB's histogram; with `at` null it only sets `room` to the bytes that CUB needs. keep() does so for a
+  /// selection.
   void count(std::size_t& room, void* at, const DigitOf& digit, std::int64_t n, cudaStream_t stream) {
     check_cub(cub::DeviceHistogram::HistogramEven(
         at, room, thrust::make_transform_iterator(Indices(0), digit),

@@ -16,8 +16,8 @@ inline int index_bytes_of(const run::StepPlan& plan) { return plan.dag->element 
 /// No ratio but 1 is planned below: a message would not shrink.
 inline double least_ratio(const run::StepPlan& plan) { return (4 + static_cast<double>(index_bytes_of(plan))) / 4; }
 
-/// By remote edge of one direction, its ratio by plan::adatopk, 1 where it is to stay as it is; 0 of other edges. A link is
-/// what one stage sends another of a micro-batch: of replicas the slowest.
+/// By remote edge of one direction, its ratio by plan::adatopk, 1 where it is to stay as it is; 0 of other edges. A
+/// link is what one stage sends another of a micro-batch: of replicas the slowest.
 std::vector<double> adapted_ratios(const run::StepPlan& plan, const schedule::World& network,
                                    schedule::Traffic traffic, double ratio, Seconds compute);
 

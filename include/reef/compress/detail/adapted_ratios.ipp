@@ -19,8 +19,9 @@ namespace compress::detail {
 REEF_INLINE std::vector<double> adapted_ratios(const run::StepPlan& plan, const schedule::World& network,
                                           schedule::Traffic traffic, double ratio, Seconds compute) {
   if (network.machines.size() != static_cast<std::size_t>(plan.ranks())) {
-    throw OptionError("reef::compress: ratios are to follow a network of ", network.machines.size(), " ranks, but there are ",
-                      plan.ranks(), ".\n  fix: the links between all ranks, as "
+    throw OptionError("reef::compress: ratios are to follow a network of ", network.machines.size(),
+                      " ranks, but there are ", plan.ranks(),
+                      ".\n  fix: the links between all ranks, as "
                       "profile::Network::uniform has them.");
   }
   const bool back = traffic == schedule::Traffic::activation_gradient;

@@ -46,16 +46,20 @@ template <class Options, class Own>
 template <class Options>
 void require_links(const run::StepPlan& plan, const Options& options, const char* policy) {
   if (plan.world || options.replan.is_on() || options.choose.is_by_step()) return;
-  throw OptionError("reef::compress::", policy, ": ratios are to adapt to links, and there is no network.\n"
-                    "  why: ratios follow what links take.\n"
-                    "  fix: TrainerOptions::network, measured or as profile::Network::uniform; or replan.every, to measure it before the "
-                    "first step and later; compress.choose, by step; or one ratio for all: Channels with TopK, without adapt.");
+  throw OptionError(
+      "reef::compress::", policy,
+      ": ratios are to adapt to links, and there is no network.\n"
+      "  why: ratios follow what links take.\n"
+      "  fix: TrainerOptions::network, measured or as profile::Network::uniform; or replan.every, to measure it before "
+      "the "
+      "first step and later; compress.choose, by step; or one ratio for all: Channels with TopK, without adapt.");
 }
 
-/// The ratios that stay, by index of what is carried: those that `choose` says, and those of links; 0 is the codec's own.
+/// The ratios that stay, by index of what is carried: those that `choose` says, and those of links; 0 is the codec's
+/// own.
 template <class Options, class Own>
-[[nodiscard]] std::vector<double> ratios_of(const run::StepPlan& plan, const Options& options, schedule::Traffic traffic,
-                                            const Own& own) {
+[[nodiscard]] std::vector<double> ratios_of(const run::StepPlan& plan, const Options& options,
+                                            schedule::Traffic traffic, const Own& own) {
   std::vector<double> ratios;
   if constexpr (codec::has_ratio<Own>) {
     const bool adapts = options.adapt && plan.world && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
@@ -63,13 +67,15 @@ template <class Options, class Own>
       ratios = adapted_ratios(plan, *plan.world, traffic, codec::ratio_of(own), options.stage_compute);
     }
   }
-  if (traffic == schedule::Traffic::pseudo_gradient) return ratios;  // pieces of fragments, which are not sent but encoded
+  // Pieces of fragments, which are not sent but encoded.
+  if (traffic == schedule::Traffic::pseudo_gradient) return ratios;
   for (const CodedMessages& messages : coded_messages_of(plan, traffic)) {
     const std::optional<double> chosen = options.choose.for_good(messages);
     if (!chosen) continue;
     if (!(*chosen >= 1) || (*chosen > 1 && !codec::has_ratio<Own>)) {
-      throw OptionError("reef::compress::Channels: ", schedule::name_of(traffic), " ", messages.index, " is to have the ratio ",
-                        *chosen, ", under ", codec::text_of(own), ".\n  fix: from 1, at which it stays as it is; more "
+      throw OptionError("reef::compress::Channels: ", schedule::name_of(traffic), " ", messages.index,
+                        " is to have the ratio ", *chosen, ", under ", codec::text_of(own),
+                        ".\n  fix: from 1, at which it stays as it is; more "
                         "for a codec with a ratio alone, as TopK.");
     }
     if constexpr (codec::has_ratio<Own>) {

@@ -28,8 +28,8 @@ bool travels(const run::StepPlan& plan, schedule::Traffic traffic);
 /// Throws OptionError where no optimizer sends what is to be encoded.
 void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec);
 
-/// What a codec makes of some numbers stands for its members: of one with a memory also what it makes of them with what it
-/// remembers then, since all that a codec ever sees of it is 0 and what it wrote itself.
+/// What a codec makes of some numbers stands for its members: of one with a memory also what it makes of them with what
+/// it remembers then, since all that a codec ever sees of it is 0 and what it wrote itself.
 template <codec::any_codec C>
 void add_message(Hash& hash, const C& format) {
   if (const std::int64_t period = codec::period_of(format); period > 0) hash.add(period);

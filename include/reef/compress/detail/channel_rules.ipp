@@ -28,8 +28,8 @@ REEF_INLINE bool travels(const run::StepPlan& plan, schedule::Traffic traffic) {
 REEF_INLINE void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec) {
   using schedule::Traffic;
   if (travels(plan, traffic)) return;
-  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
-                    ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
+  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ",
+                    codec, ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
                     traffic == Traffic::parameter  ? "an optimizer whose weights are sharded, as optim::Zero1."
                     : traffic == Traffic::gradient ? "an optimizer that sums gradients over ranks, as optim::Ddp."
                                                    : "an optimizer with outer steps, optim::DiLoCo.");

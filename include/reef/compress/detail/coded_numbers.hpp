@@ -28,8 +28,8 @@ codec::Threads threads_of(Lane& lane) {
   }
 }
 
-/// Numbers of a program as a codec has them: floats in memory that the host reads. Where they are others, or elsewhere, they
-/// are brought to a copy, and taken back.
+/// Numbers of a program as a codec has them: floats in memory that the host reads. Where they are others, or elsewhere,
+/// they are brought to a copy, and taken back.
 struct CodedNumbers {
   void* at = nullptr;
   std::int64_t count = 0;
@@ -80,13 +80,14 @@ struct CodedNumbers {
     lane.copy(at, copy, bytes(), away ? device::Copy::to_device : device::Copy::on_host);
   }
 
-  /// What was decoded is 0 again where it is no parameter's: a codec of blocks makes something of padding too, and what is
-  /// left there would be in the next step's messages, and in its norm.
+  /// What was decoded is 0 again where it is no parameter's: a codec of blocks makes something of padding too, and what
+  /// is left there would be in the next step's messages, and in its norm.
   template <class Lane>
   void clear_padding(Lane& lane) const {
     const Bytes size = size_of(element);
     for (const auto& [begin, end] : padding) {
-      lane.fill_zero(static_cast<std::byte*>(at) + static_cast<Bytes>(begin) * size, static_cast<Bytes>(end - begin) * size);
+      lane.fill_zero(static_cast<std::byte*>(at) + static_cast<Bytes>(begin) * size,
+                     static_cast<Bytes>(end - begin) * size);
     }
   }
 };

@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress::detail {
 
-/// Where the messages and numbers of an instruction lie: one, or one for each member of a collective; or several of each
-/// member, of which the next begins where the one before ends.
+/// Where the messages and numbers of an instruction lie: one, or one for each member of a collective; or several of
+/// each member, of which the next begins where the one before ends.
 struct CodedParts {
   std::size_t of_each = 1;  ///< messages of a member
   std::vector<std::int64_t> numbers;   ///< offsets
@@ -39,12 +39,12 @@ public:
   PartsOfRank(const run::StepPlan& plan, int rank)
       : plan_(plan), rank_(rank), pieces_(run::fragment_pieces(plan, rank)) {}
 
-  /// Of what is encoded: the own numbers, or a part for each owner. Of what is decoded: that of each owner, or the own part of
-  /// each member.
+  /// Of what is encoded: the own numbers, or a part for each owner. Of what is decoded: that of each owner, or the own
+  /// part of each member.
   [[nodiscard]] CodedParts of(const schedule::Instruction& i, std::int64_t count, bool sends) const;
 
-  /// The gaps behind parameters among an instruction's numbers: of a bucket, or of this rank's part of one. Differences are
-  /// cleared where they are folded (FragmentPiece::filled).
+  /// The gaps behind parameters among an instruction's numbers: of a bucket, or of this rank's part of one. Differences
+  /// are cleared where they are folded (FragmentPiece::filled).
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> padding(const schedule::Instruction& i,
                                                                            std::int64_t count) const;
 

@@ -10,8 +10,8 @@ inline namespace v0 {
 namespace compress::detail {
 
 /// The gaps behind parameters among elements [first, last) of a bucket: [begin, end) of each, counted from `first`.
-inline std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(const run::StepPlan& plan, int bucket, std::int64_t first,
-                                                                     std::int64_t last) {
+inline std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(const run::StepPlan& plan, int bucket,
+                                                                     std::int64_t first, std::int64_t last) {
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
   std::int64_t end = 0;  // of the parameters so far
   const auto add_gap = [&](std::int64_t begin) {

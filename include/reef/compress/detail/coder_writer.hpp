@@ -31,9 +31,9 @@ public:
 
   run::Value copy_of(run::Value numbers, std::int64_t n);
 
-  /// Null: the codec of that traffic remembers nothing on that side. Else the coding says so, and whether it is the first use
-  /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept. Of samples that come
-  /// again a program that keeps nothing remembers nothing: its samples are others.
+  /// Null: the codec of that traffic remembers nothing on that side. Else the coding says so, and whether it is the
+  /// first use of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept.
+  /// Of samples that come again a program that keeps nothing remembers nothing: its samples are others.
   const MemoryStorages::Storages* use_memory(const Memory::Key& key, Coding& coding);
 
   template <class View>

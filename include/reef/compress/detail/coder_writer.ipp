@@ -18,7 +18,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress::detail {
 
-REEF_INLINE run::Instruction CoderWriter::coder(std::string_view kind, run::Lane lane, Traffic traffic, const run::Instruction& of) const {
+REEF_INLINE run::Instruction CoderWriter::coder(std::string_view kind, run::Lane lane, Traffic traffic,
+                                                const run::Instruction& of) const {
   run::Instruction result;
   result.kind = kind;
   result.lane = lane;
@@ -48,8 +49,8 @@ REEF_INLINE const MemoryStorages::Storages* CoderWriter::use_memory(const Memory
   coding.begins = storages.next == run::no_storage || !schedule::is_between_stages(std::get<0>(key));
   if (coding.begins) {
     const schedule::Storage kept = program_.storages[storages.kept];
-    storages.next = program_.add_storage(kept.name + " behind the step",
-                                         kept.bytes / static_cast<Bytes>(std::max<std::int64_t>(1, period)), kept.place);
+    storages.next = program_.add_storage(
+        kept.name + " behind the step", kept.bytes / static_cast<Bytes>(std::max<std::int64_t>(1, period)), kept.place);
   }
   return &storages;
 }

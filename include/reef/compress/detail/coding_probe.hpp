@@ -72,8 +72,9 @@ public:
   template <class Codec>
   void see(const Codec& codec, std::size_t part, std::span<const float> values, std::span<const std::byte> message) {
     // A program that keeps nothing has no memory for some codecs.
-    const auto state = state_before_.empty() ? std::size_t{0}
-                                             : static_cast<std::size_t>(codec::received_state_of(codec, std::ssize(values)));
+    const auto state = state_before_.empty()
+                           ? std::size_t{0}
+                           : static_cast<std::size_t>(codec::received_state_of(codec, std::ssize(values)));
     decoded_.resize(values.size());
     state_behind_.resize(state);
     codec::decode(codec, message, std::span<const float>(state_before_).first(state), std::span<float>(state_behind_),
@@ -120,8 +121,8 @@ private:
 
   [[nodiscard]] bool records_now() const { return records_ && state_.committed == *watch_.step; }
 
-  /// Numbers that are not finite before they are encoded are not measured: of a step that is skipped, they would be all that the
-  /// link is ever said to lose.
+  /// Numbers that are not finite before they are encoded are not measured: of a step that is skipped, they would be all
+  /// that the link is ever said to lose.
   void measure(std::span<const float> values) {
     double numbers = 0;
     double lost = 0;

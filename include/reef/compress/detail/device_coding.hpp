@@ -15,8 +15,8 @@
 #include <reef/core/units.hpp>
 
 /// \file
-/// The lane code of what EncodingCode's instructions do where the device has the codec (device_codecs.hpp): payloads are the
-/// device's, heads and checksums the host's.
+/// The lane code of what EncodingCode's instructions do where the device has the codec (device_codecs.hpp): payloads
+/// are the device's, heads and checksums the host's.
 
 namespace reef {
 inline namespace v0 {

@@ -18,8 +18,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress::detail {
 
-/// Rewrites what goes between stages: Encode and Decode in the place of the copies beside a Send and a Receive, on the same
-/// lanes and in the same slots.
+/// Rewrites what goes between stages: Encode and Decode in the place of the copies beside a Send and a Receive, on the
+/// same lanes and in the same slots.
 class EdgeEncoder {
 public:
   EdgeEncoder(run::StepBuilder& builder, CoderWriter& coders)

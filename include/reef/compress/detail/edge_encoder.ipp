@@ -41,10 +41,11 @@ REEF_INLINE void EdgeEncoder::run() {
 
 REEF_INLINE void EdgeEncoder::require_coded(const run::Instruction& send, run::Value slot) const {
   if (encoded_.contains(slot.storage)) return;
-  throw ScheduleError("reef::compress: ", send.text(), " is to be encoded, but no copy of ", schedule::name_of(send.traffic), " ",
-                      send.index, " has written '", program_.name(slot),
-                      "'.\n  why: a codec takes the place of the copies beside a message, and finds them by what they carry.\n"
-                      "  fix: Instruction::traffic and index of Download and Upload, as of their message.");
+  throw ScheduleError(
+      "reef::compress: ", send.text(), " is to be encoded, but no copy of ", schedule::name_of(send.traffic), " ",
+      send.index, " has written '", program_.name(slot),
+      "'.\n  why: a codec takes the place of the copies beside a message, and finds them by what they carry.\n"
+      "  fix: Instruction::traffic and index of Download and Upload, as of their message.");
 }
 
 REEF_INLINE bool EdgeEncoder::is_encoded(const run::Instruction& transfer) const {

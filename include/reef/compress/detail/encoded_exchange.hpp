@@ -26,8 +26,8 @@ inline Bytes used_of(std::span<const std::byte> room, std::size_t messages) {
   return used;
 }
 
-/// An all-to-all of messages, or each member's to all: of lengths that are known once they are encoded, where they depend on
-/// data.
+/// An all-to-all of messages, or each member's to all: of lengths that are known once they are encoded, where they
+/// depend on data.
 template <class Communication, class RankContext>
 [[nodiscard]] Communication exchange_of(const RankContext& context, const std::vector<run::FragmentPiece>& pieces,
                                         const schedule::Instruction& i) {
@@ -56,7 +56,8 @@ template <class Communication, class RankContext>
   const std::size_t of_each = parts_within(pieces, i.traffic, i.index, 0).size() - 1;
   return {task, [to = task.get(), outbox, sent, members = all.group.size(), sums, of_each] {
             for (int member = 0; member < members; ++member) {
-              to->set_used(member, used_of(part_of(outbox, sent, sums ? static_cast<std::size_t>(member) : 0), of_each));
+              to->set_used(member,
+                           used_of(part_of(outbox, sent, sums ? static_cast<std::size_t>(member) : 0), of_each));
             }
           }};
 }

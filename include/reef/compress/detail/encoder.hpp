@@ -32,8 +32,8 @@ namespace compress::detail {
 ///     GatherDifferences(p)               the same, of parameter after parameter
 ///     FoldRank(b) of virtual ranks       EncodeInPlace(b)  FoldRank(b)
 ///
-/// What is encoded for a collective leaves the device on lane evict, so that it does not wait for what is decoded on lane update.
-/// Behind all comes KeepMemory for what codecs remember. A program that commits nothing keeps nothing.
+/// What is encoded for a collective leaves the device on lane evict, so that it does not wait for what is decoded on
+/// lane update. Behind all comes KeepMemory for what codecs remember. A program that commits nothing keeps nothing.
 class Encoder {
 public:
   explicit Encoder(run::StepBuilder& builder)
@@ -50,8 +50,8 @@ private:
 
   // -- collectives --------------------------------------------------------------------------------------------------
 
-  /// What comes before the collective, and behind it. Of a process that stands for several ranks one instruction takes its
-  /// place.
+  /// What comes before the collective, and behind it. Of a process that stands for several ranks one instruction takes
+  /// its place.
   std::optional<std::pair<run::Instruction, run::Instruction>> encode_collective(run::Instruction& instruction);
 
   /// As AllToAllTask has them: at least one message for each other member.
@@ -66,8 +66,8 @@ private:
 
   void keep_memories();
 
-  /// What arrives of weights is theirs where the step counts. Of rounds that overlap it goes to a buffer, and of updates
-  /// without a check the verdict that is there comes behind them.
+  /// What arrives of weights is theirs where the step counts. Of rounds that overlap it goes to a buffer, and of
+  /// updates without a check the verdict that is there comes behind them.
   [[nodiscard]] bool is_judged(Traffic traffic) const {
     return traffic == Traffic::parameter && plan_.waits_for_global_norm && !builder_.keeps_gradients() &&
            builder_.verdict != run::no_storage;

@@ -53,7 +53,8 @@ REEF_INLINE void Encoder::run() {
   keep_memories();
 }
 
-REEF_INLINE std::optional<std::pair<run::Instruction, run::Instruction>> Encoder::encode_collective(run::Instruction& instruction) {
+REEF_INLINE std::optional<std::pair<run::Instruction, run::Instruction>> Encoder::encode_collective(
+    run::Instruction& instruction) {
   const schedule::Collective& all = *instruction.collective;
   const bool sums = all.form == schedule::CollectiveForm::reduce_scatter;
   const run::CollectiveView view(instruction);
@@ -161,8 +162,8 @@ REEF_INLINE std::uint32_t Encoder::channel_of(const run::Instruction& instructio
                       "run::add_all_gather_messages, when it is written.");
 }
 
-REEF_INLINE run::Instruction Encoder::encode_in_place(Traffic traffic, int bucket, run::Value numbers, std::pair<Side, Side> sides,
-                                 int fold) {
+REEF_INLINE run::Instruction Encoder::encode_in_place(Traffic traffic, int bucket, run::Value numbers,
+                                                      std::pair<Side, Side> sides, int fold) {
   const run::Bucket& of = plan_.buckets[to_index(bucket)];
   const Element element = traffic == Traffic::gradient ? Element::float32 : plan_.dag->element;
   run::Instruction encode;
@@ -207,7 +208,9 @@ REEF_INLINE void Encoder::keep_memories() {
     run::Instruction& keep = program_.add(kinds::keep_memory, run::Lane::update, std::get<1>(key));
     const Traffic traffic = std::get<0>(key);
     const bool ahead = builder_.keeps_gradients() && schedule::is_between_stages(traffic);
-    const KeepCondition keeps = traffic == Traffic::pseudo_gradient ? KeepCondition::always : ahead ? KeepCondition::or_nothing : KeepCondition::by_verdict;
+    const KeepCondition keeps = traffic == Traffic::pseudo_gradient ? KeepCondition::always
+                                : ahead                             ? KeepCondition::or_nothing
+                                                                    : KeepCondition::by_verdict;
     keep.mode = static_cast<std::uint8_t>(keeps);
     const KeepMemoryView view(keep, run::Lists::added);
     if (keeps != KeepCondition::always) view.verdict.front() = {builder_.verdict, 0};

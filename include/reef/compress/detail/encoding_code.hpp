@@ -63,7 +63,8 @@ public:
 
   static void add(Handlers& handlers, const RankContext& context, Watch watch, RatioRamp ramp, bool replans,
                   WithCodec with_codec) {
-    const auto self = std::make_shared<const EncodingCode>(context, std::move(watch), ramp, replans, std::move(with_codec));
+    const auto self =
+        std::make_shared<const EncodingCode>(context, std::move(watch), ramp, replans, std::move(with_codec));
     const auto on_lane = [&](std::string_view kind, auto make) {
       handlers.on_lane(kind, [self, make](const Instruction& i) { return ((*self).*make)(i); });
     };
@@ -155,11 +156,11 @@ private:
     };
   }
 
-  /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that
-  /// draw. In a loop each iteration sends another.
+  /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs
+  /// that draw. In a loop each iteration sends another.
   [[nodiscard]] auto number_of(const Instruction& i) const {
-    return [&context = context_, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch, round = std::uint32_t{0},
-            sent = 0]() mutable {
+    return [&context = context_, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch,
+            round = std::uint32_t{0}, sent = 0]() mutable {
       sent = std::exchange(round, context.round) == context.round ? sent + 1 : 0;
       const run::StepState& state = context.state;
       Hash hash;
@@ -184,9 +185,10 @@ private:
 
   /// As `state` says when the code runs. Differences have no ramp.
   [[nodiscard]] AtStep at_step(const Instruction& i) const {
-    const bool planned = replans_ && schedule::is_between_stages(i.traffic) && plan_.wire_of(i.traffic).ratio(i.index) == 0;
-    return {i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_, context_.state, planned ? i.index : -1, i.traffic,
-            i.index};
+    const bool planned =
+        replans_ && schedule::is_between_stages(i.traffic) && plan_.wire_of(i.traffic).ratio(i.index) == 0;
+    return {i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_, context_.state, planned ? i.index : -1,
+            i.traffic, i.index};
   }
 
   [[nodiscard]] Code encode(const Instruction& i) const {
@@ -247,7 +249,8 @@ private:
     const Memory memories = memory_of(view);
     const MaskOperands mask = mask_of(i, view);
     const auto text = [&](std::size_t part) {
-      const std::string from = parts.ranks.empty() ? std::string("the stage before") : concat("rank ", parts.ranks[part]);
+      const std::string from =
+          parts.ranks.empty() ? std::string("the stage before") : concat("rank ", parts.ranks[part]);
       return concat("what ", from, " has sent of ", schedule::name_of(i.traffic), " ", i.index,
                     i.micro_batch < 0 ? std::string() : concat(", micro-batch ", i.micro_batch));
     };

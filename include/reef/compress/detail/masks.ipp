@@ -55,7 +55,8 @@ REEF_INLINE void write_full_mask(std::size_t n, std::span<std::uint8_t> mask) {
   if (n % 8 != 0) mask.back() = static_cast<std::uint8_t>((1U << (n % 8)) - 1);
 }
 
-REEF_INLINE std::size_t pack(std::span<const float> numbers, std::span<const std::uint8_t> mask, std::span<float> packed) {
+REEF_INLINE std::size_t pack(std::span<const float> numbers, std::span<const std::uint8_t> mask,
+                             std::span<float> packed) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < numbers.size() && count < packed.size(); ++i) {
     if (is_masked_in(mask, i)) packed[count++] = numbers[i];

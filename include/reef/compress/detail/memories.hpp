@@ -26,8 +26,9 @@ using schedule::Traffic;
 /// | shared, taken  | of an all-gather: of the shards that ranks give, and of those that they get           |
 enum class Side : std::uint8_t { sent, received, shared, taken };
 
-/// What a codec of this rank remembers from step to step. In a checkpoint it is in pieces that are alike whether ranks are
-/// processes or one process stands for them; of what has a number for each of the model's it is by those, however they are cut.
+/// What a codec of this rank remembers from step to step. In a checkpoint it is in pieces that are alike whether ranks
+/// are processes or one process stands for them; of what has a number for each of the model's it is by those, however
+/// they are cut.
 struct Memory {
   struct Piece {
     int rank = -1;           ///< whose: a replica, or one that the process stands for; -1: of none alone
@@ -76,13 +77,13 @@ std::vector<std::int64_t> encoded_offsets(const std::vector<std::int64_t>& offse
   return places;
 }
 
-/// What of each message to all is coded apart: offsets of its parts. Of pieces of fragments one for each parameter, else it is
-/// one whole.
+/// What of each message to all is coded apart: offsets of its parts. Of pieces of fragments one for each parameter,
+/// else it is one whole.
 std::vector<std::int64_t> parts_within(const std::vector<run::FragmentPiece>& pieces, Traffic traffic, int index,
                                        std::int64_t n);
 
-/// What is remembered of gradients or weights is a number for each, of a codec alike for all: it is theirs, whatever bucket
-/// they are in.
+/// What is remembered of gradients or weights is a number for each, of a codec alike for all: it is theirs, whatever
+/// bucket they are in.
 bool remembers_elements(const run::WireForm& form, Traffic traffic);
 
 /// The most that what a member has of n numbers takes, encoded.

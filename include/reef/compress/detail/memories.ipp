@@ -31,19 +31,21 @@ REEF_INLINE std::string Memory::name() const {
   return (by_element ? of : concat(of, at, ".")) + std::string(sides[static_cast<std::size_t>(side)]);
 }
 
-REEF_INLINE void require_period(const run::StepPlan& plan, Traffic traffic, std::int64_t period, const std::string& codec) {
+REEF_INLINE void require_period(const run::StepPlan& plan, Traffic traffic, std::int64_t period,
+                                const std::string& codec) {
   const bool of_edges = schedule::is_between_stages(traffic);
   if (period == 0 || (of_edges && plan.phases_per_step == 1 && !plan.adapts)) return;
-  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
-                    ".\n  why: it remembers what was sent of the same samples, and ",
-                    of_edges && plan.adapts
-                        ? "accumulation adapts, so that the clock decides which samples a step has.\n  fix: Accumulation::fixed()."
-                    : of_edges ? "this optimizer takes samples in several phases of a step.\n  fix: optim::Ddp or optim::Zero1."
-                             : "this is a sum over samples.\n  fix: codec::Ef21.");
+  throw OptionError(
+      "reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
+      ".\n  why: it remembers what was sent of the same samples, and ",
+      of_edges && plan.adapts
+          ? "accumulation adapts, so that the clock decides which samples a step has.\n  fix: Accumulation::fixed()."
+      : of_edges ? "this optimizer takes samples in several phases of a step.\n  fix: optim::Ddp or optim::Zero1."
+                 : "this is a sum over samples.\n  fix: codec::Ef21.");
 }
 
-REEF_INLINE std::vector<std::int64_t> parts_within(const std::vector<run::FragmentPiece>& pieces, Traffic traffic, int index,
-                                              std::int64_t n) {
+REEF_INLINE std::vector<std::int64_t> parts_within(const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
+                                                   int index, std::int64_t n) {
   if (traffic == Traffic::pseudo_gradient) return pieces[static_cast<std::size_t>(index)].parameters;
   return {0, n};
 }
@@ -56,8 +58,8 @@ REEF_INLINE bool remembers_elements(const run::WireForm& form, Traffic traffic) 
   return form.ratios.empty() && by_element(form.state) && by_element(form.received_state);
 }
 
-REEF_INLINE std::int64_t max_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
-                               int index, std::int64_t n) {
+REEF_INLINE std::int64_t max_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces,
+                                   Traffic traffic, int index, std::int64_t n) {
   const auto bytes = [&](std::int64_t part) { return plan.wire_of(traffic).bytes(index, part); };
   return encoded_offsets(parts_within(pieces, traffic, index, n), bytes).back();
 }
@@ -87,7 +89,8 @@ REEF_INLINE std::vector<Memory> memories_of(const run::StepBuilder& builder) {
   std::vector<Memory> all;
   const auto add = [&](Traffic traffic, int index, Side side, int fold, std::vector<Memory::Piece> pieces) {
     const bool by_element = plan.wire_of(traffic).by_element;
-    for (Memory::Piece& piece : pieces) piece.begin += by_element ? plan.buckets[static_cast<std::size_t>(index)].begin : 0;
+    for (Memory::Piece& piece : pieces)
+      piece.begin += by_element ? plan.buckets[static_cast<std::size_t>(index)].begin : 0;
     all.push_back({traffic, index, side, fold, std::move(pieces), {}, by_element});
   };
   const int replica = plan.topology.replica_of(builder.rank());
@@ -102,10 +105,12 @@ REEF_INLINE std::vector<Memory> memories_of(const run::StepBuilder& builder) {
     const auto add_end = [&](Side side, std::int64_t of_one) {
       if (form.period == 0) return add(traffic, index, side, 0, {{replica, 0, of_one}});
       const std::int64_t of_all = form.period * of_one;  // step after step
-      for (int j = 0; j < plan.micro_batches_of(builder.rank()); ++j) add(traffic, index, side, j, {{replica, j * of_all, of_all}});
+      for (int j = 0; j < plan.micro_batches_of(builder.rank()); ++j)
+        add(traffic, index, side, j, {{replica, j * of_all, of_all}});
     };
     if (form.state && stage_of(edge.from) == builder.stage()) add_end(Side::sent, form.state(index, n));
-    if (form.received_state && stage_of(edge.to) == builder.stage()) add_end(Side::received, form.received_state(index, n));
+    if (form.received_state && stage_of(edge.to) == builder.stage())
+      add_end(Side::received, form.received_state(index, n));
   }
   for (const std::size_t b : builder.stage_buckets()) {
     const run::Bucket& bucket = plan.buckets[b];
@@ -184,7 +189,8 @@ REEF_INLINE std::vector<run::StateRange> memory_ranges(const run::StepBuilder& b
       range.name = piece.rank < 0 ? memory.name() : concat(memory.name(), ".rank.", piece.rank);
       range.begin = piece.begin;
       range.elements = piece.numbers;
-      range.distribution = memory.side == Side::taken ? run::StateRange::Distribution::whole : run::StateRange::Distribution::shard;
+      range.distribution =
+          memory.side == Side::taken ? run::StateRange::Distribution::whole : run::StateRange::Distribution::shard;
       range.memory = true;
       ranges.push_back(std::move(range));
     }

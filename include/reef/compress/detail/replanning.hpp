@@ -19,8 +19,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress::detail {
 
-/// The most that a message of n numbers takes at any ratio from `least` on, or at the codec's own: what is sent of them at the
-/// least (codec/concept.hpp).
+/// The most that a message of n numbers takes at any ratio from `least` on, or at the codec's own: what is sent of them
+/// at the least (codec/concept.hpp).
 template <codec::has_ratio C>
 [[nodiscard]] Bytes max_bytes_from(double least, const RatioRamp& ramp, const C& format, std::int64_t n) {
   return (std::max)(codec::with_ratio(format, least).encoded_bytes(n), ramp.max_bytes(format, n));
@@ -32,8 +32,8 @@ bool are_possible(const run::StepPlan& plan, const run::EdgeRatios& ratios);
 void require_possible(const run::StepPlan& plan, const Replan& replan);
 
 /// What is said of the step to come of the channels that `asks(traffic)` names, on a rank.
-void choose_ratios(const run::StepPlan& plan, int rank, const Choice& choose, const std::function<bool(schedule::Traffic)>& asks,
-                   run::StepState& state);
+void choose_ratios(const run::StepPlan& plan, int rank, const Choice& choose,
+                   const std::function<bool(schedule::Traffic)>& asks, run::StepState& state);
 
 /// A codec as it is in the step to come.
 class AtStep {

@@ -33,8 +33,8 @@ REEF_INLINE void require_possible(const run::StepPlan& plan, const Replan& repla
   for (const run::EdgeRatios& ratios : replan.replay) {
     if (are_possible(plan, ratios)) continue;
     throw OptionError("reef::compress::Replan: the ratios of step ", ratios.step, " are none of this plan, whose ",
-                      plan.remote_edges.size(), " edges between stages have ratios of 0, 1, or ", least_ratio(plan), " to ",
-                      max_ratio, ".\n  fix: those that a run of the same model, cuts and topology was told.");
+                      plan.remote_edges.size(), " edges between stages have ratios of 0, 1, or ", least_ratio(plan),
+                      " to ", max_ratio, ".\n  fix: those that a run of the same model, cuts and topology was told.");
   }
 }
 
@@ -59,7 +59,8 @@ REEF_INLINE void choose_ratios(const run::StepPlan& plan, int rank, const Choice
     // Of all stages, so that what is refused is refused on all ranks.
     for (int stage = 0; stage < plan.topology.stages; ++stage) {
       const int holder = plan.topology.rank(0, stage);
-      for (const CodedMessages& messages : coded_pieces_of(plan, holder)) ask(messages, stage == plan.topology.stage_of(rank));
+      for (const CodedMessages& messages : coded_pieces_of(plan, holder))
+        ask(messages, stage == plan.topology.stage_of(rank));
     }
   }
 }

@@ -17,7 +17,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress::detail {
 
-REEF_INLINE schedule::World probed_world(comm::Progress& progress, const run::StepPlan& plan, const comm::ProbeOptions& options) {
+REEF_INLINE schedule::World probed_world(comm::Progress& progress, const run::StepPlan& plan,
+                                         const comm::ProbeOptions& options) {
   std::set<std::pair<int, int>> all;
   for (const graph::RemoteEdge& edge : plan.remote_edges) {
     const int from = plan.stage_of_segment[static_cast<std::size_t>(edge.from)];
@@ -56,7 +57,8 @@ REEF_INLINE void replan(comm::Progress& progress, const run::StepPlan& plan, con
   }
   const bool first = !are_possible(plan, now);
   if (!first && state.committed - now.step < options.every) return;
-  std::vector<double> planned = plan_of(first && network != nullptr ? *network : probed_world(progress, plan, options.probe));
+  std::vector<double> planned =
+      plan_of(first && network != nullptr ? *network : probed_world(progress, plan, options.probe));
   for (double& ratio : planned) ratio = (std::min)(ratio, max_ratio);
   const auto differs = [&](double before, double behind) {
     return (std::abs)(behind - before) > options.tolerance * before;

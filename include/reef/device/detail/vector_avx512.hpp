@@ -85,8 +85,9 @@ struct Vector<float, Avx512> {
     steps = finer<4>(steps, table);
     steps = finer<2>(steps, table);
     steps = finer<1>(steps, table);
+    // The low byte of each 64-bit lane has both codes.
     const __m512i both =
-        _mm512_or_si512(_mm512_maskz_slli_epi64(0xFF, steps, 4), _mm512_maskz_srli_epi64(0xFF, steps, 32));  // low bytes
+        _mm512_or_si512(_mm512_maskz_slli_epi64(0xFF, steps, 4), _mm512_maskz_srli_epi64(0xFF, steps, 32));
     const __m128i bytes = _mm512_maskz_cvtepi64_epi8(0xFF, both);
     if (count >= width) return _mm_storel_epi64(static_cast<__m128i*>(static_cast<void*>(to)), bytes);
     _mm_mask_storeu_epi8(to, first((count + 1) / 2), bytes);

@@ -32,7 +32,8 @@ REEF_INLINE void BindingChecks::backward(BackwardPart part) const {
                       ".\n  fix: plan_segment(dag, first, last, Halves::", segment_.splits ? "no" : "yes",
                       "), or the other call.");
   }
-  check_memory(segment_.saved_bytes, weights ? segment_.weight_half_workspace_bytes : segment_.backward_workspace_bytes);
+  check_memory(segment_.saved_bytes,
+               weights ? segment_.weight_half_workspace_bytes : segment_.backward_workspace_bytes);
   if (segment_.pending_bytes != 0 && bindings_.pending == nullptr) {
     throw no_memory("pending gradients of", format_bytes(segment_.pending_bytes));
   }

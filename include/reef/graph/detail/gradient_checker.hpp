@@ -156,8 +156,9 @@ private:
     for (std::size_t p = 0; p < dag().parameters.size(); ++p) {
       const Parameter& parameter = dag().parameters[p];
       const int id = static_cast<int>(p);
-      Variable variable{parameter.name, parameter.spec.shape,
-                        static_cast<T*>(allocate(parameter.spec.bytes(), concat("the parameter '", parameter.name, "'")))};
+      Variable variable{
+          parameter.name, parameter.spec.shape,
+          static_cast<T*>(allocate(parameter.spec.bytes(), concat("the parameter '", parameter.name, "'")))};
       bindings_.parameter(id) = variable.values;
       const double middle = parameter.init.law == Init::Law::ones ? 1 : 0;
       variable.at = draws(static_cast<std::uint32_t>(2U << 20U) + static_cast<std::uint32_t>(p),
@@ -209,13 +210,15 @@ private:
   void check_guards() {
     std::vector<std::byte> found(guard);
     for (const Memory& memory : memory_) {
-      copy(found.data(), static_cast<const std::byte*>(memory.buffer.data()) + memory.bytes, guard, device::Copy::to_host);
-      if (std::ranges::count(found, std::byte{0xFF}) != static_cast<std::ptrdiff_t>(guard)) refuse_write_behind(memory.name);
+      copy(found.data(), static_cast<const std::byte*>(memory.buffer.data()) + memory.bytes, guard,
+           device::Copy::to_host);
+      if (std::ranges::count(found, std::byte{0xFF}) != static_cast<std::ptrdiff_t>(guard))
+        refuse_write_behind(memory.name);
     }
   }
 
-  /// Returns the value of the function that is differentiated, the sum of the results weighted by the seeds, and the sum
-  /// of the absolute values of its terms.
+  /// Returns the value of the function that is differentiated, the sum of the results weighted by the seeds, and the
+  /// sum of the absolute values of its terms.
   std::pair<double, double> evaluate() {
     submit([&](Lane& lane) { graph_.forward(all_, bindings_, lane, {}, Forward::keeps); });
     double sum = 0;
@@ -281,8 +284,8 @@ private:
     return result;
   }
 
-  /// Compares both gradients of a variable. Errors are relative to the tensor's greatest entry, or to a floor if that is
-  /// smaller: the rounding error of the results, which are a sum over all variables.
+  /// Compares both gradients of a variable. Errors are relative to the tensor's greatest entry, or to a floor if that
+  /// is smaller: the rounding error of the results, which are a sum over all variables.
   void compare(const Variable& variable) {
     double scale = 1e-5 * magnitude_;
     for (const Variable& other : variables_) {

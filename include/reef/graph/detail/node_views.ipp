@@ -8,7 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace graph::detail {
 
-REEF_INLINE void* address_of(const Location& location, const SegmentBindings& bindings, const std::vector<void*>& bound) {
+REEF_INLINE void* address_of(const Location& location, const SegmentBindings& bindings,
+                             const std::vector<void*>& bound) {
   switch (location.place) {
     case Location::Place::none: return nullptr;
     case Location::Place::bound: return bound[static_cast<std::size_t>(location.tensor)];

@@ -17,7 +17,8 @@ namespace reef {
 inline namespace v0 {
 namespace graph::detail {
 
-/// Goes back from a node that waits to one that waits too, until one comes again, and throws DecodeError with these names.
+/// Goes back from a node that waits to one that waits too, until one comes again, and throws DecodeError with these
+/// names.
 [[noreturn]] inline void refuse_cycle(const std::vector<NodeEntry>& nodes, const std::vector<std::vector<int>>& makers,
                                       const std::vector<std::size_t>& waits, std::string_view source) {
   const auto is_waiting = [&](int n) { return n != ModelNames::outside && waits[static_cast<std::size_t>(n)] > 0; };
@@ -42,8 +43,8 @@ namespace graph::detail {
                "a node reads what does not follow from its own outputs");
 }
 
-/// Puts each node behind those that it reads; else they stay in the order of the file. Throws DecodeError for an input that
-/// nothing makes, and for a cycle.
+/// Puts each node behind those that it reads; else they stay in the order of the file. Throws DecodeError for an input
+/// that nothing makes, and for a cycle.
 inline void sort_nodes(std::vector<NodeEntry>& nodes, const ModelNames& names) {
   const std::size_t count = nodes.size();
   std::vector<std::vector<std::size_t>> readers(count);

@@ -25,8 +25,8 @@ namespace nn::cuda {
 /// The largest head size, D, that the attention kernels accept.
 inline constexpr std::int64_t attention_head_limit = 128;
 
-/// The extents of a call of attention: H heads of queries, of which H / K share a head of keys and values, D channels in
-/// each head; a window of 0 hides nothing. Pitches are the distances of rows of queries, and of keys and values.
+/// The extents of a call of attention: H heads of queries, of which H / K share a head of keys and values, D channels
+/// in each head; a window of 0 hides nothing. Pitches are the distances of rows of queries, and of keys and values.
 struct AttentionExtents {
   std::int64_t B, T_, H, K, D, window;
   std::int64_t pitch_q, pitch_kv;

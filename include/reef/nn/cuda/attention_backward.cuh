@@ -116,8 +116,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   store_rows(d_q + of_queries, shape.pitch_q, q0, shape.sequence, shape.head, sum, factor);
 }
 
-/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries that see one of them: in each
-/// head that shares the keys, one head after the other.
+/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries that see one of them: in
+/// each head that shares the keys, one head after the other.
 template <class T, int Head>
 REEF_HIDDEN __global__ void __launch_bounds__(256)
     attention_backward_keys_kernel(T* d_k, T* d_v, const T* d_out, AttentionOperands<const T> from,

@@ -221,8 +221,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
 #endif
 }
 
-/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries that see one of them: in each
-/// head that shares the keys, one head after the other.
+/// Computes dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries that see one of them: in
+/// each head that shares the keys, one head after the other.
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     attention_backward_keys_bf16_kernel(Bfloat16* d_k, Bfloat16* d_v, const Bfloat16* d_out,

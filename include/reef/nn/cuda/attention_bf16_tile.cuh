@@ -114,14 +114,15 @@ __device__ __forceinline__ void dot_rows(mma::Sum (&scores)[Tile::columns],
   }
 }
 
-/// Adds slope (key - query) to scores that are not scaled yet. `ahead` is key - query of this thread's first number; `sign` is 1
-/// if queries are the own rows, -1 if keys are.
+/// Adds slope (key - query) to scores that are not scaled yet. `ahead` is key - query of this thread's first number;
+/// `sign` is 1 if queries are the own rows, -1 if keys are.
 template <class Tile>
 __device__ __forceinline__ void add_alibi(mma::Sum (&scores)[Tile::columns], float slope, int ahead, int sign) {
 #pragma unroll
   for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) scores[s].part[i] += slope * static_cast<float>(ahead + sign * (s * 8 + i % 2 - i / 2 * 8));
+    for (int i = 0; i < 4; ++i)
+      scores[s].part[i] += slope * static_cast<float>(ahead + sign * (s * 8 + i % 2 - i / 2 * 8));
   }
 }
 

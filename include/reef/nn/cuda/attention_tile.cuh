@@ -69,9 +69,9 @@ struct AttentionOperands {
 /// The part of the (T, T) scores that a block holds at once: the `own` rows that it is responsible for,
 /// times `streamed` rows of the other side, with heads of at most Head channels.
 ///
-/// A block is 16 x 16 threads; thread (y, x) handles the own rows y + 16 i, the streamed rows x + 16 j
-/// and the packs x + 16 j of channels, of 16 bytes each. Rows in shared memory are whole packs, an odd number of them, so
-/// that threads which read one pack of eight rows hit different banks. The sizes keep every kernel's shared memory within
+/// A block is 16 x 16 threads; thread (y, x) handles the own rows y + 16 i, the streamed rows x + 16 j and the packs
+/// x + 16 j of channels, of 16 bytes each. Rows in shared memory are whole packs, an odd number of them, so that
+/// threads which read one pack of eight rows hit different banks. The sizes keep every kernel's shared memory within
 /// the 64 KiB that the smallest supported device has.
 template <class E, int Head>
 struct AttentionTile {
@@ -99,8 +99,8 @@ struct AttentionTile {
                 shared_bytes(Head, 2) <= 64 * 1024);
 };
 
-/// The rows that one block computes: those from `first` on, of head h of sample b. Several heads of queries may share a head
-/// of keys and values. Its functions return offsets, in elements.
+/// The rows that one block computes: those from `first` on, of head h of sample b. Several heads of queries may share a
+/// head of keys and values. Its functions return offsets, in elements.
 struct AttentionRows {
   std::int64_t b, h, first;
 
@@ -209,8 +209,8 @@ __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* o
   }
 }
 
-/// Adds slope (key - query) to scores that are not scaled yet. `ahead` is key - query of score[0][0], which falls by `step` with
-/// each own row, and grows by it with each streamed row: 16 if queries are the own rows, -16 if keys are.
+/// Adds slope (key - query) to scores that are not scaled yet. `ahead` is key - query of score[0][0], which falls by
+/// `step` with each own row, and grows by it with each streamed row: 16 if queries are the own rows, -16 if keys are.
 template <class E, int Own, int Streamed>
 __device__ __forceinline__ void add_alibi(E (&score)[Own][Streamed], E slope, int ahead, int step) {
 #pragma unroll

@@ -8,8 +8,9 @@
 #include <reef/device/map.cuh>
 #include <reef/nn/cuda/packed_rows.cuh>
 
-/// Sums over the rows of a matrix (R, C), in parts of the rows. A block sums a part of 32 columns or, if rows are `packed`,
-/// of 32 packs: each of its 8 warps sums every eighth row, a strand; then the first warp adds the strands in order.
+/// Sums over the rows of a matrix (R, C), in parts of the rows. A block sums a part of 32 columns or, if rows are
+/// `packed`, of 32 packs: each of its 8 warps sums every eighth row, a strand; then the first warp adds the strands in
+/// order.
 namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
@@ -38,7 +39,8 @@ struct ColumnStrand {
   std::int64_t last;
   bool inside;  ///< whether the column is in the matrix
 
-  __device__ __forceinline__ ColumnStrand(std::int64_t rows, std::int64_t columns, std::int64_t part_rows, bool packed) {
+  __device__ __forceinline__ ColumnStrand(std::int64_t rows, std::int64_t columns, std::int64_t part_rows,
+                                          bool packed) {
     width = packed ? device::Pack<T>::width : 1;
     const std::int64_t tile = device::cuda_warp * width;
     const std::int64_t tiles = column_tiles<T>(columns, packed);
@@ -64,7 +66,8 @@ struct ColumnStrand {
     }
   }
 
-  /// Adds the other strands' sums to those of the first strand, whose threads call put(e, sum) for each element of a pack.
+  /// Adds the other strands' sums to those of the first strand, whose threads call put(e, sum) for each element of a
+  /// pack.
   template <class F>
   __device__ __forceinline__ void fold(Shared& strands, E (&sums)[device::Pack<T>::width], const F& put) const {
     for_each_element<T>(width, [&](int e) { strands[y][x + e] = sums[e]; });
@@ -77,11 +80,12 @@ struct ColumnStrand {
   }
 };
 
-/// Writes, or adds to, first[c] the sum of partial[part, c] over `parts` rows in ascending order, and second[c], unless it is null,
-/// that of the rows behind them; one thread for each column.
+/// Writes, or adds to, first[c] the sum of partial[part, c] over `parts` rows in ascending order, and second[c], unless
+/// it is null, that of the rows behind them; one thread for each column.
 template <class E>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
-    fold_parts_kernel(E* first, E* second, const E* partial, std::int64_t columns, std::int64_t parts, bool accumulate) {
+    fold_parts_kernel(E* first, E* second, const E* partial, std::int64_t columns, std::int64_t parts,
+                      bool accumulate) {
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (c >= columns) return;
   const auto fold = [&](E* to, const E* from) {

@@ -144,7 +144,8 @@ struct LayerNormKernels {
     return static_cast<Bytes>(2 * layer_norm_parts(R) * C) * sizeof(sum_t<T>);
   }
 
-  /// d_in may be null if it is not wanted. The parameters' gradients are summed in an order that depends on R and C alone.
+  /// d_in may be null if it is not wanted. The parameters' gradients are summed in an order that depends on R and C
+  /// alone.
   template <real T>
   static void layer_norm_backward(device::Cuda::Lane& lane, T* d_in, sum_t<T>* d_weight,
                                   sum_t<T>* d_bias, const T* d_out, const T* in, const T* weight,
@@ -156,8 +157,8 @@ struct LayerNormKernels {
     const bool packed = packed_rows<T>(C, d_out, in);
     auto* const partial = static_cast<sum_t<T>*>(workspace);
     device::launch(lane, "layer_norm_backward (parts)", &layer_norm_backward_parts_kernel<T>,
-                   column_tiles<T>(C, packed) * parts, column_strands * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
-                   (R + parts - 1) / parts, parts, packed);
+                   column_tiles<T>(C, packed) * parts, column_strands * device::cuda_warp, 0, partial, d_out, in, mean,
+                   rstd, R, C, (R + parts - 1) / parts, parts, packed);
     device::launch(lane, "layer_norm_backward (fold)", &fold_parts_kernel<sum_t<T>>,
                    (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0,
                    d_weight, d_bias, partial, C, parts, accumulate_parameters);

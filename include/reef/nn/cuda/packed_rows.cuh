@@ -10,8 +10,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// Calls function(c, width) for this thread's share of a row's C channels, `width` channels from c on at a time: 16 bytes of
-/// them if rows are `packed`, so aligned to 16 bytes, else one channel.
+/// Calls function(c, width) for this thread's share of a row's C channels, `width` channels from c on at a time: 16
+/// bytes of them if rows are `packed`, so aligned to 16 bytes, else one channel.
 template <class T, class F>
 __device__ __forceinline__ void for_each_channel(std::int64_t C, bool packed, const F& function) {
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;

@@ -96,8 +96,8 @@ struct CopyUnturned {
   }
 };
 
-/// Rotary positions of Kernels<device::Cuda>. Each call first makes a table of all angles of a head, of frequencies that
-/// the host has found.
+/// Rotary positions of Kernels<device::Cuda>. Each call first makes a table of all angles of a head, of frequencies
+/// that the host has found.
 struct RotaryKernels {
   /// Returns the bytes of the cosines and sines, both (T, turned / 2).
   template <real T>
@@ -128,7 +128,8 @@ struct RotaryKernels {
         lane, "rotary", &rotary_kernel<T>,
         std::min<std::int64_t>((threads + device::cuda_block - 1) / device::cuda_block, 1 << 20),
         device::cuda_block, 0, out, in, cosines, sines, threads, T_, H, D, half, accumulate, packed);
-    if (turned < D) device::for_each_index(lane, B * T_ * H * (D - turned), CopyUnturned<T>{out, in, D, turned, accumulate});
+    if (turned < D)
+      device::for_each_index(lane, B * T_ * H * (D - turned), CopyUnturned<T>{out, in, D, turned, accumulate});
   }
 };
 

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// Calls move(a place in the fused numbers, the part 0, 1 or 2, a place in that part) for the i-th piece of `width` numbers of
-/// (R, H, 3, D).
+/// Calls move(a place in the fused numbers, the part 0, 1 or 2, a place in that part) for the i-th piece of `width`
+/// numbers of (R, H, 3, D).
 template <class F>
 __device__ __forceinline__ void with_places(std::int64_t i, std::int64_t D, int width, const F& move) {
   const std::int64_t pieces = D / width;
@@ -60,8 +60,8 @@ struct JoinPieces {
   }
 };
 
-/// Fused heads of Kernels<device::Cuda>, apart and together again: one pass over memory each, a thread 16 bytes at a time if
-/// heads are whole packs.
+/// Fused heads of Kernels<device::Cuda>, apart and together again: one pass over memory each, a thread 16 bytes at a
+/// time if heads are whole packs.
 struct SplitHeadsKernels {
   template <real T>
   static void split_heads(device::Cuda::Lane& lane, T* q, T* k, T* v, const T* in, std::int64_t R, std::int64_t H,

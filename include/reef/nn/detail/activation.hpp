@@ -8,8 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::detail {
 
-/// An operator that applies a function to each number of one tensor. The operator itself, Own, has the operations for a number
-/// (forward_flops, backward_flops) and calls its kernels (run_forward, run_backward).
+/// An operator that applies a function to each number of one tensor. The operator itself, Own, has the operations for a
+/// number (forward_flops, backward_flops) and calls its kernels (run_forward, run_backward).
 template <class Own>
 struct Activation {
   static constexpr bool by_rows = true;

@@ -56,7 +56,8 @@ public:
   }
 
   [[noreturn]] void refuse(std::string_view field, const std::string& is, const std::string& fix) const {
-    throw DecodeError("reef::nn: ", source_, ": ", field, " is ", is, ", which a ", builder_, " cannot be.\n  fix: ", fix, ".");
+    throw DecodeError("reef::nn: ", source_, ": ", field, " is ", is, ", which a ", builder_,
+                      " cannot be.\n  fix: ", fix, ".");
   }
   [[noreturn]] void refuse(std::string_view field) const {
     refuse(field, json_.at(std::string(field)).dump(), "give a model without it");
@@ -69,9 +70,9 @@ public:
   }
   /// Refuses fields by which Hugging Face's own code, or that beside the weights, may compute other numbers.
   void refuse_fields_of_others() const {
-    refuse_each({"quantization_config", "num_local_experts", "num_experts", "attn_logit_softcapping", "final_logit_softcapping",
-                 "logit_scale", "logits_scaling", "embedding_multiplier", "residual_multiplier", "attention_multiplier",
-                 "query_pre_attn_scalar", "no_rope_layers"});
+    refuse_each({"quantization_config", "num_local_experts", "num_experts", "attn_logit_softcapping",
+                 "final_logit_softcapping", "logit_scale", "logits_scaling", "embedding_multiplier",
+                 "residual_multiplier", "attention_multiplier", "query_pre_attn_scalar", "no_rope_layers"});
   }
   /// Refuses another model_type, and architectures, where they are given, of which none is the model's.
   void require_type(std::string_view type) const {
@@ -112,8 +113,8 @@ inline std::string place_of_rotary(const ConfigFields& fields) {
   return fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
 }
 
-/// Reads frequencies from `base`, a field beside rope_scaling, or from rope_parameters. Refuses kinds other than default,
-/// linear and llama3.
+/// Reads frequencies from `base`, a field beside rope_scaling, or from rope_parameters. Refuses kinds other than
+/// default, linear and llama3.
 inline RotaryFrequencies read_rotary(const ConfigFields& fields, std::string_view base, double usual_base) {
   RotaryFrequencies rotary;
   const std::string place = place_of_rotary(fields);

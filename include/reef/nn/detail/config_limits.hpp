@@ -34,10 +34,12 @@ public:
   /// Layers, heads, channels, tokens and norms of any of them.
   void require_sizes(const auto& config) const {
     constexpr std::int64_t tokens = std::int64_t{1} << 31;  // they are int32
-    require_range(config.layers >= 1 && config.layers <= max_layers, "layers", config.layers, concat("1 to ", max_layers));
+    require_range(config.layers >= 1 && config.layers <= max_layers, "layers", config.layers,
+                  concat("1 to ", max_layers));
     width("heads", config.heads);
     width("channels", config.channels);
-    require_range(config.vocabulary >= 1 && config.vocabulary < tokens, "vocabulary", config.vocabulary, "1 to 2^31 - 1");
+    require_range(config.vocabulary >= 1 && config.vocabulary < tokens, "vocabulary", config.vocabulary,
+                  "1 to 2^31 - 1");
     require_range(config.context >= 1 && config.context <= longest, "context", config.context, "1 to 2^24");
     require_range(is_finite(config.epsilon) && config.epsilon >= 0, "epsilon", config.epsilon, "0 or more");
   }
@@ -52,8 +54,10 @@ public:
 
   void require_rotary(const RotaryFrequencies& rotary) const {
     require_range(is_finite(rotary.theta) && rotary.theta > 0, "rotary.theta", rotary.theta, "above 0");
-    require_range(is_finite(rotary.factor) && rotary.factor > 0, "rotary.factor", rotary.factor, "above 0; 1 stretches nothing");
-    require_range(rotary.original >= 0, "rotary.original", rotary.original, "0, or the positions that were trained with");
+    require_range(is_finite(rotary.factor) && rotary.factor > 0, "rotary.factor", rotary.factor,
+                  "above 0; 1 stretches nothing");
+    require_range(rotary.original >= 0, "rotary.original", rotary.original,
+                  "0, or the positions that were trained with");
     require_range(is_finite(rotary.low) && rotary.low > 0, "rotary.low", rotary.low, "above 0");
     require_range(is_finite(rotary.high) && rotary.high > rotary.low, "rotary.high", rotary.high, "above rotary.low");
   }

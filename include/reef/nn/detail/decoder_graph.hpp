@@ -20,8 +20,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::detail {
 
-/// A graph of a decoder under construction: inputs "tokens" and "targets", the nodes that Llama, BLOOM and GPT-NeoX share,
-/// and a head with "logits" and "loss". Matrices of Linear are (out, in).
+/// A graph of a decoder under construction: inputs "tokens" and "targets", the nodes that Llama, BLOOM and GPT-NeoX
+/// share, and a head with "logits" and "loss". Matrices of Linear are (out, in).
 template <class Device, real T>
 class DecoderGraph {
 public:
@@ -49,8 +49,8 @@ public:
     return apply(std::move(name), Linear{features, bias, Transpose::yes, into_residual_}, {x});
   }
 
-  /// Attention behind a query_key_value with SplitHeads' layout, and NAME.dense; turned(name, x) is what queries and keys
-  /// become before. y: (B, T, C).
+  /// Attention behind a query_key_value with SplitHeads' layout, and NAME.dense; turned(name, x) is what queries and
+  /// keys become before. y: (B, T, C).
   template <class Turned>
   Ref fused_attention(const std::string& name, Ref y, std::int64_t channels, const GroupedAttention& op, bool bias,
                       const Turned& turned) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The graph that nn::gpt_neox makes: with its operators and their kernels, which a program that has it from the library does not
-// read.
+// The graph that nn::gpt_neox makes: with its operators and their kernels, which a program that has it from the library
+// does not read.
 
 #include <cstdint>
 #include <string>
@@ -36,8 +36,8 @@ graph::Graph<Device, T> gpt_neox(const GptNeoxConfig& config, int threads) {
   };
   const auto turned = [&](const std::string& name, Ref x) {
     const RotaryFrequencies& f = config.rotary;
-    return g.apply(name + "_rotary", Rotary{C / config.heads, f.theta, f.factor, f.original, f.low, f.high, config.turned},
-                   {x});
+    return g.apply(name + "_rotary",
+                   Rotary{C / config.heads, f.theta, f.factor, f.original, f.low, f.high, config.turned}, {x});
   };
   const auto mlp = [&](const std::string& name, Ref y) {
     return config.exact_gelu ? g.mlp(name, y, C, config.hidden, ExactGelu{}) : g.mlp(name, y, C, config.hidden, Gelu{});

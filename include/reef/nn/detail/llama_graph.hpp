@@ -1,6 +1,7 @@
 #pragma once
 
-// The graph that nn::llama makes: with its operators and their kernels, which a program that has it from the library does not read.
+// The graph that nn::llama makes: with its operators and their kernels, which a program that has it from the library
+// does not read.
 
 #include <cstdint>
 #include <string>

@@ -31,8 +31,8 @@ struct ModelFileNames {
   std::array<std::string_view, 3> ignored{};
 };
 
-/// The weights of a model in safetensors files with Hugging Face's names, open for reading: what LlamaFile, BloomFile and
-/// GptNeoxFile say. Every parameter of the graph has a tensor of its name and shape.
+/// The weights of a model in safetensors files with Hugging Face's names, open for reading: what LlamaFile, BloomFile
+/// and GptNeoxFile say. Every parameter of the graph has a tensor of its name and shape.
 class ModelFile {
 public:
   ModelFile(const std::filesystem::path& path, const ModelFileNames& names)
@@ -88,7 +88,8 @@ private:
   }
 
   [[nodiscard]] bool is_ignored(std::string_view name) const {
-    return std::ranges::any_of(names_.ignored, [&](std::string_view end) { return !end.empty() && name.ends_with(end); });
+    return std::ranges::any_of(names_.ignored,
+                               [&](std::string_view end) { return !end.empty() && name.ends_with(end); });
   }
 
   /// Throws DecodeError unless the file's head equals the embedding, for a model whose head is tied.
@@ -104,8 +105,8 @@ private:
   NamedTensors tensors_;
 };
 
-/// Writes the parameters of a model as they are to a safetensors file: values(name) gives a parameter's elements. `whose`
-/// names the function in errors.
+/// Writes the parameters of a model as they are to a safetensors file: values(name) gives a parameter's elements.
+/// `whose` names the function in errors.
 template <real T, class Values>
 void write_model(const std::filesystem::path& path, const graph::Dag& model, const char* whose, Values&& values) {
   write_tensors<T>(

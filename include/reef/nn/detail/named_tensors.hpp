@@ -139,7 +139,8 @@ public:
   }
 
   /// Calls set(name, values) for each parameter; found(parameter) is its tensor, elements(parameter) how many of it are
-  /// read: what is left is zeros. Refuses what is not finite before the first call: reads twice, and holds one parameter.
+  /// read: what is left is zeros. Refuses what is not finite before the first call: reads twice, and holds one
+  /// parameter.
   template <real T, class Found, class Elements, class Set>
   void read(const graph::Dag& model, const Found& found, const Elements& elements,
             Set&& set) const {
@@ -176,8 +177,8 @@ private:
   std::map<std::string, io::TensorInFile, std::less<>> by_name_;
 };
 
-/// Writes parameters to a safetensors file of Hugging Face's: values(name) gives a parameter's elements, shape(parameter)
-/// what of them is written. `whose` names the function in errors.
+/// Writes parameters to a safetensors file of Hugging Face's: values(name) gives a parameter's elements,
+/// shape(parameter) what of them is written. `whose` names the function in errors.
 template <real T, class ShapeOf, class Values>
 void write_tensors(const std::filesystem::path& path, const graph::Dag& model, const char* whose,
                    const ShapeOf& shape, Values&& values) {

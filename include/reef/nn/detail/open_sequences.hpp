@@ -50,8 +50,8 @@ public:
   [[nodiscard]] std::size_t pages() const { return pool_.size(); }
   [[nodiscard]] std::size_t free_pages() const { return pool_.free(); }
 
-  /// Gives each sequence the pages of its new tokens, and its last page to itself if it shares that and will write to it:
-  /// returns which to copy. Throws OptionError, and changes nothing, where too few pages are free.
+  /// Gives each sequence the pages of its new tokens, and its last page to itself if it shares that and will write to
+  /// it: returns which to copy. Throws OptionError, and changes nothing, where too few pages are free.
   std::vector<PageCopy> reserve(std::span<const Growth> growths);
 
   /// Counts the new tokens, which are computed.

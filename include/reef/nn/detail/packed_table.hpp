@@ -10,8 +10,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::detail {
 
-/// What an operator whose first parameter is a table of V vectors of C numbers states to run by rows: the table lies packed,
-/// as the head that it may be too has it.
+/// What an operator whose first parameter is a table of V vectors of C numbers states to run by rows: the table lies
+/// packed, as the head that it may be too has it.
 template <class Device, real T>
 graph::RowsSignature rows_signature_of_table(const graph::RowsSignatureCall<Device, T>& call, std::int64_t V,
                                              std::int64_t C) {

@@ -43,14 +43,15 @@ void for_each_sample(const std::int32_t* tokens, const Shape& shape, const F& fu
 inline AnyView part_of(const AnyView& all, const SampleOfRow& sample, bool flat) {
   if (!all) return all;
   const std::int64_t width = all.shape().size() / (sample.B * sample.T_);
-  char* const data = static_cast<char*>(all.data()) +
-                     static_cast<std::size_t>(sample.first() * width) * static_cast<std::size_t>(size_of(all.element()));
+  char* const data = static_cast<char*>(all.data()) + static_cast<std::size_t>(sample.first() * width) *
+                                                          static_cast<std::size_t>(size_of(all.element()));
   if (flat) return {data, {sample.length() * width}, all.element()};
   if (all.shape().rank() == 2) return {data, {1, sample.length()}, all.element()};
   return {data, {1, sample.length(), width}, all.element()};
 }
 
-/// Returns a sample's parts of the first `count` of some tensors (B, T) or (B, T, ...), as (1, length) or (1, length, ...).
+/// Returns a sample's parts of the first `count` of some tensors (B, T) or (B, T, ...), as (1, length) or (1, length,
+/// ...).
 template <class Views>
 std::vector<AnyView> parts_of(const Views& all, std::size_t count, const SampleOfRow& sample) {
   std::vector<AnyView> parts;

@@ -26,8 +26,8 @@ struct RowToRun {
   bool wanted = false;
 };
 
-/// A language model on a device: its weights in the form that rows read, and the memory of one pass. The nodes before the
-/// one that makes logits run on all rows, that one on those whose logits are wanted.
+/// A language model on a device: its weights in the form that rows read, and the memory of one pass. The nodes before
+/// the one that makes logits run on all rows, that one on those whose logits are wanted.
 template <device::device Device, real T>
 class ServedModel {
 public:
@@ -202,8 +202,8 @@ private:
                   static_cast<std::byte*>(body_output_.data()) + static_cast<Bytes>(wanted[i]) * row, row,
                   device::Copy::on_device);
       }
-      last_.run(plan, bindings, std::span<void* const>(prepared_).subspan(static_cast<std::size_t>(head_), 1), lane, rows,
-                {});
+      last_.run(plan, bindings, std::span<void* const>(prepared_).subspan(static_cast<std::size_t>(head_), 1), lane,
+                rows, {});
       lane.copy(values.data(), head_output_.data(), values.size() * sizeof(T), device::Copy::to_host);
     });
     logits.insert(logits.end(), values.begin(), values.end());

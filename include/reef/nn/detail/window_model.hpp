@@ -15,14 +15,15 @@ namespace reef {
 inline namespace v0 {
 namespace nn::detail {
 
-/// A language model on a device that runs all T positions at once, and keeps nothing: for operators without code for rows.
+/// A language model on a device that runs all T positions at once, and keeps nothing: for operators without code for
+/// rows.
 template <device::device Device, real T>
 class WindowModel {
 public:
   using Graph = graph::Graph<Device, T>;
 
-  /// Allocates the memory of a model with the tensors "tokens" (1, T) and "logits" (1, T, V). Parameters are unspecified
-  /// until each has been set.
+  /// Allocates the memory of a model with the tensors "tokens" (1, T) and "logits" (1, T, V). Parameters are
+  /// unspecified until each has been set.
   WindowModel(Device& device, const Graph& model)
       : device_(device), model_(model.serving(device.threads())), lane_(device, "generate"), bindings_(model.dag()) {
     const graph::Dag& dag = model_.dag();

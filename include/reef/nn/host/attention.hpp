@@ -23,10 +23,10 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// Causal attention of several heads; keys and values may have fewer heads, each read by a group of query heads, and may
-/// be limited to a window. A task is one head of a batch row (in backward, one of keys and values); it runs over tiles
-/// of 64 query rows, whose scores for the keys up to their own are a strip of (64, t) in the workspace. Masked keys
-/// beyond the tile are never computed, and no (T, T) matrix is stored.
+/// Causal attention of several heads; keys and values may have fewer heads, each read by a group of query heads, and
+/// may be limited to a window. A task is one head of a batch row (in backward, one of keys and values); it runs over
+/// tiles of 64 query rows, whose scores for the keys up to their own are a strip of (64, t) in the workspace. Masked
+/// keys beyond the tile are never computed, and no (T, T) matrix is stored.
 ///
 /// For bf16, a head's operands are widened in the workspace, and its results are rounded once.
 struct Attention {

@@ -105,7 +105,7 @@ struct CrossEntropy {
         if (targets[r] < 0) {
           std::fill_n(d, V, T(0));
         } else {
-          // read before d is written, since d may have the memory of the logits
+          // Read before d is written, since d may have the memory of the logits.
           const E target = logits[r * V + targets[r]];
           device::run_vectors<T>(detail::SoftmaxGradient{}, d, logits + r * V, V, lse[r], scale);
           d[targets[r]] = T(scale * std::expm1(target - lse[r]));

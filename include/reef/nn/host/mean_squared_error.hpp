@@ -75,7 +75,7 @@ struct MeanSquaredError {
   }
 
 private:
-  // the number of elements of a block, few enough that their fp32 sum has few roundings
+  // The number of elements of a block, few enough that their fp32 sum has few roundings.
   static constexpr std::int64_t block = 2048;
 };
 

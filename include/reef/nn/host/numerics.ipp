@@ -88,10 +88,11 @@ inline void ask_layer_norm(device::Host::Lane& lane, Questions& ask) {
   const std::vector<float> bias = ask.numbers(channels);
   std::vector<float> y(x.size()), mean(rows), rstd(rows), dx(x.size()), d_weight(channels), d_bias(channels);
   WorkspaceOf space(LayerNorm::layer_norm_backward_workspace<float>(rows, channels));
-  LayerNorm::layer_norm_forward<float>(lane, y.data(), mean.data(), rstd.data(), x.data(), weight.data(), bias.data(), rows,
-                                       channels, 1e-5F);
-  LayerNorm::layer_norm_backward<float>(lane, dx.data(), d_weight.data(), d_bias.data(), d.data(), x.data(), weight.data(),
-                                        mean.data(), rstd.data(), rows, channels, false, false, space.data());
+  LayerNorm::layer_norm_forward<float>(lane, y.data(), mean.data(), rstd.data(), x.data(), weight.data(), bias.data(),
+                                       rows, channels, 1e-5F);
+  LayerNorm::layer_norm_backward<float>(lane, dx.data(), d_weight.data(), d_bias.data(), d.data(), x.data(),
+                                        weight.data(), mean.data(), rstd.data(), rows, channels, false, false,
+                                        space.data());
   for (const auto* answer : {&y, &mean, &rstd, &dx, &d_weight, &d_bias}) ask.answered(*answer);
 }
 
@@ -108,8 +109,8 @@ inline void ask_attention(device::Host::Lane& lane, Questions& ask) {
   for (const auto* answer : {&y, &lse, &d_qkv}) ask.answered(*answer);
   // With ALiBi: q, k and v are what begins there, one behind the other.
   const float* const q = qkv.data();
-  Attention::grouped_attention_forward<float>(lane, y.data(), lse.data(), q, q + T_ * C, q + 2 * T_ * C, B, T_, H, H, C / H, 0,
-                                              true, space.data(), 0, {});
+  Attention::grouped_attention_forward<float>(lane, y.data(), lse.data(), q, q + T_ * C, q + 2 * T_ * C, B, T_, H, H,
+                                              C / H, 0, true, space.data(), 0, {});
   for (const auto* answer : {&y, &lse}) ask.answered(*answer);
 }
 
@@ -120,8 +121,8 @@ inline void ask_cross_entropy(device::Host::Lane& lane, Questions& ask) {
   const float d_loss = 0.7F;
   std::vector<float> loss(1), lse(rows), d(logits.size());
   WorkspaceOf space(CrossEntropy::cross_entropy_forward_workspace<float>(rows, vocabulary));
-  CrossEntropy::cross_entropy_forward<float>(lane, loss.data(), lse.data(), logits.data(), targets.data(), rows, vocabulary,
-                                             space.data());
+  CrossEntropy::cross_entropy_forward<float>(lane, loss.data(), lse.data(), logits.data(), targets.data(), rows,
+                                             vocabulary, space.data());
   CrossEntropy::cross_entropy_backward<float>(lane, d.data(), &d_loss, logits.data(), lse.data(), targets.data(), rows,
                                               vocabulary);
   for (const auto* answer : {&loss, &lse, &d}) ask.answered(*answer);
@@ -137,10 +138,12 @@ inline void ask_linear(device::Host::Lane& lane, Questions& ask) {
     std::vector<float> y(d.size()), dx(x.size()), d_weight(weight.size()), d_bias(bias.size());
     WorkspaceOf space((std::max)(Linear::linear_forward_workspace<float>(rows, in, out, tw, 1),
                                  Linear::linear_backward_workspace<float>(rows, in, out, tw, 1)));
-    Linear::linear_forward<float>(lane, y.data(), x.data(), weight.data(), bias.data(), rows, in, out, tw, space.data());
-    Linear::linear_backward_input<float>(lane, dx.data(), d.data(), weight.data(), rows, in, out, tw, false, space.data());
-    Linear::linear_backward_weight<float>(lane, d_weight.data(), d_bias.data(), x.data(), d.data(), rows, in, out, tw, false,
-                                          space.data());
+    Linear::linear_forward<float>(lane, y.data(), x.data(), weight.data(), bias.data(), rows, in, out, tw,
+                                  space.data());
+    Linear::linear_backward_input<float>(lane, dx.data(), d.data(), weight.data(), rows, in, out, tw, false,
+                                         space.data());
+    Linear::linear_backward_weight<float>(lane, d_weight.data(), d_bias.data(), x.data(), d.data(), rows, in, out, tw,
+                                          false, space.data());
     for (const auto* answer : {&y, &dx, &d_weight, &d_bias}) ask.answered(*answer);
   }
 }

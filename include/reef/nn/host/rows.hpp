@@ -21,7 +21,8 @@ namespace nn {
 ///                                                   graph::WeightForm::as_given, workspace);
 /// \endcode
 template <>
-struct RowKernels<device::Host> : host::RowsProduct, host::RowsLowRank, host::RowsNorms, host::RowsAttention, host::RowsPositions {};
+struct RowKernels<device::Host>
+    : host::RowsProduct, host::RowsLowRank, host::RowsNorms, host::RowsAttention, host::RowsPositions {};
 
 }  // namespace nn
 }  // namespace v0

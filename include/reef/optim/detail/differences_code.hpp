@@ -113,8 +113,8 @@ private:
   }
 };
 
-/// What brings norms that are above their median down to it, by rank. Of an even number of norms the lower of the two in the
-/// middle; one that is not finite is above all, and what it is of stays so.
+/// What brings norms that are above their median down to it, by rank. Of an even number of norms the lower of the two
+/// in the middle; one that is not finite is above all, and what it is of stays so.
 inline std::vector<double> median_factors(std::vector<double> norms) {
   for (double& norm : norms) {
     if (!is_finite(norm)) norm = std::numeric_limits<double>::infinity();

@@ -39,8 +39,8 @@ inline std::string piece_name(const std::string& storage, std::int64_t from) {
 /// The elements of a bucket that a rank keeps states of.
 std::pair<std::int64_t, std::int64_t> kept_of(const run::StepPlan& plan, std::size_t b, int rank, bool sharded);
 
-/// The weights of [begin, end) of a bucket that keep that number, as ranges: all of them; where parameters keep different
-/// numbers of states, those that have it, each with the padding behind it.
+/// The weights of [begin, end) of a bucket that keep that number, as ranges: all of them; where parameters keep
+/// different numbers of states, those that have it, each with the padding behind it.
 std::vector<std::pair<std::int64_t, std::int64_t>> kept_pieces(const run::StepPlan& plan, std::size_t b, int kept,
                                                                       int states, std::int64_t begin,
                                                                       std::int64_t end);

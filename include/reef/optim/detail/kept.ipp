@@ -15,15 +15,16 @@ namespace reef {
 inline namespace v0 {
 namespace optim::detail {
 
-REEF_INLINE std::pair<std::int64_t, std::int64_t> kept_of(const run::StepPlan& plan, std::size_t b, int rank, bool sharded) {
+REEF_INLINE std::pair<std::int64_t, std::int64_t> kept_of(const run::StepPlan& plan, std::size_t b, int rank,
+                                                          bool sharded) {
   const run::Bucket& bucket = plan.buckets[b];
   if (!sharded) return {0, bucket.size()};
   return {bucket.shard_begin(rank), bucket.shard_begin(rank) + bucket.shard_size(rank)};
 }
 
-REEF_INLINE std::vector<std::pair<std::int64_t, std::int64_t>> kept_pieces(const run::StepPlan& plan, std::size_t b, int kept,
-                                                                      int states, std::int64_t begin,
-                                                                      std::int64_t end) {
+REEF_INLINE std::vector<std::pair<std::int64_t, std::int64_t>> kept_pieces(const run::StepPlan& plan, std::size_t b,
+                                                                           int kept, int states, std::int64_t begin,
+                                                                           std::int64_t end) {
   if (plan.states_of_parameter.empty() || kept == states) return {{begin, end}};
   bool all = true;
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces;

@@ -41,10 +41,11 @@ std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std::size_t
 /// weights arrives at the owner of a shard, which subtracts it from the outer weights. Without
 /// overlap C lies in the gradients' bytes, which no one needs then.
 ///
-/// With a codec for pseudo-gradients no weights travel. Each rank keeps the outer weights whole, and takes the same step:
+/// With a codec for pseudo-gradients no weights travel. Each rank keeps the outer weights whole, and takes the same
+/// step:
 ///
 ///     Differences(p)  compute, in the place of HandOut     C = outer - own
-///     GatherDifferences(p)  reduce, rewritten by who encodes     D = what C of each rank decodes to, in the order of ranks
+///     GatherDifferences(p)  reduce, rewritten by who encodes     D = the decoded C of each rank, in the order of ranks
 ///     OuterUpdate(p)  update: outer = rule(outer, mean of D);  C = outer
 ///
 /// D is of P pieces of a fragment, which share its room one after the other: a piece ends where a bucket does.
@@ -58,8 +59,8 @@ std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std::size_t
 ///
 ///     gather_committed  Publish(p): the owner's outer weights;  GatherCommitted(p);  to tied copies
 ///
-/// What each reads, writes and accumulates into: run::CopyView of HandOut and Publish, run::CollectiveView, DifferencesView,
-/// OuterUpdateView, MergeView, OuterBeginView.
+/// What each reads, writes and accumulates into: run::CopyView of HandOut and Publish, run::CollectiveView,
+/// DifferencesView, OuterUpdateView, MergeView, OuterBeginView.
 class OuterProgram {
 public:
   OuterProgram(run::StepBuilder& builder, int inner_states, int outer_states)

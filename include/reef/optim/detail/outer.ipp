@@ -91,10 +91,10 @@ REEF_INLINE std::vector<StateRange> OuterProgram::state(const run::StepBuilder& 
     const Piece& piece = pieces[p];
     const std::int64_t begin = plan.buckets[piece.bucket].begin + piece.begin;
     for (int kept = 0; kept <= outer_states; ++kept) {
-      ranges.push_back({find(builder.program, outer_storage(kept, outer_states, p)),
-                        outer_name(kept, outer_states), begin + piece.shard_begin(builder.rank()),
-                        piece.shard_size(builder.rank()), sum,
-                        run::gathers_differences(plan) ? Distribution::whole : Distribution::shard, kept == outer_states});
+      ranges.push_back({find(builder.program, outer_storage(kept, outer_states, p)), outer_name(kept, outer_states),
+                        begin + piece.shard_begin(builder.rank()), piece.shard_size(builder.rank()), sum,
+                        run::gathers_differences(plan) ? Distribution::whole : Distribution::shard,
+                        kept == outer_states});
     }
   }
   if (plan.outer_schedule.overlap != run::OuterSchedule::Overlap::eager) return ranges;

@@ -28,21 +28,20 @@ namespace optim::detail {
 ///                                                  Decide, GatherWeights(b)          Update(b)
 ///     Install(b)            w v2 = C
 ///
-/// A round with one phase has phase 2 alone, at w v0. C is builder.comm_buffer: sums of gradients
-/// leave through it, and weights come in. Nothing else of the compute lane touches it, so that the
-/// lanes run at once. Gradients are kept from round to round: they are the pending gradient, and in
-/// phase 1 what is added to it, while the copy in C is on its way. So are the counts of its
-/// micro-batches, of which HandCounts hands over a copy. Where the plan adapts, a phase ends with a
-/// Repeat of one micro-batch more, until its last GatherWeights is complete; on a pipeline with one that its stages share,
-/// of the phase's micro-batches once more.
+/// A round with one phase has phase 2 alone, at w v0. C is builder.comm_buffer: sums of gradients leave through it, and
+/// weights come in. Nothing else of the compute lane touches it, so that the lanes run at once. Gradients are kept from
+/// round to round: they are the pending gradient, and in phase 1 what is added to it, while the copy in C is on its
+/// way. So are the counts of its micro-batches, of which HandCounts hands over a copy. Where the plan adapts, a phase
+/// ends with a Repeat of one micro-batch more, until its last GatherWeights is complete; on a pipeline with one that
+/// its stages share, of the phase's micro-batches once more.
 ///
 ///     prologue          a phase at w v0: g = g~(0)
 ///     warm_up           the kinds of a round one after the other: the phase, then its reduction and
 ///                       update
 ///     gather_committed  Publish(b): C = committed weights of the own shard; GatherWeights(b); to tied copies
 ///
-/// What each reads, writes and accumulates into: HandOverView, OutgoingView of Estimate and Update, run::CollectiveView,
-/// run::CopyView of Install, HandCounts and Publish.
+/// What each reads, writes and accumulates into: HandOverView, OutgoingView of Estimate and Update,
+/// run::CollectiveView, run::CopyView of Install, HandCounts and Publish.
 class OverlappingStep {
 public:
   OverlappingStep(run::StepBuilder& builder, int states)

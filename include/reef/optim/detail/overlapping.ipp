@@ -118,7 +118,8 @@ REEF_INLINE void OverlappingStep::run_phase_beside(const run::Pass& model, run::
   const auto sent = static_cast<std::uint32_t>(program_.round.size() - 1);
   run_phase(model, phase);
   const int unit = plan_.micro_batches_of_body(builder_.rank());
-  const int most = plan_.max_micro_batches == 0 ? 0 : (plan_.max_micro_batches - plan_.micro_batches_of(builder_.rank())) / unit;
+  const int most =
+      plan_.max_micro_batches == 0 ? 0 : (plan_.max_micro_batches - plan_.micro_batches_of(builder_.rank())) / unit;
   if (!plan_.adapts) return;
   const bool shared = plan_.topology.stages > 1;
   const std::uint32_t channel = shared ? scalars_channel() : 0;  // also of a replica whose bound leaves it no loop

@@ -49,7 +49,8 @@ struct StateArrays {
 
 /// Loads what an update of weights begins with: of bf16 the master weights.
 REEF_RULE template <class At, real T>
-REEF_ALWAYS_INLINE REEF_HOST_DEVICE typename At::Vector load_own(const At& at, const T* weight, const sum_t<T>* master) {
+REEF_ALWAYS_INLINE REEF_HOST_DEVICE typename At::Vector load_own(const At& at, const T* weight,
+                                                                 const sum_t<T>* master) {
   if constexpr (std::is_same_v<T, sum_t<T>>) {
     return at.load(weight);
   } else {
@@ -59,7 +60,8 @@ REEF_ALWAYS_INLINE REEF_HOST_DEVICE typename At::Vector load_own(const At& at, c
 
 /// Stores updated weights: of bf16 as master weights, and rounded.
 REEF_RULE template <class At, real T>
-REEF_ALWAYS_INLINE REEF_HOST_DEVICE void store_own(const At& at, T* weight, sum_t<T>* master, const typename At::Vector& w) {
+REEF_ALWAYS_INLINE REEF_HOST_DEVICE void store_own(const At& at, T* weight, sum_t<T>* master,
+                                                   const typename At::Vector& w) {
   if constexpr (!std::is_same_v<T, sum_t<T>>) at.store(master, w);
   at.store(weight, w);
 }

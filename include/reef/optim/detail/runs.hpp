@@ -24,7 +24,8 @@ struct Run {
   bool decays = false;
   std::int64_t offset = 0;
   std::int64_t elements = 0;
-  std::vector<std::int64_t> kept{};                    ///< `offset` among those that keep a state, by state; empty: all do
+  /// `offset` among those that keep a state, by state; empty: all do
+  std::vector<std::int64_t> kept{};
   int rule = 0;                                        ///< its place in a PerGroup
   double learning_rate = 1;                            ///< a factor of the step's
   std::optional<double> weight_decay{};                ///< in place of the rule's

@@ -19,7 +19,8 @@ REEF_INLINE std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int6
   const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
   std::vector<Run> runs;
   const auto& states = plan.states_of_parameter;
-  std::vector<std::int64_t> kept(states.empty() ? 0 : static_cast<std::size_t>(*std::max_element(states.begin(), states.end())));
+  std::vector<std::int64_t> kept(
+      states.empty() ? 0 : static_cast<std::size_t>(*std::max_element(states.begin(), states.end())));
   for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
     if (plan.bucket_of_parameter[p] != b) continue;
     const graph::Parameter& parameter = plan.dag->parameters[p];
@@ -36,7 +37,8 @@ REEF_INLINE std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int6
       }
       const run::ParameterGroup* const group = plan.group_of(p);
       const bool decays = parameter.decay || (group != nullptr && group->weight_decay);
-      runs.push_back({decays, from - begin, to - from, kept, plan.rule_of(p), group == nullptr ? 1 : group->learning_rate,
+      runs.push_back({decays, from - begin, to - from, kept, plan.rule_of(p),
+                      group == nullptr ? 1 : group->learning_rate,
                       group == nullptr ? std::nullopt : group->weight_decay, matrix});
     }
     const std::int64_t end = (std::min)(at + graph::ParameterLayout::room(parameter), begin + n);

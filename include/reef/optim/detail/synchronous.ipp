@@ -70,8 +70,8 @@ REEF_INLINE void SynchronousStep::update(std::size_t b, int states) {
   updated_ = target;
 }
 
-REEF_INLINE void SynchronousStep::all_gather(std::string_view kind, schedule::Traffic traffic, std::size_t b, run::Value shard,
-                run::Value whole, Bytes element) {
+REEF_INLINE void SynchronousStep::all_gather(std::string_view kind, schedule::Traffic traffic, std::size_t b,
+                                             run::Value shard, run::Value whole, Bytes element) {
   const run::Bucket& bucket = plan_.buckets[b];
   if (bucket.alone() && !run::stands_for_encoded(plan_, traffic, b)) return;
   Instruction& gather = program_.add(kind, Lane::reduce, static_cast<int>(b));

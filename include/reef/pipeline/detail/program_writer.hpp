@@ -62,8 +62,8 @@ private:
 
   void add_ring(std::vector<run::StorageId>& ring, std::size_t edge, const char* what);
 
-  /// The key of all ranks: when a message is produced, then the stage that does, then where in its order: the task, in that
-  /// the segment, the micro-batch, the edge.
+  /// The key of all ranks: when a message is produced, then the stage that does, then where in its order: the task, in
+  /// that the segment, the micro-batch, the edge.
   void await_in_order_of_production();
 
   /// The edges from a chunk to this stage, ascending.

@@ -24,7 +24,8 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline::detail {
 
-REEF_INLINE ProgramWriter::ProgramWriter(run::StepBuilder& builder, const run::Timetable& timetable, int first, int fold)
+REEF_INLINE ProgramWriter::ProgramWriter(run::StepBuilder& builder, const run::Timetable& timetable, int first,
+                                         int fold)
     : builder_(builder),
       plan_(builder.plan),
       timetable_(timetable),

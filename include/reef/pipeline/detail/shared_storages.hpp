@@ -21,9 +21,9 @@ struct FreeStorages {
   std::map<Crossing, std::deque<run::StorageId>> free{};
 };
 
-/// Has the micro-batches of a phase share the places of tensors between stages, one after the other: in the order of the
-/// program, as many as are in use at one time, and one more, into which the next lands meanwhile. Copies run beside what
-/// is computed, so nothing else would order one micro-batch's tensor behind another's.
+/// Has the micro-batches of a phase share the places of tensors between stages, one after the other: in the order of
+/// the program, as many as are in use at one time, and one more, into which the next lands meanwhile. Copies run beside
+/// what is computed, so nothing else would order one micro-batch's tensor behind another's.
 class PlaceSharer {
 public:
   /// `first`, `count`: of the program's micro-batches.

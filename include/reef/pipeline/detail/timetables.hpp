@@ -53,7 +53,8 @@ private:
   [[nodiscard]] std::shared_ptr<const run::Timetable> with_slots(run::Timetable timetable) const;
 
   /// How many messages of an edge are produced and not yet read at one time. They are read in the order in which they
-  /// are produced: micro-batches ascend on both ends. Those of a unit are produced when it ends, and read when one begins.
+  /// are produced: micro-batches ascend on both ends. Those of a unit are produced when it ends, and read when one
+  /// begins.
   [[nodiscard]] int slots_of(const run::Timetable& timetable, const graph::RemoteEdge& edge) const;
 
   /// By micro-batch, of the tasks that run a segment forward, or back.

@@ -32,11 +32,11 @@ struct WeightRing {
   }
 };
 
-/// Writes the updates of a stage within a step, and says which weights a micro-batch has: while it lives, those are what
-/// the builder has for weights.
+/// Writes the updates of a stage within a step, and says which weights a micro-batch has: while it lives, those are
+/// what the builder has for weights.
 ///
-/// A parameter that other stages use too is everywhere of the version that its owner has for the micro-batch: its gradients
-/// go to the owner for each update, and weights come back before the first forward that reads them.
+/// A parameter that other stages use too is everywhere of the version that its owner has for the micro-batch: its
+/// gradients go to the owner for each update, and weights come back before the first forward that reads them.
 class VersionedWeights {
 public:
   /// `first`: of the program's micro-batches, the first of the step, which has so many.

@@ -21,8 +21,10 @@ REEF_INLINE void require_drained(const run::StepPlan& plan) {
   const char* const what = "reef::pipeline: this pipeline updates within a step, but ";
   const auto drained_by = [&](int count) { return count % plan.weight_versions.every == 0; };
   if (!plan.updates_within_a_step) {
-    throw OptionError(what, "this optimizer does not.\n  why: its rounds are of micro-batches at one version of the weights.\n"
-                      "  fix: optim::Ddp or optim::Zero1, or a pipeline that updates once a step, as pipeline::OneFOneB.");
+    throw OptionError(
+        what,
+        "this optimizer does not.\n  why: its rounds are of micro-batches at one version of the weights.\n"
+        "  fix: optim::Ddp or optim::Zero1, or a pipeline that updates once a step, as pipeline::OneFOneB.");
   }
   if (plan.topology.replicas > 1 || plan.virtual_ranks > 1) {
     throw OptionError(
@@ -37,8 +39,8 @@ REEF_INLINE void require_drained(const run::StepPlan& plan) {
                       "  fix: TrainerOptions::non_finite = NonFinite::ignore and clip_norm = 0.");
   }
   if (static_cast<int>(plan.weight_versions.kept.size()) != plan.topology.stages) {
-    throw OptionError(what, "it says of ", plan.weight_versions.kept.size(), " stages how many versions they keep.\n  fix: of all ",
-                      plan.topology.stages, ".");
+    throw OptionError(what, "it says of ", plan.weight_versions.kept.size(),
+                      " stages how many versions they keep.\n  fix: of all ", plan.topology.stages, ".");
   }
   if (plan.chunk_of_segment.back() >= plan.topology.stages) {
     throw OptionError(what, "stages have several chunks.\n  fix: one on each: stage r has chunk r.");

@@ -28,12 +28,12 @@ namespace plan::detail {
 
 /// The search for one shape, an effort at a time.
 ///
-/// Effort 0 arranges the structured layouts, and searches by branch and bound as far as a fixed amount of work
-/// goes. Each further effort advances two ladders of eight Markov chains at temperatures from 0.17 % to 1 % of
-/// the best cost (less of more than 64 devices), neighbours of which exchange states (replica exchange): one ladder began at the structured
-/// layouts, one at random. Branch and bound comes again at efforts 1, 16, 256, ..., with more work each time.
-/// What an effort does depends on its number and the seed alone: chains draw from sequences of their own, and
-/// are looked at in a fixed order.
+/// Effort 0 arranges the structured layouts, and searches by branch and bound as far as a fixed amount of work goes.
+/// Each further effort advances two ladders of eight Markov chains at temperatures from 0.17 % to 1 % of the best cost
+/// (less of more than 64 devices), neighbours of which exchange states (replica exchange): one ladder began at the
+/// structured layouts, one at random. Branch and bound comes again at efforts 1, 16, 256, ..., with more work each
+/// time. What an effort does depends on its number and the seed alone: chains draw from sequences of their own, and are
+/// looked at in a fixed order.
 ///
 /// Effort 0 is never stopped: its layouts, paths and proof each end after a fixed amount of work.
 ///

@@ -113,8 +113,8 @@ private:
     return bound;
   }
 
-  /// Every task as early as each of these allows by itself, whatever the order: what it needs; those of its kind before it;
-  /// on its link the message before; with room for K activations, W of j ahead of F of j + K; and of any two tasks
+  /// Every task as early as each of these allows by itself, whatever the order: what it needs; those of its kind before
+  /// it; on its link the message before; with room for K activations, W of j ahead of F of j + K; and of any two tasks
   /// of a chunk, all that must run between them.
   class Relaxation {
   public:

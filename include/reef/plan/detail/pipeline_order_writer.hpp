@@ -142,8 +142,8 @@ struct InterleavedSteps {
   [[nodiscard]] int backward_chunk(int k) const { return chunks - 1 - forward_chunk(k); }
 };
 
-/// V-Half and V-Min: on a rank F and I of both chunks begin at fixed slots, six apart from one micro-batch to the next; a W
-/// takes the first that is free, the oldest I's first.
+/// V-Half and V-Min: on a rank F and I of both chunks begin at fixed slots, six apart from one micro-batch to the next;
+/// a W takes the first that is free, the oldest I's first.
 inline void write_slots(PipelineOrderWriter& writer, int micro_batches,
                         const std::array<std::int64_t, 4>& first) {
   struct Event {

@@ -41,17 +41,19 @@ inline int compare_fractions(Wide a, Wide b, Wide c, Wide d) {
 ///
 ///     T = max sum_p z[p],   sum_p a[p, l] z[p] <= W[l],   over p with sum_l a[p, l] l >= blocks
 ///
-/// since chains of spans, the last shifted back into the model, are a placement; and of a placement spans are edges s -> s + l
-/// of a network with free edges i -> i - 1, in which a cut between block 0 and the end is the t[i] of a block, so that a
-/// flow of min_i t[i] goes through it, along paths that are such chains. By duality every u >= 0 gives a bound:
+/// since chains of spans, the last shifted back into the model, are a placement; and of a placement spans are edges
+/// s -> s + l of a network with free edges i -> i - 1, in which a cut between block 0 and the end is the t[i] of a
+/// block, so that a flow of min_i t[i] goes through it, along paths that are such chains. By duality every u >= 0 gives
+/// a bound:
 ///
 ///     T <= sum_l W[l] u[l] / min_p sum_l a[p, l] u[l]
 ///
-/// Solved by the simplex method; the next p is the cheapest at the prices u, by dynamic programming. In whole numbers: rows
-/// are kept times the determinant of the basis, by which each division is exact (Edmonds), so that all machines find the same.
+/// Solved by the simplex method; the next p is the cheapest at the prices u, by dynamic programming. In whole numbers:
+/// rows are kept times the determinant of the basis, by which each division is exact (Edmonds), so that all machines
+/// find the same.
 ///
-/// Where an entry leaves 96 bits, whose sums then need no care, or after `max_work` steps of dynamic programming, it ends with the best bound of those
-/// that prices on the way gave.
+/// Where an entry leaves 96 bits, whose sums then need no care, or after `max_work` steps of dynamic programming, it
+/// ends with the best bound of those that prices on the way gave.
 class SwarmBound {
 public:
   static constexpr std::int64_t max_work = 200'000'000;
@@ -187,8 +189,8 @@ private:
     return entry > -most && entry < most;
   }
 
-  /// By what is left at once, and where that is equal by the rows of the inverse, which are never all equal: no basis comes
-  /// twice.
+  /// By what is left at once, and where that is equal by the rows of the inverse, which are never all equal: no basis
+  /// comes twice.
   [[nodiscard]] bool leaves_before(std::size_t r, Wide change, std::size_t other,
                                    Wide other_change) const {
     int order = compare_fractions(rows_[r].solution, change, rows_[other].solution, other_change);

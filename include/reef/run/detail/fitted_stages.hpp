@@ -41,8 +41,8 @@ inline Topology topology_of(const Topology& given, const std::vector<plan::Stage
 
 /// Searches the layout of least T whose stages fit their ranks, of which none counts before `needs` has said so.
 ///
-/// A refusal says what each stage of a layout takes: more of it is foreseen from that (StageMemory), and what does not fit
-/// by then is passed over. Where nothing is foreseen to fit, the layout is asked for that lacks least.
+/// A refusal says what each stage of a layout takes: more of it is foreseen from that (StageMemory), and what does not
+/// fit by then is passed over. Where nothing is foreseen to fit, the layout is asked for that lacks least.
 class FittedStages {
 public:
   /// `problem`: of the model between the positions.
@@ -225,8 +225,8 @@ private:
     return stages.empty() ? plan::PipelinePlan() : plan::plan_of(problem_, stages);
   }
 
-  /// Of layouts that differ from one that was asked for by a cut one position further on, the one that is foreseen to lack
-  /// least. A wide border takes memory too, so a smaller part may need more.
+  /// Of layouts that differ from one that was asked for by a cut one position further on, the one that is foreseen to
+  /// lack least. A wide border takes memory too, so a smaller part may need more.
   [[nodiscard]] std::vector<plan::Stage> least_lack_beside_asked() const {
     double least = 2;  // of what lacks more none fits
     std::vector<plan::Stage> best;

@@ -26,8 +26,8 @@ void run_operators(const AnyRankContext& context, int micro_batch, const F& func
   }
 }
 
-/// The loss weight of a micro-batch, whose inputs the source fills: what it throws is told with the rank, the micro-batch
-/// and, of an input that it takes for another type, the input's name.
+/// The loss weight of a micro-batch, whose inputs the source fills: what it throws is told with the rank, the
+/// micro-batch and, of an input that it takes for another type, the input's name.
 double filled(const AnyRankContext& context, int micro_batch, std::span<const AnyView> inputs);
 
 /// The addresses of an instruction's operands, which it finds through the instruction's view: so a pass that gives an

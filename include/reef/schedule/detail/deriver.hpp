@@ -99,7 +99,8 @@ private:
   std::vector<Range> ranges_{};  // by storage
   std::vector<std::uint32_t> loops_;
   std::array<bool, lane_count> apart_{};  // by lane: something is posted on it
-  // By bound, which is much faster than a map from bytes: of those at which one begins, and it goes on to the next such.
+  // By bound, which is much faster than a map from bytes: of those at which one begins, and it goes on to the next
+  // such.
   std::vector<History> histories_{};
   std::vector<std::uint64_t> parts_{};  // one bit for each bound, whether a history begins there
   Wanted wanted_{};                     // of the last step

@@ -75,7 +75,8 @@ private:
     int iteration = 0;    ///< of the loop, in a body
     bool is_there = false;
   };
-  // What ends when a loop asks, or ranks agree about one, has ended before, and what starts when a message leaves has started.
+  // What ends when a loop asks, or ranks agree about one, has ended before, and what starts when a message leaves has
+  // started.
   struct Event {
     enum What : std::uint8_t { reach, arrive, sent, end, start, leave, agree, ask };
     Seconds time;
@@ -112,8 +113,8 @@ private:
 
   void begin(std::size_t task);
 
-  /// Both ends have started, of a collective the sender. Of messages that leave a machine at the same time, those to the ranks behind
-  /// it go first, as collectives send them.
+  /// Both ends have started, of a collective the sender. Of messages that leave a machine at the same time, those to
+  /// the ranks behind it go first, as collectives send them.
   void leave(std::size_t index);
 
   int rank_at(std::size_t task) const { return programs_[rank_of(task)].rank; }

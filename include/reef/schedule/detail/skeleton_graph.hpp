@@ -158,7 +158,8 @@ private:
       std::set<int> ranks{skeleton.rank};
       const std::uint32_t exchange = skeleton.nodes[end.instruction].exchange;
       if (exchange != Skeleton::none) {  // a group that is stated may have members to whom nothing goes
-        for (const Message& message : messages_of(skeleton, skeleton.exchanges[exchange]).first) ranks.insert(message.peer);
+        for (const Message& message : messages_of(skeleton, skeleton.exchanges[exchange]).first)
+          ranks.insert(message.peer);
       }
       for (const Message& message : skeleton.sends_of(end.instruction)) ranks.insert(message.peer);
       return ranks;

@@ -20,11 +20,11 @@ namespace swap::detail {
 ///
 ///     Forward(s, j)  Stash(s, j)      ...      Restore(s, j)  [Recompute(s, j)]  Backward(s, j)
 ///
-/// A tensor that crosses bounds stays on the device if the backward of a segment reads it that does not
-/// stash, if another chunk of the stage reads it, or if it has arrived from another stage. For others there
-/// are slots, as many as are read at once and SwapSchedule::stash_slots more, which leave meanwhile; and stash_slots each for saved activations and for what has come
-/// back. Who writes a slot waits for what is copied out of it, so that memory does not grow with
-/// the number of segments.
+/// A tensor that crosses bounds stays on the device if the backward of a segment reads it that does not stash, if
+/// another chunk of the stage reads it, or if it has arrived from another stage. For others there are slots, as many as
+/// are read at once and SwapSchedule::stash_slots more, which leave meanwhile; and stash_slots each for saved
+/// activations and for what has come back. Who writes a slot waits for what is copied out of it, so that memory does
+/// not grow with the number of segments.
 ///
 /// | Stash   | reads what the forward has written and a backward reads, writes as many bytes of |
 /// |         | the host                                                                         |
@@ -125,8 +125,8 @@ private:
 
   void stash(std::vector<Instruction>& to, int s, int j);
 
-  /// Saved activations come back for a backward in halves to a place of their own, where they stay as the input half leaves
-  /// them: it may overwrite them.
+  /// Saved activations come back for a backward in halves to a place of their own, where they stay as the input half
+  /// leaves them: it may overwrite them.
   void restore(std::vector<Instruction>& to, int s, Pass& pass);
 
   void push(std::vector<Instruction>& to, Instruction instruction, int s, int j) const;

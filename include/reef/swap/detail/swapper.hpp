@@ -24,8 +24,8 @@ namespace swap::detail {
 ///                                       Evict(s)
 ///     for each other, descending:       Load(s)   for each micro-batch j:  Backward(s, j)   Evict(s)
 ///
-/// Where the pipeline updates within the step, a slot has a segment in the version that a micro-batch reads, of those that
-/// lie in host memory. A fold ends with each update, and slots keep what they have.
+/// Where the pipeline updates within the step, a slot has a segment in the version that a micro-batch reads, of those
+/// that lie in host memory. A fold ends with each update, and slots keep what they have.
 ///
 /// Streaming leaves the order of the pipeline, micro-batch by micro-batch, and loads for each:
 ///

@@ -71,13 +71,15 @@ private:
   std::vector<bool> is_bool_;
 };
 
-/// Copies tensor i of a batch to where the graph has it. Throws ShapeError for other shapes, and for integers that the graph's
-/// type does not have; `place`: the rank and the micro-batch.
+/// Copies tensor i of a batch to where the graph has it. Throws ShapeError for other shapes, and for integers that the
+/// graph's type does not have; `place`: the rank and the micro-batch.
 inline void copy_input(const AnyView& to, const at::Tensor& from, std::size_t i, const std::string& place) {
   at::Tensor target = tensor_of(to);
-  if (!from.defined() || from.is_complex() || from.sizes() != target.sizes() || from.is_floating_point() != target.is_floating_point()) {
-    throw ShapeError("reef::torch::data_parallel: tensor ", i, " of a batch is ", text_of(from), ", that of the example was ",
-                     text_of(target), ", ", place, ".\n  why: all batches have the shapes of the example.\n",
+  if (!from.defined() || from.is_complex() || from.sizes() != target.sizes() ||
+      from.is_floating_point() != target.is_floating_point()) {
+    throw ShapeError("reef::torch::data_parallel: tensor ", i, " of a batch is ", text_of(from),
+                     ", that of the example was ", text_of(target), ", ", place,
+                     ".\n  why: all batches have the shapes of the example.\n",
                      "  fix: leave out the last batch if it is smaller, or fill it up.");
   }
   if (!from.is_floating_point() && from.scalar_type() != at::kBool && from.numel() > 0) {
@@ -132,8 +134,8 @@ public:
     const std::uint64_t number = first_sample / samples_;
     const Tensors& batch = of(number);
     if (batch.size() != inputs.size()) {
-      throw ShapeError("reef::torch::data_parallel: a batch of ", batch.size(), " tensors, where the example has ", inputs.size(), ", ",
-                       place_of(number), ".\n  fix: as many as the example.");
+      throw ShapeError("reef::torch::data_parallel: a batch of ", batch.size(), " tensors, where the example has ",
+                       inputs.size(), ", ", place_of(number), ".\n  fix: as many as the example.");
     }
     {
       const ::torch::NoGradGuard no_gradients;
@@ -170,8 +172,8 @@ private:
     if (const auto found = before_.find(number); found != before_.end()) return found->second;
     if (one_) return now_.emplace(number, *std::exchange(one_, std::nullopt)).first->second;
     if (!next_) {
-      throw OptionError("reef::torch::DataParallel::", call_, ": the step takes more than the one batch that it was given, ",
-                        place_of(number), ".\n",
+      throw OptionError("reef::torch::DataParallel::", call_,
+                        ": the step takes more than the one batch that it was given, ", place_of(number), ".\n",
                         "  why: micro_batches is above 1, or rounds overlap, as those of Acco.\n",
                         "  fix: step(next), with a function that gives one batch after another.");
     }

@@ -15,8 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// While it lives, one thread at a time draws from libtorch's default generators, of the host and of this device, which begin
-/// with this seed. Then they are as before. Who holds one waits for no other thread that may want one.
+/// While it lives, one thread at a time draws from libtorch's default generators, of the host and of this device, which
+/// begin with this seed. Then they are as before. Who holds one waits for no other thread that may want one.
 class DefaultGenerator {
 public:
   explicit DefaultGenerator(std::uint64_t seed, at::Device device = at::kCPU)
@@ -29,7 +29,8 @@ public:
 private:
   class Begun {
   public:
-    Begun(at::Generator generator, std::uint64_t seed) : generator_(std::move(generator)), state_(generator_.get_state()) {
+    Begun(at::Generator generator, std::uint64_t seed)
+        : generator_(std::move(generator)), state_(generator_.get_state()) {
       generator_.set_current_seed(seed);
     }
     Begun(const Begun&) = delete;

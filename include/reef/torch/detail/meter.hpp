@@ -21,8 +21,8 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// The most bytes that tensors which libtorch has made since then have held at once: on this thread, and on those that autograd
-/// has for it.
+/// The most bytes that tensors which libtorch has made since then have held at once: on this thread, and on those that
+/// autograd has for it.
 class HeapMeter {
 public:
   HeapMeter() : counts_(std::make_shared<Counts>()), guard_(c10::DebugInfoKind::PROFILER_STATE, counts_) {}

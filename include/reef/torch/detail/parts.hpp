@@ -33,7 +33,9 @@ template <class M, class Loss>
 concept loss_of_module = std::is_invocable_r_v<at::Tensor, const Loss&, M&, const Tensors&>;
 template <class M, class Loss>
 concept loss_of_output = std::is_invocable_r_v<at::Tensor, const Loss&, const at::Tensor&, const Tensors&> &&
-                         requires(M& module, const at::Tensor& x) { { module.forward(x) } -> std::convertible_to<at::Tensor>; };
+    requires(M& module, const at::Tensor& x) {
+  { module.forward(x) } -> std::convertible_to<at::Tensor>;
+};
 
 template <class M, class Loss>
 at::Tensor loss_of(M& module, const Loss& loss, const at::Tensor& x, const Tensors& batch) {
@@ -91,8 +93,9 @@ inline at::Tensor output_of(::torch::nn::SequentialImpl& part, const at::Tensor&
   ::torch::nn::AnyValue value{at::Tensor(x)};
   for (::torch::nn::AnyModule& child : part) value = child.any_forward(std::move(value));
   if (at::Tensor* const tensor = value.try_get<at::Tensor>(); tensor != nullptr) return std::move(*tensor);
-  throw BoundaryError(BoundaryError::Side::output, "reef::torch: the last child of a part of ", part.name(), " gives a ",
-                      c10::demangle(value.type_info().name()), ", no tensor.\n  fix: node_bytes that make one node of it and the next.");
+  throw BoundaryError(BoundaryError::Side::output, "reef::torch: the last child of a part of ", part.name(),
+                      " gives a ", c10::demangle(value.type_info().name()),
+                      ", no tensor.\n  fix: node_bytes that make one node of it and the next.");
 }
 
 /// A graph of modules, each of which reads what the one before it gives, and the last the whole batch.
@@ -127,7 +130,8 @@ struct Chain {
 
   /// Adds the module whose output, or whose function, the loss is of.
   template <class M, class Loss>
-  void add_loss(const std::shared_ptr<M>& module, const Loss& loss, int x, const BatchTypes& types, const ModuleOptions& options) {
+  void add_loss(const std::shared_ptr<M>& module, const Loss& loss, int x, const BatchTypes& types,
+                const ModuleOptions& options) {
     const bool whole = x == batch[0];
     std::vector<int> inputs{x};
     inputs.insert(inputs.end(), batch.begin() + (whole ? 1 : 0), batch.end());
@@ -145,11 +149,11 @@ struct Chain {
   std::vector<Named> parameters;  ///< each once
 };
 
-/// The chain of a Sequential's parts; where two parts can only be a node together, they are joined. Nothing, where one part is
-/// left.
+/// The chain of a Sequential's parts; where two parts can only be a node together, they are joined. Nothing, where one
+/// part is left.
 template <class Model, class Loss>
-std::optional<Chain<Model>> chain_of_parts(std::vector<Part> parts, const Loss& loss, const Tensors& example, Element real, int threads,
-                                           const ModuleOptions& options) {
+std::optional<Chain<Model>> chain_of_parts(std::vector<Part> parts, const Loss& loss, const Tensors& example,
+                                           Element real, int threads, const ModuleOptions& options) {
   const BatchTypes types(example);
   while (parts.size() > 1) {
     Chain<Model> chain(example, real, threads);
@@ -164,7 +168,8 @@ std::optional<Chain<Model>> chain_of_parts(std::vector<Part> parts, const Loss& 
       if (to_next ? k + 1 == parts.size() : k == 0) throw;
       join(parts, to_next ? k : k - 1);
     } catch (const ShapeError& error) {
-      throw ShapeError(error.what(), "\n  or: where children share more than the tensor between two of them, node_bytes that make ",
+      throw ShapeError(error.what(),
+                       "\n  or: where children share more than the tensor between two of them, node_bytes that make ",
                        "one node of it all. This is the part ", name_of(parts[k]), " of the Sequential.");
     }
   }
@@ -173,8 +178,8 @@ std::optional<Chain<Model>> chain_of_parts(std::vector<Part> parts, const Loss& 
 
 /// The graph of a module and its loss, one node, or of a Sequential a node for each part.
 template <class Model, class M, class Loss>
-Chain<Model> chain_of(const std::shared_ptr<M>& module, const Loss& loss, const Tensors& example, Element real, int threads,
-                      const ModuleOptions& options, Bytes node_bytes) {
+Chain<Model> chain_of(const std::shared_ptr<M>& module, const Loss& loss, const Tensors& example, Element real,
+                      int threads, const ModuleOptions& options, Bytes node_bytes) {
   if constexpr (std::is_same_v<M, ::torch::nn::SequentialImpl> && !loss_of_module<M, Loss>) {
     auto parts = chain_of_parts<Model>(parts_of(*module, node_bytes), loss, example, real, threads, options);
     if (parts) return std::move(*parts);

@@ -11,7 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// Where libtorch computes for a device of Reef's, and how its lanes call libtorch. That of device::Cuda: torch/cuda.hpp.
+/// Where libtorch computes for a device of Reef's, and how its lanes call libtorch. That of device::Cuda:
+/// torch/cuda.hpp.
 ///
 /// | type                | of libtorch's tensors                                                              |
 /// | run(lane, function) | calls function(at::Device) on the lane's thread; what it enqueues keeps the lane's order |
@@ -38,7 +39,8 @@ struct Place<device::Host> {
 template <class Device>
 concept has_place = requires { Place<Device>::type; };
 
-/// When it goes, memory that libtorch has taken on this device and keeps for later is given back, unless that is the host.
+/// When it goes, memory that libtorch has taken on this device and keeps for later is given back, unless that is the
+/// host.
 template <class Device>
 class Released {
 public:
@@ -58,7 +60,8 @@ private:
   at::Device where_;
 };
 
-/// While it lives, libtorch refuses operations of a GPU that may give other bits at a second call. Of the whole process.
+/// While it lives, libtorch refuses operations of a GPU that may give other bits at a second call. Of the whole
+/// process.
 class Deterministic {
 public:
   explicit Deterministic(bool wanted) : wanted_(wanted) {
@@ -95,11 +98,13 @@ private:
 
   // libtorch 2.2 and later.
   static bool fills(const auto& context) {
-    if constexpr (requires { context.deterministicFillUninitializedMemory(); }) return context.deterministicFillUninitializedMemory();
+    if constexpr (requires { context.deterministicFillUninitializedMemory(); })
+      return context.deterministicFillUninitializedMemory();
     return false;
   }
   static void fill(auto& context, bool fills) {
-    if constexpr (requires { context.setDeterministicFillUninitializedMemory(fills); }) context.setDeterministicFillUninitializedMemory(fills);
+    if constexpr (requires { context.setDeterministicFillUninitializedMemory(fills); })
+      context.setDeterministicFillUninitializedMemory(fills);
   }
 
   bool wanted_;

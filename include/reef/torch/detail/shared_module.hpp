@@ -69,7 +69,10 @@ inline Shape shape_of(const at::Tensor& tensor, const std::string& what) {
 /// A tensor that lies where the view lies, in the memory of this device.
 inline at::Tensor tensor_of(const AnyView& view, at::Device device = at::kCPU) {
   const auto sizes = sizes_of(view.shape());
-  return at::for_blob(view.data(), sizes).options(at::TensorOptions(type_of(view.element())).device(device)).target_device(device).make_tensor();
+  return at::for_blob(view.data(), sizes)
+      .options(at::TensorOptions(type_of(view.element())).device(device))
+      .target_device(device)
+      .make_tensor();
 }
 
 inline std::uint64_t hash_of(const at::Tensor& tensor) {
@@ -161,9 +164,9 @@ struct CallOptions {
 };
 
 /// While it lives, this thread alone calls a module of the process: in this mode, with random numbers of this key, and
-/// parameters that lie in `views`, or are what they were. What was in evaluation mode when the module was
-/// given stays in it. Then all is as before, but for the number of threads, which stays that of the module: a lane has a
-/// thread of its own.
+/// parameters that lie in `views`, or are what they were. What was in evaluation mode when the module was given stays
+/// in it. Then all is as before, but for the number of threads, which stays that of the module: a lane has a thread of
+/// its own.
 class Call {
 public:
   explicit Call(SharedModule& shared, const CallOptions& options, std::span<const AnyView> views = {})
@@ -209,7 +212,8 @@ public:
                     ", which others read.\n  fix: an operation that is not in place.");
     };
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      if (versions(inputs[k]) != before[i++]) throw BoundaryError(BoundaryError::Side::input, text(concat("input ", k)));
+      if (versions(inputs[k]) != before[i++])
+        throw BoundaryError(BoundaryError::Side::input, text(concat("input ", k)));
     }
     for (const Named& parameter : shared_.parameters) {
       if (versions(parameter.tensor) != before[i++]) throw ShapeError(text(concat("parameter '", parameter.name, "'")));

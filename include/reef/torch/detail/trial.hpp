@@ -26,7 +26,8 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// The gradients of `wanted`, given those of the outputs where they are defined. Of those that nothing depends on: undefined.
+/// The gradients of `wanted`, given those of the outputs where they are defined. Of those that nothing depends on:
+/// undefined.
 inline Tensors gradients(const Tensors& outputs, const Tensors& wanted, const Tensors& seeds) {
   Tensors from;
   Tensors with;
@@ -39,12 +40,13 @@ inline Tensors gradients(const Tensors& outputs, const Tensors& wanted, const Te
   return ::torch::autograd::grad(from, wanted, with, {}, false, true);
 }
 
-/// A module that is called as a node would call it, forward and backward, where its tensors lie, with made-up inputs: normal
-/// numbers, and integers that are 0. It refuses what breaks the laws of operators.
+/// A module that is called as a node would call it, forward and backward, where its tensors lie, with made-up inputs:
+/// normal numbers, and integers that are 0. It refuses what breaks the laws of operators.
 class Trial {
 public:
   /// `type`: what the module computes in; `widened`: its weights are converted for a call.
-  Trial(SharedModule& shared, std::string_view node, std::span<const graph::TensorSpec> inputs, at::ScalarType type, bool widened)
+  Trial(SharedModule& shared, std::string_view node, std::span<const graph::TensorSpec> inputs, at::ScalarType type,
+        bool widened)
       : shared_(shared), node_(node), inputs_(inputs), type_(type) {
     const KeptThreads threads;  // this thread is the user's
     // On a GPU the first calls take what libtorch keeps for all later ones.
@@ -63,7 +65,8 @@ public:
   [[nodiscard]] const Tensors& outputs() const { return outputs_; }
   [[nodiscard]] double flops() const { return flops_; }             ///< of a forward
   [[nodiscard]] Bytes heap_bytes() const { return heap_bytes_; }    ///< the most of a forward and a backward
-  [[nodiscard]] Bytes kept_bytes() const { return kept_bytes_; }    ///< what is held behind a forward whose graph is kept
+  /// What is held behind a forward whose graph is kept.
+  [[nodiscard]] Bytes kept_bytes() const { return kept_bytes_; }
 
 private:
   void call_without_gradients() {
@@ -106,9 +109,11 @@ private:
     for (const graph::TensorSpec& spec : inputs_) {
       const auto sizes = sizes_of(spec.shape);
       if (is_real(spec.element)) {
-        made.push_back(at::randn(sizes, at::TensorOptions(type_).device(shared_.device)).set_requires_grad(differentiable));
+        made.push_back(
+            at::randn(sizes, at::TensorOptions(type_).device(shared_.device)).set_requires_grad(differentiable));
       } else {
-        made.push_back(at::zeros(sizes, at::TensorOptions(spec.element == Element::int32 ? at::kLong : at::kByte).device(shared_.device)));
+        made.push_back(at::zeros(
+            sizes, at::TensorOptions(spec.element == Element::int32 ? at::kLong : at::kByte).device(shared_.device)));
       }
     }
     return made;
@@ -117,8 +122,8 @@ private:
   /// An output, or the loss, that cannot be one.
   template <class... Pieces>
   [[nodiscard]] BoundaryError wrong(const Pieces&... pieces) const {
-    return BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_, "': ", shared_.is_loss ? "the loss" : "an output",
-                         " of ", shared_.module->name(), pieces...);
+    return BoundaryError(BoundaryError::Side::output, "reef::torch: the node '", node_,
+                         "': ", shared_.is_loss ? "the loss" : "an output", " of ", shared_.module->name(), pieces...);
   }
 
   void require_numbers(const at::Tensor& output) const {
@@ -139,7 +144,8 @@ private:
 
   void require_same(const Tensors& outputs) const {
     bool same = outputs.size() == outputs_.size();
-    for (std::size_t i = 0; same && i < outputs.size(); ++i) same = outputs[i].defined() && same_bits(outputs[i], outputs_[i]);
+    for (std::size_t i = 0; same && i < outputs.size(); ++i)
+      same = outputs[i].defined() && same_bits(outputs[i], outputs_[i]);
     if (!same) {
       throw ShapeError("reef::torch: the node '", node_, "': the module ", shared_.module->name(),
                        " gives other bits at a second call with the same inputs and random numbers.\n"
@@ -147,9 +153,11 @@ private:
                        "  fix: random numbers of libtorch's default generator alone, and nothing kept between calls.");
     }
     if (shared_.is_loss && !outputs.front().requires_grad()) {
-      throw wrong(" does not depend on any parameter that is trained, so that nothing would be learnt.\n"
-                  "  why: it is a constant, was computed under NoGradGuard or from detach() or item(), or all parameters are frozen.\n"
-                  "  fix: a loss of the module's output; requires_grad(true) of what is to be trained.");
+      throw wrong(
+          " does not depend on any parameter that is trained, so that nothing would be learnt.\n"
+          "  why: it is a constant, was computed under NoGradGuard or from detach() or item(), or all parameters are "
+          "frozen.\n"
+          "  fix: a loss of the module's output; requires_grad(true) of what is to be trained.");
     }
   }
 
@@ -164,8 +172,8 @@ private:
     const std::vector<std::uint64_t> now = hashes_of_constants();
     for (std::size_t i = 0; i < before.size(); ++i) {
       if (now[i] == before[i]) continue;
-      throw ShapeError("reef::torch: the node '", node_, "': the module ", shared_.module->name(), " changes its buffer '",
-                       shared_.constants[i].name,
+      throw ShapeError("reef::torch: the node '", node_, "': the module ", shared_.module->name(),
+                       " changes its buffer '", shared_.constants[i].name,
                        "' in a forward.\n"
                        "  why: a backward calls the forward again, and ranks and micro-batches would differ.\n"
                        "  fix: track_running_stats(false) of a batch norm, or another norm (torch::nn::GroupNorm).");

@@ -233,7 +233,8 @@ svg{display:block;width:100%;height:auto;font:12px system-ui,sans-serif}
 .dot{fill:var(--compute);stroke:var(--card);stroke-width:2}.hit{fill:transparent}.hit:hover{fill:var(--ink);opacity:.07}
 .row{fill:var(--page)}.compute{fill:var(--compute)}.communication{fill:var(--communication)}.copy{fill:var(--copy)}
 .exposed{fill:var(--exposed)}.t1{fill-opacity:.72}.t2{fill-opacity:.46}.t3{fill-opacity:.26}
-.in{font-size:10px;pointer-events:none}.light{fill:#fff}.dark{fill:var(--ink)}.step{stroke:var(--soft);stroke-width:1;stroke-dasharray:3 3}
+.in{font-size:10px;pointer-events:none}.light{fill:#fff}.dark{fill:var(--ink)}
+.step{stroke:var(--soft);stroke-width:1;stroke-dasharray:3 3}
 .wait{fill:var(--wait)}.other{fill:var(--other)}.span{stroke:var(--card);stroke-width:.6}.span:hover{opacity:.7}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:2px 0 10px;font-size:13px;color:var(--soft)}
 .legend svg{display:inline-block;width:11px;height:11px;margin-right:6px;vertical-align:-1px}

@@ -69,8 +69,8 @@ struct AlikePolicies {
   std::vector<comm::SharedFact> outer{};
 };
 
-/// What the ranks' programs do not show of their optimizer policy and settings, by the settings' names. Further entries are the ones
-/// that the caller wants compared.
+/// What the ranks' programs do not show of their optimizer policy and settings, by the settings' names. Further entries
+/// are the ones that the caller wants compared.
 std::vector<comm::SharedFact> alike_of(const AlikePolicies& policies, const TrainerSettings& settings);
 
 /// Returns the hash of what planning knows of links: latencies, rates, uplinks and downlinks.

@@ -21,7 +21,9 @@ REEF_INLINE std::vector<comm::SharedFact> alike_of(const AlikePolicies& policies
   const auto add = [&](const char* name, const auto&... pieces) {
     all.push_back({name, concat(pieces...)});
   };
-  const auto add_all = [&](const std::vector<comm::SharedFact>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  const auto add_all = [&](const std::vector<comm::SharedFact>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
   add_all(policies.policy);
   add("seed", options.seed);
   add_all(policies.rules);
@@ -53,8 +55,9 @@ REEF_INLINE std::vector<comm::SharedFact> alike_of(const AlikePolicies& policies
   return all;
 }
 
-REEF_INLINE std::vector<comm::SharedFact> alike_of_outer(int every, int fragments, int overlap, double mix, double learning_rate,
-                                                    bool divides_by_senders, bool clips_to_median_norm) {
+REEF_INLINE std::vector<comm::SharedFact> alike_of_outer(int every, int fragments, int overlap, double mix,
+                                                         double learning_rate, bool divides_by_senders,
+                                                         bool clips_to_median_norm) {
   constexpr std::array<const char*, 3> overlaps{"none", "mix", "eager"};
   return {{"optim.every", concat(every)},
           {"optim.fragments", concat(fragments)},

@@ -33,8 +33,9 @@ namespace reef {
 inline namespace v0 {
 namespace detail {
 
-/// What trains: it has the programs of a rank planned, proven, placed and loaded, and runs them step by step. It knows neither the
-/// policies, which are a table to it, nor the device and the types, of which a Trainer gives it what computes.
+/// What trains: it has the programs of a rank planned, proven, placed and loaded, and runs them step by step. It knows
+/// neither the policies, which are a table to it, nor the device and the types, of which a Trainer gives it what
+/// computes.
 ///
 /// | life | what a Trainer gives it (the device, the model) outlives it |
 class Engine : public Training {
@@ -61,8 +62,8 @@ protected:
 
   Engine(const PolicyFacts& facts, const Policies& policies);
 
-  /// Plans, proves and loads what the ranks run, and gives the weights their first values. All ranks; `ranks`, if given, are those of
-  /// that communicator.
+  /// Plans, proves and loads what the ranks run, and gives the weights their first values. All ranks; `ranks`, if
+  /// given, are those of that communicator.
   void begin(const comm::Communicator* ranks, std::unique_ptr<device::AnyDevice> device,
              run::Source source, run::Source held_out);
 

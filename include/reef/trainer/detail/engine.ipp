@@ -65,10 +65,12 @@ REEF_INLINE void Engine::start(run::Source source, run::Source held_out) {
   }
   state_.seed = settings().seed;
   evaluation_state_.seed = settings().seed;
-  part_with(difference("options", alike(), "start every rank with the same options and data, on machines of one kind."));
+  part_with(
+      difference("options", alike(), "start every rank with the same options and data, on machines of one kind."));
   plan_ = agreed_plan();
   variants_ = std::vector<LoadedProgram>(static_cast<std::size_t>(policies_.variants(plan_)) - 1);
-  for (const ProgramKey key : policies_.programs_in(plan_)) loaded_program(key).placed.emplace(policies_.build(plan_, rank(), key));
+  for (const ProgramKey key : policies_.programs_in(plan_))
+    loaded_program(key).placed.emplace(policies_.build(plan_, rank(), key));
   verify_together();
   if (plan_.adapts && settings().accumulation.order == Accumulation::Order::shared) {
     counter_.emplace(*progress_, "micro-batches");
@@ -81,7 +83,8 @@ REEF_INLINE void Engine::start(run::Source source, run::Source held_out) {
 
 REEF_INLINE void Engine::load_programs(run::Source source, run::Source held_out) {
   std::vector<const schedule::Placement*> placements;
-  for (const ProgramKey key : policies_.programs_in(plan_)) placements.push_back(&loaded_program(key).placed->placement);
+  for (const ProgramKey key : policies_.programs_in(plan_))
+    placements.push_back(&loaded_program(key).placed->placement);
   arenas_.emplace(*lanes_->any_device, placements);
   for (const ProgramKey key : policies_.programs_in(plan_)) {
     LoadedProgram& made = loaded_program(key);
@@ -106,8 +109,7 @@ REEF_INLINE void Engine::verify_together() {
   part_with(Training::verify_together(policies_, settings(), policies_.device(settings()).memory_bytes, own));
 }
 
-/// Every rank is here with the same error: they part in good order, so that all of them tell it. What one rank alone throws, before
-/// or here, the others hear of it.
+/// Throws an error that all ranks have, after their Progress objects have ended in good order, so that each reports it.
 REEF_INLINE void Engine::part_with(const std::exception_ptr& error) {
   if (!error) return;
   lanes_.reset();
@@ -238,8 +240,7 @@ REEF_INLINE run::Executable& Engine::run_step() {
   return ran;
 }
 
-/// Has the weights where a step of a policy begins whose weights run ahead of the committed ones, and of overlapping rounds the gradient
-/// that they begin with.
+/// Puts the weights ahead in place, and computes the pending gradient, with which an overlapping round begins.
 REEF_INLINE void Engine::begin_ahead() {
   if (policies_.overlapping && !policies_.weights_are_committed) {
     // A rate that the next step will refuse moves no weights ahead either.

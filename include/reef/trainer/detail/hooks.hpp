@@ -74,7 +74,8 @@ void add_code(Handlers& handlers, const RankContext& context, const Options& opt
 }
 
 template <class P>
-void before_step(comm::Progress& progress, const run::StepPlan& plan, const options_of<P>& options, run::StepState& state) {
+void before_step(comm::Progress& progress, const run::StepPlan& plan, const options_of<P>& options,
+                 run::StepState& state) {
   if constexpr (requires { P::before_step(progress, plan, options, state); }) {
     P::before_step(progress, plan, options, state);
   } else {
@@ -136,7 +137,8 @@ namespace detail {
 /// Throws ScheduleError where an optimizer has written a step, or an evaluation, that comes to nothing.
 void require_verdict(const run::StepBuilder& builder, std::string_view optimizer);
 
-/// Throws ScheduleError where an optimizer that trains ahead of its committed weights has no place for those of tied copies.
+/// Throws ScheduleError where an optimizer that trains ahead of its committed weights has no place for those of tied
+/// copies.
 void require_tied_buffer(const run::StepBuilder& builder, std::string_view optimizer);
 
 /// Calls `pass` with a builder whose round is empty; what it writes comes behind the round.

@@ -45,11 +45,15 @@ REEF_INLINE void require_verdict(const run::StepBuilder& builder, std::string_vi
 REEF_INLINE void require_tied_buffer(const run::StepBuilder& builder, std::string_view optimizer) {
   for (std::size_t p = 0; p < builder.tied_weights.size(); ++p) {
     if (builder.tied_weights[p] == run::no_storage || builder.tied_buffer[p] != run::no_storage) continue;
-    throw ScheduleError("reef::Trainer: the optimizer policy '", optimizer, "' reserves no place for the committed weights of ",
-                        builder.plan.dag->parameters[p].name, ", which another stage owns.\n"
-                        "  why: it trains ahead of them, and rank ", builder.rank(), " uses them too.\n"
-                        "  fix: builder.tied_buffer in reserve(), and run::add_tied_weights; or cuts that leave its uses "
-                        "on one stage.");
+    throw ScheduleError(
+        "reef::Trainer: the optimizer policy '", optimizer, "' reserves no place for the committed weights of ",
+        builder.plan.dag->parameters[p].name,
+        ", which another stage owns.\n"
+        "  why: it trains ahead of them, and rank ",
+        builder.rank(),
+        " uses them too.\n"
+        "  fix: builder.tied_buffer in reserve(), and run::add_tied_weights; or cuts that leave its uses "
+        "on one stage.");
   }
 }
 

@@ -32,15 +32,19 @@ using HostContext = run::RankContext<device::Host, typename Precision::type, pre
 }  // namespace detail
 
 /// Declares them of a precision, with `extern`; without it, in the one unit that has them, defines them.
-#define REEF_TRAINER_OF_PRECISION(declared, Precision)                                                                         \
-  declared template void run::add_step_code(reef::detail::HostHandlers&, const reef::detail::HostContext<Precision>&);         \
-  declared template void optim::add_decision_code(reef::detail::HostHandlers&, const reef::detail::HostContext<Precision>&,    \
-                                                  optim::UpdateOptions);                                                       \
-  declared template void optim::add_weigh_code(reef::detail::HostHandlers&, const reef::detail::HostContext<Precision>&,       \
-                                               optim::UpdateOptions);                                                          \
-  declared template void optim::detail::add_collective_code(reef::detail::HostHandlers&,                                       \
-                                                            const reef::detail::HostContext<Precision>&);                      \
-  declared template void detail::add_diagnosis_code(reef::detail::HostHandlers&, const reef::detail::HostContext<Precision>&,  \
+#define REEF_TRAINER_OF_PRECISION(declared, Precision)                                                    \
+  declared template void run::add_step_code(reef::detail::HostHandlers&,                                  \
+                                            const reef::detail::HostContext<Precision>&);                 \
+  declared template void optim::add_decision_code(reef::detail::HostHandlers&,                            \
+                                                  const reef::detail::HostContext<Precision>&,            \
+                                                  optim::UpdateOptions);                                  \
+  declared template void optim::add_weigh_code(reef::detail::HostHandlers&,                               \
+                                               const reef::detail::HostContext<Precision>&,               \
+                                               optim::UpdateOptions);                                     \
+  declared template void optim::detail::add_collective_code(reef::detail::HostHandlers&,                  \
+                                                            const reef::detail::HostContext<Precision>&); \
+  declared template void detail::add_diagnosis_code(reef::detail::HostHandlers&,                          \
+                                                    const reef::detail::HostContext<Precision>&,          \
                                                     std::shared_ptr<detail::Finding>);
 
 #define REEF_TRAINER_IN_LIBRARY(declared)                          \

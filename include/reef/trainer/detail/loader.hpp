@@ -121,7 +121,8 @@ private:
     if (!state_.holds(id)) return;
     const Element element = state_.facts().element;
     const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
-      if (checked_) state_.set_weights(tensor.name, static_cast<std::int64_t>(offset / size_of(element)), bytes, element);
+      if (checked_)
+        state_.set_weights(tensor.name, static_cast<std::int64_t>(offset / size_of(element)), bytes, element);
     };
     shard.read(
         tensor.name, found->spec.shape, element, [&](Bytes, Bytes size) { return piece(size); }, set);

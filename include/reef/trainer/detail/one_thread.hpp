@@ -11,8 +11,8 @@ namespace detail {
 /// Keeps the calls of an object to one thread at a time.
 class OneThread {
 public:
-  /// Throws OptionError where another thread is in such a call, and says so on standard error, as what two threads throw
-  /// mostly ends the program before anybody can tell it. A call within a call is of the same thread, and may be.
+  /// Throws OptionError where another thread is in such a call, and says so on standard error, as what two threads
+  /// throw mostly ends the program before anybody can tell it. A call within a call is of the same thread, and may be.
   class Entry {
   public:
     Entry(OneThread& all, std::string_view object, std::string_view call);

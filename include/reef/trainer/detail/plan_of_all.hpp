@@ -14,7 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace detail {
 
-/// The counts of micro-batches of all replicas, or virtual ranks. All ranks. Throws OptionError where ranks of a replica differ.
+/// The counts of micro-batches of all replicas, or virtual ranks. All ranks. Throws OptionError where ranks of a
+/// replica differ.
 std::vector<int> counts_of_all(const Policies& policies, comm::Progress& progress, const TrainerSettings& settings);
 
 /// What plans ask of a device, of all ranks' devices the least or the most.

@@ -17,22 +17,24 @@ namespace reef {
 inline namespace v0 {
 namespace detail {
 
-/// That of the settings, or all ranks with the whole model; the chunks of stages as the pipeline policy has them. Throws
-/// OptionError for a topology that is not of so many ranks, or that the policies cannot run on.
+/// That of the settings, or all ranks with the whole model; the chunks of stages as the pipeline policy has them.
+/// Throws OptionError for a topology that is not of so many ranks, or that the policies cannot run on.
 run::Topology topology_of(const Policies& policies, const TrainerSettings& settings, int ranks);
 
-/// Where chunks of a model begin whose cuts are chosen, with 0 and the number of nodes; none if there is one chunk, or a
-/// segment's stage is given.
-std::vector<int> bounds_of_chunks(const graph::Dag& dag, const run::Topology& topology, const profile::Profile* profile);
+/// Where chunks of a model begin whose cuts are chosen, with 0 and the number of nodes; none if there is one chunk, or
+/// a segment's stage is given.
+std::vector<int> bounds_of_chunks(const graph::Dag& dag, const run::Topology& topology,
+                                  const profile::Profile* profile);
 
-/// A plan in two parts: what its cuts alone decide, and the rest. The second throws OptionError for activations that are to be
-/// stashed where nothing is swapped.
+/// A plan in two parts: what its cuts alone decide, and the rest. The second throws OptionError for activations that
+/// are to be stashed where nothing is swapped.
 run::StepPlan plan_skeleton(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
                          std::vector<int> micro_batches, const run::Choice& choice);
 run::StepPlan complete_plan(const Policies& policies, run::StepPlan outline, const TrainerSettings& settings,
                         const run::Choice& choice);
 
-/// What the settings say, and the planner of what they leave open. Without counts of micro-batches, those of the settings.
+/// What the settings say, and the planner of what they leave open. Without counts of micro-batches, those of the
+/// settings.
 run::StepPlan plan_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
                       std::vector<int> micro_batches);
 

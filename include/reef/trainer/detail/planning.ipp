@@ -38,7 +38,8 @@ REEF_INLINE run::Topology topology_of(const Policies& policies, const TrainerSet
   }
   if (given.ranks() != ranks) {
     throw OptionError("reef::Trainer: the topology has ", given.text(), ", but there ",
-                      ranks == 1 ? "is 1 rank" : concat("are ", ranks, " ranks"), ".\n  fix: replicas x stages = ranks, or as many ranks.");
+                      ranks == 1 ? "is 1 rank" : concat("are ", ranks, " ranks"),
+                      ".\n  fix: replicas x stages = ranks, or as many ranks.");
   }
   if (given.stages > 1 && !policies.spans_stages) {
     throw OptionError("reef::Trainer: the topology has ", given.stages,
@@ -61,8 +62,8 @@ REEF_INLINE run::Topology topology_of(const Policies& policies, const TrainerSet
 }
 
 /// What the settings say, and the planner of what they leave open.
-inline run::Choice choice_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
-                             const std::vector<int>& micro_batches) {
+inline run::Choice choice_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings,
+                             int ranks, const std::vector<int>& micro_batches) {
   if (settings.profile) graph::require_profile_of(dag, *settings.profile);
   const run::Topology topology = topology_of(policies, settings, ranks);
   topology.validate_bounds(dag.node_count());
@@ -96,14 +97,16 @@ inline run::Choice choice_of(const Policies& policies, const graph::Dag& dag, co
 /// Throws OptionError unless a device of the network is a rank.
 inline schedule::World world_of(const profile::Network& network, int ranks) {
   if (network.devices == ranks) return schedule::World::of(network);
-  throw OptionError("reef::Trainer: options.network has links between ", network.devices, " devices, but there ",
-                    ranks == 1 ? "is 1 rank" : concat("are ", ranks, " ranks"),
-                    ".\n  why: a device of it is a rank.\n  fix: the links between all ranks; profile::Network::first has those of "
-                    "the first devices.");
+  throw OptionError(
+      "reef::Trainer: options.network has links between ", network.devices, " devices, but there ",
+      ranks == 1 ? "is 1 rank" : concat("are ", ranks, " ranks"),
+      ".\n  why: a device of it is a rank.\n  fix: the links between all ranks; profile::Network::first has those of "
+      "the first devices.");
 }
 
-REEF_INLINE run::StepPlan plan_skeleton(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings,
-                                     int ranks, std::vector<int> micro_batches, const run::Choice& choice) {
+REEF_INLINE run::StepPlan plan_skeleton(const Policies& policies, const graph::Dag& dag,
+                                        const TrainerSettings& settings, int ranks, std::vector<int> micro_batches,
+                                        const run::Choice& choice) {
   run::Topology topology = topology_of(policies, settings, ranks);
   if (topology.chunk_of_segment.empty()) topology.chunk_of_segment = choice.chunk_of_segment;
   topology.bounds.clear();  // the cuts have them
@@ -147,8 +150,8 @@ REEF_INLINE run::StepPlan complete_plan(const Policies& policies, run::StepPlan 
   return plan;
 }
 
-REEF_INLINE run::StepPlan plan_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings, int ranks,
-                                  std::vector<int> micro_batches) {
+REEF_INLINE run::StepPlan plan_of(const Policies& policies, const graph::Dag& dag, const TrainerSettings& settings,
+                                  int ranks, std::vector<int> micro_batches) {
   if (micro_batches.empty()) {
     micro_batches = settings.counts();
     if (settings.virtual_ranks == 1) {
@@ -157,7 +160,8 @@ REEF_INLINE run::StepPlan plan_of(const Policies& policies, const graph::Dag& da
     }
   }
   const run::Choice choice = choice_of(policies, dag, settings, ranks, micro_batches);
-  return complete_plan(policies, plan_skeleton(policies, dag, settings, ranks, std::move(micro_batches), choice), settings, choice);
+  return complete_plan(policies, plan_skeleton(policies, dag, settings, ranks, std::move(micro_batches), choice),
+                       settings, choice);
 }
 
 REEF_INLINE void write_choice(const run::StepPlan& plan, TrainerSettings& settings) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The members of Trainer that say what a step will be, before there is one: plans, estimates, programs. How a plan follows from
-// settings is in planning.hpp; this is what policies and devices have part in.
+// The members of Trainer that say what a step will be, before there is one: plans, estimates, programs. How a plan
+// follows from settings is in planning.hpp; this is what policies and devices have part in.
 
 #include <algorithm>
 #include <cstddef>
@@ -27,7 +27,8 @@ auto Trainer<Policies...>::planned(const Model& model, Options options, int rank
                                    std::vector<int> micro_batches) -> Options {
   validated(options);
   const Model served = model.serving(device::threads_of(options.device));
-  detail::write_choice(detail::plan_of(PolicyTable::table, served.dag(), options, ranks, std::move(micro_batches)), options);
+  detail::write_choice(detail::plan_of(PolicyTable::table, served.dag(), options, ranks, std::move(micro_batches)),
+                       options);
   return options;
 }
 
@@ -78,7 +79,8 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
                       " ranks.\n  fix: at least one rank, and one of them.");
   }
   const Model served = model.serving(device::threads_of(options.device));
-  const run::StepPlan plan = detail::plan_of(PolicyTable::table, served.dag(), options, ranks, std::move(micro_batches));
+  const run::StepPlan plan =
+      detail::plan_of(PolicyTable::table, served.dag(), options, ranks, std::move(micro_batches));
   return detail::estimate_of(PolicyTable::table, plan, rank);
 }
 
@@ -104,8 +106,10 @@ std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }
   const Model served = model.serving(device::threads_of(options.device));
-  const run::StepPlan plan = detail::plan_of(PolicyTable::table, served.dag(), options, ranks, std::move(micro_batches));
-  std::vector<schedule::Program> programs = detail::programs_of(PolicyTable::table, plan, {run::Purpose::training, variant});
+  const run::StepPlan plan =
+      detail::plan_of(PolicyTable::table, served.dag(), options, ranks, std::move(micro_batches));
+  std::vector<schedule::Program> programs =
+      detail::programs_of(PolicyTable::table, plan, {run::Purpose::training, variant});
   for (schedule::Program& program : programs) {
     if (options.profile) run::set_costs(program, plan, *options.profile);
   }

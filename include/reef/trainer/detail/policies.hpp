@@ -21,8 +21,8 @@
 #include <reef/trainer/settings.hpp>
 
 /// \file
-/// What a composition of policies makes of a plan, as a table of functions: who plans, proves, simulates and estimates steps is
-/// no template of policies.
+/// What a composition of policies makes of a plan, as a table of functions: who plans, proves, simulates and estimates
+/// steps is no template of policies.
 
 namespace reef {
 inline namespace v0 {
@@ -69,8 +69,8 @@ struct Policies {
                         const std::vector<int>& micro_batches) = nullptr;
   /// What each policy fills in of a plan: its hook `plan`.
   void (*fill_in)(run::StepPlan& plan, const TrainerSettings& settings) = nullptr;
-  /// What ranks must have alike and programs do not show: its hook `hash`, of all together and of optimizer, swap policy, pipeline
-  /// policy and compressor.
+  /// What ranks must have alike and programs do not show: its hook `hash`, of all together and of optimizer, swap
+  /// policy, pipeline policy and compressor.
   void (*add_to)(Hash& hash, const TrainerSettings& settings) = nullptr;
   std::array<std::uint64_t, 4> (*hashes)(const TrainerSettings& settings) = nullptr;
 
@@ -91,13 +91,13 @@ StepEstimate estimate_of(const Policies& policies, const run::StepPlan& plan, in
 using EachVariant = std::function<void(int variant, std::vector<schedule::Program> programs,
                                        std::vector<schedule::Placement> placements)>;
 
-/// The same of all ranks, and what there is to simulate: see Trainer::estimate_all. Programs of ranks that differ in messages alone
-/// are placed together.
+/// The same of all ranks, and what there is to simulate: see Trainer::estimate_all. Programs of ranks that differ in
+/// messages alone are placed together.
 std::vector<StepEstimate> estimate_all(const Policies& policies, const run::StepPlan& plan,
                                   const profile::Profile* profile, const EachVariant& each);
 
-/// The training program of the stage that takes the most memory, of replica `busiest`, which stands for all. What a device
-/// checks does not take part.
+/// The training program of the stage that takes the most memory, of replica `busiest`, which stands for all. What a
+/// device checks does not take part.
 schedule::Program heaviest_program(const Policies& policies, const run::StepPlan& plan,
                                    int busiest);
 

@@ -143,7 +143,8 @@ struct PoliciesOf {
             hooks::hash_of<Pipeline>(options.pipeline), hooks::hash_of<Compress>(options.compress)};
   }
 
-  /// What the planner of a swap policy chooses: by the profile, or by what is estimated: operations and copies, the link's rate being known.
+  /// What the planner of a swap policy chooses: by the profile, or by what is estimated: operations and copies, the
+  /// link's rate being known.
   static run::Choice choose_swap(const graph::Dag& dag, const TrainerSettings& settings, int ranks,
                                  const std::vector<int>& micro_batches) {
     using Planner = typename Swap::Planner;

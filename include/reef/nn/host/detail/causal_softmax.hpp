@@ -16,7 +16,8 @@ inline std::int64_t first_in_window(std::int64_t last, std::int64_t window) {
   return window == 0 || last < window ? 0 : last + 1 - window;
 }
 
-/// Adds slope (key - query) to scores (rows, columns): `first` is the key of column 0 less the query of row 0. One fma each.
+/// Adds slope (key - query) to scores (rows, columns): `first` is the key of column 0 less the query of row 0. One fma
+/// each.
 struct AlibiBias {
   template <class V, class T>
   void run(T* scores, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t first, T slope) const {

@@ -61,7 +61,7 @@ struct Int8Vector {
     }
     scale = finite ? largest / 127 : std::numeric_limits<E>::quiet_NaN();
     inverse = finite && largest > 0 ? 127 / largest : E(0);
-    // if the largest magnitude is subnormal, all numbers become 0
+    // If the largest magnitude is subnormal, all numbers become 0.
     inverse = inverse <= (std::numeric_limits<E>::max)() ? inverse : E(0);
   }
   template <class T>
@@ -297,12 +297,13 @@ private:
     for (std::int64_t d = 0; d < D; ++d) wide[d] = static_cast<E>(q[d]);
     const E scale = E(1) / std::sqrt(static_cast<E>(D));
     for (std::int64_t i = first_page; i <= last_page; ++i) {
-      device::run_vectors<E>(detail::PageScores{}, p + (i - first_page) * block, static_cast<const E*>(wide), page(i), D,
-                             scale);
+      device::run_vectors<E>(detail::PageScores{}, p + (i - first_page) * block, static_cast<const E*>(wide), page(i),
+                             D, scale);
     }
     const std::int64_t start = first_page * block;
     if (slope != 0) {
-      device::run_vectors<E>(detail::AlibiBias{}, p, std::int64_t{1}, count, count, start - position, static_cast<E>(slope));
+      device::run_vectors<E>(detail::AlibiBias{}, p, std::int64_t{1}, count, count, start - position,
+                             static_cast<E>(slope));
     }
     std::fill(p, p + (first - start), -std::numeric_limits<E>::infinity());
     std::fill(p + (position + 1 - start), p + count, -std::numeric_limits<E>::infinity());

@@ -68,7 +68,7 @@ public:
     const __m512i given =
         half ? _mm512_maskz_loadu_epi8(all >> 32, from) : _mm512_loadu_si512(from);
     const __m512i i = _mm512_maskz_permutexvar_epi32(floats, order_, given);
-    // false for the byte 255, which stands for 0
+    // False for the byte 255, which stands for 0.
     const __mmask64 counts = _mm512_cmpneq_epi8_mask(i, _mm512_set1_epi8(-1));
     const __m512i b0 =
         _mm512_maskz_permutex2var_epi8(counts, low_[0], i, high_[0]);  // looks up by the low seven bits of each byte
@@ -223,7 +223,7 @@ REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float
       factor = _mm512_mask_i32gather_ps(factor, own, group, above, 4);
     }
     __m512 result = _mm512_mul_ps(nested, factor);
-    // keeps the compiler from fusing this product with an addition, as core/product.hpp does
+    // Keeps the compiler from fusing this product with an addition, as core/product.hpp does.
     __asm__("" : "+v"(result));
     _mm512_storeu_ps(at, _mm512_maskz_add_ps(own, result, mean));
   };

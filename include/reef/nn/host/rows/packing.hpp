@@ -27,7 +27,9 @@ struct GivenMatrix {
   std::int64_t N;
   Transpose transpose;
 
-  [[nodiscard]] T at(std::int64_t k, std::int64_t n) const { return transpose == Transpose::no ? w[k * N + n] : w[n * K + k]; }
+  [[nodiscard]] T at(std::int64_t k, std::int64_t n) const {
+    return transpose == Transpose::no ? w[k * N + n] : w[n * K + k];
+  }
 };
 
 /// Calls place(at, k, n) for each number of the panels of a matrix (K, N): it is stored at index `at`, and is that of

@@ -166,7 +166,7 @@ private:
   template <std::size_t... i, class V, class E, class Block>
   REEF_ALWAYS_INLINE static void add(std::index_sequence<i...> /*sums*/, V* sums, const E* in,
                                      const Block* blocks, std::int64_t k, std::size_t at) {
-    // the number of vectors in a row of a panel
+    // The number of vectors in a row of a panel.
     constexpr auto vectors = static_cast<std::size_t>(panel_columns / V::width);
     const V x(in[at]);
     ((sums[i] = fma(

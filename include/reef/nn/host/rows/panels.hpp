@@ -237,7 +237,7 @@ struct Float4Panels {
     const std::int64_t columns = (std::min)(panel_columns, N - panel * panel_columns);
     const std::uint8_t* own = bytes + (panel * blocks + first) * panel_columns;
     for (std::int64_t b = first; b < first + count; ++b, own += panel_columns, to += panel_columns) {
-      // the index of the block among those of all columns
+      // The index of the block among those of all columns.
       auto place = static_cast<std::uint64_t>(panel * panel_columns * blocks + b);
       for (std::int64_t c = 0; c < columns; ++c, place += static_cast<std::uint64_t>(blocks)) {
         to[c] = static_cast<E>(product(nested[own[c]], above[place / 256]) + mean);

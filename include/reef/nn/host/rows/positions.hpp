@@ -83,8 +83,8 @@ struct RowsPositions {
   }
 
   template <real T>
-  static void rows_prefix(device::Host::Lane& /*lane*/, T* out, const T* vectors, const T* wpe, std::span<const graph::Row> rows,
-                          std::int64_t C, std::int64_t P) {
+  static void rows_prefix(device::Host::Lane& /*lane*/, T* out, const T* vectors, const T* wpe,
+                          std::span<const graph::Row> rows, std::int64_t C, std::int64_t P) {
     using E = sum_t<T>;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const std::int64_t p = rows[r].position;

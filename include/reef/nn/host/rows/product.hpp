@@ -27,7 +27,7 @@ namespace detail {
 /// Writes the M rows of a tile side by side: a matrix (K, M) to `to`, from M rows of K numbers that are `ld` apart.
 template <class E, class S>
 void pack_tile(E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64_t K) {
-  // the number of k at once, so that the written lines stay in the first-level cache
+  // The number of k at once, so that the written lines stay in the first-level cache.
   constexpr std::int64_t at_once = 16;
   for (std::int64_t begin = 0; begin < K; begin += at_once) {
     const std::int64_t end = (std::min)(K, begin + at_once);
@@ -110,7 +110,8 @@ private:
       const std::int64_t count = (std::min)(together, all - panel);
       const std::int64_t columns = (std::min)(count * detail::panel_columns, N - n0);
       std::array<E, detail::panels_at_once * detail::panel_columns> sums{};
-      for (std::int64_t n = 0; bias != nullptr && n < columns; ++n) sums[static_cast<std::size_t>(n)] = static_cast<E>(bias[n0 + n]);
+      for (std::int64_t n = 0; bias != nullptr && n < columns; ++n)
+        sums[static_cast<std::size_t>(n)] = static_cast<E>(bias[n0 + n]);
       detail::row_times_panels(sums.data(), row, panels, panel, count, K);
       for (std::int64_t n = 0; n < columns; ++n) out[n0 + n] = T(sums[static_cast<std::size_t>(n)]);
     });
@@ -137,7 +138,8 @@ private:
       const std::int64_t n0 = panel * ld;
       const std::int64_t columns = (std::min)(ld, N - n0);
       std::array<E, static_cast<std::size_t>(ld)> begin{};
-      for (std::int64_t n = 0; bias != nullptr && n < columns; ++n) begin[static_cast<std::size_t>(n)] = static_cast<E>(bias[n0 + n]);
+      for (std::int64_t n = 0; bias != nullptr && n < columns; ++n)
+        begin[static_cast<std::size_t>(n)] = static_cast<E>(bias[n0 + n]);
       // The sums of the last tile are written directly to the result if they need no rounding.
       E* last = own;
       std::int64_t ld_last = ld;
