@@ -20,15 +20,15 @@
 namespace {
 
 using namespace reef;
-using plan::Chain;
+using plan::OperatorChain;
 using plan::Ticks;
 using plan::Variant;
 
 /// Figures of 175 B parameters on a V100 behind 12 GB/s, in microseconds; more operators are more blocks.
-Chain gpt3(int operators) {
+OperatorChain gpt3(int operators) {
   constexpr double channels = 12288;
   constexpr double context = 2048;
-  const auto add = [](Chain& chain, double parameters, double flops, double outputs) {
+  const auto add = [](OperatorChain& chain, double parameters, double flops, double outputs) {
     plan::ChainOperator o;
     o.weights = o.gradients = static_cast<Bytes>(4 * parameters);
     o.forward_workspace = static_cast<Bytes>(8 * outputs);
@@ -42,7 +42,7 @@ Chain gpt3(int operators) {
   };
   constexpr double c2 = channels * channels;
   constexpr double rows = context * channels;
-  Chain chain;
+  OperatorChain chain;
   chain.cut.push_back(0);
   add(chain, 50257 * channels, rows, rows);
   for (int i = 0; chain.size() + 1 < operators; ++i) {
@@ -63,7 +63,7 @@ constexpr Bytes memory = Bytes{80} << 30;
 
 /// Sums and the largest workspaces of [a, b), by a and b.
 struct Ranges {
-  explicit Ranges(const Chain& chain) : n(chain.size()) {
+  explicit Ranges(const OperatorChain& chain) : n(chain.size()) {
     const auto cells = static_cast<std::size_t>((n + 1) * (n + 1));
     for (auto* table : {&weights, &forward, &backward, &load, &in_forward, &in_backward})
       table->assign(cells, 0);
@@ -93,7 +93,7 @@ struct Ranges {
 };
 
 /// The bytes through all cuts of the best partition.
-std::int64_t loops(const Chain& chain) {
+std::int64_t loops(const OperatorChain& chain) {
   const Ranges r(chain);
   constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
   const auto room = static_cast<std::int64_t>(memory);
@@ -140,7 +140,7 @@ void register_all() {
       reef_bench::add(
           name + "/operators:" + std::to_string(operators), slow ? 3 : 9,
           [=](benchmark::State& state) {
-            const Chain chain = gpt3(operators);
+            const OperatorChain chain = gpt3(operators);
             std::vector<std::int64_t> sums{0};
             for (const auto& o : chain.operators) sums.push_back(sums.back() + o.forward);
             const auto timed = [](auto function) {

@@ -23,7 +23,7 @@ namespace reef_examples {
 namespace {
 
 /// Two iterations of the steady state: what stays from one to the next is there.
-void write_trace(const std::string& file, const reef::plan::Chain& chain,
+void write_trace(const std::string& file, const reef::plan::OperatorChain& chain,
                  const std::vector<int>& bounds, const reef::plan::AtomSchedule& schedule) {
   using namespace reef;
   constexpr double microsecond = 1e-6;
@@ -56,7 +56,7 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
                       "  fix: a recipe of reef-train, or a chain; reef-plan simulate --help says "
                       "what else a case of either has.");
   }
-  const plan::Chain chain =
+  const plan::OperatorChain chain =
       plan::chain_from_json(io::require<io::Json>(test, "chain", read.file), read.file, false);
   const auto name = io::require<std::string>(test, "variant", read.file);
   const auto lanes = plan::swap_lanes_of(name);

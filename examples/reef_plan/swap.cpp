@@ -23,7 +23,7 @@ reef::io::Json swap(const PlanCase& test, const std::string& variant) {
   using namespace reef;
   io::require_known_keys(test.json, std::array<std::string_view, 3>{"cap", "C", "chain"},
                          test.file);
-  const plan::Chain chain =
+  const plan::OperatorChain chain =
       plan::chain_from_json(io::require<io::Json>(test.json, "chain", test.file), test.file);
   plan::PartitionOptions wanted;
   wanted.memory = io::require<Bytes>(test.json, "cap", test.file);

@@ -13,7 +13,6 @@ namespace reef_examples {
 namespace {
 
 using reef::io::Json;
-using reef::run::Link;
 using reef::run::LinkTable;
 using reef::run::LinkUse;
 using reef::schedule::Traffic;

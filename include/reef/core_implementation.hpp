@@ -35,7 +35,6 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/codec/two_bit.ipp>
 #include <reef/codec/uniform8.ipp>
 #include <reef/comm/network_file.ipp>
-#include <reef/compress/choice.ipp>
 #include <reef/compress/detail/adapted_ratios.ipp>
 #include <reef/compress/detail/channel_rules.ipp>
 #include <reef/compress/detail/coded_parts.ipp>
@@ -44,6 +43,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/compress/detail/encoder.ipp>
 #include <reef/compress/detail/masks.ipp>
 #include <reef/compress/detail/memories.ipp>
+#include <reef/compress/ratio_function.ipp>
 #include <reef/core/error.ipp>
 #include <reef/core/first_fit.ipp>
 #include <reef/core/group.ipp>
@@ -71,6 +71,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/device/cores.ipp>
 #include <reef/device/detail/scheduling.ipp>
 #include <reef/device/detail/thread_pool.ipp>
+#include <reef/device/host.hpp>
 #include <reef/device/memory.ipp>
 #include <reef/graph/chain.ipp>
 #include <reef/graph/crossing.ipp>
@@ -79,6 +80,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/graph/detail/node_views.ipp>
 #include <reef/graph/estimate.ipp>
 #include <reef/graph/gradient_check.ipp>
+#include <reef/graph/graph.hpp>
 #include <reef/graph/graph_json.ipp>
 #include <reef/graph/hash.ipp>
 #include <reef/graph/model_file.ipp>
@@ -224,8 +226,6 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/trace/sink.ipp>
 #include <reef/trace/waits.ipp>
 #include <reef/trainer/model_state.ipp>
-#include <reef/device/host.hpp>
-#include <reef/graph/graph.hpp>
 
 namespace reef {
 inline namespace v0 {

@@ -35,7 +35,7 @@ TEST(AtomPartition, every_variant_gives_the_known_cost_or_none) {
   int cases = 0;
   for (const io::Json& test : file.at("cases")) {
     SCOPED_TRACE(test.value("name", ""));
-    const plan::Chain chain = plan::chain_from_json(test.at("chain"), "chain");
+    const plan::OperatorChain chain = plan::chain_from_json(test.at("chain"), "chain");
     const io::Json& expected = test.at("expected");
     plan::PartitionOptions options;
     options.memory = test.at("cap").get<Bytes>();

@@ -22,7 +22,7 @@ TEST(AtomSchedule, takes_the_known_times) {
   for (const io::Json& test : file.at("cases")) {
     SCOPED_TRACE(test.at("model").dump() + " " + test.at("variant").dump() + " " +
                  test.at("opts").dump() + " C " + test.at("C").dump());
-    const plan::Chain chain = plan::chain_from_json(test.at("chain"), "chain", false);
+    const plan::OperatorChain chain = plan::chain_from_json(test.at("chain"), "chain", false);
     const std::optional<plan::SwapLanes> lanes =
         plan::swap_lanes_of(test.at("variant").get<std::string>());
     if (!lanes) {

@@ -1,6 +1,6 @@
 // Ratios that a function says for each step, of all that is carried.
 
-#include <reef/compress/choice.hpp>
+#include <reef/compress/ratio_function.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ struct TrainerOf {
 template <class Options>
 using trainer_with = typename TrainerOf<Options>::type;
 
-TEST(Choice, of_one_ratio_in_all_steps_is_a_codec_with_that_ratio) {
+TEST(RatioFunction, of_one_ratio_in_all_steps_is_a_codec_with_that_ratio) {
   each_way([]<class Options>(Options options, const std::string& what) {
     using Tested = trainer_with<Options>;
     const Left expected = trained<Tested>(options_of<Tested>(*options.topology, "ef+top-k:3"));
@@ -108,7 +108,8 @@ double ratio_of_step(std::int64_t step) {
   return std::array{1.0, 1.01, 1.5, 4.0, 30.0, 1e9}[static_cast<std::size_t>(step % 6)];
 }
 
-TEST(Choice, that_changes_from_step_to_step_is_known_to_both_ends_and_to_a_training_that_goes_on) {
+TEST(RatioFunction,
+     that_changes_from_step_to_step_is_known_to_both_ends_and_to_a_training_that_goes_on) {
   each_way([]<class Options>(Options options, const std::string& what) {
     SCOPED_TRACE(what);
     using Tested = trainer_with<Options>;
@@ -136,7 +137,7 @@ TEST(Choice, that_changes_from_step_to_step_is_known_to_both_ends_and_to_a_train
   });
 }
 
-TEST(Choice, has_room_for_its_longest_messages_and_sends_the_shorter_ones_as_they_are) {
+TEST(RatioFunction, has_room_for_its_longest_messages_and_sends_the_shorter_ones_as_they_are) {
   each_way([]<class Options>(Options options, const std::string& what) {
     SCOPED_TRACE(what);
     using Tested = trainer_with<Options>;
@@ -157,7 +158,7 @@ TEST(Choice, has_room_for_its_longest_messages_and_sends_the_shorter_ones_as_the
   });
 }
 
-TEST(Choice,
+TEST(RatioFunction,
      is_asked_of_all_that_a_codec_with_a_ratio_carries_and_again_of_a_step_that_did_not_count) {
   if (world_size() == 1) GTEST_SKIP() << "one rank carries nothing";
   const auto asked_by = []<class Options>(Options options) {
@@ -194,7 +195,7 @@ TEST(Choice,
          {Traffic::pseudo_gradient}, false);
 }
 
-TEST(Choice, that_cannot_be_is_refused_before_anything_of_a_step_has_run) {
+TEST(RatioFunction, that_cannot_be_is_refused_before_anything_of_a_step_has_run) {
   if (world_size() == 1) GTEST_SKIP() << "one rank carries nothing";
   auto options = options_of<Staged>(run::Topology(world_size()), "top-k:9");
   options.compress.choose = [](const compress::CodedMessages&, std::int64_t step) {

@@ -34,10 +34,10 @@ nn::GptConfig narrow(int layers = 2) {
 /// Of a tensor (B, T, C) of fp32.
 constexpr Bytes one = Bytes{2} * 11 * 21 * 4;
 
-TEST(Chain, has_the_operators_of_the_graph_with_the_figures_of_the_profile) {
+TEST(OperatorChain, has_the_operators_of_the_graph_with_the_figures_of_the_profile) {
   const auto g = nn::gpt<Host, float>(narrow(), 1);
   const profile::Profile p = graph::estimate(g.dag(), {1e9, 1e9, 1e8});
-  const plan::Chain chain = graph::chain_of(g.dag(), p);
+  const plan::OperatorChain chain = graph::chain_of(g.dag(), p);
   ASSERT_EQ(chain.size(), g.dag().node_count());
   Bytes weights = 0;
   for (const auto& o : chain.operators) {
@@ -50,7 +50,7 @@ TEST(Chain, has_the_operators_of_the_graph_with_the_figures_of_the_profile) {
   }
   // The head is tied to the embedding: both sub-models need it.
   EXPECT_EQ(weights, static_cast<Bytes>(g.dag().parameter_count()) * 4 + Bytes{37} * 21 * 4);
-  const plan::Chain back = graph::chain_of(g.dag(), p, {.writes_back = true});
+  const plan::OperatorChain back = graph::chain_of(g.dag(), p, {.writes_back = true});
   EXPECT_EQ(back.operators[0].leave_forward, back.operators[0].load);
   EXPECT_EQ(back.operators[0].leave_backward, 2 * back.operators[0].load);
 }
@@ -72,7 +72,7 @@ TEST(Workload, says_what_an_operator_alone_has_in_memory) {
   EXPECT_EQ(linear.gradient_bytes, linear.parameter_bytes);
 }
 
-TEST(Chain, gradients_of_bf16_weights_leave_as_the_wider_numbers_that_they_are) {
+TEST(OperatorChain, gradients_of_bf16_weights_leave_as_the_wider_numbers_that_they_are) {
   const auto g = nn::gpt<Host, Bfloat16>(narrow(), 1);
   const auto p = graph::estimate(g.dag(), {1e9, 1e9, 1e8});
   const auto chain = graph::chain_of(g.dag(), p);
@@ -80,7 +80,7 @@ TEST(Chain, gradients_of_bf16_weights_leave_as_the_wider_numbers_that_they_are) 
   EXPECT_EQ(chain.operators[0].leave_backward, 2 * chain.operators[0].load);
 }
 
-TEST(Chain, tensors_that_skip_operators_count_at_every_cut_that_they_cross) {
+TEST(OperatorChain, tensors_that_skip_operators_count_at_every_cut_that_they_cross) {
   const auto g = nn::gpt<Host, float>(narrow(), 1);
   const graph::Dag& dag = g.dag();
   const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
@@ -100,7 +100,7 @@ TEST(Chain, tensors_that_skip_operators_count_at_every_cut_that_they_cross) {
   EXPECT_GE(*std::max_element(crossing.begin(), crossing.end()), 2 * one);
 }
 
-TEST(Chain, a_model_that_does_not_fit_is_profiled_and_partitioned) {
+TEST(OperatorChain, a_model_that_does_not_fit_is_profiled_and_partitioned) {
   const auto g = nn::gpt<Host, float>(narrow(24), 1);
   const Bytes model = static_cast<Bytes>(g.dag().parameter_count()) * 4;
   Bytes largest = 0;
@@ -122,7 +122,7 @@ TEST(Chain, a_model_that_does_not_fit_is_profiled_and_partitioned) {
   EXPECT_GT(best.bounds.size(), 3U);
 }
 
-TEST(Chain, a_profile_of_another_model_is_refused) {
+TEST(OperatorChain, a_profile_of_another_model_is_refused) {
   const auto g = nn::gpt<Host, float>(narrow(), 1);
   const auto refusal = [&](const profile::Profile& p) -> std::string {
     try {

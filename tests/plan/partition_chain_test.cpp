@@ -31,7 +31,7 @@ using test::SubModel;
 using testing::HasSubstr;
 
 /// The rules as they are written down, partition by partition.
-bool allowed(const Chain& chain, const Bounds& bounds, const PartitionOptions& options) {
+bool allowed(const OperatorChain& chain, const Bounds& bounds, const PartitionOptions& options) {
   const std::vector<SubModel> s = SubModel::all(chain, bounds, options.accumulation);
   const auto memory = static_cast<std::int64_t>(options.memory);
   const Variant v = options.variant;
@@ -75,7 +75,7 @@ bool allowed(const Chain& chain, const Bounds& bounds, const PartitionOptions& o
 }
 
 /// Bytes through the cuts, and time.
-std::pair<std::int64_t, Ticks> cost_of(const Chain& chain, const Bounds& bounds,
+std::pair<std::int64_t, Ticks> cost_of(const OperatorChain& chain, const Bounds& bounds,
                                        const PartitionOptions& options) {
   const std::vector<SubModel> s = SubModel::all(chain, bounds, options.accumulation);
   std::int64_t bytes = 0;
@@ -103,7 +103,7 @@ TEST_P(EveryVariant, finds_what_the_search_of_all_partitions_finds) {
   int none = 0;
   for (int run = 0; run < 3000; ++run) {
     const int n = 2 + run % 8;
-    const Chain chain = random_chain(random, n);
+    const OperatorChain chain = random_chain(random, n);
     PartitionOptions options;
     options.variant = GetParam();
     options.accumulation = 1 + run % 3;
@@ -145,7 +145,7 @@ TEST_P(EveryVariant, says_what_would_be_enough) {
   std::mt19937_64 random(11);
   int told = 0;
   for (int run = 0; run < 200; ++run) {
-    const Chain chain = random_chain(random, 2 + run % 7);
+    const OperatorChain chain = random_chain(random, 2 + run % 7);
     PartitionOptions options{20 + random() % 150, 1, GetParam()};
     const Partition result = partition_chain(chain, options);
     EXPECT_EQ(result.why.empty(), result.feasible);
@@ -189,8 +189,9 @@ INSTANTIATE_TEST_SUITE_P(PartitionChain, EveryVariant, testing::ValuesIn(every_v
                          name_of_case);
 
 /// Operators of a byte each, with times forward, backward and of their loads.
-Chain chain_of(const std::vector<std::array<Ticks, 3>>& times, const std::vector<Bytes>& cut) {
-  Chain chain;
+OperatorChain chain_of(const std::vector<std::array<Ticks, 3>>& times,
+                       const std::vector<Bytes>& cut) {
+  OperatorChain chain;
   for (const auto& [forward, backward, load] : times) {
     ChainOperator o;
     o.weights = o.gradients = 1;
@@ -205,16 +206,16 @@ Chain chain_of(const std::vector<std::array<Ticks, 3>>& times, const std::vector
 
 TEST(PartitionChain, many_micro_batches_are_found_where_few_are_of_no_use) {
   // Between the first two operators much is cut; behind the second, which loads for long, nothing.
-  const Chain stashes = chain_of({{100, 1, 1}, {1, 100, 299}, {1, 1, 1}}, {0, 1000, 0, 0});
+  const OperatorChain stashes = chain_of({{100, 1, 1}, {1, 100, 299}, {1, 1, 1}}, {0, 1000, 0, 0});
   EXPECT_EQ(smallest_accumulation(stashes, {100, 0, Variant::full}).accumulation, 3);
   EXPECT_EQ(smallest_accumulation(stashes, {100, 0, Variant::stash}).accumulation, 300);
-  const Chain slow = chain_of({{1, 1, 2'000'000}, {1, 1, 2'000'000}}, {0, 0, 0});
+  const OperatorChain slow = chain_of({{1, 1, 2'000'000}, {1, 1, 2'000'000}}, {0, 0, 0});
   const Partition found = smallest_accumulation(slow, {100, 0, Variant::full});
   EXPECT_TRUE(found.feasible);
   EXPECT_EQ(found.accumulation, 2'000'000);
   // What is never hidden is told without numbers that are none.
-  const Chain never = chain_of({{0, 1, 1}, {0, 1, 1}, {0, 1, 1}, {1'000'000'000'000, 1, 1}},
-                               {0, 1'000'000'000'000, 1'000'000'000'000, 1, 0});
+  const OperatorChain never = chain_of({{0, 1, 1}, {0, 1, 1}, {0, 1, 1}, {1'000'000'000'000, 1, 1}},
+                                       {0, 1'000'000'000'000, 1'000'000'000'000, 1, 0});
   const Partition none = partition_chain(never, {10'000'000'000, 1, Variant::full});
   EXPECT_FALSE(none.feasible);
   EXPECT_THAT(none.why, HasSubstr("in any memory; enough would be a faster link"));
@@ -222,7 +223,7 @@ TEST(PartitionChain, many_micro_batches_are_found_where_few_are_of_no_use) {
 
 TEST(PartitionChain, names_the_operator_that_fits_no_device) {
   std::mt19937_64 random(3);
-  Chain chain = random_chain(random, 5);
+  OperatorChain chain = random_chain(random, 5);
   chain.operators[2].weights = 1000;
   chain.operators[2].name = "head";
   const Partition result = partition_chain(chain, {100, 1, Variant::full});
@@ -233,7 +234,7 @@ TEST(PartitionChain, names_the_operator_that_fits_no_device) {
 
 TEST(PartitionChain, a_thousand_operators_are_planned) {
   std::mt19937_64 random(5);
-  const Chain chain = random_chain(random, 1000);
+  const OperatorChain chain = random_chain(random, 1000);
   for (const Variant variant : {Variant::paper, Variant::full, Variant::turn, Variant::soft}) {
     const Partition result = partition_chain(chain, {4000, 4, variant});
     EXPECT_TRUE(result.feasible) << name_of(variant);
@@ -243,7 +244,7 @@ TEST(PartitionChain, a_thousand_operators_are_planned) {
 
 TEST(PartitionChain, three_resident_sub_models_keep_few_states_where_memory_is_ample) {
   // Every later cut is dearer, so that each longer sub-model before is cheaper: none goes for its cost.
-  Chain chain;
+  OperatorChain chain;
   chain.cut.push_back(0);
   for (int i = 1; i <= 300; ++i) {
     plan::ChainOperator o;
@@ -270,7 +271,7 @@ TEST(PartitionChain, three_resident_sub_models_keep_few_states_where_memory_is_a
 TEST(PartitionChain, given_bounds_are_judged_by_the_same_rules) {
   std::mt19937_64 random(9);
   for (int run = 0; run < 300; ++run) {
-    const Chain chain = random_chain(random, 6);
+    const OperatorChain chain = random_chain(random, 6);
     for (const Variant variant : every_variant) {
       const PartitionOptions options{60 + random() % 200, 2, variant};
       const Bounds bounds{0, 2, 3, 6};
@@ -293,11 +294,11 @@ std::string refusal(F&& call) {
 
 TEST(PartitionChain, bad_chains_and_options_are_refused) {
   std::mt19937_64 random(2);
-  const Chain chain = random_chain(random, 4);
+  const OperatorChain chain = random_chain(random, 4);
   const PartitionOptions options{100, 1, Variant::full};
   EXPECT_THAT(refusal([&] { partition_chain(random_chain(random, 1), options); }),
               HasSubstr("one operator has no cut"));
-  Chain broken = chain;
+  OperatorChain broken = chain;
   broken.cut.pop_back();
   EXPECT_THAT(refusal([&] { partition_chain(broken, options); }),
               HasSubstr("4 operators and 4 boundaries"));
@@ -333,7 +334,7 @@ TEST(PartitionChain, bad_chains_and_options_are_refused) {
 
 TEST(AtomAlgorithm1, gives_up_where_it_would_take_for_ever) {
   std::mt19937_64 random(2);
-  Chain chain = random_chain(random, 40);
+  OperatorChain chain = random_chain(random, 40);
   for (ChainOperator& o : chain.operators) {
     o.forward = 10;
     o.load = 1;

@@ -37,19 +37,19 @@ Bounds random_bounds(std::mt19937_64& random, int n) {
 
 /// So many random chains with random bounds; `visit` gets the number of the run, too.
 void for_random_chains(int runs,
-                       const std::function<void(int, const Chain&, const Bounds&)>& visit) {
+                       const std::function<void(int, const OperatorChain&, const Bounds&)>& visit) {
   std::mt19937_64 random(1);
   for (int run = 0; run < runs; ++run) {
     SCOPED_TRACE("run " + std::to_string(run));
     const int n = 2 + run % 9;
-    const Chain chain = random_chain(random, n);
+    const OperatorChain chain = random_chain(random, n);
     visit(run, chain, random_bounds(random, n));
     if (testing::Test::HasFailure()) return;
   }
 }
 
 TEST(SwapProgram, two_lanes_take_the_time_that_the_planner_counts) {
-  for_random_chains(2000, [&](int run, const Chain& chain, const Bounds& bounds) {
+  for_random_chains(2000, [&](int run, const OperatorChain& chain, const Bounds& bounds) {
     const std::int64_t accumulation = 1 + run % 4;
     const auto s = SubModel::all(chain, bounds, accumulation);
     const SwapTimes times = swap_times(chain, bounds, {accumulation, SwapLanes::two_lanes});
@@ -61,7 +61,7 @@ TEST(SwapProgram, two_lanes_take_the_time_that_the_planner_counts) {
 
 TEST(SwapProgram, loads_that_begin_at_the_turns_are_waited_for_less) {
   int earlier = 0;
-  for_random_chains(500, [&](int, const Chain& chain, const Bounds& bounds) {
+  for_random_chains(500, [&](int, const OperatorChain& chain, const Bounds& bounds) {
     for (const SwapLanes lanes : {SwapLanes::two_lanes, SwapLanes::three_lanes}) {
       const Ticks late = swap_times(chain, bounds, {2, lanes}).iteration;
       const Ticks early = swap_times(chain, bounds, {2, lanes, 0, true}).iteration;
@@ -73,7 +73,7 @@ TEST(SwapProgram, loads_that_begin_at_the_turns_are_waited_for_less) {
 }
 
 TEST(SwapProgram, no_schedule_is_faster_than_its_busiest_lane) {
-  for_random_chains(500, [&](int, const Chain& chain, const Bounds& bounds) {
+  for_random_chains(500, [&](int, const OperatorChain& chain, const Bounds& bounds) {
     const auto s = SubModel::all(chain, bounds, 2);
     Ticks compute = 0;
     Ticks loads = 0;
@@ -99,7 +99,7 @@ TEST(SwapProgram, no_schedule_is_faster_than_its_busiest_lane) {
 }
 
 TEST(SwapProgram, streaming_takes_each_micro_batch_by_itself) {
-  for_random_chains(300, [&](int, const Chain& chain, const Bounds& bounds) {
+  for_random_chains(300, [&](int, const OperatorChain& chain, const Bounds& bounds) {
     const auto s = SubModel::all(chain, bounds, 1);
     // A load beside each sub-model that runs: the next one's, but where the last stays.
     Ticks streaming = s.front().load + s.front().backward;
@@ -119,7 +119,7 @@ TEST(SwapProgram, streaming_takes_each_micro_batch_by_itself) {
 
 TEST(SwapProgram, what_is_foreseen_becomes_a_trace) {
   std::mt19937_64 random(6);
-  const Chain chain = random_chain(random, 6);
+  const OperatorChain chain = random_chain(random, 6);
   const Bounds bounds{0, 2, 4, 6};
   const schedule::Program program = swap_program(chain, bounds, {2, SwapLanes::three_lanes});
   const std::span one(&program, 1);
@@ -143,7 +143,7 @@ TEST(SwapProgram, what_is_foreseen_becomes_a_trace) {
 
 TEST(SwapProgram, bad_bounds_and_slots_are_refused) {
   std::mt19937_64 random(5);
-  const Chain chain = random_chain(random, 4);
+  const OperatorChain chain = random_chain(random, 4);
   const auto refusal = [&](const Bounds& bounds, const AtomSchedule& schedule) -> std::string {
     try {
       swap_program(chain, bounds, schedule);
@@ -164,7 +164,7 @@ TEST(SwapProgram, bad_bounds_and_slots_are_refused) {
     EXPECT_THAT(refusal({0, 2, 4}, {1, lanes, 0, true}), HasSubstr("'turn' where"));
   EXPECT_THAT(refusal({0, 2, 4}, {1, SwapLanes::three_lanes, -1}), HasSubstr("-1 slots"));
   EXPECT_THAT(refusal({0, 2, 4}, {0}), HasSubstr("0 micro-batches"));
-  const Chain long_chain = random_chain(random, 5000);
+  const OperatorChain long_chain = random_chain(random, 5000);
   Bounds each(5001);
   std::iota(each.begin(), each.end(), 0);
   EXPECT_THROW(swap_program(long_chain, each, {}), OptionError);

@@ -15,7 +15,7 @@
 namespace reef::test {
 namespace {
 
-using run::Link;
+using run::Flow;
 using run::LinkTable;
 using run::LinkUse;
 using schedule::Lane;
@@ -29,8 +29,8 @@ LinkUse use_of(std::uint64_t messages, Bytes bytes, Bytes raw) {
 }
 
 TEST(LinkTable, adds_up_over_ranks_and_is_taken_apart_by_moments) {
-  const Link ahead{Traffic::activation, 0, 1, {}};
-  const Link all{Traffic::gradient, -1, -1, "all ranks"};
+  const Flow ahead{Traffic::activation, 0, 1, {}};
+  const Flow all{Traffic::gradient, -1, -1, "all ranks"};
   LinkTable first;
   first.uses[ahead] = use_of(2, 100, 400);
   first.uses[all] = use_of(1, 50, 50);

@@ -12,18 +12,18 @@
 /// Random chains, and what is known of a partition by adding up, operator by operator.
 namespace reef::test {
 
-using plan::Chain;
 using plan::ChainOperator;
+using plan::OperatorChain;
 using plan::Ticks;
 
-inline Chain random_chain(std::mt19937_64& random, int operators) {
+inline OperatorChain random_chain(std::mt19937_64& random, int operators) {
   const auto number = [&](std::int64_t from, std::int64_t to) {
     return std::uniform_int_distribution<std::int64_t>(from, to)(random);
   };
   const auto bytes = [&](std::int64_t from, std::int64_t to) {
     return static_cast<Bytes>(number(from, to));
   };
-  Chain chain;
+  OperatorChain chain;
   for (int i = 0; i < operators; ++i) {
     ChainOperator o;
     o.weights = bytes(1, 40);
@@ -62,7 +62,7 @@ struct SubModel {
   std::int64_t weights = 0, gradients = 0, forward_workspace = 0, backward_workspace = 0, alone = 0;
   Ticks forward = 0, backward = 0, load = 0, leave_forward = 0, leave_backward = 0;
 
-  SubModel(const Chain& chain, int begin, int end, std::int64_t accumulation) {
+  SubModel(const OperatorChain& chain, int begin, int end, std::int64_t accumulation) {
     for (int i = begin; i < end; ++i) {
       const ChainOperator& o = chain.operators[static_cast<std::size_t>(i)];
       weights += static_cast<std::int64_t>(o.weights);
@@ -80,7 +80,7 @@ struct SubModel {
     }
   }
 
-  static std::vector<SubModel> all(const Chain& chain, const Bounds& bounds,
+  static std::vector<SubModel> all(const OperatorChain& chain, const Bounds& bounds,
                                    std::int64_t accumulation) {
     std::vector<SubModel> result;
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {

@@ -25,11 +25,11 @@ namespace codec {
 /// format.encode(values, message);
 /// \endcode
 ///
-/// | wire       | 16 bits a number                                                         |
-/// | error      | at most 2^-9 of each number that is not denormal; 0.17 % of the norm      |
-/// | ties       | to even                                                                  |
-/// | again      | decoded numbers encode to the same bytes                                 |
-/// | not finite | stays so; a number beyond the largest by half a step becomes infinite    |
+/// | wire       | 16 bits a number                                                      |
+/// | error      | at most 2^-9 of each number that is not denormal; 0.17 % of the norm  |
+/// | ties       | to even                                                               |
+/// | again      | decoded numbers encode to the same bytes                              |
+/// | not finite | stays so; a number beyond the largest by half a step becomes infinite |
 struct Bf16 {
   static constexpr std::string_view name = "bf16";
   static constexpr bool exact = true;

@@ -29,10 +29,10 @@ namespace codec {
 /// format.decode(message, decoded);
 /// \endcode
 ///
-/// | wire   | 8 + 32 / block bits per number; the table of the code is not sent                          |
-/// | error  | 1.3 % of the norm, for normally distributed numbers in blocks of 4096                       |
-/// | ties   | to the lower index; a block of zeros has index 0, and decodes to -0                          |
-/// | not finite | a block with NaN decodes to NaN; one with infinity to numbers that are not finite        |
+/// | wire   | 8 + 32 / block bits per number; the table of the code is not sent                     |
+/// | error  | 1.3 % of the norm, for normally distributed numbers in blocks of 4096                 |
+/// | ties   | to the lower index; a block of zeros has index 0, and decodes to -0                   |
+/// | not finite | a block with NaN decodes to NaN; one with infinity to numbers that are not finite |
 ///
 /// Source: Dettmers et al., 8-bit optimizers via block-wise quantization, arXiv 2110.02861; Petals sends it
 /// (arXiv 2312.08361). Deviation: the lowest value stays -0.993, which bitsandbytes 0.41 overwrites with -1.

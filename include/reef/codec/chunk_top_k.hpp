@@ -28,13 +28,13 @@ namespace codec {
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | kept   | a shorter last chunk keeps the same share, rounded up, so at least one number                           |
+/// | kept   | a shorter last chunk keeps the same share, rounded up, so at least one number                          |
 /// | wire   | 4 bytes per number kept, and its index, as the gap to the index before it in its chunk: for 64 in 4096 |
 /// |        | about 7.5 bits (the entropy is 7.36); where a chunk keeps one or two, 12 bits per index are fewer      |
-/// | ties   | to the lower index; NaN counts as larger than any number, so that it is sent                            |
-/// | again  | decoded numbers encode to the same bytes                                                                |
-/// | cost   | two passes over the numbers, and a selection within each chunk                                          |
-/// | errors | OptionError unless 1 <= keep <= chunk                                                                   |
+/// | ties   | to the lower index; NaN counts as larger than any number, so that it is sent                           |
+/// | again  | decoded numbers encode to the same bytes                                                               |
+/// | cost   | two passes over the numbers, and a selection within each chunk                                         |
+/// | errors | OptionError unless 1 <= keep <= chunk                                                                  |
 ///
 /// Source: DeMo, arXiv 2411.19870; SparseLoCo, arXiv 2508.15706. Deviation: indices are sent as gaps; theirs take 12
 /// bits.

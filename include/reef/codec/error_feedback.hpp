@@ -55,9 +55,9 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 /// \endcode
 ///
 /// | state    | sender: n numbers, in the units of the values, and those of the inner codec; receiver: none |
-/// | laws     | decay = 1: decoded + next = values + state, bit for bit where numbers are sent as they are,  |
+/// | laws     | decay = 1: decoded + next = values + state, bit for bit where numbers are sent as they are, |
 /// |          | else within an ulp                                                                          |
-/// | cost     | two passes, and n numbers of scratch where the codec has no encode_residual                |
+/// | cost     | two passes, and n numbers of scratch where the codec has no encode_residual                 |
 /// | errors   | OptionError, before anything is written, for memory or a message of the wrong size          |
 /// | not finite | stays in the memory unless it is sent exactly: a caller who sees it skips the step        |
 ///

@@ -25,11 +25,11 @@ namespace codec {
 /// format.encode(matrix, message);
 /// \endcode
 ///
-/// | wire   | 8 + 32 / block bits per number                                                              |
+/// | wire   | 8 + 32 / block bits per number                                                               |
 /// | error  | 2.6 % of the norm, if normally distributed; 2^-4 of numbers above 2^-14 of the row's largest |
-/// | ties   | to even                                                                                     |
-/// | not finite | a row with NaN or infinity decodes to NaN                                               |
-/// | errors | OptionError for a block below 1                                                             |
+/// | ties   | to even                                                                                      |
+/// | not finite | a row with NaN or infinity decodes to NaN                                                |
+/// | errors | OptionError for a block below 1                                                              |
 ///
 /// Source: Micikevicius et al., FP8 formats for deep learning, arXiv 2209.05433 (no infinity, NaN is all ones).
 struct Fp8 {

@@ -29,10 +29,10 @@ namespace codec {
 /// format.encode(values, message);
 /// \endcode
 ///
-/// | wire   | 4.5 bits a number, nested 4.127                                             |
-/// | error  | 9.2 % of the norm, for normally distributed numbers                         |
-/// | ties   | to the lower code                                                           |
-/// | not finite | a block with NaN decodes to NaN; nested, all blocks do                   |
+/// | wire   | 4.5 bits a number, nested 4.127                            |
+/// | error  | 9.2 % of the norm, for normally distributed numbers        |
+/// | ties   | to the lower code                                          |
+/// | not finite | a block with NaN decodes to NaN; nested, all blocks do |
 ///
 /// Source: Dettmers et al., QLoRA, arXiv 2305.14314, section 3; the values are those of bitsandbytes.
 struct NormalFloat4 {

@@ -29,9 +29,9 @@ namespace codec {
 /// \endcode
 ///
 /// | wire   | k = n / ratio, rounded up: 4 bytes each                                                          |
-/// | drawn  | every set of k is equally likely; it depends on (seed, draw, n, k): use a new draw for each step  |
-/// | unbiased | a sent number decodes to n / k times itself: the mean over draws is the number itself. Not for    |
-/// |        | use inside ErrorFeedback, which would then subtract more than the number                          |
+/// | drawn  | every set of k is equally likely; it depends on (seed, draw, n, k): use a new draw for each step |
+/// | unbiased | a sent number decodes to n / k times itself: the mean over draws is the number itself. Not for |
+/// |        | use inside ErrorFeedback, which would then subtract more than the number                         |
 /// | linear | messages of one draw may be added                                                                |
 /// | again  | decoded numbers encode to the same bytes, unless `unbiased`                                      |
 /// | not finite | if any number is not finite, whether selected or not, all numbers sent are NaN               |

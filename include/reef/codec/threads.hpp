@@ -14,8 +14,8 @@ namespace codec {
 
 /// The threads that execute a codec's work: the calling thread alone, or all threads of a lane's pool.
 ///
-/// | lane   | a type with `parallel(parts, function)`, as device::Host::Lane; used on its thread; outlives Threads    |
-/// | order  | a codec splits its work by n alone, so that messages have the same bytes for any number of threads    |
+/// | lane   | a type with `parallel(parts, function)`, as device::Host::Lane; used on its thread; outlives Threads |
+/// | order  | a codec splits its work by n alone, so that messages have the same bytes for any number of threads   |
 ///
 /// \code
 /// #include <reef/codec/blockwise8.hpp>

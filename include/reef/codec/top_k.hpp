@@ -19,12 +19,12 @@ namespace codec {
 
 /// The form in which ascending indices are sent; least_coding() chooses the shortest.
 ///
-/// | all     | no indices: every number is sent                                                                |
+/// | all     | no indices: every number is sent                                                                 |
 /// | bitmap  | a bit for each number                                                                            |
-/// | blocked | for each block of 65536 numbers: the count of its indices, 32 bits; then the low 16 bits of each  |
-/// | rice    | gaps between indices: the low `parameter` bits, then the rest in unary, as ones and a zero        |
-/// | in_chunks | for ChunkTopK alone: the place of each index in its chunk, in the fewest bits for a chunk        |
-/// | all_but | the indices that are not sent, 32 bits each: no more bytes than their numbers would take          |
+/// | blocked | for each block of 65536 numbers: the count of its indices, 32 bits; then the low 16 bits of each |
+/// | rice    | gaps between indices: the low `parameter` bits, then the rest in unary, as ones and a zero       |
+/// | in_chunks | for ChunkTopK alone: the place of each index in its chunk, in the fewest bits for a chunk      |
+/// | all_but | the indices that are not sent, 32 bits each: no more bytes than their numbers would take         |
 enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks, all_but };
 
 /// The form in which indices are written, and their size in bytes.
@@ -72,13 +72,13 @@ std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::i
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | wire    | 4 bytes for each of k = n / ratio numbers, rounded up, and its index: about 8.1 bits at a ratio of    |
-/// |         | 100 (the entropy is 8.08)                                                                           |
-/// | at most | encoded_bytes(n), which never grows with the ratio: at a ratio of 1, all numbers and 34 bytes        |
-/// | ties    | to the lower index; NaN counts as larger than any number, so that it is sent                        |
-/// | again   | decoded numbers encode to the same bytes                                                            |
-/// | cost    | one pass, and one over the few more than k numbers above a sampled threshold; three if that fails   |
-/// | errors  | OptionError for a ratio below 1                                                                     |
+/// | wire    | 4 bytes for each of k = n / ratio numbers, rounded up, and its index: about 8.1 bits at a ratio of |
+/// |         | 100 (the entropy is 8.08)                                                                          |
+/// | at most | encoded_bytes(n), which never grows with the ratio: at a ratio of 1, all numbers and 34 bytes      |
+/// | ties    | to the lower index; NaN counts as larger than any number, so that it is sent                       |
+/// | again   | decoded numbers encode to the same bytes                                                           |
+/// | cost    | one pass, and one over the few more than k numbers above a sampled threshold; three if that fails  |
+/// | errors  | OptionError for a ratio below 1                                                                    |
 ///
 /// Source: Aji and Heafield, arXiv 1704.05021; FusionLLM, arXiv 2410.12707, section 5. Gaps: Rice 1979.
 struct TopK {

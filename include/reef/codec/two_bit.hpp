@@ -27,11 +27,11 @@ namespace codec {
 /// format.encode(values, message);
 /// \endcode
 ///
-/// | wire   | 2 bits a number, and 16 bytes a block                                                          |
+/// | wire   | 2 bits a number, and 16 bytes a block                                                                  |
 /// | error  | of normally distributed numbers 40 % of the norm; of the largest 64 in 4096 11 %, or 7 % with sigmas 4 |
-/// | ties   | a number on the border of two bins belongs to the upper bin                                    |
-/// | not finite | the block decodes to NaN                                                                   |
-/// | errors | OptionError for a block below 0, or sigmas outside 0.001 to 1000                               |
+/// | ties   | a number on the border of two bins belongs to the upper bin                                            |
+/// | not finite | the block decodes to NaN                                                                           |
+/// | errors | OptionError for a block below 0, or sigmas outside 0.001 to 1000                                       |
 ///
 /// Source: SparseLoCo, arXiv 2508.15706, and Covenant, arXiv 2603.08163, after hivemind's uniform quantisation.
 /// Deviation: theirs rounds, so that its bins begin half a bin lower, and three of them cover one of two clusters.

@@ -27,11 +27,11 @@ namespace codec {
 /// format.encode(values, message);
 /// \endcode
 ///
-/// | wire   | 8 bits per number, and 8 bytes per message                                                      |
+/// | wire   | 8 bits per number, and 8 bytes per message                                                              |
 /// | rounds | half to even; a number beyond three deviations is sent as the outermost value of its side               |
 /// | sums   | those of mean and deviation are in fp64, over parts of 65536 numbers, as sixteen interleaved sums added |
 /// |        | pairwise; squares are taken around the mean of their part, then corrected to the mean of all            |
-/// | not finite | if one number is NaN or infinite, all decode to NaN                                          |
+/// | not finite | if one number is NaN or infinite, all decode to NaN                                                 |
 ///
 /// Source: hivemind, UNIFORM_8BIT. Deviation: an index stands for mean + (index - 128) step; hivemind sends the mean of
 /// each index's numbers (bucket_means), 1 KiB a message.

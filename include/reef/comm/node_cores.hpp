@@ -12,8 +12,8 @@ namespace comm {
 ///     max(1, floor(cores / ranks of the node whose cores intersect these, this rank included))
 ///
 /// | bound apart | each rank uses all cores of its own (mpiexec --bind-to core, --map-by ...:PE=n) |
-/// | not bound   | the ranks of the node share its cores evenly                                   |
-/// | who         | all ranks of the communicator: collective, blocks                              |
+/// | not bound   | the ranks of the node share its cores evenly                                    |
+/// | who         | all ranks of the communicator: collective, blocks                               |
 ///
 /// \code
 /// #include <reef/device/host.hpp>

@@ -18,7 +18,6 @@
 #include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/channel.hpp>
-#include <reef/compress/choice.hpp>
 #include <reef/compress/coded_messages.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
@@ -29,6 +28,7 @@
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/replanning.hpp>
 #include <reef/compress/detail/replanning_by_probes.hpp>
+#include <reef/compress/ratio_function.hpp>
 #include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/replan.hpp>
 #include <reef/compress/watch.hpp>
@@ -156,7 +156,7 @@ struct Channels {
     RatioRamp ramp{};
     /// The ratio of each edge, bucket or piece of a fragment, for good or in a step: it precedes all other options
     /// here.
-    Choice choose{};
+    RatioFunction choose{};
     /// The measurements and recordings of messages that are encoded.
     Watch watch{};
   };

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// An edge, a gradient bucket or a piece of a fragment whose messages a codec encodes: the argument of a Choice.
+/// An edge, a gradient bucket or a piece of a fragment whose messages a codec encodes: the argument of a RatioFunction.
 ///
 /// \code
 /// #include <optional>

@@ -31,7 +31,8 @@ inline constexpr double max_ratio = 1e12;  // largest ratio of a codec
 /// Assigning another function sets `least` to 1 again.
 ///
 /// \code
-/// compress::Choice choose = [](const compress::CodedMessages& messages, std::int64_t step) -> std::optional<double> {
+/// compress::RatioFunction choose = [](const compress::CodedMessages& messages,
+///                                    std::int64_t step) -> std::optional<double> {
 ///   if (messages.traffic != schedule::Traffic::gradient) return {};
 ///   return step < 100 ? 4 : 100;  // of gradients less and less
 /// };
@@ -48,18 +49,20 @@ inline constexpr double max_ratio = 1e12;  // largest ratio of a codec
 /// | skipped | after a step that does not count, the function is called again with the same number of steps          |
 /// | errors | OptionError from a step, before any of it has run, for a ratio below `least` or above 1e12; from a     |
 /// |        | Trainer's constructor for a `least` below 1, or if no codec has a ratio                                |
-class Choice {
+class RatioFunction {
 public:
   using Ratio = std::optional<double>;
 
-  Choice() = default;
+  RatioFunction() = default;
   template <class F>
     requires(std::is_invocable_r_v<Ratio, const F&, const CodedMessages&, std::int64_t>)
-  Choice(F function) : by_step_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
+  RatioFunction(F function)
+      : by_step_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
   template <class F>
     requires(!std::is_invocable_v<const F&, const CodedMessages&, std::int64_t> &&
              std::is_invocable_r_v<Ratio, const F&, const CodedMessages&>)
-  Choice(F function) : for_good_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
+  RatioFunction(F function)
+      : for_good_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
 
   double least = 1;  ///< the lower bound of the ratios that are chosen by step
 
@@ -89,5 +92,5 @@ private:
 }  // namespace reef
 
 #ifndef REEF_COMPILED
-#include <reef/compress/choice.ipp>
+#include <reef/compress/ratio_function.ipp>
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reef/compress/choice.hpp>
+#include <reef/compress/ratio_function.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 
@@ -8,10 +8,10 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-REEF_INLINE Choice::Ratio Choice::at(const CodedMessages& messages, std::int64_t step) const {
+REEF_INLINE RatioFunction::Ratio RatioFunction::at(const CodedMessages& messages, std::int64_t step) const {
   const Ratio chosen = by_step_(messages, step);
   if (!chosen || within(*chosen, least, detail::max_ratio)) return chosen;
-  throw OptionError("reef::compress::Choice: in the step after ", step, " committed ones ",
+  throw OptionError("reef::compress::RatioFunction: in the step after ", step, " committed ones ",
                     schedule::name_of(messages.traffic), " ", messages.index,
                     " is to have the ratio ", *chosen,
                     ".\n  why: messages have room for ratios from ", least,
@@ -21,9 +21,9 @@ REEF_INLINE Choice::Ratio Choice::at(const CodedMessages& messages, std::int64_t
                     "ratios begin with.");
 }
 
-REEF_INLINE void Choice::validate() const {
+REEF_INLINE void RatioFunction::validate() const {
   if (within(least, 1, detail::max_ratio)) return;
-  throw OptionError("reef::compress::Choice: the least ratio is ", least,
+  throw OptionError("reef::compress::RatioFunction: the least ratio is ", least,
                     ".\n  fix: from 1, at which all numbers are sent, to ", detail::max_ratio,
                     ".");
 }

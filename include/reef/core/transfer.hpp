@@ -27,12 +27,12 @@ enum class Completion : std::uint8_t { held, posted };
 
 /// The kind of content of messages, by which meters count and codecs are chosen. Each message carries its kind.
 ///
-/// | activation          | a tensor between stages, on its way forward                               |
-/// | activation_gradient | the gradient of such a tensor, on its way back                            |
+/// | activation          | a tensor between stages, on its way forward                                |
+/// | activation_gradient | the gradient of such a tensor, on its way back                             |
 /// | gradient            | gradients of parameters, on their way to the ranks that sum them, and back |
-/// | parameter           | weights                                                                   |
-/// | pseudo_gradient     | weights or their differences that an outer step averages                  |
-/// | scalars             | counts, losses and norms, in doubles                                      |
+/// | parameter           | weights                                                                    |
+/// | pseudo_gradient     | weights or their differences that an outer step averages                   |
+/// | scalars             | counts, losses and norms, in doubles                                       |
 ///
 /// \code
 /// static_assert(is_between_stages(Traffic::activation) && name_of(Traffic::parameter) == "parameter");

@@ -38,11 +38,11 @@ struct TokenPair {
 ///
 ///     tokens[b, t] = pair[t], 0 behind its end;   targets[b, t] = pair[t + 1] if that is in the completion, else -1
 ///
-/// | state  | none: with the same seed, an index always gives the same sample                        |
-/// | shape  | tokens, targets: (B, T) int32, B samples of T tokens; of a pair with more than T + 1 tokens,  |
-/// |        | the first T + 1                                                                               |
-/// | errors | OptionError without pairs, or for a pair whose completion begins behind T; ShapeError for     |
-/// |        | inputs of another T                                                                           |
+/// | state  | none: with the same seed, an index always gives the same sample                              |
+/// | shape  | tokens, targets: (B, T) int32, B samples of T tokens; of a pair with more than T + 1 tokens, |
+/// |        | the first T + 1                                                                              |
+/// | errors | OptionError without pairs, or for a pair whose completion begins behind T; ShapeError for    |
+/// |        | inputs of another T                                                                          |
 ///
 /// \code
 /// const std::vector<data::TokenPair> pairs{{.tokens = {7, 7, 3, 4}, .prompt = 2}};

@@ -19,13 +19,13 @@ namespace data {
 /// Each epoch visits each of its W windows of T tokens once, in an order of its own. The shift, below T, moves the
 /// borders of windows from epoch to epoch; in the first epoch it is 0.
 ///
-/// | state  | none: with the same seed, T and tokens, an index always gives the same sample.     |
-/// |        | The cursor of a run is the count of samples so far; checkpoints store it           |
-/// | shape  | tokens, targets: (B, T) int32; targets[b, t] is the token after tokens[b, t]    |
-/// | memory | only a view of the tokens, which must outlive the sampler: bytes of a text, or   |
-/// |        | shards of 2 or 4 bytes for each token, in one piece or in several               |
-/// | errors | OptionError if the tokens do not fill one window; ShapeError for inputs of      |
-/// |        | another T                                                                       |
+/// | state  | none: with the same seed, T and tokens, an index always gives the same sample. |
+/// |        | The cursor of a run is the count of samples so far; checkpoints store it       |
+/// | shape  | tokens, targets: (B, T) int32; targets[b, t] is the token after tokens[b, t]   |
+/// | memory | only a view of the tokens, which must outlive the sampler: bytes of a text, or |
+/// |        | shards of 2 or 4 bytes for each token, in one piece or in several              |
+/// | errors | OptionError if the tokens do not fill one window; ShapeError for inputs of     |
+/// |        | another T                                                                      |
 ///
 /// \code
 /// // given: const data::Corpus& text

@@ -46,9 +46,9 @@ namespace detail {
 /// The tokenizer of a SentencePiece model, such as Llama 2's tokenizer.model, by the library SentencePiece.
 ///
 /// | text   | valid UTF-8: decode(encode(x)) is x as the model normalises it; Llama 2's changes only    |
-/// |        | bytes that are not UTF-8, which become U+FFFD                                          |
-/// | errors | DecodeError for a file that is no model, FileError if it cannot be read, OptionError in a   |
-/// |        | program that is built without SentencePiece                                            |
+/// |        | bytes that are not UTF-8, which become U+FFFD                                             |
+/// | errors | DecodeError for a file that is no model, FileError if it cannot be read, OptionError in a |
+/// |        | program that is built without SentencePiece                                               |
 ///
 /// Control tokens are not recognised in text: "</s>" is encoded as its characters. A control token is decoded as empty
 /// text.

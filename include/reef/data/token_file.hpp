@@ -20,14 +20,14 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 /// A file of tokens, mapped into memory.
 ///
-/// | llm.c, GPT-2   | 256 int32 {20240520, 1, n}, then n uint16                              |
-/// | llm.c, Llama 3 | 256 int32 {20240801, 7, n}, then n uint32                              |
-/// | NumPy          | .npy of one axis and of uint8, uint16, uint32 or int32                 |
-/// | no header      | uint16 as in nanoGPT, or uint32 if every second half is nearly 0;      |
-/// |                | not a file that begins as any kind of llm.c file                       |
-/// | cost           | opening reads the first page, without a header 15 pages more           |
+/// | llm.c, GPT-2   | 256 int32 {20240520, 1, n}, then n uint16                               |
+/// | llm.c, Llama 3 | 256 int32 {20240801, 7, n}, then n uint32                               |
+/// | NumPy          | .npy of one axis and of uint8, uint16, uint32 or int32                  |
+/// | no header      | uint16 as in nanoGPT, or uint32 if every second half is nearly 0;       |
+/// |                | not a file that begins as any kind of llm.c file                        |
+/// | cost           | opening reads the first page, without a header 15 pages more            |
 /// | errors         | FileError if it cannot be mapped; DecodeError with path, what was found |
-/// |                | and what was expected for another version, a count that contradicts    |
+/// |                | and what was expected for another version, a count that contradicts     |
 /// |                | the file's size, an odd size, no tokens, text, or first bytes or        |
 /// |                | values that show it to be something else                                |
 ///

@@ -26,7 +26,7 @@ bool names_held_out(std::string_view file);
 /// held out.
 ///
 /// | memory | pages of the files, which all processes of a node share                         |
-/// | errors | those of TokenFile; OptionError for no files, a file named twice, only held-out  |
+/// | errors | those of TokenFile; OptionError for no files, a file named twice, only held-out |
 /// |        | files, or too few tokens to hold any out                                        |
 ///
 /// \code

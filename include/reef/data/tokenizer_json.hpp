@@ -29,14 +29,14 @@ struct TokenizerJsonOptions {
 
 /// The byte-level tokenizer of a Hugging Face tokenizer.json, such as those of GPT-2, Llama 3 and Qwen 2.
 ///
-/// | text   | any bytes; decode(encode(x)) = x, except for a prefix space and NFC if the file asks for them    |
-/// | bytes  | bytes that are not UTF-8 are pieces of their own                                              |
-/// | order  | added tokens are found first, at each byte the longest; then the text between them is         |
+/// | text   | any bytes; decode(encode(x)) = x, except for a prefix space and NFC if the file asks for them  |
+/// | bytes  | bytes that are not UTF-8 are pieces of their own                                               |
+/// | order  | added tokens are found first, at each byte the longest; then the text between them is          |
 /// |        | normalised, and cut by the file's patterns; in each piece the lowest rank merges first         |
 /// | cost   | one search for a match for each piece, and O(n log n) for a piece of n bytes; a repeated piece |
-/// |        | is looked up                                                                                  |
+/// |        | is looked up                                                                                   |
 /// | errors | DecodeError with file, field and fix for malformed fields, and for those that would change     |
-/// |        | results and are not supported; OptionError if the program is built without a required library |
+/// |        | results and are not supported; OptionError if the program is built without a required library  |
 ///
 /// Source: Hugging Face, tokenizers 0.21, the forms of ByteLevel, Split, NFC, BPE and TemplateProcessing.
 /// Deviation: `\p` follows PCRE2's Unicode version, GPT-2's own pattern that of gpt2_pattern.hpp; truncation, padding

@@ -45,7 +45,7 @@ namespace device {
 /// |         | `width` unsigned bytes index in a table of 256                                                  |
 /// | halves  | load_halves(p, count, table) loads those of 16 numbers that half bytes index, the high half     |
 /// |         | first; store_halves(p, count, t) stores how many of t[0] < ... < t[14] a lane exceeds; t has 16 |
-/// | eighths | load_eighths(p, i, table) loads those of 16 numbers that half byte i of `width` 32-bit words  |
+/// | eighths | load_eighths(p, i, table) loads those of 16 numbers that half byte i of `width` 32-bit words    |
 /// |         | index; half byte 0 is the lowest                                                                |
 /// | bits    | of floats: store_bytes(p, count) stores numbers in [0, 256), truncated, as bytes; store_keys(p) |
 /// |         | stores all lanes as unsigned integers in the same order, from -NaN to NaN;                      |

@@ -37,11 +37,11 @@ void require_profile_of(const Dag& dag, const profile::Profile& profile);
 /// \code
 /// #include <reef/plan/partition_chain.hpp>
 /// // given: const graph::Dag& dag, const profile::Profile& profile
-/// const plan::Chain chain = graph::chain_of(dag, profile);
+/// const plan::OperatorChain chain = graph::chain_of(dag, profile);
 /// const std::vector<int> bounds = plan::partition_chain(chain, {.memory = 8_GiB}).bounds;
 /// \endcode
-plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
-                     const ChainOptions& options = {});
+plan::OperatorChain chain_of(const Dag& dag, const profile::Profile& profile,
+                             const ChainOptions& options = {});
 
 }  // namespace graph
 }  // namespace v0

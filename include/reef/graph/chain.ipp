@@ -59,13 +59,13 @@ REEF_INLINE void require_profile_of(const Dag& dag, const profile::Profile& prof
   }
 }
 
-REEF_INLINE plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
+REEF_INLINE plan::OperatorChain chain_of(const Dag& dag, const profile::Profile& profile,
                                  const ChainOptions& options) {
   require_operators_of(dag, profile);
   const auto ticks = [](Seconds seconds) {
     return static_cast<plan::Ticks>(std::llround(seconds * 1e9));
   };
-  plan::Chain chain;
+  plan::OperatorChain chain;
   for (int n = 0; n < dag.node_count(); ++n) {
     const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(n)];
     const double gradients =

@@ -15,10 +15,10 @@ namespace graph {
 ///     weights    [ trained parameter 0 | trained parameter 1 | ... ] frozen parameters ]  parameter_elements
 ///     gradients  [ first uses, as the trained weights | tied uses of trained parameters ]   gradient_elements
 ///
-/// | order   | parameters are in the order of first use; each begins at a multiple of 16 elements   |
+/// | order   | parameters are in the order of first use; each begins at a multiple of 16 elements    |
 /// | frozen  | frozen parameters are behind all trained ones; their uses have no gradient, offset -1 |
-/// | tied    | the first use has the offset of its parameter; other uses follow all first uses      |
-/// | padding | belongs to no parameter: zero weights, zero gradients                                |
+/// | tied    | the first use has the offset of its parameter; other uses follow all first uses       |
+/// | padding | belongs to no parameter: zero weights, zero gradients                                 |
 struct ParameterLayout {
   static constexpr std::int64_t alignment = 16;
 

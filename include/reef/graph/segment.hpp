@@ -91,10 +91,10 @@ struct NodePlan {
 /// |           | bits do not depend on where a Dag is cut: if `input_gradient_accumulates`, a     |
 /// |           | later segment has written its contribution before, and this one adds to it       |
 /// | halves    | if the segment `splits`, backward is two calls: the input half reads             |
-/// |           | `input_half_reads`, writes `input_gradients` and the pending gradients; the       |
-/// |           | weight half reads `weight_half_reads`, `weight_half_gradients`, the saved         |
-/// |           | activations and the pending gradients. An operator that cannot split runs in the  |
-/// |           | input half, with its parameters, if an input needs a gradient, else in the        |
+/// |           | `input_half_reads`, writes `input_gradients` and the pending gradients; the      |
+/// |           | weight half reads `weight_half_reads`, `weight_half_gradients`, the saved        |
+/// |           | activations and the pending gradients. An operator that cannot split runs in the |
+/// |           | input half, with its parameters, if an input needs a gradient, else in the       |
 /// |           | weight half                                                                      |
 /// | alignment | every offset and every size is a multiple of 64                                  |
 struct Segment {

@@ -41,7 +41,7 @@ struct SubDag {
 /// Returns the part of the Dag on each of `places` places, in their order: its nodes, and the messages that it
 /// receives and sends in a Trainer's programs, by graph::remote_edges.
 ///
-/// | cost   | that of remote_edges                                                                 |
+/// | cost   | that of remote_edges                                                                  |
 /// | errors | OptionError unless there is a place for each node, from 0 to `places` - 1             |
 /// | source | FusionLLM, arXiv 2410.12707, section 3: the data that each sub-DAG requires and sends |
 ///

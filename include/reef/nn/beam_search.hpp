@@ -170,9 +170,9 @@ private:
 /// Returns the best continuations that a beam search finds, the best first. A pass computes one row for each beam;
 /// beams share the pages of their common beginning.
 ///
-/// | memory | `beams` sequences of the session, each with the prompt's and `tokens` positions          |
-/// | ties   | between equal ones, the continuation of the earlier beam wins, then the lower token      |
-/// | errors | those of Session::append; OptionError for options; NonFiniteError. The session stays as before   |
+/// | memory | `beams` sequences of the session, each with the prompt's and `tokens` positions                |
+/// | ties   | between equal ones, the continuation of the earlier beam wins, then the lower token            |
+/// | errors | those of Session::append; OptionError for options; NonFiniteError. The session stays as before |
 ///
 /// Source: Graves, Sequence transduction with recurrent neural networks, arXiv 1211.3711; the length penalty is that of
 /// Hugging Face.

@@ -34,8 +34,8 @@ struct BloomConfig {
 
 /// Reads the configuration of one of Hugging Face's BLOOM models, the config.json beside its weights.
 ///
-/// | reads  | model_type, hidden_size or n_embed, n_layer or num_hidden_layers, n_head or num_attention_heads,       |
-/// |        | vocab_size, seq_length (2048 where it is missing), layer_norm_epsilon, tie_word_embeddings             |
+/// | reads  | model_type, hidden_size or n_embed, n_layer or num_hidden_layers, n_head or num_attention_heads,      |
+/// |        | vocab_size, seq_length (2048 where it is missing), layer_norm_epsilon, tie_word_embeddings            |
 /// | checks | refuses models that bloom() cannot build: another architecture, residuals that begin behind a norm    |
 /// |        | (apply_residual_connection_post_layernorm), products in slices, which omit biases (pretraining_tp     |
 /// |        | above 1 with slow_but_exact), and fields of other models that would change results                    |

@@ -48,9 +48,9 @@ private:
 
 /// Returns continuations of prompts, which are computed together: a pass has a row for each that has not ended.
 ///
-/// | bits   | a prompt's continuation is the same alone and beside others, for the same options and place `i`   |
-/// | random | the token at position p of prompt i is drawn by uniform({seed, i, 1, 0}, p)                       |
-/// | errors | those of Session::append and draw_token; OptionError for options. The session stays as before    |
+/// | bits   | a prompt's continuation is the same alone and beside others, for the same options and place `i` |
+/// | random | the token at position p of prompt i is drawn by uniform({seed, i, 1, 0}, p)                     |
+/// | errors | those of Session::append and draw_token; OptionError for options. The session stays as before   |
 ///
 /// \code
 /// // given: nn::Session<device::Host, float>& session

@@ -49,12 +49,12 @@ struct GptConfig {
 ///     x = embedding(tokens);  L times: x += attention(ln_1(x)), x += mlp(ln_2(x))
 ///     logits = ln_f(x) wte^T;  loss = cross_entropy(logits, targets)
 ///
-/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 for a position to be ignored      |
+/// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 for a position to be ignored       |
 /// | tensors    | "logits" (B, T, V), with V padded, written before targets are read; "loss", a scalar |
 /// | parameters | GPT-2's names, shapes (projections are (in, out)) and initialisation: normal 0.02,   |
-/// |            | projections into the residual stream 0.02 / sqrt(2L); head = transformer.wte.weight |
-/// | cuts       | between any two nodes; one tensor crosses between layers                            |
-/// | errors     | OptionError for an invalid configuration                                            |
+/// |            | projections into the residual stream 0.02 / sqrt(2L); head = transformer.wte.weight  |
+/// | cuts       | between any two nodes; one tensor crosses between layers                             |
+/// | errors     | OptionError for an invalid configuration                                             |
 ///
 /// Source: Radford et al., Language models are unsupervised multitask learners, 2019.
 ///

@@ -65,18 +65,18 @@ inline bool fits_gpt2(const io::StoredTensor& stored, const graph::Parameter& pa
 
 /// A GPT-2 in safetensors files with Hugging Face's names, open for reading.
 ///
-/// | place  | a file, an index of several, or a folder, as for SafetensorsFiles                           |
-/// | names  | those of GPT2LMHeadModel ("transformer.wte.weight") or of GPT2Model ("wte.weight", as in   |
-/// |        | the hub's "gpt2"), also where a compiled or wrapped model has written them                  |
-/// |        | ("_orig_mod.transformer.wte.weight"); projections are (in, out) in all                      |
-/// | wte    | may have more rows than the vocabulary, which pad it: up to 1024 or an eighth               |
-/// | head   | lm_head.weight may exist and then equals wte, byte by byte: the model's head is tied; a     |
-/// |        | file may have lm_head.weight alone, for both                                                |
-/// | masks  | h.N.attn.bias and h.N.attn.masked_bias are ignored                                          |
-/// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                         |
-/// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for a     |
-/// |        | tensor that is missing, unknown, duplicate, of another shape, not of real numbers, or       |
-/// |        | with a NaN or infinity, and for an untied head                                              |
+/// | place  | a file, an index of several, or a folder, as for SafetensorsFiles                        |
+/// | names  | those of GPT2LMHeadModel ("transformer.wte.weight") or of GPT2Model ("wte.weight", as in |
+/// |        | the hub's "gpt2"), also where a compiled or wrapped model has written them               |
+/// |        | ("_orig_mod.transformer.wte.weight"); projections are (in, out) in all                   |
+/// | wte    | may have more rows than the vocabulary, which pad it: up to 1024 or an eighth            |
+/// | head   | lm_head.weight may exist and then equals wte, byte by byte: the model's head is tied; a  |
+/// |        | file may have lm_head.weight alone, for both                                             |
+/// | masks  | h.N.attn.bias and h.N.attn.masked_bias are ignored                                       |
+/// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                      |
+/// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for a  |
+/// |        | tensor that is missing, unknown, duplicate, of another shape, not of real numbers, or    |
+/// |        | with a NaN or infinity, and for an untied head                                           |
 ///
 /// No tensor tells the number of heads: a file can be read with any number that divides the channels.
 ///

@@ -19,10 +19,10 @@ namespace nn {
 ///
 ///     out = (in - mean) rstd w + b      mean over the last axis, rstd = 1 / sqrt(variance + epsilon)
 ///
-/// | shape      | in, out: (..., C); weight, bias: (C); saved: mean, rstd, one for each row     |
-/// | parameters | weight: ones; bias: zeros; both without weight decay                          |
-/// | memory     | the input's gradient uses the output gradient's memory, unless it is a sum     |
-/// | errors     | ShapeError for an epsilon below 0 or not finite                               |
+/// | shape      | in, out: (..., C); weight, bias: (C); saved: mean, rstd, one for each row  |
+/// | parameters | weight: ones; bias: zeros; both without weight decay                       |
+/// | memory     | the input's gradient uses the output gradient's memory, unless it is a sum |
+/// | errors     | ShapeError for an epsilon below 0 or not finite                            |
 ///
 /// Source: Ba, Kiros and Hinton, Layer normalization, arXiv 1607.06450.
 ///

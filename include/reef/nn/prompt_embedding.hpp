@@ -29,9 +29,9 @@ inline bool is_of_prompt(std::string_view parameter) {
 ///
 ///     out[b, t] = prompt[t] (+ wpe[t])   for t < P;   that of Table elsewhere
 ///
-/// | shape      | tokens: (B, T) int32, not read at t < P; out: (B, T, C); prompt: (P, C)                      |
-/// | parameters | those of Table, and "prompt_embeddings": normal of deviation 0.02; decays                     |
-/// | order      | the gradient of the prompt sums samples in ascending order                                   |
+/// | shape      | tokens: (B, T) int32, not read at t < P; out: (B, T, C); prompt: (P, C)                    |
+/// | parameters | those of Table, and "prompt_embeddings": normal of deviation 0.02; decays                  |
+/// | order      | the gradient of the prompt sums samples in ascending order                                 |
 /// | cost       | the gradient of a frozen table is not computed                                             |
 /// | by rows    | a row of position p < P takes prompt[p]; its token is a placeholder, any of the vocabulary |
 /// | errors     | ShapeError for P below 1; DecodeError for a token behind the prompt outside the vocabulary |

@@ -20,10 +20,10 @@ namespace optim {
 /// commits nothing: it reads weights, state and gradient, and writes w~ to the buffer that is sent.
 ///
 /// | state  | as for Dpu; g~ has no buffer of its own: g is added to it while its copy is sent |
-/// | wire   | twice that of Dpu                                                                  |
-/// | hides  | all communication, if that of a phase takes no longer than its micro-batches       |
-/// | order  | as Ddp; w(1) has Ddp's bits, since g~(0) and g(0) are both taken at w(0)           |
-/// | counts | micro-batches are counted per phase: a step has twice as many                      |
+/// | wire   | twice that of Dpu                                                                |
+/// | hides  | all communication, if that of a phase takes no longer than its micro-batches     |
+/// | order  | as Ddp; w(1) has Ddp's bits, since g~(0) and g(0) are both taken at w(0)         |
+/// | counts | micro-batches are counted per phase: a step has twice as many                    |
 ///
 /// Source: Nabli et al., ACCO, arXiv 2406.02613, algorithm 1. Deviation: g~(0) has as many micro-batches
 /// as any phase, not one.

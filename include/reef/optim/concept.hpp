@@ -23,13 +23,13 @@ namespace optim {
 ///
 ///     w, state' = update(w, state, g)     element by element, so any cut into shards gives the same bits
 ///
-/// | states              | how many numbers a weight keeps from step to step (AdamW: m and v)         |
-/// | Options             | the rule's constants                                                        |
+/// | states              | how many numbers a weight keeps from step to step (AdamW: m and v)                    |
+/// | Options             | the rule's constants                                                                  |
 /// | coefficients<T>     | the values that are the same for all weights in one step (t from 1, lr, decay or not) |
-/// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: uses arithmetic, and the functions   |
-/// |                     | of device/arithmetic.hpp; adds to a product by fma alone                        |
-/// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; Muon, which updates matrices by           |
-/// |                     | optim::matrix_rule; PerGroup, which combines several rules                  |
+/// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: uses arithmetic, and the functions    |
+/// |                     | of device/arithmetic.hpp; adds to a product by fma alone                              |
+/// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; Muon, which updates matrices by              |
+/// |                     | optim::matrix_rule; PerGroup, which combines several rules                            |
 ///
 /// \code
 /// struct SignSgd {  // w = w - lr sign(g), but for |g| < 1e-30
@@ -107,13 +107,13 @@ struct CodeOptions {
 ///     state(builder)        the ranges of state that a checkpoint keeps
 ///     plan, hash, Options   optional, as of every axis: trainer/detail/hooks.hpp
 ///
-/// | facts  | `name`: identifies the policy in a checkpoint; `sharded`: a rank keeps the state     |
-/// |        | of its shards alone; `accepts`: the payloads that its reduction combines;            |
-/// |        | `needs_scalars`: the update uses a number computed from all gradients (the norm);    |
-/// |        | optional `rounds_gradients`: they are kept and sent as plan.gradient (rule R3)       |
-/// | laws   | P ranks compute the bits of one rank with virtual_ranks = P; the bytes sent are       |
-/// |        | those of the instructions' messages                                                  |
-/// | models | Ddp, Zero1                                                                           |
+/// | facts  | `name`: identifies the policy in a checkpoint; `sharded`: a rank keeps the state  |
+/// |        | of its shards alone; `accepts`: the payloads that its reduction combines;         |
+/// |        | `needs_scalars`: the update uses a number computed from all gradients (the norm); |
+/// |        | optional `rounds_gradients`: they are kept and sent as plan.gradient (rule R3)    |
+/// | laws   | P ranks compute the bits of one rank with virtual_ranks = P; the bytes sent are   |
+/// |        | those of the instructions' messages                                               |
+/// | models | Ddp, Zero1                                                                        |
 template <class O>
 concept OptimizerPolicy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                            update_rule<typename O::Rule> &&

@@ -51,7 +51,7 @@ inline constexpr bool needs_whole_matrices<R> = R::needs_whole_matrices;
 ///     W, states' = update_matrix(W, states, G)      equal matrices give equal bits, on any number of threads
 ///
 /// | needs_whole_matrices  | true                                                                              |
-/// | takes_whole(dag, p)   | parameter p is updated whole, unless a group sets otherwise (run::ParameterGroup)     |
+/// | takes_whole(dag, p)   | parameter p is updated whole, unless a group sets otherwise (run::ParameterGroup) |
 /// | matrix_states         | how many numbers an element of a matrix keeps: the first of `states`              |
 /// | matrix_workspace<Device, E>(rows, columns, threads) | bytes of scratch that an update needs               |
 /// | matrix_flops(rows, columns) | operations of an update                                                     |

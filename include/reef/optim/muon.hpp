@@ -78,16 +78,16 @@ struct OrthogonalStepKernel {
 ///     M = momentum M + G;    X = newton_schulz(G + momentum M)
 ///     W = W - lr weight_decay W - lr rms sqrt(max(rows, columns)) X
 ///
-/// | state    | for hidden matrices M, for other weights AdamW's m and v; zero before the first step          |
-/// | hidden   | a matrix by which rows are multiplied (ParameterSpec::linear) in each of its uses, and whose   |
-/// |          | product the loss does not read: so neither embedding tables nor the head, tied or not.        |
-/// |          | run::ParameterGroup::whole_matrix overrides this                                              |
-/// | rate     | `rms`: the root mean square of an update, at lr 1, is about that of AdamW's; so both share    |
-/// |          | one learning rate and weight_decay                                                            |
-/// | cost     | for (m, n), k = min(m, n): steps (4 k k max(m, n) + 2 k^3) operations, and 2 (m n + k k)       |
-/// |          | numbers of workspace                                                                          |
-/// | composes | with Ddp, Zero1, DiLoCo (inner rule), on the host: rules R6 and R7 (docs/rules.md)             |
-/// | bits     | the same as on one rank, wherever a matrix is updated                                         |
+/// | state    | for hidden matrices M, for other weights AdamW's m and v; zero before the first step         |
+/// | hidden   | a matrix by which rows are multiplied (ParameterSpec::linear) in each of its uses, and whose |
+/// |          | product the loss does not read: so neither embedding tables nor the head, tied or not.       |
+/// |          | run::ParameterGroup::whole_matrix overrides this                                             |
+/// | rate     | `rms`: the root mean square of an update, at lr 1, is about that of AdamW's; so both share   |
+/// |          | one learning rate and weight_decay                                                           |
+/// | cost     | for (m, n), k = min(m, n): steps (4 k k max(m, n) + 2 k^3) operations, and 2 (m n + k k)     |
+/// |          | numbers of workspace                                                                         |
+/// | composes | with Ddp, Zero1, DiLoCo (inner rule), on the host: rules R6 and R7 (docs/rules.md)           |
+/// | bits     | the same as on one rank, wherever a matrix is updated                                        |
 ///
 /// Source: Jordan, Muon: an optimizer for hidden layers in neural networks, 2024; Liu et al., Muon is scalable
 /// for LLM training, arXiv 2502.16982, section 2.2: the factor rms sqrt(max(rows, columns)) and the weight decay.

@@ -45,13 +45,13 @@ struct PerGroupName {
 ///
 ///     w, state' = rules[group of w].update(w, state, g)    the first rule, without a group or if the group has none
 ///
-/// | rules    | numbered from 0 in their order; a type may occur twice, with other constants                     |
-/// | state    | per weight: the state of its own rule                                                            |
-/// | bits     | those that a parameter's own rule computes; learning rate, clipping and t are those of the step  |
-/// | matrices | a rule that needs whole matrices, as Muon, updates its own parameters whole: rules R6 and R7      |
-/// | composes | with every optimizer policy; in DiLoCo as the inner rule                                          |
-/// | resumes  | only with the same rules for the same parameters                                                 |
-/// | errors   | OptionError: a group that names a rule that does not exist; the errors of each rule               |
+/// | rules    | numbered from 0 in their order; a type may occur twice, with other constants                    |
+/// | state    | per weight: the state of its own rule                                                           |
+/// | bits     | those that a parameter's own rule computes; learning rate, clipping and t are those of the step |
+/// | matrices | a rule that needs whole matrices, as Muon, updates its own parameters whole: rules R6 and R7    |
+/// | composes | with every optimizer policy; in DiLoCo as the inner rule                                        |
+/// | resumes  | only with the same rules for the same parameters                                                |
+/// | errors   | OptionError: a group that names a rule that does not exist; the errors of each rule             |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: an operator with parameters has an optimizer of its
 /// own.

@@ -12,10 +12,10 @@ namespace pipeline {
 ///     add(builder)   appends Batch, Forward, Backward and the folds of this rank, for every
 ///                    micro-batch that this rank runs in the phase
 ///
-/// | laws   | every segment of every micro-batch runs once; gradients are folded in ascending        |
-/// |        | micro-batch order; a pure function of plan, rank and purpose                           |
-/// | facts  | `spans_stages`, if it exists and is true: a rank runs the segments of its stage alone  |
-/// |        | (run::Topology), and add() writes what goes from stage to stage; else each runs all    |
+/// | laws   | every segment of every micro-batch runs once; gradients are folded in ascending                    |
+/// |        | micro-batch order; a pure function of plan, rank and purpose                                       |
+/// | facts  | `spans_stages`, if it exists and is true: a rank runs the segments of its stage alone              |
+/// |        | (run::Topology), and add() writes what goes from stage to stage; else each runs all                |
 /// | models | Single, which runs the whole model on every rank; Scheduled policies, with an order for each stage |
 ///
 /// \code

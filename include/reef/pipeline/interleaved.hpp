@@ -17,9 +17,9 @@ namespace pipeline {
 /// using MyTrainer = Trainer<pipeline::Interleaved<2>, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | (m V + p - 1) times of a chunk, if p divides m and links take no time               |
-/// | memory | (V + 1) p - 1 activations of a chunk on the first stage                               |
-/// | source | Narayanan et al., arXiv 2104.04473                                                   |
+/// | time   | (m V + p - 1) times of a chunk, if p divides m and links take no time |
+/// | memory | (V + 1) p - 1 activations of a chunk on the first stage               |
+/// | source | Narayanan et al., arXiv 2104.04473                                    |
 template <int V = 2>
 struct Interleaved : Scheduled<Interleaved<V>> {
   static_assert(V >= 1, "reef::pipeline::Interleaved: a stage has at least 1 chunk");

@@ -10,8 +10,8 @@ namespace pipeline {
 
 /// The number of forwards that a stage runs ahead of its first backward, with p stages, on stage r.
 ///
-/// | plain | p - 1 - r                                                         |
-/// | eager | 2 (p - 1 - r): hides links of up to half of a stage's time         |
+/// | plain | p - 1 - r                                                  |
+/// | eager | 2 (p - 1 - r): hides links of up to half of a stage's time |
 enum class WarmUp { plain, eager };
 
 /// A pipeline in which each stage runs some forwards first, then forwards and backwards by turns, then the backwards

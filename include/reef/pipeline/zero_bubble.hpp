@@ -21,12 +21,12 @@ enum class ZeroBubbleKind { h1, h2 };
 /// using MyTrainer = Trainer<pipeline::ZeroBubble<>, optim::Zero1<optim::AdamW>>;
 /// \endcode
 ///
-/// | time    | h1: m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b), m >= p and links take no time;         |
-/// |         | h2: 3 m f + (p - 1) f if f = b = w and m >= 2 p - 2                                              |
-/// | memory  | h1: p, h2: 2 p - 1 activations on the first stage, kept until the weight half has run; in addition |
-/// |         | the intermediate results between the halves, which 1F1B does not have                            |
+/// | time    | h1: m (f + b + w) + (p - 1)(f + b - w) if w <= min(f, b), m >= p and links take no time;            |
+/// |         | h2: 3 m f + (p - 1) f if f = b = w and m >= 2 p - 2                                                 |
+/// | memory  | h1: p, h2: 2 p - 1 activations on the first stage, kept until the weight half has run; in addition  |
+/// |         | the intermediate results between the halves, which 1F1B does not have                               |
 /// | halves  | for operators that have them (graph::Signature::splits_backward); others run both in the first half |
-/// | source  | Qi et al., arXiv 2401.10241                                                                      |
+/// | source  | Qi et al., arXiv 2401.10241                                                                         |
 template <ZeroBubbleKind kind = ZeroBubbleKind::h1>
 struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
   static plan::PipelineOrder order(int stages, int micro_batches) {
@@ -42,8 +42,8 @@ struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
 /// using MyTrainer = Trainer<pipeline::InterleavedZeroBubble<2>, optim::Ddp<optim::AdamW>>;
 /// \endcode
 ///
-/// | time   | m V (f + b + w) + (p - 1)(f + b - w), if w <= min(f, b) and p divides m               |
-/// | memory | p V activations of a chunk on the first stage                                          |
+/// | time   | m V (f + b + w) + (p - 1)(f + b - w), if w <= min(f, b) and p divides m |
+/// | memory | p V activations of a chunk on the first stage                           |
 template <int V = 2>
 struct InterleavedZeroBubble : Scheduled<InterleavedZeroBubble<V>> {
   static_assert(V >= 1, "reef::pipeline::InterleavedZeroBubble: a stage has at least 1 chunk");

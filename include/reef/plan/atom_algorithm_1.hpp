@@ -23,15 +23,15 @@ struct AtomAlgorithm1 {
 /// | literally | tries every split, longest sub-model first: each sub-model must fit alone, with all its   |
 /// |           | workspaces added up, and each forward must hide the next load; no backward, no            |
 /// |           | accumulation. Two ranges that are off by one in print, one of them endless, are corrected |
-/// | cost      | exponential; OptionError beyond `max_calls`                                              |
+/// | cost      | exponential; OptionError beyond `max_calls`                                               |
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, Algorithm 1.
 ///
 /// \code
-/// // given: const plan::Chain& chain
+/// // given: const plan::OperatorChain& chain
 /// const std::uint64_t calls = plan::atom_algorithm_1(chain, 64_MiB).calls;
 /// \endcode
-AtomAlgorithm1 atom_algorithm_1(const Chain& chain, Bytes memory,
+AtomAlgorithm1 atom_algorithm_1(const OperatorChain& chain, Bytes memory,
                                 std::uint64_t max_calls = 100'000'000);
 
 }  // namespace plan

@@ -12,7 +12,7 @@ namespace detail {
 
 class LiteralAlgorithm1 {
 public:
-  LiteralAlgorithm1(const Chain& chain, Bytes memory, std::uint64_t most)
+  LiteralAlgorithm1(const OperatorChain& chain, Bytes memory, std::uint64_t most)
       : sums_(chain, 1), memory_(memory), max_(most) {}
 
   AtomAlgorithm1 run() {
@@ -51,7 +51,7 @@ private:
 
 }  // namespace detail
 
-REEF_INLINE AtomAlgorithm1 atom_algorithm_1(const Chain& chain, Bytes memory,
+REEF_INLINE AtomAlgorithm1 atom_algorithm_1(const OperatorChain& chain, Bytes memory,
                                             std::uint64_t max_calls) {
   chain.validate();
   return detail::LiteralAlgorithm1(chain, memory, max_calls).run();

@@ -34,12 +34,12 @@ struct ChainOperator {
 /// topological order; a tensor crosses a boundary if an operator before it produces it and one behind reads it.
 ///
 /// \code
-/// plan::Chain chain;
+/// plan::OperatorChain chain;
 /// chain.operators.assign(8, {.weights = 10, .forward = 10, .backward = 20, .load = 10});
 /// chain.cut.assign(9, 3);
 /// chain.validate();
 /// \endcode
-struct Chain {
+struct OperatorChain {
   std::vector<ChainOperator> operators{};
   std::vector<Bytes>
       cut{};  ///< the bytes of a micro-batch that cross each boundary; one more boundary than operators

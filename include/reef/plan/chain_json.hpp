@@ -22,9 +22,9 @@ namespace plan {
 /// If `memory` is false, the members in bytes may be left out, and are 0.
 ///
 /// \code
-/// const plan::Chain chain = plan::chain_from_json(io::read_json("chain.json"), "chain.json");
+/// const plan::OperatorChain chain = plan::chain_from_json(io::read_json("chain.json"), "chain.json");
 /// \endcode
-Chain chain_from_json(const io::Json& json, std::string_view source, bool memory = true);
+OperatorChain chain_from_json(const io::Json& json, std::string_view source, bool memory = true);
 
 }  // namespace plan
 }  // namespace v0

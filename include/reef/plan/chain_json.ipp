@@ -15,12 +15,12 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-REEF_INLINE Chain chain_from_json(const io::Json& json, std::string_view source, bool memory) {
+REEF_INLINE OperatorChain chain_from_json(const io::Json& json, std::string_view source, bool memory) {
   constexpr std::array<std::string_view, 11> known{"name", "w",  "g",  "wsf", "wsb", "tf",
                                                    "tb",   "tl", "of", "ob",  "cut"};
   io::require_object(json, "chain", source);
   io::require_known_keys(json, known, source, "chain");
-  Chain chain;
+  OperatorChain chain;
   const auto times = io::require<std::vector<Ticks>>(json, "tf", source);
   chain.operators.resize(times.size());
   const auto read = [&]<class T>(const char* key, T ChainOperator::*member, bool needed) {

@@ -19,7 +19,7 @@ namespace plan {
 ///
 /// | cost   | O(n^2 log n): a thousand operators in a tenth of a second; O(n^3) and seconds with stashes or     |
 /// |        | three resident sub-models. If no partition is feasible, up to hundreds of searches for the reason |
-/// | cuts   | the first and the last entry of Chain::cut do not count: the chain is not cut there               |
+/// | cuts   | the first and the last entry of OperatorChain::cut do not count: the chain is not cut there       |
 /// | order  | the result is deterministic                                                                       |
 /// | errors | OptionError for a chain that is invalid or too long for the variant, or for which the search      |
 /// |        | with three resident sub-models would need too much memory                                         |
@@ -28,19 +28,19 @@ namespace plan {
 /// counts both directions, accumulation, and everything that is on the device at once.
 ///
 /// \code
-/// // given: const plan::Chain& chain
+/// // given: const plan::OperatorChain& chain
 /// const plan::PartitionOptions options{.memory = 8_GiB, .accumulation = 4};
 /// const plan::Partition found = plan::partition_chain(chain, options);
 /// if (!found.feasible) throw OptionError("my-program: ", found.why);
 /// \endcode
-Partition partition_chain(const Chain& chain, const PartitionOptions& options);
+Partition partition_chain(const OperatorChain& chain, const PartitionOptions& options);
 
 /// Returns the best partition for the smallest accumulation with which one is feasible; with Variant::soft, whose
 /// loads need not be hidden, accumulation is 1. Has the errors and the cost of partition_chain().
-Partition smallest_accumulation(const Chain& chain, PartitionOptions options);
+Partition smallest_accumulation(const OperatorChain& chain, PartitionOptions options);
 
 /// Evaluates given bounds of sub-models by the rules of partition_chain(). Throws OptionError as validate_bounds().
-Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
+Partition evaluate_partition(const OperatorChain& chain, std::vector<int> bounds,
                              const PartitionOptions& options);
 
 }  // namespace plan

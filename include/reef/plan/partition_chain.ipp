@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-REEF_INLINE Partition partition_chain(const Chain& chain, const PartitionOptions& options) {
+REEF_INLINE Partition partition_chain(const OperatorChain& chain, const PartitionOptions& options) {
   const detail::ChainPartitioner partitioner(chain, options.variant);
   chain.validate(options.accumulation);
   Partition result = partitioner.evaluate(partitioner.bounds(options.memory, options.accumulation),
@@ -22,7 +22,7 @@ REEF_INLINE Partition partition_chain(const Chain& chain, const PartitionOptions
   return result;
 }
 
-REEF_INLINE Partition smallest_accumulation(const Chain& chain, PartitionOptions options) {
+REEF_INLINE Partition smallest_accumulation(const OperatorChain& chain, PartitionOptions options) {
   const detail::ChainPartitioner partitioner(chain, options.variant);
   const std::int64_t smallest = partitioner.smallest_accumulation(options.memory);
   options.accumulation = std::max<std::int64_t>(1, smallest);
@@ -33,7 +33,7 @@ REEF_INLINE Partition smallest_accumulation(const Chain& chain, PartitionOptions
   return result;
 }
 
-REEF_INLINE Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
+REEF_INLINE Partition evaluate_partition(const OperatorChain& chain, std::vector<int> bounds,
                                          const PartitionOptions& options) {
   const detail::ChainPartitioner partitioner(chain, options.variant);
   chain.validate(options.accumulation);

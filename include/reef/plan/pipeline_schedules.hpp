@@ -27,7 +27,7 @@ namespace plan {
 /// that of the next allowed m without the surplus micro-batches.
 ///
 /// | errors | OptionError: fewer than 1 rank, micro-batch or chunk, or more than max_pipeline_tasks |
-/// | cost   | O(tasks)                                                                                |
+/// | cost   | O(tasks)                                                                              |
 /// \{
 
 /// Returns the order of GPipe, and of ThreeSlot of DT-FM: all F, then all B, by ascending micro-batch. With p ranks and

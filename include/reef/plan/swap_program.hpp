@@ -13,7 +13,7 @@ namespace plan {
 /// Returns the program of an iteration, or with streaming lanes of one micro-batch; costs are in ticks, not seconds.
 /// `cold`: the program begins with nothing on the device. Throws OptionError for invalid bounds (validate_bounds),
 /// fewer than 2 slots, slots or a turn with lanes that do not allow them, or times too long for a virtual clock.
-schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
+schedule::Program swap_program(const OperatorChain& chain, std::span<const int> bounds,
                                const AtomSchedule& schedule, bool cold = false);
 
 /// Returns the times of a schedule, by simulating its swap_program(). Throws OptionError as swap_program().
@@ -22,10 +22,11 @@ schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
 /// of partition_chain().
 ///
 /// \code
-/// // given: const plan::Chain& chain, const plan::Partition& found
+/// // given: const plan::OperatorChain& chain, const plan::Partition& found
 /// const plan::SwapTimes times = plan::swap_times(chain, found.bounds, {.accumulation = 4});
 /// \endcode
-SwapTimes swap_times(const Chain& chain, std::span<const int> bounds, const AtomSchedule& schedule);
+SwapTimes swap_times(const OperatorChain& chain, std::span<const int> bounds,
+                     const AtomSchedule& schedule);
 
 }  // namespace plan
 }  // namespace v0

@@ -32,14 +32,14 @@ inline std::vector<Ticks> ends_of(const schedule::Program& program, const schedu
 
 }  // namespace detail
 
-REEF_INLINE schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
+REEF_INLINE schedule::Program swap_program(const OperatorChain& chain, std::span<const int> bounds,
                                            const AtomSchedule& schedule, bool cold) {
   detail::check_swap(chain, bounds, schedule);
   detail::SwapWriter writer(chain, bounds, schedule);
   return detail::streams(schedule.lanes) ? writer.streaming() : writer.atom(cold);
 }
 
-REEF_INLINE SwapTimes swap_times(const Chain& chain, std::span<const int> bounds,
+REEF_INLINE SwapTimes swap_times(const OperatorChain& chain, std::span<const int> bounds,
                                  const AtomSchedule& schedule) {
   const auto world = schedule::World::uniform(1, {}, {});
   const auto ends = [&](const schedule::Program& program, int rounds) {

@@ -32,13 +32,13 @@ REEF_INLINE void Executable::add_to(LinkTable& table) const {
     const bool encoded =
         std::any_of(i.sends.begin(), i.sends.end(), [](const auto& message) { return message.raw.has_value(); });
     if (!encoded || context_->plan().wire_of(i.traffic).lossless) continue;
-    const Link link = link_of(i, context_->rank());
+    const Flow flow = flow_of(i, context_->rank());
     const bool measured = std::any_of(context_->losses.begin(), context_->losses.end(),
-                                      [&](const CodingLoss& loss) { return loss.link == link; });
-    if (!measured) table.uses[link].unmeasured = true;
+                                      [&](const CodingLoss& loss) { return loss.flow == flow; });
+    if (!measured) table.uses[flow].unmeasured = true;
   }
   for (const CodingLoss& loss : context_->losses) {
-    LinkUse& use = table.uses[loss.link];
+    LinkUse& use = table.uses[loss.flow];
     use.numbers += loss.numbers;
     use.lost += loss.lost;
   }

@@ -114,7 +114,7 @@ REEF_INLINE void Executor::add_to(LinkTable& table) const {
   for (std::size_t i = 0; i < table_.steps.size(); ++i) {
     const schedule::Instruction& instruction = program_.round[i];
     if (table_.steps[i].queue == nullptr || (instruction.sends.empty() && instruction.receives.empty())) continue;
-    LinkUse& use = table.uses[link_of(instruction, program_.rank)];
+    LinkUse& use = table.uses[flow_of(instruction, program_.rank)];
     const comm::Cost& sent = table_.steps[i].communication.task->sent();
     use.sent = use.sent + sent;
     const std::uint32_t loop = table_.steps[i].loop;

@@ -15,11 +15,11 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The two ends of messages, and their sort of traffic: the key of a LinkTable.
+/// A flow: the messages of one sort of traffic over one link, or within one group. The key of a LinkTable.
 ///
 /// | transfers   | `from` and `to` are ranks, and `group` is empty                                      |
 /// | collectives | `group` is the name of the group, whose members all send to all; `from`, `to` are -1 |
-struct Link {
+struct Flow {
   schedule::Traffic traffic{};
   int from = -1;
   int to = -1;
@@ -28,22 +28,22 @@ struct Link {
   /// Returns "0 -> 1", or the group's name.
   [[nodiscard]] std::string text() const { return from < 0 ? group : concat(from, " -> ", to); }
 
-  friend std::strong_ordering operator<=>(const Link&, const Link&) = default;
-  friend bool operator==(const Link&, const Link&) = default;
+  friend std::strong_ordering operator<=>(const Flow&, const Flow&) = default;
+  friend bool operator==(const Flow&, const Flow&) = default;
 };
 
-/// Returns the link over which an instruction of a rank's program sends or receives: that of its collective's group,
-/// else of its first send, else of its first receive.
-Link link_of(const schedule::Instruction& i, int rank);
+/// Returns the flow to which an instruction of a rank's program belongs: that of its collective's group, else of its
+/// first send, else of its first receive.
+Flow flow_of(const schedule::Instruction& i, int rank);
 
-/// The loss of precision by a codec on the numbers x of messages over a link, as sums of squares.
+/// The loss of precision by a codec on the numbers x of the messages of a flow, as sums of squares.
 struct CodingLoss {
-  Link link{};
+  Flow flow{};
   double numbers = 0;  ///< the sum of squares of x
   double lost = 0;     ///< the sum of squares of x - decode(encode(x))
 };
 
-/// The bytes that a link has carried, and their cost in time and in precision.
+/// The bytes that a flow has sent over its link, and their cost in time and in precision.
 ///
 ///     ratio = raw / wire      relative_error = ||x - decode(encode(x))|| / ||x||      over all x that were encoded
 struct LinkUse {
@@ -72,7 +72,7 @@ private:
   static double difference(double now, double before) { return now - before < 0 ? 0 : now - before; }
 };
 
-/// A table, by link, of the messages of ranks and of the time for which ranks stood still for them. Tables of several
+/// A table, by flow, of the messages of ranks and of the time for which ranks stood still for them. Tables of several
 /// ranks can be added; the figures of a span of time are the difference of two tables.
 ///
 /// | one rank  | for links from it the messages sent, for links to it the time stood still; for groups both |
@@ -86,22 +86,22 @@ private:
 /// std::printf("%.1f times smaller\n%s", gradients.ratio(), step.text().c_str());
 /// \endcode
 struct LinkTable {
-  std::map<Link, LinkUse> uses{};
+  std::map<Flow, LinkUse> uses{};
 
-  /// Returns the sum over all links of one sort of traffic.
+  /// Returns the sum over all flows of one sort of traffic.
   [[nodiscard]] LinkUse of(schedule::Traffic traffic) const;
 
   LinkTable& operator+=(const LinkTable& other) {
-    for (const auto& [link, use] : other.uses) uses[link] += use;
+    for (const auto& [flow, use] : other.uses) uses[flow] += use;
     return *this;
   }
   /// Subtracts `before`, an earlier table of the same rank or ranks.
   friend LinkTable operator-(LinkTable now, const LinkTable& before) {
-    for (const auto& [link, use] : before.uses) now.uses[link] -= use;
+    for (const auto& [flow, use] : before.uses) now.uses[flow] -= use;
     return now;
   }
 
-  /// Returns the table as text: a line of column names, and then a line for each link that has carried messages.
+  /// Returns the table as text: a line of column names, and then a line for each flow that has carried messages.
   [[nodiscard]] std::string text() const;
 };
 

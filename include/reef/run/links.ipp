@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-REEF_INLINE Link link_of(const schedule::Instruction& i, int rank) {
+REEF_INLINE Flow flow_of(const schedule::Instruction& i, int rank) {
   if (i.collective) return {i.traffic, -1, -1, i.collective->group.name};
   if (!i.sends.empty()) return {i.traffic, rank, i.sends.front().peer, {}};
   return {i.traffic, i.receives.empty() ? -1 : i.receives.front().peer, rank, {}};
@@ -40,15 +40,15 @@ REEF_INLINE LinkUse& LinkUse::operator-=(const LinkUse& before) {
 
 REEF_INLINE LinkUse LinkTable::of(schedule::Traffic traffic) const {
   LinkUse all;
-  for (const auto& [link, use] : uses) {
-    if (link.traffic == traffic) all += use;
+  for (const auto& [flow, use] : uses) {
+    if (flow.traffic == traffic) all += use;
   }
   return all;
 }
 
 REEF_INLINE std::string LinkTable::text() const {
   std::size_t widest = 4;
-  for (const auto& [link, use] : uses) widest = (std::max)(widest, link.text().size());
+  for (const auto& [flow, use] : uses) widest = (std::max)(widest, flow.text().size());
   const auto line = [&](const std::string& channel, const std::string& link, const std::string& rest) {
     std::string text = channel;
     text.resize(std::max<std::size_t>(20, text.size()), ' ');
@@ -69,10 +69,10 @@ REEF_INLINE std::string LinkTable::text() const {
     return std::string(text);
   };
   std::string result = line("channel", "link", columns("messages", "raw", "wire", "raw/wire", "error", "exposed s"));
-  for (const auto& [link, use] : uses) {
+  for (const auto& [flow, use] : uses) {
     if (use.wire() == 0 && !(use.exposed > 0)) continue;
     const std::optional<double> error = use.relative_error();
-    result += line(std::string(schedule::name_of(link.traffic)), link.text(),
+    result += line(std::string(schedule::name_of(flow.traffic)), flow.text(),
                    columns(std::to_string(use.sent.messages).c_str(), format_bytes(use.raw), format_bytes(use.wire()),
                            number("%.2f", use.ratio()).c_str(), error ? number("%.3g", *error).c_str() : "-",
                            number("%.3f", use.exposed).c_str()));

@@ -50,10 +50,10 @@ struct DataParallelOptions : Trainer<Policies...>::Options {
 /// A libtorch module that is trained on all ranks; it owns a Trainer of the module's graph. Created by data_parallel().
 ///
 /// | batches | each rank gives its own batches, one for each micro-batch, all of the example's shapes               |
-/// | loss    | the mean over a batch; the step's gradient is the weighted mean over all batches of all ranks       |
+/// | loss    | the mean over a batch; the step's gradient is the weighted mean over all batches of all ranks        |
 /// | weights | are Reef's. The module keeps its initial weights until module() copies the trained ones into it      |
 /// | bits    | as Trainer guarantees; P ranks with a batch each give the bits of one process with virtual_ranks = P |
-/// | memory  | besides the Trainer's: the tensors that autograd keeps of a micro-batch, the module's own weights,    |
+/// | memory  | besides the Trainer's: the tensors that autograd keeps of a micro-batch, the module's own weights,   |
 /// |         | and the batches of two steps                                                                         |
 template <class M, class... Policies>
 class DataParallel {

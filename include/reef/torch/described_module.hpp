@@ -36,10 +36,10 @@ concept module_description =
 
 /// A module as an operator that files can name, with attributes: graph::Registry::add accepts it.
 ///
-/// | parameters | begin with the values of the module that is constructed when the node is added, by libtorch's       |
-/// |            | default generator: after torch::manual_seed, a file begins as C++ does that adds equal nodes   |
-/// | errors     | those of Module; ShapeError with the node for attributes from which no module can be constructed  |
-/// | all else   | as for Module                                                                                  |
+/// | parameters | begin with the values of the module that is constructed when the node is added, by libtorch's    |
+/// |            | default generator: after torch::manual_seed, a file begins as C++ does that adds equal nodes     |
+/// | errors     | those of Module; ShapeError with the node for attributes from which no module can be constructed |
+/// | all else   | as for Module                                                                                    |
 ///
 /// \code
 /// #include <reef/graph/registry.hpp>

@@ -32,8 +32,8 @@ void claim(Training& training, const std::filesystem::path& directory);
 /// |        | optimizer-R.safetensors, manifest.json with a checksum per tensor                           |
 /// | others | existing shards of this step are replaced; of other steps only temporary files of killed    |
 /// |        | jobs are removed, by a job's first save                                                     |
-/// | facts  | any JSON value of the caller on rank 0, which resume() returns equal; OptionError for a |
-/// |        | value that JSON's text cannot hold (NaN, bytes, text that is not UTF-8)                 |
+/// | facts  | any JSON value of the caller on rank 0, which resume() returns equal; OptionError for a     |
+/// |        | value that JSON's text cannot hold (NaN, bytes, text that is not UTF-8)                     |
 /// | errors | FileError on every rank: the files of this checkpoint are removed, and older checkpoints,   |
 /// |        | also one of this step, are unchanged                                                        |
 ///

@@ -18,8 +18,8 @@ namespace comm::detail {
 /// A thread beside the progress thread, for the user's code: messages and heartbeats go on while it
 /// runs, however long that takes. Starts with its first job.
 ///
-/// | order | jobs run one after another, in the order of submission                        |
-/// | life  | the destructor waits for the job that runs; those behind it are ended unrun    |
+/// | order | jobs run one after another, in the order of submission                      |
+/// | life  | the destructor waits for the job that runs; those behind it are ended unrun |
 class CallbackThread {
 public:
   /// A function and what became of it. The submitter keeps it until it is done.

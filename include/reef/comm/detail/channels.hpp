@@ -39,8 +39,8 @@ private:
 /// two channels share a tag, whatever their names, and nobody waits for an agreement: a message may leave before its
 /// number is known there.
 ///
-/// | who  | the progress thread only; never blocks                                                      |
-/// | wire | 16 bytes for each channel to each rank, once, in the communicator of signs of life           |
+/// | who  | the progress thread only; never blocks                                             |
+/// | wire | 16 bytes for each channel to each rank, once, in the communicator of signs of life |
 class Channels {
 public:
   /// `told`: the communicator in which ranks tell each other.

@@ -27,9 +27,9 @@ static_assert(sizeof(Allotment) == header_bytes + 8);
 
 /// Rank 0's half: gives each claim the next number, for as long as the Progress object lives.
 ///
-/// | who    | take, next and restart: any thread; the rest is the progress thread's          |
-/// | order  | numbers go to claims as they arrive; a rank makes one claim at a time           |
-/// | waits  | for nobody: a rank that claims nothing is not missed                            |
+/// | who    | take, next and restart: any thread; the rest is the progress thread's |
+/// | order  | numbers go to claims as they arrive; a rank makes one claim at a time |
+/// | waits  | for nobody: a rank that claims nothing is not missed                  |
 class ClaimDesk final : private Receiver {
 public:
   ClaimDesk(int ranks, std::uint64_t operation)

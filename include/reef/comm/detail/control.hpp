@@ -25,10 +25,10 @@ enum class Signal : std::uint32_t { heartbeat, farewell, failure, dump_request, 
 
 /// Small messages between the progress threads: signs of life, farewells, failures and dumps.
 ///
-/// | who     | the progress thread only; never blocks                                                |
-/// | traffic | one heartbeat per peer and period; a peer that does not take it gets no second one     |
-/// | wire    | 24 bytes and the text, at most `text_limit` bytes of it; that of a sign of life is a    |
-/// |         | Standing                                                                              |
+/// | who     | the progress thread only; never blocks                                               |
+/// | traffic | one heartbeat per peer and period; a peer that does not take it gets no second one   |
+/// | wire    | 24 bytes and the text, at most `text_limit` bytes of it; that of a sign of life is a |
+/// |         | Standing                                                                             |
 class Control {
 public:
   static constexpr std::size_t text_limit = 3072;

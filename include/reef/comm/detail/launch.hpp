@@ -56,9 +56,9 @@ int ranks_in(const Variables& variables, const char* name) {
 /// Nothing where it is alone by right. `variables(name)` is a variable of the environment, or null;
 /// `library` names the MPI.
 ///
-/// | by right | the launcher of its own MPI started one rank, whoever started that; no launcher did;   |
-/// |          | REEF_SINGLE_RANK=1, for a program of one rank that a rank starts                        |
-/// | refused  | a REEF_SINGLE_RANK other than 0 or 1                                                    |
+/// | by right | the launcher of its own MPI started one rank, whoever started that; no launcher did; |
+/// |          | REEF_SINGLE_RANK=1, for a program of one rank that a rank starts                     |
+/// | refused  | a REEF_SINGLE_RANK other than 0 or 1                                                 |
 template <class Variables>
 std::optional<std::string> strayed(const Variables& variables, const char* own_size,
                                    std::string_view library) {

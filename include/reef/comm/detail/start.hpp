@@ -53,9 +53,9 @@ std::vector<int> ranks_at_meeting_place(MPI_Comm comm, int size);
 
 /// Returns when all ranks of `comm` have come here. All of them call it; blocks, mostly asleep.
 ///
-/// | errors | DeadlineError, by start_deadline. It names who has not come, but in a program that has  |
+/// | errors | DeadlineError, by start_deadline. It names who has not come, but in a program that has |
 /// |        | started MPI itself                                                                     |
-/// | wire   | an empty message to every other rank, in the meeting place; without it a barrier        |
+/// | wire   | an empty message to every other rank, in the meeting place; without it a barrier       |
 void meet(MPI_Comm comm, std::string_view where);
 
 }  // namespace comm::detail

@@ -97,10 +97,10 @@ public:
 
   /// How long, in ns, it does no harm not to look at what MPI has yet to move.
   ///
-  /// | nothing on its way | 4 ms: MPI may have kept a part of what it calls sent                         |
-  /// | shaped links       | at most 1 ms, and so often within the time of every message that MPI can    |
-  /// |                    | have moved it by the time at which it may be seen                            |
-  /// | else               | 0                                                                            |
+  /// | nothing on its way | 4 ms: MPI may have kept a part of what it calls sent                     |
+  /// | shaped links       | at most 1 ms, and so often within the time of every message that MPI can |
+  /// |                    | have moved it by the time at which it may be seen                        |
+  /// | else               | 0                                                                        |
   [[nodiscard]] std::int64_t quiet() const;
 
   /// How long, in ns, a nap may last so that what is sent meanwhile over a shaped link is still seen in time: as many

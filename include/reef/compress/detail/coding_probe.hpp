@@ -53,7 +53,8 @@ public:
       look->messages_.front().shape = context.plan().dag->tensor_at(edge.tensor).spec.shape;
     }
     if (watch.measures_error) {
-      look->loss_ = &context.losses.emplace_back(run::CodingLoss{link_of(context, i, message), 0, 0});
+      look->loss_ =
+          &context.losses.emplace_back(run::CodingLoss{flow_of(context, i, message), 0, 0});
     }
     return look;
   }
@@ -102,16 +103,17 @@ private:
 
   /// That of a collective, or of the send behind an edge's message.
   template <class RankContext>
-  static run::Link link_of(const RankContext& context, const schedule::Instruction& encode, run::Value message) {
-    if (encode.collective) return run::link_of(encode, context.rank());
+  static run::Flow flow_of(const RankContext& context, const schedule::Instruction& encode,
+                           run::Value message) {
+    if (encode.collective) return run::flow_of(encode, context.rank());
     for (const schedule::Instruction& send : context.builder.program.round) {
       const bool of_edge =
           send.traffic == encode.traffic && send.index == encode.index && !send.collective;
       if (!of_edge || send.sends.empty()) continue;
       if (run::SendView(send).payload.front().storage == message.storage)
-        return run::link_of(send, context.rank());
+        return run::flow_of(send, context.rank());
     }
-    return run::link_of(encode, context.rank());
+    return run::flow_of(encode, context.rank());
   }
 
   void tell(std::size_t part, std::span<const float> values) {

@@ -22,8 +22,8 @@ using schedule::Traffic;
 
 /// Whose memory of messages it is.
 ///
-/// | sent, received | of an edge, or of a reduction: of each rank that the process stands for             |
-/// | shared, taken  | of an all-gather: of the shards that ranks give, and of those that they get           |
+/// | sent, received | of an edge, or of a reduction: of each rank that the process stands for     |
+/// | shared, taken  | of an all-gather: of the shards that ranks give, and of those that they get |
 enum class Side : std::uint8_t { sent, received, shared, taken };
 
 /// What a codec of this rank remembers from step to step. In a checkpoint it is in pieces that are alike whether ranks

@@ -7,8 +7,8 @@
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
-#include <reef/compress/choice.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
+#include <reef/compress/ratio_function.hpp>
 #include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/replan.hpp>
 #include <reef/run/rank_context.hpp>
@@ -32,7 +32,7 @@ bool are_possible(const run::StepPlan& plan, const run::EdgeRatios& ratios);
 void require_possible(const run::StepPlan& plan, const Replan& replan);
 
 /// What is said of the step to come of the channels that `asks(traffic)` names, on a rank.
-void choose_ratios(const run::StepPlan& plan, int rank, const Choice& choose,
+void choose_ratios(const run::StepPlan& plan, int rank, const RatioFunction& choose,
                    const std::function<bool(schedule::Traffic)>& asks, run::StepState& state);
 
 /// A codec as it is in the step to come.

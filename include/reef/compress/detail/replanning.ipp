@@ -38,7 +38,7 @@ REEF_INLINE void require_possible(const run::StepPlan& plan, const Replan& repla
   }
 }
 
-REEF_INLINE void choose_ratios(const run::StepPlan& plan, int rank, const Choice& choose,
+REEF_INLINE void choose_ratios(const run::StepPlan& plan, int rank, const RatioFunction& choose,
                                const std::function<bool(schedule::Traffic)>& asks, run::StepState& state) {
   for (std::size_t t = 0; t < schedule::traffic_count; ++t) {
     const auto traffic = static_cast<schedule::Traffic>(t);

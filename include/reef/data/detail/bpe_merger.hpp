@@ -35,7 +35,7 @@ private:
 /// Merges the neighbours of lowest rank, the leftmost first, until none merge.
 ///
 /// | cost | O(n log n) for n bytes: a heap of pairs, where outdated ones are skipped; short |
-/// |      | pieces, by far the most, look for the lowest one by one                       |
+/// |      | pieces, by far the most, look for the lowest one by one                         |
 class BpeMerger {
 public:
   explicit BpeMerger(const MergeTable& table) : table_(&table) {}

@@ -68,12 +68,12 @@ struct ValuesSeen {
 /// Looks at 16 pages that are spread over the file. Fewer than 64 bytes, which may be anything, count as
 /// tokens of 2 bytes.
 ///
-/// | 4 bytes       | every second uint16 is at most 3: vocabularies end below 2^18              |
-/// | 8 bytes       | of those every second uint32 is 0                                          |
-/// | undecided     | so on some pages, and not on others                                        |
+/// | 4 bytes       | every second uint16 is at most 3: vocabularies end below 2^18               |
+/// | 8 bytes       | of those every second uint32 is 0                                           |
+/// | undecided     | so on some pages, and not on others                                         |
 /// | other kinds   | of every fourth byte, from the first on, seven bits are 0, as of big-endian |
-/// |               | integers and of floats that are whole                                      |
-/// | 1 byte, text  | no byte above 127, and not 0 in every second place; on the first page      |
+/// |               | integers and of floats that are whole                                       |
+/// | 1 byte, text  | no byte above 127, and not 0 in every second place; on the first page       |
 inline TokenWidth width_of_tokens(std::span<const std::uint8_t> bytes) {
   const std::size_t pages = (bytes.size() + judged_block - 1) / judged_block;
   const std::size_t judged = std::min<std::size_t>(pages, 16);

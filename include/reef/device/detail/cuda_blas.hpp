@@ -156,7 +156,7 @@ private:
 /// | order  | everything is enqueued on the one stream, so the workspace is free again for what follows |
 /// | memory | 32 MiB, taken with the handle; like the driver's own context it is not of the budget      |
 /// | bits   | depend on the device and the shape alone, not on addresses or on what ran before; of bf16 |
-/// |        | also on whether the matrices begin at a multiple of 16 bytes, as Reef's tensors do  |
+/// |        | also on whether the matrices begin at a multiple of 16 bytes, as Reef's tensors do        |
 /// | thread | of the lane                                                                               |
 class CudaBlas {
 public:

@@ -14,7 +14,7 @@ namespace device {
 /// A CUDA or cuBLASLt call that failed: the call's text, its code and meaning, and the device.
 ///
 /// | state  | the lane that met it runs nothing more; after an error of a kernel the process's whole |
-/// |        | context is unusable, and every later call says the same                               |
+/// |        | context is unusable, and every later call says the same                                |
 class CudaError : public Error {
 public:
   CudaError(const std::string& text, int code) : Error(text), code_(code) {}

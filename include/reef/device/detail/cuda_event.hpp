@@ -21,9 +21,9 @@ namespace device {
 /// Counts completions, of a lane's device work (record) or of a host thread's (signal).
 ///
 /// | order   | completions of one event follow each other: one lane records it, or one thread signals |
-/// |         | it. What came before a completion is seen by whoever saw that completion              |
-/// | state   | at most 16 completions are issued and not yet happened; record() blocks for a place   |
-/// | threads | all members from any thread; a thread that waits spins at most 50 us, then sleeps     |
+/// |         | it. What came before a completion is seen by whoever saw that completion               |
+/// | state   | at most 16 completions are issued and not yet happened; record() blocks for a place    |
+/// | threads | all members from any thread; a thread that waits spins at most 50 us, then sleeps      |
 class Cuda::Event {
 public:
   Event() = default;

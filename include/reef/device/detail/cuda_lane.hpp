@@ -25,11 +25,11 @@ namespace device {
 /// An in-order queue of functions, the thread that runs them, and the stream on which they enqueue.
 ///
 /// | order  | functions run one after another in the order of submission, and so does what they    |
-/// |        | enqueue on stream()                                                                   |
-/// | cost   | submit: a lock and, for functions of at most 96 bytes, no allocation                |
-/// | errors | an exception stops the lane: what is queued, and what comes before synchronize(),   |
-/// |        | is dropped; synchronize() throws it and makes the lane usable again. Lanes of the   |
-/// |        | same device that wait() for an event meanwhile stop too, rather than wait for ever  |
+/// |        | enqueue on stream()                                                                  |
+/// | cost   | submit: a lock and, for functions of at most 96 bytes, no allocation                 |
+/// | errors | an exception stops the lane: what is queued, and what comes before synchronize(),    |
+/// |        | is dropped; synchronize() throws it and makes the lane usable again. Lanes of the    |
+/// |        | same device that wait() for an event meanwhile stop too, rather than wait for ever   |
 /// | life   | the destructor runs what is queued, then joins and waits for the stream; it swallows |
 /// |        | an unclaimed exception                                                               |
 class Cuda::Lane {

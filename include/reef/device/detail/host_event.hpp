@@ -12,7 +12,7 @@ namespace device {
 
 /// Counts completions. Completion n has happened when epoch() >= n; ready(0) is always true.
 ///
-/// | order  | what came before a completion is seen by whoever saw that completion            |
+/// | order  | what came before a completion is seen by whoever saw that completion              |
 /// | threads| all members from any thread; a thread that waits spins at most 50 us, then sleeps |
 class Host::Event {
 public:

@@ -18,10 +18,10 @@ namespace device::detail {
 /// Threads that help whoever calls run(). Several callers at once share them.
 ///
 /// | order  | which thread runs a part, and when, is open; a part never depends on it            |
-/// | cost   | about a microsecond while the helpers spin (at most 50 us after the last run), a    |
-/// |        | wake-up afterwards; no allocation                                                   |
-/// | errors | the first exception of a part ends the run and is thrown by run(); parts that have  |
-/// |        | not started do not                                                                  |
+/// | cost   | about a microsecond while the helpers spin (at most 50 us after the last run), a   |
+/// |        | wake-up afterwards; no allocation                                                  |
+/// | errors | the first exception of a part ends the run and is thrown by run(); parts that have |
+/// |        | not started do not                                                                 |
 class ThreadPool {
 public:
   /// `threads` counts the caller: 1 makes no thread. Throws OptionError where the system has no more.

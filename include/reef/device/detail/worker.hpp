@@ -27,10 +27,10 @@ namespace device::detail {
 
 /// The thread of a lane and the functions that it runs, in the order of submission.
 ///
-/// | errors | an exception stops the lane: what is queued is dropped until take_error(). Lanes of the  |
-/// |        | device that await() something meanwhile stop too, rather than wait for ever         |
-/// | life   | join() and the destructor run what is queued, then end the thread; an unclaimed     |
-/// |        | exception is swallowed                                                              |
+/// | errors | an exception stops the lane: what is queued is dropped until take_error(). Lanes of the |
+/// |        | device that await() something meanwhile stop too, rather than wait for ever             |
+/// | life   | join() and the destructor run what is queued, then end the thread; an unclaimed         |
+/// |        | exception is swallowed                                                                  |
 template <class Lane>
 class Worker {
 public:

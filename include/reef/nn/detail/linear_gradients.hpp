@@ -16,7 +16,7 @@ constexpr Transpose other(Transpose t) { return t == Transpose::no ? Transpose::
 ///     d_in (R, K) (+)= d_out (R, N) w^T
 ///     d_w  (K, N) (+)= in^T d_out;  d_bias (N) (+)= the sum of d_out's rows; null: not wanted
 ///
-/// | Gemm    | gemm(), as Kernels has it                                                              |
+/// | Gemm    | gemm(), as Kernels has it                                                                |
 /// | Columns | sum(lane, out, in, rows, columns, accumulate): out[c] (+)= sum over the rows of in[r, c] |
 template <class Device, class Gemm, class Columns>
 struct LinearGradients {

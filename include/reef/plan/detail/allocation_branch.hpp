@@ -28,8 +28,8 @@ namespace plan::detail {
 /// that AllocationBound leaves for the rest of the path, is not below the best known.
 ///
 /// | cost   | at most `work` compositions and matchings of up to a dozen devices and stages; of   |
-/// |        | more, as many fewer as each takes longer: D^2 for sums and matchings, S^2 for paths   |
-/// | result | the best placement found, of class indices, and whether all was searched        |
+/// |        | more, as many fewer as each takes longer: D^2 for sums and matchings, S^2 for paths |
+/// | result | the best placement found, of class indices, and whether all was searched            |
 class AllocationBranch {
 public:
   AllocationBranch(const DeviceOrder& order, const AllocationBound& bound, int stages,

@@ -25,7 +25,7 @@ namespace plan::detail {
 /// Partitions one chain for several memories and accumulations.
 class ChainPartitioner {
 public:
-  ChainPartitioner(const Chain& chain, Variant variant) : chain_(chain), variant_(variant) {
+  ChainPartitioner(const OperatorChain& chain, Variant variant) : chain_(chain), variant_(variant) {
     chain.validate();
     if (chain.size() < 2) {
       throw OptionError(
@@ -218,7 +218,7 @@ private:
     return static_cast<std::int64_t>((std::min)(bytes, Bytes{1} << 62));
   }
 
-  const Chain& chain_;
+  const OperatorChain& chain_;
   Variant variant_;
 };
 

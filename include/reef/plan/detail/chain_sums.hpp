@@ -17,7 +17,8 @@ namespace plan::detail {
 /// workspace by a table of doubling ranges. Times are those of all micro-batches.
 class ChainSums {
 public:
-  ChainSums(const Chain& chain, std::int64_t accumulation) : count_(chain.operators.size()) {
+  ChainSums(const OperatorChain& chain, std::int64_t accumulation)
+      : count_(chain.operators.size()) {
     const auto sum = [&](auto&& of) {
       std::vector<std::int64_t> prefix(count_ + 1, 0);
       for (std::size_t i = 0; i < count_; ++i) {

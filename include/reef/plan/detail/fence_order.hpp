@@ -23,7 +23,7 @@ namespace plan::detail {
 class FenceOrder {
 public:
   /// | times  | (n, n) row-major: a message from one to the other |
-  /// | labels | (n,) from 0 on                                     |
+  /// | labels | (n,) from 0 on                                    |
   FenceOrder(const std::vector<double>& times, const std::vector<int>& labels, int clusters)
       : times_(times), n_(labels.size()), members_(static_cast<std::size_t>(clusters)) {
     for (std::size_t i = 0; i < n_; ++i)

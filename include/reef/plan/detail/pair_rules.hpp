@@ -22,7 +22,7 @@ namespace plan::detail {
 class PairRules {
 public:
   /// Stashes are those of `stashed` micro-batches; times are those of the sums.
-  PairRules(const ChainSums& sums, const Chain& chain, std::int64_t memory, Variant variant,
+  PairRules(const ChainSums& sums, const OperatorChain& chain, std::int64_t memory, Variant variant,
             std::int64_t stashed)
       : sums_(sums), cut_(chain.cut), memory_(memory), variant_(variant), stashed_(stashed) {}
 

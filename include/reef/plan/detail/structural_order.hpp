@@ -27,9 +27,9 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 /// Sorts the vertices of a complete graph by its structure alone, not by how they are numbered: what a search
 /// starts from, so that its answer costs the same however a case lists its devices.
 ///
-/// | vertices | (n,) hashes of what a vertex is alone                                                |
-/// | pairs    | (n, n) row-major hashes of what leads from one vertex to another; the diagonal is     |
-/// |          | never read, and where pairs have no direction the matrix is symmetric                  |
+/// | vertices | (n,) hashes of what a vertex is alone                                             |
+/// | pairs    | (n, n) row-major hashes of what leads from one vertex to another; the diagonal is |
+/// |          | never read, and where pairs have no direction the matrix is symmetric             |
 ///
 /// Vertices that can be swapped without a change are one group. Groups are sorted by colour refinement; where it
 /// leaves a cell of several, one of them is told apart and refinement goes on. Which one is decided by the matrix

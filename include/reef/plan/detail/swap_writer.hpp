@@ -28,7 +28,7 @@ inline constexpr int max_rounds = 64;
   return lanes == SwapLanes::streaming || lanes == SwapLanes::streaming_sync;
 }
 
-inline void check_swap(const Chain& chain, std::span<const int> bounds,
+inline void check_swap(const OperatorChain& chain, std::span<const int> bounds,
                        const AtomSchedule& schedule) {
   chain.validate(schedule.accumulation);
   chain.validate_bounds(bounds);
@@ -77,7 +77,7 @@ inline void check_swap(const Chain& chain, std::span<const int> bounds,
 ///     left[r]   residency r has left. The load that takes its slot waits for it
 class SwapWriter {
 public:
-  SwapWriter(const Chain& chain, std::span<const int> bounds, const AtomSchedule& schedule)
+  SwapWriter(const OperatorChain& chain, std::span<const int> bounds, const AtomSchedule& schedule)
       : sums_(chain, schedule.accumulation),
         one_(chain, 1),
         bounds_(bounds),

@@ -17,7 +17,7 @@ namespace schedule::detail {
 /// Who wrote bytes last, and when. Writing a storage makes stale whatever else lies in those bytes.
 ///
 /// | cost | O(log storages) for each write, and for each question the stretches that were written apart; a |
-/// |      | question about one storage ends at the first that another wrote                             |
+/// |      | question about one storage ends at the first that another wrote                                |
 class LastWriters {
 public:
   /// All that the storage is holds what it wrote.

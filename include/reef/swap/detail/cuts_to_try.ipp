@@ -28,7 +28,7 @@ REEF_INLINE std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
     all.insert(run::choose_cuts(dag, parameters / parts + 1));
   }
   all.insert(run::choose_cuts(dag, 1));  // one where parameters are first used
-  const plan::Chain chain = graph::chain_of(dag, profile);
+  const plan::OperatorChain chain = graph::chain_of(dag, profile);
   const bool is_chain = nodes >= 2 && nodes <= plan::max_operators;
   for (int tried = 0; is_chain && tried < 8; ++tried, memory = memory / 3 * 2) {
     for (const std::int64_t more : {1, 2, 4}) {

@@ -49,14 +49,14 @@ namespace swap::detail {
 /// The first SwapSchedule::resident_segments segments are on the device for good: they are neither
 /// loaded nor evicted.
 ///
-/// | Load           | reads the weights of the segment's buckets, writes their places in a slot, of   |
-/// |                | the version that they are within the step                                       |
-/// | LoadGradients  | reads gradients_of(segment), writes their places in a slot                       |
-/// | Evict          | reads those places, writes gradients_of(segment), in its order; accumulates      |
-/// |                | them where it goes on from what was there                                       |
-/// | WriteBack      | reads the weights' places, writes as many bytes of host memory: as published    |
-/// | Drop           | where the plan has them: writes those places when nobody reads them any more    |
-/// | bits           | none change: gradients of a segment are summed in ascending micro-batch order   |
+/// | Load           | reads the weights of the segment's buckets, writes their places in a slot, of |
+/// |                | the version that they are within the step                                     |
+/// | LoadGradients  | reads gradients_of(segment), writes their places in a slot                    |
+/// | Evict          | reads those places, writes gradients_of(segment), in its order; accumulates   |
+/// |                | them where it goes on from what was there                                     |
+/// | WriteBack      | reads the weights' places, writes as many bytes of host memory: as published  |
+/// | Drop           | where the plan has them: writes those places when nobody reads them any more  |
+/// | bits           | none change: gradients of a segment are summed in ascending micro-batch order |
 class Swapper {
 public:
   explicit Swapper(run::StepBuilder& builder);

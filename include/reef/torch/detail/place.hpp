@@ -14,11 +14,11 @@ namespace torch::detail {
 /// Where libtorch computes for a device of Reef's, and how its lanes call libtorch. That of device::Cuda:
 /// torch/cuda.hpp.
 ///
-/// | type                | of libtorch's tensors                                                              |
+/// | type                | of libtorch's tensors                                                                    |
 /// | run(lane, function) | calls function(at::Device) on the lane's thread; what it enqueues keeps the lane's order |
-/// | device(options)     | of libtorch, for a device of Reef's with these options                                |
-/// | release()           | gives back memory that libtorch keeps for later and no lane would use                |
-/// | require_settings()  | throws OptionError where operations that give equal bits are not to be had             |
+/// | device(options)     | of libtorch, for a device of Reef's with these options                                   |
+/// | release()           | gives back memory that libtorch keeps for later and no lane would use                    |
+/// | require_settings()  | throws OptionError where operations that give equal bits are not to be had               |
 template <class Device>
 struct Place;
 

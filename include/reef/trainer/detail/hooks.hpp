@@ -21,15 +21,15 @@
 /// What a policy of any of the four axes (swap, pipeline, compress, optim) may have beside its `add`. All
 /// are static, and each may be absent:
 ///
-/// | Options                              | a type: the policy's member of TrainerOptions, made by default;  |
-/// |                                      | `validate()`, if it has one, throws OptionError                  |
-/// | plan(plan, options)                  | fills in or refuses a run::StepPlan, of all ranks                |
-/// | reserve(builder)                     | storages that outlive a round, the same for every purpose        |
-/// | add_code(handlers, context, options) | the code of the kinds of instructions that it adds               |
-/// | before_step(progress, plan, options, | between steps, on all ranks before the next step:                 |
-/// |   state)                             | may communicate, and changes what it is about of run::StepState  |
-/// | state(builder)                       | run::StateRanges that a checkpoint keeps                         |
-/// | hash(hash, options)                  | what ranks must have alike and programs do not show              |
+/// | Options                              | a type: the policy's member of TrainerOptions, made by default; |
+/// |                                      | `validate()`, if it has one, throws OptionError                 |
+/// | plan(plan, options)                  | fills in or refuses a run::StepPlan, of all ranks               |
+/// | reserve(builder)                     | storages that outlive a round, the same for every purpose       |
+/// | add_code(handlers, context, options) | the code of the kinds of instructions that it adds              |
+/// | before_step(progress, plan, options, | between steps, on all ranks before the next step:               |
+/// |   state)                             | may communicate, and changes what it is about of run::StepState |
+/// | state(builder)                       | run::StateRanges that a checkpoint keeps                        |
+/// | hash(hash, options)                  | what ranks must have alike and programs do not show             |
 ///
 /// They are called in the order optim, swap, pipeline, compress; `reserve` and `add` of all axes with one
 /// builder. An optimizer's add_code gets optim::CodeOptions, since its rule and bounds are options of every

@@ -19,7 +19,7 @@ namespace nn::host::detail {
 ///
 /// | bits | of a block of `depth` products after another, each as `product` sums it; from 16 rows |
 /// |      | on a row's do not depend on m, if `product` has it so: no block has fewer             |
-/// | cost | the fp32 product, and a pass over A for each 512 columns, over B for each 512 rows |
+/// | cost | the fp32 product, and a pass over A for each 512 columns, over B for each 512 rows    |
 class WidenedGemm {
 public:
   /// The largest product of fp32 that one of (m, n, k) is made of.

@@ -66,11 +66,11 @@ std::array<E, n> table_of(const std::array<float, n>& values) {
 /// The offsets of the parts of a packed (K, N) matrix in its memory, all multiples of 64 bytes.
 ///
 /// | as_given, bf16 | numbers (panel, k, 32)                                                                     |
-/// | int8           | numbers (panel, k, 32) int8; scales (panel, 32): the largest magnitude of a column / 127      |
-/// | blockwise8     | bytes (panel, k, 32), dynamic_byte of a number; largest magnitudes (panel, block, 32)       |
-/// | nf4            | codes (panel, k / 8, 32) 32-bit words: half byte i is the code of a column at k = 8 j + i;  |
-/// |                | nested scales: bytes (panel, block, 32), dynamic_byte of a scale, times a float for each     |
-/// |                | 256 blocks (column by column), plus the mean, a float                                       |
+/// | int8           | numbers (panel, k, 32) int8; scales (panel, 32): the largest magnitude of a column / 127   |
+/// | blockwise8     | bytes (panel, k, 32), dynamic_byte of a number; largest magnitudes (panel, block, 32)      |
+/// | nf4            | codes (panel, k / 8, 32) 32-bit words: half byte i is the code of a column at k = 8 j + i; |
+/// |                | nested scales: bytes (panel, block, 32), dynamic_byte of a scale, times a float for each   |
+/// |                | 256 blocks (column by column), plus the mean, a float                                      |
 template <class T>
 struct PanelPlaces {
   using E = sum_t<T>;
