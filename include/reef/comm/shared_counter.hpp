@@ -97,7 +97,7 @@ private:
   Progress* progress_;
   Queue* queue_;
   detail::ClaimDesk* desk_;  // the desk that answers claims; null on all ranks but 0
-  detail::ClaimTask claim_;  // used by all ranks but 0
+  detail::ClaimTask claim_;  // the task that requests numbers, on all ranks but 0
   bool claiming_ = false;    // true if a claim was sent since the last settle
   std::deque<std::uint64_t> held_;
 };

@@ -107,7 +107,7 @@ private:
 
   // Starts the task. The progress thread calls this function and the virtual functions below, which never block.
   virtual void start(const detail::Station& station) = 0;
-  virtual bool advance() = 0;  // true if something moved
+  virtual bool advance() = 0;  // runs the task further; returns true if something moved
   [[nodiscard]] virtual bool done() const = 0;
   /// Returns the message that the task awaits, if that is known: threads
   /// that wait for the task are woken shortly before its last message.
@@ -133,7 +133,7 @@ private:
   std::function<void()> completed_;
   std::function<bool()> fills_;
   trace::Links links_;
-  Cost sent_{};  // written by the progress thread
+  Cost sent_{};  // the cost of all submissions, counted by the progress thread
   std::uint32_t sequence_ = 0;
   std::int64_t asked_ = 0;  // time of submission, if nothing then kept the task from starting; else 0
   std::int64_t begin_ = 0;
