@@ -152,7 +152,7 @@ struct Channels {
     Seconds stage_compute = 0;
     /// Ratios of edges that follow links as they change.
     Replan replan{};
-    /// Ratios at the beginning.
+    /// The ramp of codecs' ratios at the beginning of a training.
     RatioRamp ramp{};
     /// The ratio of each edge, bucket or piece of a fragment, for good or in a step: it precedes all other options
     /// here.
