@@ -97,7 +97,7 @@ public:
     window_->set_parameter(name, values);
   }
 
-  /// Returns the V logits of the token that follows the sequence.
+  /// Returns the logits, one for each token of the vocabulary, of the token that follows the sequence.
   std::vector<float> logits(std::span<const std::int32_t> sequence) {
     if (sequence.empty()) {
       throw OptionError("reef::nn::Generator: the prompt is empty.\n  fix: at least one token.");
