@@ -42,7 +42,7 @@ struct TiedCopy {
 /// The plan on which all ranks agree before the first step: plain data, which every rank builds alike. Its bases are
 /// the parts that one policy alone fills in; the other members are for all.
 struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
-  const graph::Dag* dag = nullptr;  ///< outlives the plan
+  const graph::Dag* dag = nullptr;  ///< the graph of the model, which outlives the plan
   Topology topology{};
   int virtual_ranks = 1;  ///< the number of ranks that one process stands for; above 1 only for a lone process
   std::vector<int> micro_batches;  ///< the number of micro-batches in a phase, by replica or by virtual rank
