@@ -132,7 +132,8 @@ struct Instruction {
   std::uint8_t mode = 0;
   Traffic traffic = Traffic::none;
   Completion completion = Completion::held;
-  std::pair<std::int64_t, std::int64_t> elements{0, 0};   ///< the range [first, second) in what `index` numbers
+  /// the range [first, second) of elements of the bucket or shard `index`
+  std::pair<std::int64_t, std::int64_t> elements{0, 0};
   std::shared_ptr<const Collective> collective{};         ///< the collective, if the instruction is one; else null
 
   [[nodiscard]] bool is_posted() const { return completion == Completion::posted; }

@@ -46,7 +46,7 @@ std::vector<FreeTransfer> free_transfers(std::span<const Program> programs,
 struct TransferEdge {
   int from = 0;
   int to = 0;
-  int index = -1;  ///< Instruction::index of the receive
+  int index = -1;  ///< the number of the edge, Instruction::index of the receive
   Traffic traffic = Traffic::none;
 
   friend constexpr auto operator<=>(const TransferEdge&, const TransferEdge&) = default;
