@@ -119,12 +119,12 @@ private:
   std::uint16_t index_;
   std::uint64_t capacity_;                          // a power of two
   std::unique_ptr<Span[]> spans_;                   // not initialised, so that pages are allocated with use
-  alignas(64) std::atomic<std::uint64_t> head_{0};  // written by the writer
+  alignas(64) std::atomic<std::uint64_t> head_{0};  // the number of spans written, by the writer
   std::uint64_t tail_seen_ = 0;
   std::atomic<std::uint64_t> dropped_{0};
   std::vector<NameEntry> known_ = std::vector<NameEntry>(64);  // open addressing, at most half full
   std::size_t known_count_ = 0;
-  alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the reader
+  alignas(64) std::atomic<std::uint64_t> tail_{0};  // the number of spans read, by the reader
 };
 
 /// The collector of the spans of one rank, to which all its lanes and its communication write.
