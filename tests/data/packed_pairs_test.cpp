@@ -11,6 +11,8 @@
 
 #include <reef/core/error.hpp>
 
+#include "filled_rows.hpp"
+
 namespace reef::test {
 namespace {
 
@@ -18,28 +20,13 @@ using data::PackedPairSampler;
 using data::TokenPair;
 using testing::ElementsAre;
 
-struct PackedRows {
-  std::vector<std::int32_t> tokens, targets;
-  std::int64_t counted = 0;
-};
-
-PackedRows fill(const PackedPairSampler& sampler, std::uint64_t first, std::int64_t B, std::int64_t T, bool in_order) {
-  PackedRows filled;
-  filled.tokens.assign(static_cast<std::size_t>(B * T), -9);
-  filled.targets = filled.tokens;
-  const std::vector<AnyView> inputs{{filled.tokens.data(), {B, T}, Element::int32},
-                                    {filled.targets.data(), {B, T}, Element::int32}};
-  filled.counted = in_order ? sampler.fill_in_order(first, inputs) : sampler.fill(first, inputs);
-  return filled;
-}
-
 TEST(PackedPairs, lie_behind_one_another_and_their_first_tokens_are_marked) {
   // Of 3, 1, 5 and 2 positions, the third cut to as many as a row has.
   const std::vector<TokenPair> pairs{{{1, 2, 3, 4}, 2}, {{5, 6}, 0}, {{7, 8, 9, 10, 11, 12, 13}, 4}, {{0, 3, 2}, 1}};
   EXPECT_THAT(data::packed_rows(pairs, 5), ElementsAre(ElementsAre(2), ElementsAre(0, 3), ElementsAre(1)));
   const PackedPairSampler sampler(pairs, 5, 1);
   EXPECT_EQ(sampler.rows(), 3);
-  const PackedRows all = fill(sampler, 0, 4, 5, true);
+  const FilledRows all = fill(sampler, 0, 4, 5, true);
   EXPECT_THAT(all.tokens, ElementsAre(7, 8, 9, 10, 11, 1, 2, 3, ~0, 3, 5, ~0, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(all.targets, ElementsAre(-1, -1, -1, 11, 12, -1, 3, 4, 3, 2, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1));
   EXPECT_EQ(all.counted, 7);
@@ -76,7 +63,7 @@ TEST(PackedPairs, are_visited_once_an_epoch_whatever_the_batch) {
   ASSERT_EQ(sampler.rows(), 7);
   std::set<std::vector<std::int32_t>> orders;
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-    const PackedRows once = fill(sampler, 7 * epoch, 7, 2, false);
+    const FilledRows once = fill(sampler, 7 * epoch, 7, 2, false);
     EXPECT_EQ(once.counted, 14);
     std::set<std::int32_t> tokens;
     for (std::size_t i = 0; i < 14; ++i) {

@@ -14,6 +14,7 @@
 #include <reef/io/atomic_file.hpp>
 
 #include "../support/temporary_folder.hpp"
+#include "filled_rows.hpp"
 
 namespace reef::test {
 namespace {
@@ -21,27 +22,11 @@ namespace {
 using data::PairSampler;
 using data::TokenPair;
 
-struct Filled {
-  std::vector<std::int32_t> tokens, targets;
-  std::int64_t counted = 0;
-};
-
-Filled fill(const PairSampler& sampler, std::uint64_t first, std::int64_t B, std::int64_t T,
-            bool in_order) {
-  Filled filled;
-  filled.tokens.assign(static_cast<std::size_t>(B * T), -9);
-  filled.targets = filled.tokens;
-  const std::vector<AnyView> inputs{{filled.tokens.data(), {B, T}, Element::int32},
-                                    {filled.targets.data(), {B, T}, Element::int32}};
-  filled.counted = in_order ? sampler.fill_in_order(first, inputs) : sampler.fill(first, inputs);
-  return filled;
-}
-
 TEST(PairSampler, makes_targets_of_completions_alone) {
   const std::vector<TokenPair> pairs{
       {{1, 2, 3, 4}, 2}, {{5, 6}, 0}, {{7, 8, 9, 10, 11, 12, 13}, 4}};
   const PairSampler sampler(pairs, 5, 1);
-  const Filled all = fill(sampler, 0, 4, 5, true);
+  const FilledRows all = fill(sampler, 0, 4, 5, true);
   EXPECT_THAT(all.tokens,
               testing::ElementsAre(1, 2, 3, 4, 0, 5, 6, 0, 0, 0, 7, 8, 9, 10, 11, 0, 0, 0, 0, 0));
   EXPECT_THAT(all.targets, testing::ElementsAre(-1, 3, 4, -1, -1, 6, -1, -1, -1, -1, -1, -1, -1, 11,
@@ -55,7 +40,7 @@ TEST(PairSampler, visits_each_pair_once_an_epoch_whatever_the_batch) {
   const PairSampler sampler(pairs, 1, 3);
   std::set<std::vector<std::int32_t>> orders;
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-    const Filled once = fill(sampler, 7 * epoch, 7, 1, false);
+    const FilledRows once = fill(sampler, 7 * epoch, 7, 1, false);
     EXPECT_THAT(once.tokens, testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6));
     for (std::size_t i = 0; i < 7; ++i) {
       EXPECT_EQ(once.targets[i], once.tokens[i] + 100);

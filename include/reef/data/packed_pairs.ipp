@@ -8,7 +8,6 @@
 #include <reef/core/inline.hpp>
 #include <reef/data/detail/language_inputs.hpp>
 #include <reef/data/packed_pairs.hpp>
-#include <reef/data/permutation.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -53,28 +52,19 @@ REEF_INLINE PackedPairSampler::PackedPairSampler(std::span<const TokenPair> pair
 }
 
 REEF_INLINE std::int64_t PackedPairSampler::fill(std::uint64_t first, std::span<const AnyView> inputs) const {
-  const auto [batch, tokens, targets] =
-      detail::require_inputs(inputs, context_, "reef::data::PackedPairSampler::fill");
-  const std::uint64_t count = rows_.size();
-  std::int64_t counted = 0;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const std::uint64_t sample = first + static_cast<std::uint64_t>(b);
-    const Permutation permutation(count, {seed_, sample / count, 0, detail::sampler_op});
-    counted +=
-        write(static_cast<std::size_t>(permutation(sample % count)), tokens + b * context_, targets + b * context_);
-  }
-  return counted;
+  return detail::fill_rows(inputs, context_, "reef::data::PackedPairSampler::fill",
+                           detail::rows_of_epochs(first, rows_.size(), seed_),
+                           [&](std::size_t row, std::int32_t* tokens, std::int32_t* targets) {
+                             return write(row, tokens, targets);
+                           });
 }
 
 REEF_INLINE std::int64_t PackedPairSampler::fill_in_order(std::uint64_t first, std::span<const AnyView> inputs) const {
-  const auto [batch, tokens, targets] =
-      detail::require_inputs(inputs, context_, "reef::data::PackedPairSampler::fill_in_order");
-  std::int64_t counted = 0;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    counted += write(static_cast<std::size_t>(first) + static_cast<std::size_t>(b), tokens + b * context_,
-                     targets + b * context_);
-  }
-  return counted;
+  return detail::fill_rows(inputs, context_, "reef::data::PackedPairSampler::fill_in_order",
+                           detail::rows_in_order(first),
+                           [&](std::size_t row, std::int32_t* tokens, std::int32_t* targets) {
+                             return write(row, tokens, targets);
+                           });
 }
 
 REEF_INLINE std::int64_t PackedPairSampler::write(std::size_t row, std::int32_t* tokens, std::int32_t* targets) const {

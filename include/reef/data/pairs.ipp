@@ -8,7 +8,6 @@
 #include <reef/data/detail/json_lines.hpp>
 #include <reef/data/detail/language_inputs.hpp>
 #include <reef/data/pairs.hpp>
-#include <reef/data/permutation.hpp>
 #include <reef/io/json.hpp>
 
 namespace reef {
@@ -53,31 +52,20 @@ REEF_INLINE PairSampler::PairSampler(std::span<const TokenPair> pairs, std::int6
   }
 }
 
-REEF_INLINE std::int64_t PairSampler::fill(std::uint64_t first,
-                                           std::span<const AnyView> inputs) const {
-  const auto [batch, tokens, targets] =
-      detail::require_inputs(inputs, context_, "reef::data::PairSampler::fill");
-  const std::uint64_t count = pairs_.size();
-  std::int64_t counted = 0;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const std::uint64_t sample = first + static_cast<std::uint64_t>(b);
-    const Permutation permutation(count, {seed_, sample / count, 0, detail::sampler_op});
-    counted += write(static_cast<std::size_t>(permutation(sample % count)), tokens + b * context_,
-                     targets + b * context_);
-  }
-  return counted;
+REEF_INLINE std::int64_t PairSampler::fill(std::uint64_t first, std::span<const AnyView> inputs) const {
+  return detail::fill_rows(inputs, context_, "reef::data::PairSampler::fill",
+                           detail::rows_of_epochs(first, pairs_.size(), seed_),
+                           [&](std::size_t row, std::int32_t* tokens, std::int32_t* targets) {
+                             return write(row, tokens, targets);
+                           });
 }
 
-REEF_INLINE std::int64_t PairSampler::fill_in_order(std::uint64_t first,
-                                                    std::span<const AnyView> inputs) const {
-  const auto [batch, tokens, targets] =
-      detail::require_inputs(inputs, context_, "reef::data::PairSampler::fill_in_order");
-  std::int64_t counted = 0;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    counted += write(static_cast<std::size_t>(first) + static_cast<std::size_t>(b),
-                     tokens + b * context_, targets + b * context_);
-  }
-  return counted;
+REEF_INLINE std::int64_t PairSampler::fill_in_order(std::uint64_t first, std::span<const AnyView> inputs) const {
+  return detail::fill_rows(inputs, context_, "reef::data::PairSampler::fill_in_order",
+                           detail::rows_in_order(first),
+                           [&](std::size_t row, std::int32_t* tokens, std::int32_t* targets) {
+                             return write(row, tokens, targets);
+                           });
 }
 
 REEF_INLINE std::int64_t PairSampler::write(std::size_t pair, std::int32_t* tokens,

@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The loss of the text behind a soft prompt of P = `prompt` positions: nn::CrossEntropy of the targets at positions t
-/// >= P; targets before these are ignored, and not read.
+/// The loss of the text behind a soft prompt of P = `prompt` positions: nn::CrossEntropy of the targets behind
+/// the prompt; targets at positions below P are ignored, and not read.
 ///
 /// | shape  | logits: (B, T, V); targets: (B, T), int32, -1 for a row to be ignored |
 /// | memory | a copy of the targets while the operator runs                         |
