@@ -180,7 +180,8 @@ void accumulate(const C& format, std::span<const std::byte> message, std::span<c
   }
 }
 
-/// Adds the decoded message to `values`, for a codec whose receiver has no memory; otherwise as the function above.
+/// Adds the decoded message to `values`, for a codec whose receiver has no memory. If it throws DecodeError, `values`
+/// are unchanged. `scratch` must have at least values.size() numbers; it may be empty for an accumulating_codec.
 template <any_codec C>
 void accumulate(const C& format, std::span<const std::byte> message, std::span<float> values,
                 std::span<float> scratch) {
