@@ -145,7 +145,7 @@ struct Muon {
 
   // -- whole matrices ----------------------------------------------------------------------------
 
-  /// Returns true if a parameter is a hidden matrix, as the table above defines it.
+  /// Returns true if a parameter is a hidden matrix, as the row `hidden` of the table of Muon defines it.
   [[nodiscard]] bool takes_whole(const graph::Dag& dag, std::size_t parameter) const {
     const graph::Parameter& asked = dag.parameters[parameter];
     if (!asked.linear || asked.spec.shape.rank() != 2) return false;
