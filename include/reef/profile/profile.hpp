@@ -26,7 +26,8 @@ struct OperatorProfile {
   Bytes backward_workspace_bytes = 0;
   Bytes forward_set_bytes =
       0;  ///< the working set of a forward pass: all bytes in memory during it, except parameters
-  Bytes backward_set_bytes = 0;  ///< the same of a backward pass, except parameters and their gradients
+  /// the working set of a backward pass: all bytes in memory during it, except parameters and their gradients
+  Bytes backward_set_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
 
