@@ -16,7 +16,7 @@ struct AllocatedStages {
   Topology topology{};          ///< the rank of each stage of each replica (rank_at)
   plan::AllocationCost cost{};  ///< the time of the messages of a step
   plan::AllocationCost
-      cost_in_turn{};  ///< the same of ranks that are placed in the order of their numbers, for comparison
+      cost_in_turn{};  ///< the cost of ranks that are placed in the order of their numbers, for comparison
 };
 
 /// Places the stages of a model on ranks, so that ranks which exchange much have good links: replicas of a stage, which
