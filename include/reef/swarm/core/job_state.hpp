@@ -33,6 +33,7 @@ struct JobState {
   std::vector<PeerId> contributors{};  ///< of the last `Exclude` of this epoch and round; empty: all members
   std::vector<PeerId> reducers{};  ///< by piece: who folds it in this view
   Dealing dealing{};               ///< of the round that is not committed yet
+  std::int64_t attempt = 0;        ///< the epoch in which that dealing was made: contributions of another attempt are void
   Ledger ledger{};
   std::vector<Decided> rounds{};   ///< of the rounds that are committed, from round 0
   std::int64_t lineage = 0;        ///< the number of rollbacks

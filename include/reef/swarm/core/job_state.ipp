@@ -81,7 +81,10 @@ struct Rules {
     // Who stays keeps what it took in this round; where nobody of those dealt to is left, the round begins anew.
     const auto stays = [&](const PeerId& id) { return state.member(id) != nullptr; };
     const std::vector<PeerId>& dealt = state.dealing.members();
-    if (std::none_of(dealt.begin(), dealt.end(), stays)) state.dealing = state.ledger.deal(ids);
+    if (std::none_of(dealt.begin(), dealt.end(), stays)) {
+      state.dealing = state.ledger.deal(ids);
+      state.attempt = state.epoch;
+    }
     return {};
   }
 
@@ -143,6 +146,7 @@ struct Rules {
     state.rounds.push_back({commit.epoch, commit.root, commit.verdict});
     state.contributors.clear();
     state.dealing = state.ledger.deal(state.member_ids());
+    state.attempt = state.epoch;
     return {};
   }
 

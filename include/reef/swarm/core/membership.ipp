@@ -12,11 +12,11 @@ namespace swarm {
 
 namespace detail {
 
-inline bool hears(const Presence& a, const Presence& b) {
+inline bool hears(const PeerPresence& a, const PeerPresence& b) {
   return std::binary_search(a.reach.begin(), a.reach.end(), b.who.id);
 }
 
-inline bool hear_each_other(const Presence& a, const Presence& b) {
+inline bool hear_each_other(const PeerPresence& a, const PeerPresence& b) {
   return a.who.id == b.who.id || (hears(a, b) && hears(b, a));
 }
 
@@ -56,9 +56,9 @@ private:
 
 }  // namespace detail
 
-REEF_INLINE std::vector<PeerId> largest_mutual_set(std::span<const Presence> present) {
-  std::vector<const Presence*> sorted;
-  for (const Presence& presence : present) sorted.push_back(&presence);
+REEF_INLINE std::vector<PeerId> largest_mutual_set(std::span<const PeerPresence> present) {
+  std::vector<const PeerPresence*> sorted;
+  for (const PeerPresence& presence : present) sorted.push_back(&presence);
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->who.id < b->who.id; });
   std::vector<std::vector<bool>> related(sorted.size(), std::vector<bool>(sorted.size()));
   for (std::size_t i = 0; i < sorted.size(); ++i) {
@@ -71,17 +71,17 @@ REEF_INLINE std::vector<PeerId> largest_mutual_set(std::span<const Presence> pre
 }
 
 REEF_INLINE std::optional<std::vector<Member>> next_view(std::span<const Member> members,
-                                                         std::span<const Presence> present) {
-  const auto is_member = [&](const Presence& presence) {
+                                                         std::span<const PeerPresence> present, std::int64_t rounds) {
+  const auto is_member = [&](const PeerPresence& presence) {
     return std::any_of(members.begin(), members.end(), [&](const Member& member) { return member.id == presence.who.id; });
   };
   const bool nobody = std::none_of(present.begin(), present.end(), is_member);
-  std::vector<Presence> here;     // members that are present
-  std::vector<Presence> joining;  // others that ask to join, ascending
-  for (const Presence& presence : present) {
-    if (is_member(presence) || (nobody && presence.joins)) {
+  std::vector<PeerPresence> here;     // members that are present
+  std::vector<PeerPresence> joining;  // others that ask to join, ascending
+  for (const PeerPresence& presence : present) {
+    if (is_member(presence) || (nobody && presence.joins && presence.applied == rounds)) {
       here.push_back(presence);
-    } else if (presence.joins) {
+    } else if (presence.joins && presence.applied == rounds) {
       joining.push_back(presence);
     }
   }
@@ -91,29 +91,29 @@ REEF_INLINE std::optional<std::vector<Member>> next_view(std::span<const Member>
 
   // Those outside of the set that still say they hear one of it may have fallen silent: together they are one set at most.
   std::size_t others = 0;
-  for (const Presence& presence : here) others += is_chosen(presence.who.id) ? 0 : 1;
+  for (const PeerPresence& presence : here) others += is_chosen(presence.who.id) ? 0 : 1;
   if (others > chosen.size()) return std::nullopt;
   if (others == chosen.size() && others > 0) {
-    const auto lowest = std::min_element(here.begin(), here.end(), [](const Presence& a, const Presence& b) {
+    const auto lowest = std::min_element(here.begin(), here.end(), [](const PeerPresence& a, const PeerPresence& b) {
       return a.who.id < b.who.id;
     });
     if (!is_chosen(lowest->who.id)) return std::nullopt;
   }
 
-  std::vector<const Presence*> next;
-  for (const Presence& presence : here) {
+  std::vector<const PeerPresence*> next;
+  for (const PeerPresence& presence : here) {
     if (is_chosen(presence.who.id)) next.push_back(&presence);
   }
-  std::sort(joining.begin(), joining.end(), [](const Presence& a, const Presence& b) { return a.who.id < b.who.id; });
-  for (const Presence& presence : joining) {
-    const auto fits = [&](const Presence* other) {
+  std::sort(joining.begin(), joining.end(), [](const PeerPresence& a, const PeerPresence& b) { return a.who.id < b.who.id; });
+  for (const PeerPresence& presence : joining) {
+    const auto fits = [&](const PeerPresence* other) {
       return detail::hear_each_other(*other, presence) && other->who.id.name != presence.who.id.name;
     };
     if (std::all_of(next.begin(), next.end(), fits)) next.push_back(&presence);
   }
-  std::sort(next.begin(), next.end(), [](const Presence* a, const Presence* b) { return a->who.id < b->who.id; });
+  std::sort(next.begin(), next.end(), [](const PeerPresence* a, const PeerPresence* b) { return a->who.id < b->who.id; });
   std::vector<Member> view;
-  for (const Presence* const presence : next) view.push_back(presence->who);
+  for (const PeerPresence* const presence : next) view.push_back(presence->who);
   const auto same = [](const Member& a, const Member& b) { return a.id == b.id; };
   if (std::equal(view.begin(), view.end(), members.begin(), members.end(), same)) return std::nullopt;
   return view;

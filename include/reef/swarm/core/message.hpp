@@ -28,6 +28,7 @@ struct Beat {
   std::int64_t epoch = 0;
   std::int64_t round = 0;
   std::int64_t entries = 0;   ///< of the log that the sender has read
+  std::int64_t attempt = 0;   ///< JobState::attempt of the round
   std::int64_t applied = 0;   ///< rounds that its weights contain
   Phase phase = Phase::absent;
   bool closed = false;          ///< the sender takes no more micro-batches in this round
@@ -43,6 +44,7 @@ struct Beat {
 /// A peer's contribution to a round, without its parts.
 struct Offer {
   std::int64_t round = 0;
+  std::int64_t attempt = 0;
   std::vector<IndexRun> indices{};
   double weight = 0;  ///< 0: no part follows
   double loss = 0;    ///< the sum of weight * loss
@@ -54,6 +56,7 @@ struct Offer {
 /// One piece of a contribution, for the reducer of the piece.
 struct Part {
   std::int64_t round = 0;
+  std::int64_t attempt = 0;
   std::int64_t piece = 0;
   Bulk bytes{};
 
@@ -63,6 +66,7 @@ struct Part {
 /// One piece of a round's result, for the contributors whose list has this digest.
 struct Result {
   std::int64_t round = 0;
+  std::int64_t attempt = 0;
   Digest targets{};
   std::int64_t piece = 0;
   Bulk bytes{};
@@ -73,6 +77,7 @@ struct Result {
 /// A request for what has not come.
 struct Want {
   std::int64_t round = 0;
+  std::int64_t attempt = 0;
   bool offer = false;
   std::vector<std::int64_t> parts{};    ///< pieces of the receiver's contribution
   Digest targets{};                     ///< of the contributors of the results

@@ -45,13 +45,18 @@ struct Appended {
   std::int64_t index = 0;
   bool won = false;
 };
+/// The number of entries that the log has: the peer does nothing before it has read these.
+struct LogEnd {
+  std::int64_t entries = 0;
+};
 /// The presences beside the log, all that have not run out.
 struct Present {
-  std::vector<Presence> all{};
+  std::vector<PeerPresence> all{};
 };
 /// The trainer's contribution to the round that was closed.
 struct Contributed {
   std::int64_t round = 0;
+  std::int64_t attempt = 0;
   Contribution contribution{};
 };
 /// The trainer has a micro-batch behind it.
@@ -73,7 +78,7 @@ struct Leave {
 };
 }  // namespace event
 
-using Event = std::variant<event::Received, event::Lost, event::Read, event::Appended, event::Present,
+using Event = std::variant<event::Received, event::Lost, event::Read, event::Appended, event::LogEnd, event::Present,
                            event::Contributed, event::Computed, event::Applied, event::StateRead, event::Tick,
                            event::Leave>;
 
@@ -91,12 +96,15 @@ struct Append {
 };
 /// Write this peer's presence beside the log.
 struct Announce {
-  Presence presence{};
+  PeerPresence presence{};
 };
 /// Tell the trainer that the round is closed: it ends at its micro-batch, and contributes what it has.
 struct Close {
   std::int64_t round = 0;
+  std::int64_t attempt = 0;
 };
+/// Tell the trainer that its micro-batches of this round are void: nobody of those to whom the round was dealt is left.
+struct Restart {};
 /// Apply the sum of a committed round to the weights.
 struct Apply {
   std::int64_t round = 0;
@@ -120,7 +128,7 @@ struct Gone {
 };
 }  // namespace action
 
-using Action = std::variant<action::Send, action::Append, action::Announce, action::Close, action::Apply,
+using Action = std::variant<action::Send, action::Append, action::Announce, action::Close, action::Restart, action::Apply,
                             action::ReadState, action::SetState, action::Gone>;
 
 /// The options of a peer.
@@ -166,7 +174,7 @@ public:
   [[nodiscard]] std::int64_t applied() const { return applied_; }
   [[nodiscard]] bool is_member() const { return state_.member(id()) != nullptr; }
   /// Returns the presence that stands beside the log while this peer lives, to be written again where a lease has run out.
-  [[nodiscard]] Presence presence(Seconds now) const;
+  [[nodiscard]] PeerPresence presence(Seconds now) const;
   /// Returns true if this peer can give others all results of a round, for these contributors.
   [[nodiscard]] bool holds(std::int64_t round, std::span<const PeerId> contributors) const;
   /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
@@ -188,8 +196,8 @@ private:
   FailureDetector detector_;
   DurationWindow exchanges_{16};  // seconds from closing to having all results, of the last rounds
   std::map<PeerId, Beat> beats_{};
-  std::map<PeerId, Presence> presences_{};
-  std::optional<Presence> announced_{};
+  std::map<PeerId, PeerPresence> presences_{};
+  std::optional<PeerPresence> announced_{};
   Round round_{};
   std::set<std::pair<std::int64_t, PeerId>> sent_{};             // parts by reducer
   std::set<PeerId> told_{};                                       // who has the offer
@@ -197,6 +205,7 @@ private:
   std::map<std::int64_t, Kept> kept_{};                           // by round
   std::map<std::int64_t, Round> behind_{};                        // committed rounds that the trainer was not given yet
   std::map<std::int64_t, std::map<std::int64_t, Bulk>> joining_{};  // state pieces by rounds
+  std::optional<std::int64_t> log_end_{};  // as it was when the peer asked
   std::int64_t applied_ = 0;
   std::int64_t applying_ = 0;  // rounds whose results the trainer was given
   std::int64_t taken_ = 0;     // micro-batches of this round that were handed out

@@ -60,16 +60,24 @@ struct Protocol {
     const auto [at, is_new] = peer.beats_.try_emplace(from, beat);
     if (!is_new && beat.steps > at->second.steps) peer.detector_.progressed(from, now);
     at->second = beat;
-    if (beat.round == peer.round_.round() && beat.closed) peer.round_.close();
+    if (in_this_round(beat) && beat.closed) peer.round_.close();
+  }
+
+  /// Returns true for a message of the round in progress, and of its attempt.
+  template <class M>
+  [[nodiscard]] bool in_this_round(const M& message) const {
+    return message.round == peer.round_.round() && message.attempt == peer.round_.attempt();
   }
 
   /// Returns true for a message of the round in progress. One of the next round is kept: its sender has read a commit that
   /// this peer will read.
   template <class M>
   bool is_of_this_round(const PeerId& from, const M& message) {
-    if (message.round == peer.round_.round()) return true;
+    if (in_this_round(message)) return true;
     constexpr std::size_t max_early = 4096;
-    if (message.round == peer.round_.round() + 1 && peer.early_.size() < max_early) {
+    const bool is_next = message.round == peer.round_.round() + 1 ||
+                         (message.round == peer.round_.round() && message.attempt > peer.round_.attempt());
+    if (is_next && peer.early_.size() < max_early) {
       peer.early_.emplace_back(from, Message(message));
     }
     return false;
@@ -98,11 +106,11 @@ struct Protocol {
   }
 
   void take(const PeerId& from, const Want& want) {
-    if (want.round == peer.round_.round() && peer.round_.contributed()) {
+    if (in_this_round(want) && peer.round_.contributed()) {
       if (want.offer) send(from, *peer.round_.offer_of(self()));
       for (const std::int64_t piece : want.parts) {
         if (piece < 0 || piece >= static_cast<std::int64_t>(peer.round_.own_parts().size())) continue;
-        send(from, Part{want.round, piece, peer.round_.own_parts()[static_cast<std::size_t>(piece)]});
+        send(from, Part{want.round, want.attempt, piece, peer.round_.own_parts()[static_cast<std::size_t>(piece)]});
       }
     }
     const auto kept = peer.kept_.find(want.round);
@@ -111,10 +119,10 @@ struct Protocol {
       Bulk bytes;
       if (kept != peer.kept_.end() && kept->second.targets == want.targets) {
         bytes = kept->second.results[static_cast<std::size_t>(piece)];
-      } else if (want.round == peer.round_.round()) {
+      } else if (in_this_round(want)) {
         bytes = peer.round_.result(want.targets, piece);
       }
-      if (bytes) send(from, Result{want.round, want.targets, piece, bytes});
+      if (bytes) send(from, Result{want.round, want.attempt, want.targets, piece, bytes});
     }
   }
 
@@ -139,6 +147,10 @@ struct Protocol {
     actions.push_back(std::move(set));
   }
 
+  void note(const event::LogEnd& end) {
+    if (!peer.log_end_) peer.log_end_ = end.entries;
+  }
+
   void note(const event::Lost& lost) { peer.detector_.lost(lost.peer); }
 
   void note(const event::Read& read) {
@@ -146,15 +158,23 @@ struct Protocol {
     const std::int64_t before = state().round();
     const std::int64_t epoch = state().epoch;
     const std::int64_t lineage = state().lineage;
+    const std::int64_t attempt = state().attempt;
     const std::vector<PeerId> targets = state().targets();
     apply(peer.state_, read.entry);
     if (state().lineage != lineage) {
       begin_round();
       peer.kept_.clear();
       peer.behind_.clear();
+      if (peer.applying_ > state().round()) {
+        peer.gone_ = true;
+        actions.push_back(action::Gone{"its weights contain rounds that were rolled back: start it again"});
+      }
     } else if (state().round() != before) {
       peer.behind_.emplace(before, std::move(peer.round_));
       begin_round();
+    } else if (state().attempt != attempt) {
+      begin_round();
+      actions.push_back(action::Restart{});
     }
     if (state().epoch != epoch) {
       // Whoever has left is nobody's contact any more; a reducer that is new is sent its parts in advance().
@@ -170,7 +190,7 @@ struct Protocol {
   }
 
   void begin_round() {
-    peer.round_ = Round(state().round(), pieces());
+    peer.round_ = Round(state().round(), state().attempt, pieces());
     peer.sent_.clear();
     peer.told_.clear();
     peer.taken_ = 0;
@@ -193,13 +213,13 @@ struct Protocol {
 
   void note(const event::Present& present) {
     peer.presences_.clear();
-    for (const Presence& presence : present.all) {
+    for (const PeerPresence& presence : present.all) {
       if (presence.who.id != self()) peer.presences_[presence.who.id] = presence;
     }
   }
 
   void note(const event::Contributed& contributed) {
-    if (contributed.round != peer.round_.round() || peer.round_.contributed()) return;
+    if (!in_this_round(contributed) || peer.round_.contributed()) return;
     peer.round_.close();
     peer.round_.contribute(self(), contributed.contribution, functions().digest);
     peer.closed_at_ = now;
@@ -225,6 +245,7 @@ struct Protocol {
 
   void advance() {
     if (peer.gone_) return;
+    if (!peer.log_end_ || state().entries < *peer.log_end_) return;
     if (state().entries == 0) {
       append(peer.options_.genesis);
       return;
@@ -299,12 +320,12 @@ struct Protocol {
     std::int64_t computed = peer.computed_;
     for (const Member& member : state().members) {
       const auto beat = peer.beats_.find(member.id);
-      if (beat != peer.beats_.end() && beat->second.round == state().round()) computed += beat->second.computed;
+      if (beat != peer.beats_.end() && in_this_round(beat->second)) computed += beat->second.computed;
     }
     if (computed >= state().genesis->global_batch) peer.round_.close();
     if (peer.round_.closed() && !peer.close_asked_) {
       peer.close_asked_ = true;
-      actions.push_back(action::Close{state().round()});
+      actions.push_back(action::Close{state().round(), state().attempt});
     }
   }
 
@@ -318,7 +339,7 @@ struct Protocol {
     for (std::size_t piece = 0; piece < parts.size(); ++piece) {
       const PeerId& reducer = state().reducers[piece];
       const auto at = static_cast<std::int64_t>(piece);
-      if (reducer != self() && peer.sent_.emplace(at, reducer).second) send(reducer, Part{state().round(), at, parts[piece]});
+      if (reducer != self() && peer.sent_.emplace(at, reducer).second) send(reducer, Part{state().round(), state().attempt, at, parts[piece]});
     }
   }
 
@@ -332,7 +353,7 @@ struct Protocol {
       const std::optional<std::vector<Bulk>> parts = peer.round_.parts_of(at, targets);
       if (!parts) continue;
       Bulk bytes = functions().fold(at, *parts);
-      send_to_members(Result{state().round(), digest, at, bytes});
+      send_to_members(Result{state().round(), state().attempt, digest, at, bytes});
       peer.round_.reduced(digest, at, std::move(bytes));
     }
   }
@@ -365,7 +386,7 @@ struct Protocol {
     for (const Member& member : state().members) {
       const auto beat = peer.beats_.find(member.id);
       const bool holds = member.id == self() ||
-                         (beat != peer.beats_.end() && beat->second.round == state().round() &&
+                         (beat != peer.beats_.end() && in_this_round(beat->second) &&
                           beat->second.targets == digest && beat->second.root == own_root);
       (holds ? commit.holders : commit.stragglers).push_back(member.id);
       if (holds && member.id < self()) ++before_self;
@@ -397,7 +418,7 @@ struct Protocol {
       if (reducer == self()) {
         has = whole();
       } else if (const auto beat = peer.beats_.find(reducer);
-                 beat != peer.beats_.end() && beat->second.round == state().round()) {
+                 beat != peer.beats_.end() && in_this_round(beat->second)) {
         has = beat->second.whole;
       }
       std::erase_if(left, [&](const PeerId& id) { return std::find(has.begin(), has.end(), id) == has.end(); });
@@ -406,11 +427,11 @@ struct Protocol {
     append(Exclude{state().epoch, state().round(), std::move(left)});
   }
 
-  /// Returns true if a member is rounds behind for longer than an exchange takes: it does not read the log.
+  /// Returns true if a member has not had the newest weights for longer than an exchange takes.
   [[nodiscard]] bool lags(const PeerId& id) const {
     if (now - peer.round_began_ <= exchange_bound()) return false;
     const auto beat = peer.beats_.find(id);
-    return state().member(id) != nullptr && (beat == peer.beats_.end() || beat->second.round < state().round());
+    return state().member(id) != nullptr && (beat == peer.beats_.end() || beat->second.applied < state().round());
   }
 
   [[nodiscard]] std::vector<PeerId> reach() const {
@@ -424,7 +445,7 @@ struct Protocol {
     return !peer.is_member() && !peer.leaving_ && peer.applied_ == peer.applying_ && peer.applied_ == state().round();
   }
 
-  [[nodiscard]] Presence own_presence() const { return {peer.options_.self, reach(), could_join()}; }
+  [[nodiscard]] PeerPresence own_presence() const { return {peer.options_.self, reach(), could_join(), peer.applied_}; }
 
   void change_view() {
     const bool nobody = std::none_of(state().members.begin(), state().members.end(), [&](const Member& member) {
@@ -433,21 +454,21 @@ struct Protocol {
     const bool may = peer.is_member() || (nobody && could_join());
     std::optional<std::vector<Member>> next;
     if (may && !peer.leaving_) {
-      std::vector<Presence> present{own_presence()};
+      std::vector<PeerPresence> present{own_presence()};
       for (const auto& [id, presence] : peer.presences_) present.push_back(presence);
       // A member that this peer hears is there, whether or not its presence has run out.
       for (const Member& member : state().members) {
         if (member.id == self() || peer.presences_.contains(member.id) || lags(member.id)) continue;
         if (peer.detector_.suspects(member.id, now)) continue;
-        Presence presence{member, state().member_ids(), false};
+        PeerPresence presence{member, state().member_ids(), false, state().round()};
         present.push_back(std::move(presence));
       }
       // In the middle of an exchange only departures count: a newcomer waits for the next round.
       const bool exchanging = in_round() && peer.round_.closed();
       if (exchanging) {
-        std::erase_if(present, [&](const Presence& p) { return state().member(p.who.id) == nullptr; });
+        std::erase_if(present, [&](const PeerPresence& p) { return state().member(p.who.id) == nullptr; });
       }
-      next = next_view(state().members, present);
+      next = next_view(state().members, present, state().round());
       if (next && state().members.empty() && static_cast<std::int64_t>(next->size()) < peer.options_.first_members) {
         next.reset();
       }
@@ -490,9 +511,9 @@ struct Protocol {
     const Digest digest = digest_of_targets();
     for (const PeerId& id : state().targets()) {
       const auto beat = peer.beats_.find(id);
-      if (id == self() || beat == peer.beats_.end() || beat->second.round != state().round()) continue;
+      if (id == self() || beat == peer.beats_.end() || !in_this_round(beat->second)) continue;
       if (beat->second.phase != Phase::exchange && beat->second.phase != Phase::ready) continue;
-      Want want{state().round(), peer.round_.offer_of(id) == nullptr, {}, {}, {}};
+      Want want{state().round(), state().attempt, peer.round_.offer_of(id) == nullptr, {}, {}, {}};
       const Offer* const offer = peer.round_.offer_of(id);
       for (std::size_t piece = 0; piece < state().reducers.size(); ++piece) {
         const auto at = static_cast<std::int64_t>(piece);
@@ -506,10 +527,10 @@ struct Protocol {
     for (const std::int64_t piece : peer.round_.missing_results(digest)) {
       PeerId from = state().reducers[static_cast<std::size_t>(piece)];
       for (const auto& [id, beat] : peer.beats_) {
-        if (beat.round == state().round() && beat.targets == digest && beat.root != Digest{}) from = id;
+        if (in_this_round(beat) && beat.targets == digest && beat.root != Digest{}) from = id;
       }
       if (from == self()) continue;
-      wants.try_emplace(from, Want{state().round(), false, {}, digest, {}}).first->second.results.push_back(piece);
+      wants.try_emplace(from, Want{state().round(), state().attempt, false, {}, digest, {}}).first->second.results.push_back(piece);
     }
     for (auto& [from, want] : wants) send(from, std::move(want));
   }
@@ -525,7 +546,7 @@ struct Protocol {
     const std::vector<std::int64_t> missing = behind->second.missing_results(targets);
     if (missing.empty()) return;
     for (const auto& [id, beat] : peer.beats_) {
-      if (beat.applied > peer.applying_) send(id, Want{peer.applying_, false, {}, targets, missing});
+      if (beat.applied > peer.applying_) send(id, Want{peer.applying_, behind->second.attempt(), false, {}, targets, missing});
     }
   }
 
@@ -549,7 +570,7 @@ struct Protocol {
   }
 
   void announce() {
-    Presence presence = own_presence();
+    PeerPresence presence = own_presence();
     if (peer.announced_ && *peer.announced_ == presence) return;
     peer.announced_ = presence;
     actions.push_back(action::Announce{std::move(presence)});
@@ -560,6 +581,7 @@ struct Protocol {
     beat.epoch = state().epoch;
     beat.round = state().round();
     beat.entries = state().entries;
+    beat.attempt = state().attempt;
     beat.applied = peer.applied_;
     beat.phase = peer.phase();
     beat.closed = peer.round_.closed();
@@ -601,7 +623,9 @@ REEF_INLINE std::vector<Action> Peer::on(const Event& event, Seconds now) {
 }
 
 REEF_INLINE std::optional<std::int64_t> Peer::take() {
-  if (gone_ || leaving_ || !is_member() || applied_ != state_.round() || round_.round() != state_.round()) return std::nullopt;
+  if (gone_ || leaving_ || !is_member() || applied_ != state_.round() || round_.round() != state_.round()) {
+    return std::nullopt;
+  }
   if (round_.closed() || round_.contributed()) return std::nullopt;
   const std::optional<std::int64_t> index = state_.dealing.index_of(id(), taken_);
   if (index) ++taken_;
@@ -614,7 +638,7 @@ REEF_INLINE Phase Peer::phase() const {
   return ready_at_ >= 0 ? Phase::ready : Phase::exchange;
 }
 
-REEF_INLINE Presence Peer::presence(Seconds now) const {
+REEF_INLINE PeerPresence Peer::presence(Seconds now) const {
   Peer& self = const_cast<Peer&>(*this);  // Protocol's constness is by function
   return Protocol{self, now}.own_presence();
 }

@@ -46,9 +46,11 @@ Digest digest_of(std::span<const PeerId> contributors, const DigestFunction& fun
 class Round {
 public:
   Round() = default;
-  Round(std::int64_t round, std::int64_t pieces) : round_(round), pieces_(pieces) {}
+  Round(std::int64_t round, std::int64_t attempt, std::int64_t pieces)
+      : round_(round), attempt_(attempt), pieces_(pieces) {}
 
   [[nodiscard]] std::int64_t round() const { return round_; }
+  [[nodiscard]] std::int64_t attempt() const { return attempt_; }
   [[nodiscard]] bool closed() const { return closed_; }
   void close() { closed_ = true; }
 
@@ -84,6 +86,7 @@ public:
 
 private:
   std::int64_t round_ = 0;
+  std::int64_t attempt_ = 0;
   std::int64_t pieces_ = 0;
   bool closed_ = false;
   bool contributed_ = false;

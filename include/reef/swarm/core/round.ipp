@@ -26,7 +26,7 @@ REEF_INLINE void Round::contribute(const PeerId& self, Contribution contribution
     digests.push_back(digest(*own_parts_[piece]));
     parts_[{static_cast<std::int64_t>(piece), self}] = own_parts_[piece];
   }
-  offers_[self] = {round_, runs_of(contribution.indices), contribution.weight, contribution.loss,
+  offers_[self] = {round_, attempt_, runs_of(contribution.indices), contribution.weight, contribution.loss,
                    root_of(digests, digest)};
 }
 

@@ -36,6 +36,7 @@ struct SimulationResult {
   std::int64_t rounds = 0;  ///< that were committed
   std::int64_t views = 0;
   std::int64_t excluded = 0;
+  std::int64_t rollbacks = 0;  ///< because the only holder of a round, in a view of one, has ended
   std::int64_t ignored = 0;  ///< entries that broke a rule
 };
 
@@ -47,7 +48,7 @@ struct SimulationResult {
 ///     agreement     peers that have applied as many rounds have the same weights
 ///     replay        these weights are those of applying the ledger's micro-batches, round by round, alone
 ///     once          no micro-batch is committed twice; committed, quarantined and holes are all below the highest
-///     durability    a committed result is with a peer that lives, or in its weights
+///     durability    a committed result is with a peer that lives, or in its weights, unless it had one holder only
 ///     progress      the plan's rounds are committed and applied by all peers that live, within the time limit
 ///
 /// | cost | 1 to 3 microseconds an event; a plan of 5 peers and 6 rounds has some thousands |

@@ -87,7 +87,8 @@ struct Process {
   std::int64_t applied = 0;
   std::vector<std::int64_t> indices{};  // computed in this round
   bool computing = false;
-  std::optional<std::int64_t> closing{};  // the round that the trainer ends
+  bool is_void = false;  // the micro-batch in work is of a round that began anew
+  std::optional<action::Close> closing{};  // the round that the trainer ends
   bool reading = false;                   // an entry of the log is on its way
   Seconds paused_until = 0;
   Seconds stalled_until = 0;
@@ -164,14 +165,14 @@ private:
     options.first_members = (std::min)(2, plan_.peers);
     process->peer = std::make_unique<Peer>(std::move(options));
     processes_.push_back(process);
+    after(drawn(world_.log), [this, process] { hear(process, event::LogEnd{static_cast<std::int64_t>(log_.size())}); });
     after(drawn(world_.log), [this, process] { tick(process); });
     read_next(process);
   }
 
   void tick(const std::shared_ptr<Process>& process) {
     if (!process->alive) return;
-    // A process reads the log to its end before it first acts.
-    if (process->peer->state().entries > 0 || log_.empty()) hear(process, event::Tick{});
+    hear(process, event::Tick{});
     after(world_.deadlines.beat * draws_.between(0.5, 1), [this, process] { tick(process); });
     begin_micro_batch(process);
   }
@@ -307,21 +308,29 @@ private:
         return;
       }
       process->computing = false;
-      process->indices.push_back(index);
-      hear(process, event::Computed{});
+      if (!std::exchange(process->is_void, false)) {
+        process->indices.push_back(index);
+        hear(process, event::Computed{});
+      }
       if (process->closing) contribute(process);
       begin_micro_batch(process);
     });
   }
 
   void act(const std::shared_ptr<Process>& from, action::Close& close) {
-    from->closing = close.round;
+    from->closing = close;
     if (!from->computing) after(0, [this, from] { contribute(from); });
+  }
+
+  void act(const std::shared_ptr<Process>& from, action::Restart& /*restart*/) {
+    from->indices.clear();
+    from->closing.reset();
+    from->is_void = from->computing;
   }
 
   void contribute(const std::shared_ptr<Process>& process) {
     if (!process->alive || !process->closing || process->computing) return;
-    event::Contributed contributed{*process->closing, {}};
+    event::Contributed contributed{process->closing->round, process->closing->attempt, {}};
     std::sort(process->indices.begin(), process->indices.end());
     contributed.contribution.indices = process->indices;
     contributed.contribution.weight = static_cast<double>(process->indices.size());
@@ -445,12 +454,29 @@ private:
       if (commit.verdict.finite) weights[piece] = next_weight(weights[piece], sum);
     }
     expected_.push_back(std::move(weights));
+    holders_.push_back(commit.holders.size());
     if (!commit.verdict.finite) return;
     for (const Share& share : commit.shares) {
       for (const std::int64_t index : indices_of(share.indices)) {
         if (!once_.insert(index).second) result_.violation = concat("once: micro-batch ", index, " is committed twice");
       }
     }
+  }
+
+  void roll_back() {
+    std::int64_t newest = 0;
+    for (const auto& process : processes_) {
+      if (process->alive) newest = (std::max)(newest, process->applied);
+    }
+    ++result_.rollbacks;
+    for (std::size_t round = static_cast<std::size_t>(newest); round < holders_.size(); ++round) {
+      for (const Share& share : log_state_.ledger.rounds()[round].shares) {
+        for (const std::int64_t index : indices_of(share.indices)) once_.erase(index);
+      }
+    }
+    expected_.resize(static_cast<std::size_t>(newest) + 1);
+    holders_.resize(static_cast<std::size_t>(newest));
+    land(static_cast<std::int64_t>(log_.size()), {{"operator", 0}, draws_.next(), Rollback{newest, "nobody has what came later"}});
   }
 
   /// Tests that what is committed is with a living peer that has it whole, or is in its weights.
@@ -464,7 +490,12 @@ private:
     for (const auto& process : processes_) {
       somebody = somebody || (process->alive && (process->applied >= round || process->peer->holds(round - 1, contributors)));
     }
-    if (!somebody) result_.violation = concat("durability: nobody has the committed round ", round - 1);
+    if (somebody) return;
+    if (holders_.back() > 1) {
+      result_.violation = concat("durability: nobody has the committed round ", round - 1);
+    } else {
+      roll_back();  // as an operator would: its only holder has ended
+    }
   }
 
   [[nodiscard]] bool finished() const {
@@ -492,8 +523,9 @@ private:
   std::vector<std::shared_ptr<Process>> processes_;
   std::vector<Entry> log_;
   JobState log_state_;
-  std::map<PeerId, Presence> presences_;
+  std::map<PeerId, PeerPresence> presences_;
   std::vector<std::vector<std::uint64_t>> expected_;  // weights by rounds, from the ledger alone
+  std::vector<std::size_t> holders_;  // by round
   std::set<std::int64_t> once_;
   std::vector<bool> done_;
   int joined_ = 0;
