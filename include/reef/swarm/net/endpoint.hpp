@@ -70,8 +70,8 @@ struct PeerTraffic {
 /// |            | control passes; bulk of one stream in order, streams in turn. While a second connection of a   |
 /// |            | pair takes the place of the first, messages of the two may pass each other                     |
 /// | delivery   | at most once: what is queued or on its way when a connection is lost, is lost                  |
-/// | credit     | of each stream a peer sends at most EndpointLimits::credit bytes that on_frame has not         |
-/// |            | returned from                                                                                  |
+/// | credit     | of each stream a peer sends at most EndpointLimits::credit bytes that on_frame has not yet     |
+/// |            | returned from, and that nobody holds (`hold`)                                                  |
 /// | thread     | `post`, `after`, `cancel`, `connect`, `forget` may be called on any thread; all else, on the   |
 /// |            | loop's thread alone, that is in callbacks, timers and posted functions                         |
 /// | errors     | OptionError of the constructor: settings, files of keys; Error: an address that cannot be      |
@@ -115,7 +115,7 @@ public:
   /// Runs `function` on the loop's thread after `wait`, unless it is cancelled.
   Timer after(std::chrono::nanoseconds wait, std::function<void()> function);
 
-  /// Cancels a timer. On the loop's thread the function is not called afterwards; on another one it may just be running.
+  /// Cancels a timer. On the loop's thread: its function is not called afterwards; elsewhere it may just be running.
   void cancel(Timer timer);
 
   /// Keeps a connection with the peer at "ADDRESS:PORT": connects, and after a failure or loss again, with growing
@@ -127,6 +127,10 @@ public:
 
   /// Queues a frame for the peer of this name.
   Sent send(std::string_view peer, Frame frame);
+
+  /// Holds the credit of the bulk message that on_frame is called with, until the last copy of what is returned is gone,
+  /// on any thread: so that a sender waits for who works on its messages. Null outside of on_frame and for control.
+  [[nodiscard]] std::shared_ptr<void> hold();
 
   /// Closes the connection with a peer in order, telling it why; on_lost follows. Where `connect` is in force for its
   /// address, it is connected again.

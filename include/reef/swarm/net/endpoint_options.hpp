@@ -26,12 +26,13 @@ struct TlsFiles {
 /// The bounds of what peers may take of an Endpoint. What exceeds one closes the peer, named, and no other.
 struct EndpointLimits {
   Bytes message = 16_MiB;              ///< the most bytes of a bulk message that is received
-  Bytes credit = 32_MiB;               ///< bytes of a stream that may come before on_frame took them; at least `message`
+  Bytes credit = 32_MiB;               ///< bytes of a stream that may come before they are taken; 2 `message` or more
   std::size_t streams = 16;            ///< streams of a peer
   Bytes queued = 256_MiB;              ///< bytes that wait to be sent to one peer: then send refuses
   std::size_t frames = 65536;          ///< frames that wait to be sent to one peer: then send refuses
   std::size_t connections = 256;       ///< connections in all: more are closed when they come
-  std::size_t connections_each = 8;    ///< connections from one address that have not yet said hello, and from one peer
+  std::size_t unknown = 128;           ///< connections of all addresses that have not yet said hello
+  std::size_t unknown_each = 64;       ///< connections of one address that have not yet said hello
 };
 
 /// The waits of an Endpoint; each names whom it waited for when it ends.

@@ -37,6 +37,7 @@ namespace swarm {
 /// | hello      | the first frame of each side of a connection; Endpoint sends and reads it              |
 /// | goodbye    | the last frame of a side that closes in order, with the reason; Endpoint's own         |
 /// | credit     | grants `total` bytes more of a stream; without payload; Endpoint's own                 |
+/// | welcome    | accepts the other side's hello; Endpoint's own                                         |
 /// | beat ... leave | the messages of a round, by name                                                   |
 /// | refuse     | what was wrong with a message or a peer; Endpoint sends it before it closes for cause  |
 /// | control    | any other control of the user, who names it in the text                                |
@@ -45,6 +46,7 @@ enum class FrameKind : std::uint8_t {
   hello = 1,
   goodbye = 2,
   credit = 3,
+  welcome = 4,
   beat = 16,
   close = 17,
   offer = 18,
@@ -63,10 +65,11 @@ std::string_view name_of(FrameKind kind);
 /// Returns true if frames of this kind carry the text of a JSON object.
 constexpr bool is_control(FrameKind kind) { return kind != FrameKind::bulk && kind != FrameKind::credit; }
 
-/// The most bytes of the payload of one frame. A bulk message is sent as frames of at most `slice` bytes.
+/// The most bytes of the payload of one frame. A bulk message is cut into slices: with its header each is a frame of
+/// 64 KiB, which are four whole records of TLS, and the last one is what remains.
 inline constexpr Bytes max_control_bytes = 4_KiB;
 inline constexpr Bytes max_offer_bytes = 64_KiB;
-inline constexpr Bytes slice_bytes = 64_KiB;
+inline constexpr Bytes slice_bytes = 64_KiB - 64;
 
 /// Returns the most bytes of the payload of a frame of this kind.
 constexpr Bytes max_payload(FrameKind kind) {
@@ -131,6 +134,7 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 64 && std::is_trivially_copyable_v<FrameHeader>);
 
 inline constexpr Bytes frame_header_bytes = sizeof(FrameHeader);
+static_assert(slice_bytes + frame_header_bytes == 64_KiB);
 
 /// The reason for which received bytes are no frame that is accepted here.
 ///
@@ -204,8 +208,8 @@ public:
   /// Returns the message that has arrived. Only where has_frame().
   Frame take();
 
-  /// Returns the bytes that the last frame of kind credit grants.
-  [[nodiscard]] std::uint32_t granted() const { return granted_; }
+  /// Returns the header of the frame or slice that was read last: of credit, `total` is what is granted.
+  [[nodiscard]] FrameHeader header() const { return header_; }
 
   [[nodiscard]] FrameFault fault() const { return fault_; }
 
@@ -242,7 +246,6 @@ private:
   std::map<std::uint32_t, Unfinished> unfinished_{};  ///< by stream
   Frame frame_{};
   bool ready_ = false;
-  std::uint32_t granted_ = 0;
   std::uint32_t sequence_ = 0;
   FrameFault fault_ = FrameFault::none;
   std::string why_{};
