@@ -17,7 +17,7 @@ inline namespace v0 {
 namespace swarm {
 
 /// A peer at the other end of a connection, whose hello was accepted.
-struct Peer {
+struct RemotePeer {
   std::string name{};
   std::string role{};             ///< "peer", "keeper" or "client"
   std::uint64_t incarnation = 0;  ///< drawn when the peer's process started
@@ -35,10 +35,10 @@ struct Peer {
 /// | on_refused   | a connection ended before its hello was accepted: the address, and why                      |
 /// | on_error     | a function of the user has thrown: what it says. Without it, the program ends               |
 struct EndpointEvents {
-  std::function<void(const Peer&, Frame)> on_frame{};
-  std::function<void(const Peer&)> on_connected{};
-  std::function<void(const Peer&, const std::string& why)> on_lost{};
-  std::function<std::string(const Peer&)> on_greeting{};
+  std::function<void(const RemotePeer&, Frame)> on_frame{};
+  std::function<void(const RemotePeer&)> on_connected{};
+  std::function<void(const RemotePeer&, const std::string& why)> on_lost{};
+  std::function<std::string(const RemotePeer&)> on_greeting{};
   std::function<void(const std::string& address, const std::string& why)> on_refused{};
   std::function<void(const std::string& what)> on_error{};
 };
@@ -84,7 +84,7 @@ struct PeerTraffic {
 /// options.listen = "127.0.0.1:0";
 /// options.plain_loopback = true;
 /// swarm::EndpointEvents events;
-/// events.on_frame = [](const swarm::Peer&, swarm::Frame) {};
+/// events.on_frame = [](const swarm::RemotePeer&, swarm::Frame) {};
 /// swarm::Endpoint endpoint(options, events);
 /// endpoint.connect("127.0.0.1:7001");
 /// endpoint.post([&] { endpoint.send("b", swarm::Frame::control(swarm::FrameKind::beat, "{}")); });
@@ -137,7 +137,7 @@ public:
   void disconnect(std::string_view peer, const std::string& why);
 
   /// Returns the connected peers, in the order of their names.
-  [[nodiscard]] std::vector<Peer> peers() const;
+  [[nodiscard]] std::vector<RemotePeer> peers() const;
 
   /// Returns what was sent to and received from a peer; all 0 if it is not connected.
   [[nodiscard]] PeerTraffic traffic(std::string_view peer) const;

@@ -23,6 +23,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/core/thread.hpp>
 #include <reef/swarm/net/detail/loop.hpp>
 
 namespace reef {
@@ -51,7 +52,7 @@ struct Loop::Context {
 
 REEF_INLINE Loop::Loop(std::function<void(const std::string&)> on_error)
     : on_error_(std::move(on_error)), context_(std::make_unique<Context>()) {
-  context_->thread = std::thread([this] { context_->io.run(); });
+  context_->thread = make_thread("reef::swarm: the event loop", [this] { context_->io.run(); });
 }
 
 REEF_INLINE Loop::~Loop() { stop(); }
