@@ -35,7 +35,7 @@ struct Presences {
 /// The function that is called when a presence is written, or removed: an empty text, or why it is not.
 using PresenceDone = std::function<void(std::string_view why)>;
 
-/// Keys that vanish unless their owner renews them: hints, such as addresses and whom a peer hears, which decide nothing.
+/// Keys that vanish unless their owner renews them: hints, such as addresses and whom a peer hears.
 ///
 /// | lease     | a key stands for `ttl` seconds, at least shortest_presence, after its last `present`; a busy    |
 /// |           | keeper may keep it longer, and one that restarts, or changes its leader, may lose it            |

@@ -33,7 +33,7 @@ bool is_loopback(const std::string& host);
 /// Returns an address as "HOST:PORT".
 std::string text_of(const HttpAddress& address);
 
-/// The answer to a request. An answer with a status of 500 or more is tried again, and given when the time is over.
+/// The answer to a request. One with a status of 500 or more, 408 or 429 is asked for again, until the time is over.
 struct HttpAnswer {
   int status = 0;  ///< 0: nobody answered
   std::string body;
@@ -68,6 +68,9 @@ public:
 
   /// Runs a function on the thread after `time` seconds.
   void after(Seconds time, std::function<void()> job);
+
+  /// Returns true when the destructor runs: what is asked for now is dropped. On the thread alone.
+  [[nodiscard]] bool ends() const;
 
   void request(HttpRequest request, std::function<void(HttpAnswer)> done);
 

@@ -8,10 +8,13 @@
 #include <thread>
 #include <utility>
 
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/socket_base.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -73,6 +76,9 @@ inline HttpClock::duration as_duration(Seconds time) {
   return std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<Seconds>(std::max(time, 0.0)));
 }
 
+/// Returns true for statuses that another attempt may not get: a time-out, too many requests, faults of the server.
+inline bool is_of_the_moment(int status) { return status >= 500 || status == 408 || status == 429; }
+
 /// A connection to one of the servers.
 struct HttpConnection {
   explicit HttpConnection(boost::asio::io_context& context) : stream(context) {}
@@ -90,8 +96,8 @@ struct HttpClient::State {
   explicit State(std::vector<HttpAddress> all) : servers(std::move(all)), work(context.get_executor()) {}
 
   /// Resolves numbers and "localhost" alone, without a wait; other names are asked for on the thread.
-  [[nodiscard]] std::vector<HttpTcp::endpoint> endpoints(std::size_t server, HttpError& error) {
-    const HttpAddress& at = servers[server];
+  [[nodiscard]] std::vector<HttpTcp::endpoint> endpoints(std::size_t of, HttpError& error) {
+    const HttpAddress& at = servers[of];
     const auto number = boost::asio::ip::make_address(at.host == "localhost" ? "127.0.0.1" : at.host, error);
     if (!error) return {HttpTcp::endpoint(number, at.port)};
     HttpTcp::resolver resolver(context);
@@ -99,9 +105,9 @@ struct HttpClient::State {
     return error ? std::vector<HttpTcp::endpoint>() : std::vector<HttpTcp::endpoint>(found.begin(), found.end());
   }
 
-  [[nodiscard]] http::request<http::string_body> message(const HttpRequest& from, std::size_t server) const {
+  [[nodiscard]] http::request<http::string_body> message(const HttpRequest& from, std::size_t to) const {
     http::request<http::string_body> request{from.post ? http::verb::post : http::verb::get, from.target, 11};
-    request.set(http::field::host, text_of(servers[server]));
+    request.set(http::field::host, text_of(servers[to]));
     if (from.post) request.set(http::field::content_type, "application/json");
     request.body() = from.body;
     request.prepare_payload();
@@ -189,8 +195,7 @@ struct HttpClient::State::Call : std::enable_shared_from_this<Call> {
     connection.reset();
     answer.status = static_cast<int>(response.result_int());
     answer.body = std::move(response.body());
-    constexpr int servers_fault = 500;
-    if (answer.status >= servers_fault && HttpClock::now() < end) return again();
+    if (is_of_the_moment(answer.status) && HttpClock::now() < end) return again();
     finish();
   }
 
@@ -246,11 +251,11 @@ struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
       : state(of), bytes(std::move(with)), end(std::move(then)), connection(of.context) {}
 
   void start(const HttpRequest& what) {
-    const std::size_t server = state.server;
     HttpError error;
-    const auto ends = state.endpoints(server, error);
+    connection.server = state.server;
+    const auto ends = state.endpoints(connection.server, error);
     if (error) return ended();
-    message = state.message(what, server);
+    message = state.message(what, connection.server);
     connection.stream.expires_after(as_duration(what.attempt));
     connection.stream.async_connect(ends, [self = shared_from_this()](HttpError refused, const HttpTcp::endpoint&) {
       if (refused) return self->ended();
@@ -281,6 +286,7 @@ struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
                             if (failed == http::error::need_buffer) failed = {};
                             const std::size_t got = self->piece.size() - self->parser.get().body().size;
                             if (failed || self->state.closing) return self->ended();
+                            self->connection.used = true;
                             if (got > 0 && !self->bytes({self->piece.data(), got})) return self->ended();
                             if (self->parser.is_done()) return self->ended();
                             self->read_on();
@@ -290,7 +296,9 @@ struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
   void ended() {
     HttpError ignored;
     connection.stream.socket().close(ignored);
-    if (!state.closing) end();
+    if (state.closing) return;
+    if (!connection.used && state.server == connection.server) state.server = (state.server + 1) % state.servers.size();
+    end();
   }
 
   State& state;
@@ -320,6 +328,8 @@ REEF_INLINE HttpClient::~HttpClient() {
   state_->thread.join();
 }
 
+REEF_INLINE bool HttpClient::ends() const { return state_->closing; }
+
 REEF_INLINE void HttpClient::post(std::function<void()> job) { boost::asio::post(state_->context, std::move(job)); }
 
 REEF_INLINE void HttpClient::after(Seconds time, std::function<void()> job) {
@@ -333,7 +343,8 @@ REEF_INLINE void HttpClient::after(Seconds time, std::function<void()> job) {
 
 REEF_INLINE void HttpClient::request(HttpRequest request, std::function<void(HttpAnswer)> done) {
   const auto call = std::make_shared<State::Call>(*state_, std::move(request), std::move(done));
-  post([state = state_.get(), call] {
+  // At once on the thread itself: else a request of a callback that comes before the end would be dropped behind it.
+  boost::asio::dispatch(state_->context, [state = state_.get(), call] {
     if (state->closing) return;
     state->calls.insert(call);
     call->attempt();

@@ -20,8 +20,8 @@
 ///          u32 bytes of the entry, u32 CRC-32C of its index (u64) and of both, the entry, then a mark of 8 bytes:
 ///          zeros until the record is durable, then FF 77 6F FE and the index (u32)
 ///
-/// The mark is written after the fsync of its record, and made durable with the next one. An entry is UTF-8, which has no
-/// byte FF or FE: so a mark behind damage says that what is damaged was won, and not a write that a crash cut off.
+/// The mark is written after the fsync of its record, and made durable with the next one. An entry is UTF-8, which has
+/// no byte FF or FE: a mark behind damage says that what is damaged was won, and is no write that a crash cut off.
 
 namespace reef {
 inline namespace v0 {
@@ -33,8 +33,8 @@ class LogFile {
 public:
   static constexpr std::string_view file_name = "decisions.log";
 
-  /// Opens the log of a folder, or makes both. Throws FileError where another process has it, or the system refuses, and
-  /// DecodeError where an entry that was won is damaged; a write that a crash cut off is removed.
+  /// Opens the log of a folder, or makes both; a write that a crash cut off is removed. Throws FileError where another
+  /// process has the log, or the system refuses, and DecodeError where an entry that was won is damaged.
   LogFile(const std::filesystem::path& folder, Seconds patience);
 
   [[nodiscard]] LogIndex size() const { return offsets_.size(); }

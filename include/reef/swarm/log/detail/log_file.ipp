@@ -96,7 +96,7 @@ REEF_INLINE void LogFile::recover() {
       if (won_behind(at, end_, end)) {
         throw DecodeError("reef::swarm: '", path_.string(), "': entry ", at, ", at byte ", end_,
                           ", is damaged, and it or a later one was won.\n  why: peers may have acted on it.\n  fix: "
-                          "copy the file from where it is whole, for instance an archive of a peer; the entries before ",
+                          "copy the file from where it is whole, for instance a peer's archive; the entries before ",
                           at, " are intact.");
       }
       break;
@@ -193,7 +193,7 @@ REEF_INLINE LogPage LogFile::page(LogIndex from) const {
               .entries = {},
               .answered = false,
               .why = concat("reef::swarm: '", path_.string(), "': entry ", at, ", at byte ", offsets_[at],
-                            ", cannot be read any more.\n  fix: check the disk; copy the file from where it is whole.")};
+                            ", cannot be read.\n  fix: check the disk; copy the file from where it is whole.")};
     }
     bytes += found->entry.size();
     result.entries.push_back(std::move(found->entry));
