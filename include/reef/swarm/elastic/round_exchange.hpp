@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef {
 inline namespace v0 {
 namespace swarm {
