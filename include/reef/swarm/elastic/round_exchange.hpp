@@ -45,11 +45,11 @@ struct RoundOutcome {
 ///
 ///     begin  { next_micro_batch }  offer  result        once a round, in this order
 ///
-/// | threads | begin and next_micro_batch: the thread that feeds the device. offer and result: one thread of its own. |
-/// |         | interrupt: any thread, at any time                                                                     |
+/// | threads | one call after another, on several threads; result is called on a thread of its own, and interrupt  |
+/// |         | on any thread meanwhile                                                                                |
 /// | blocks  | result alone; the others return within a moment                                                        |
 /// | errors  | an exception of any of them ends the step and makes the trainer unusable                               |
-/// | life    | outlives the trainer, which calls interrupt before it goes                                             |
+/// | life    | outlives the trainer, which calls interrupt if it goes while a call of result() is under way           |
 /// | models  | LocalRound                                                                                             |
 ///
 /// \code
@@ -83,7 +83,7 @@ public:
   /// contribution is not among them gets the same sum.
   virtual RoundOutcome result(std::span<float> sum) = 0;
 
-  /// Ends a call of result(), and all later ones, with an exception. Called when the trainer goes or has failed.
+  /// Ends a call of result() that is under way, and all later ones, with an exception: the trainer takes part no more.
   virtual void interrupt() noexcept = 0;
 };
 
