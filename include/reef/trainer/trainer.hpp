@@ -259,6 +259,7 @@ private:
   using PolicyTable = detail::PoliciesOf<Composition, Options>;
 
   static constexpr PolicyFacts facts_of_composition{Optim::name, Rule::name, optim::rule_count<Rule>, PolicyTable::periodic,
+                                              PolicyTable::counts_micro_batches,
                                               {element_of<T>, element_of<Sum>, PolicyTable::weights_are_committed}};
 
   Trainer(Model model, run::Source source, Options options, run::Source held_out,
