@@ -118,9 +118,16 @@ struct LogCheckpoint {
   friend bool operator==(const LogCheckpoint&, const LogCheckpoint&) = default;
 };
 
+/// Text of the log that is no entry: it changes nothing, for any reader.
+struct Unreadable {
+  std::string why{};
+
+  friend bool operator==(const Unreadable&, const Unreadable&) = default;
+};
+
 /// An entry, its author, and a number that its author draws for each append, by which it knows its own again.
 struct Entry {
-  using What = std::variant<Genesis, ViewEntry, Exclude, Commit, Rollback, Quarantine, LogCheckpoint>;
+  using What = std::variant<Genesis, ViewEntry, Exclude, Commit, Rollback, Quarantine, LogCheckpoint, Unreadable>;
 
   PeerId author{};
   std::uint64_t nonce = 0;

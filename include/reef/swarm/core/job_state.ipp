@@ -168,6 +168,8 @@ struct Rules {
     return state.ledger.quarantine(quarantine.indices);
   }
 
+  std::string operator()(const Unreadable& unreadable) const { return concat("not readable: ", unreadable.why); }
+
   std::string operator()(const LogCheckpoint& checkpoint) const {
     if (checkpoint.rounds < 1 || checkpoint.rounds > state.round()) return "a checkpoint of a round that is not committed";
     if (checkpoint.root != state.rounds[static_cast<std::size_t>(checkpoint.rounds - 1)].root) {

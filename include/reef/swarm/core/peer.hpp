@@ -59,8 +59,11 @@ struct Contributed {
   std::int64_t attempt = 0;
   Contribution contribution{};
 };
-/// The trainer has a micro-batch behind it.
-struct Computed {};
+/// The trainer has computed a micro-batch of this round.
+struct Computed {
+  std::int64_t round = 0;
+  std::int64_t attempt = 0;
+};
 /// The trainer's weights contain this many rounds.
 struct Applied {
   std::int64_t rounds = 0;
@@ -213,6 +216,7 @@ private:
   std::int64_t steps_ = 0;
   std::uint64_t nonce_ = 0;
   std::optional<std::int64_t> pending_{};  // index of an append whose place in the log is not read yet
+  Seconds quiet_until_ = 0;                // nothing is appended before: the last own entry broke a rule
   Seconds pending_until_ = 0;              // when it is tried again, if it was not won
   std::optional<std::string> leaving_{};
   bool gone_ = false;

@@ -43,7 +43,7 @@ struct Protocol {
     for (const Member& member : state().members) send(member.id, message);
   }
   void append(Entry::What what) {
-    if (peer.pending_ && now < peer.pending_until_) return;
+    if (now < peer.quiet_until_ || (peer.pending_ && now < peer.pending_until_)) return;
     peer.pending_ = state().entries;
     peer.pending_until_ = now + 1e9;
     actions.push_back(action::Append{state().entries, {self(), ++peer.nonce_, std::move(what)}});
@@ -160,7 +160,9 @@ struct Protocol {
     const std::int64_t lineage = state().lineage;
     const std::int64_t attempt = state().attempt;
     const std::vector<PeerId> targets = state().targets();
-    apply(peer.state_, read.entry);
+    const std::string why = apply(peer.state_, read.entry);
+    // Others may have read more: an own entry that came to nothing is not repeated at once.
+    if (!why.empty() && read.entry.author == self()) peer.quiet_until_ = now + deadlines().beat;
     if (state().lineage != lineage) {
       begin_round();
       peer.kept_.clear();
@@ -225,9 +227,9 @@ struct Protocol {
     peer.closed_at_ = now;
   }
 
-  void note(const event::Computed& /*computed*/) {
-    ++peer.computed_;
+  void note(const event::Computed& computed) {
     ++peer.steps_;
+    if (in_this_round(computed)) ++peer.computed_;
   }
 
   void note(const event::Applied& applied) {

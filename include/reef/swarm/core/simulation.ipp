@@ -310,7 +310,7 @@ private:
       process->computing = false;
       if (!std::exchange(process->is_void, false)) {
         process->indices.push_back(index);
-        hear(process, event::Computed{});
+        hear(process, event::Computed{process->peer->state().round(), process->peer->state().attempt});
       }
       if (process->closing) contribute(process);
       begin_micro_batch(process);
@@ -364,6 +364,7 @@ private:
   void applied(const std::shared_ptr<Process>& process, std::int64_t rounds) {
     process->applied = rounds;
     process->indices.clear();
+    process->is_void = process->computing;
     process->closing.reset();
     if (process->weights != expected_[static_cast<std::size_t>(rounds)]) {
       result_.violation = concat("replay: ", to_text(process->id), " has other weights after ", rounds, " rounds than the ledger");
