@@ -98,7 +98,6 @@ public:
     }
     round_ = peer_->state().round();
     attempt_ = peer_->state().attempt;
-    contributed_ = false;
     return round_;
   }
 
@@ -122,14 +121,6 @@ public:
                         options_.genesis.parameters, ", as Genesis::parameters says.");
     }
     core::event::Contributed contributed{round_, attempt_, {}};
-    {
-      const std::lock_guard lock(mutex_);
-      // Where the round began anew, the micro-batches are others' now: this peer takes part with none.
-      if (peer_->state().round() == round_ && peer_->state().attempt != attempt_) {
-        contributed.attempt = peer_->state().attempt;
-        weight = 0;
-      }
-    }
     if (weight > 0) {
       std::sort(indices.begin(), indices.end());
       contributed.contribution = {std::move(indices), weight, loss, dense_parts(sum, options_.genesis.piece)};
@@ -139,12 +130,12 @@ public:
 
   RoundSum result(std::span<float> sum) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped() || new_state_ || results_.contains(round_); });
+    changed_.wait(lock, [&] { return stopped() || new_state_ || results_.contains(round_) || is_void(); });
     throw_if_failed();
     RoundSum outcome;
     outcome.round = round_;
     if (!results_.contains(round_)) {
-      // The rounds have gone on without this peer: enter() gives it the newest state.
+      // The rounds have gone on without this peer, whose state enter() sets; or the round has begun anew.
       if (!gone_.empty()) throw Error("reef::swarm: ", to_text(peer_->id()), " has left the job: ", gone_, ".");
       outcome.apply = false;
       return outcome;
@@ -213,9 +204,11 @@ private:
   [[nodiscard]] bool stopped() const { return interrupted_ || !failure_.empty() || !gone_.empty(); }
   /// Returns true if the trainer's round takes no more micro-batches of this peer.
   [[nodiscard]] bool ended() const {
-    return results_.contains(round_) || new_state_ || peer_->state().round() != round_ ||
-           peer_->state().attempt != attempt_ || (closing_ && closing_->round == round_);
+    return results_.contains(round_) || new_state_ || peer_->state().round() != round_ || is_void() ||
+           (closing_ && closing_->round == round_ && closing_->attempt == attempt_);
   }
+  /// Returns true if the trainer's micro-batches of this round are others' now.
+  [[nodiscard]] bool is_void() const { return peer_->state().round() == round_ && peer_->state().attempt != attempt_; }
   void throw_if_failed() const {
     if (!failure_.empty()) throw Error("reef::swarm: ", failure_);
     if (interrupted_) throw Error("reef::swarm: the peer was interrupted.");
@@ -427,7 +420,6 @@ private:
   // Used on the trainer's thread alone.
   std::int64_t round_ = 0;
   std::int64_t attempt_ = 0;
-  bool contributed_ = false;
   std::optional<std::int64_t> done_;  // the round whose result the trainer has
 
   mutable std::mutex mutex_;  // protects what follows

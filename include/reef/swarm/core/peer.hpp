@@ -227,6 +227,7 @@ private:
   Seconds closed_at_ = -1;  // of this round; below 0: not yet
   Seconds ready_at_ = -1;
   Seconds round_began_ = 0;
+  Seconds view_read_at_ = -1e9;  // when the last view was read
   Seconds view_wanted_at_ = -1;  // since when the view should be another one; below 0: it should not
 };
 

@@ -184,6 +184,7 @@ struct Protocol {
         at = state().member(at->first) == nullptr && !peer.presences_.contains(at->first) ? peer.beats_.erase(at) : std::next(at);
       }
       peer.view_wanted_at_ = -1;
+      peer.view_read_at_ = now;
     }
     if (state().epoch != epoch || state().targets() != targets) {
       peer.ready_at_ = -1;
@@ -450,7 +451,9 @@ struct Protocol {
   [[nodiscard]] PeerPresence own_presence() const { return {peer.options_.self, reach(), could_join(), peer.applied_}; }
 
   void change_view() {
-    const bool nobody = std::none_of(state().members.begin(), state().members.end(), [&](const Member& member) {
+    // Members that were never heard may just not be connected yet.
+    const bool long_since = state().members.empty() || now - peer.view_read_at_ > 2 * deadlines().suspect;
+    const bool nobody = long_since && std::none_of(state().members.begin(), state().members.end(), [&](const Member& member) {
       return peer.presences_.contains(member.id) || !peer.detector_.suspects(member.id, now);
     });
     const bool may = peer.is_member() || (nobody && could_join());
