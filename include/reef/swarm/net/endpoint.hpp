@@ -72,8 +72,8 @@ struct PeerTraffic {
 /// | delivery   | at most once: what is queued or on its way when a connection is lost, is lost                  |
 /// | credit     | of each stream a peer sends at most EndpointLimits::credit bytes that on_frame has not yet     |
 /// |            | returned from, and that nobody holds (`hold`)                                                  |
-/// | thread     | `post`, `after`, `cancel`, `connect`, `forget` may be called on any thread; all else, on the   |
-/// |            | loop's thread alone, that is in callbacks, timers and posted functions                         |
+/// | thread     | `start`, `post`, `after`, `cancel`, `connect`, `forget` may be called on any thread; all else, |
+/// |            | on the loop's thread alone, that is in callbacks, timers and posted functions                  |
 /// | errors     | OptionError of the constructor: settings, files of keys; Error: an address that cannot be      |
 /// |            | listened on. What peers send is never thrown, but closes them, named                           |
 ///
@@ -86,6 +86,7 @@ struct PeerTraffic {
 /// swarm::EndpointEvents events;
 /// events.on_frame = [](const swarm::RemotePeer&, swarm::Frame) {};
 /// swarm::Endpoint endpoint(options, events);
+/// endpoint.start();
 /// endpoint.connect("127.0.0.1:7001");
 /// endpoint.post([&] { endpoint.send("b", swarm::Frame::control(swarm::FrameKind::beat, "{}")); });
 /// \endcode
@@ -94,7 +95,7 @@ public:
   /// The number of a timer; 0 is none.
   using Timer = std::uint64_t;
 
-  /// Listens, if options.listen says so, and starts the loop's thread.
+  /// Listens, if options.listen says so, and starts the loop's thread. Who connects waits until `start`.
   Endpoint(EndpointOptions options, EndpointEvents events);
 
   /// Says goodbye to all peers, waits for that at most EndpointTimes::farewell, and ends the thread. Calls no callback
@@ -103,6 +104,9 @@ public:
 
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
+
+  /// Begins to accept connections. Apart from the constructor, so that callbacks find the Endpoint where they look.
+  void start();
 
   /// Returns the address that the endpoint listens on, with its port; empty if none.
   [[nodiscard]] std::string address() const;
@@ -128,8 +132,9 @@ public:
   /// Queues a frame for the peer of this name.
   Sent send(std::string_view peer, Frame frame);
 
-  /// Holds the credit of the bulk message that on_frame is called with, until the last copy of what is returned is gone,
-  /// on any thread: so that a sender waits for who works on its messages. Null outside of on_frame and for control.
+  /// Holds the credit of the bulk message that on_frame is called with, until the last copy of what is returned is
+  /// gone, on any thread: so that a sender waits for who works on its messages. Null outside of on_frame, and for
+  /// control.
   [[nodiscard]] std::shared_ptr<void> hold();
 
   /// Closes the connection with a peer in order, telling it why; on_lost follows. Where `connect` is in force for its

@@ -46,6 +46,14 @@ struct EndpointTimes {
 };
 
 /// The settings of an Endpoint.
+///
+/// \code
+/// swarm::EndpointOptions options;
+/// options.tls = {.authority = "keys/ca.pem", .certificate = "keys/a.pem", .key = "keys/a.key"};  // job, name and role
+/// options.listen = "0.0.0.0:7000";
+/// options.limits.message = 4_MiB;
+/// options.times.hello = std::chrono::seconds(2);
+/// \endcode
 struct EndpointOptions {
   std::string job{};              ///< peers of another job are refused
   std::string name{};             ///< this peer's, unique in the job: 1 to 64 of [A-Za-z0-9._-]

@@ -35,6 +35,9 @@ public:
   std::uint64_t after(std::chrono::nanoseconds wait, Function function);
   void cancel(std::uint64_t timer);
 
+  /// Returns `post` for threads that may outlive the loop: then it does nothing.
+  [[nodiscard]] std::function<void(Function)> poster();
+
   /// Returns true on the loop's thread.
   [[nodiscard]] bool is_here() const;
 
@@ -51,7 +54,7 @@ private:
   void arm(std::uint64_t timer, std::chrono::nanoseconds wait);
 
   std::function<void(const std::string&)> on_error_;
-  std::unique_ptr<Context> context_;
+  std::shared_ptr<Context> context_;
 };
 
 /// A connected TCP socket of a loop; used on the loop's thread alone.
@@ -75,7 +78,7 @@ public:
   /// Begins to read.
   void start();
 
-  /// Sends bytes, which it takes; none may be on their way. Gives an empty buffer of the same memory back by on_written.
+  /// Sends bytes, which it takes; none may be on their way.
   void write(std::vector<std::byte>&& bytes);
 
   /// Returns the buffer that was written last, empty, to be filled again.
@@ -112,6 +115,7 @@ public:
   Listener& operator=(const Listener&) = delete;
 
   [[nodiscard]] std::string address() const;
+  void start();  ///< begins to accept, on the loop's thread
   void close();  ///< on the loop's thread
 
 private:
@@ -119,7 +123,7 @@ private:
   std::shared_ptr<State> state_;
 };
 
-/// An attempt to connect to "HOST:PORT"; its end is called once, on the loop's thread, with a socket or with what failed.
+/// An attempt to connect to "HOST:PORT". Calls its end once, on the loop's thread, with a socket or with what failed.
 /// Destroying it ends the attempt silently.
 class Connecting {
 public:

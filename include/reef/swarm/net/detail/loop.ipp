@@ -51,7 +51,7 @@ struct Loop::Context {
 };
 
 REEF_INLINE Loop::Loop(std::function<void(const std::string&)> on_error)
-    : on_error_(std::move(on_error)), context_(std::make_unique<Context>()) {
+    : on_error_(std::move(on_error)), context_(std::make_shared<Context>()) {
   context_->thread = make_thread("reef::swarm: the event loop", [this] { context_->io.run(); });
 }
 
@@ -77,6 +77,14 @@ REEF_INLINE void Loop::call(const Function& function) noexcept {
 
 REEF_INLINE void Loop::post(Function function) {
   asio::post(context_->io, [this, function = std::move(function)] { call(function); });
+}
+
+REEF_INLINE std::function<void(Loop::Function)> Loop::poster() {
+  return [this, weak = std::weak_ptr<Context>(context_)](Function function) {
+    const auto context = weak.lock();
+    if (context == nullptr) return;
+    asio::post(context->io, [this, function = std::move(function)] { call(function); });
+  };
 }
 
 REEF_INLINE std::uint64_t Loop::after(std::chrono::nanoseconds wait, Function function) {
@@ -259,7 +267,11 @@ REEF_INLINE std::string Socket::remote_host() const { return state_->host; }
 
 struct Listener::State : std::enable_shared_from_this<Listener::State> {
   State(Loop& owner, SocketOptions set, OnSocket call)
-      : loop(owner), options(set), on_socket(std::move(call)), acceptor(owner.context().io), pause(owner.context().io) {}
+      : loop(owner),
+        options(set),
+        on_socket(std::move(call)),
+        acceptor(owner.context().io),
+        pause(owner.context().io) {}
 
   void accept() {
     acceptor.async_accept([self = shared_from_this()](ErrorCode error, Tcp::socket socket) {
@@ -290,8 +302,8 @@ REEF_INLINE Listener::Listener(Loop& loop, const std::string& address, SocketOpt
     : state_(std::make_shared<State>(loop, options, std::move(on_socket))) {
   const Tcp::endpoint endpoint = endpoint_of(address, "address to listen on");
   if (options.loopback_only && !endpoint.address().is_loopback()) {
-    throw OptionError("reef::swarm: would listen on ", address, " without TLS.\n  why: whoever reaches it could join.\n",
-                      "  fix: keys, as `reef-swarm keys` makes them (EndpointOptions::tls), or a loopback address.");
+    throw OptionError("reef::swarm: would listen on ", address, " without TLS.\n  why: whoever reaches it could ",
+                      "join.\n  fix: EndpointOptions::tls, with the files of `reef-swarm keys`; or a loopback address.");
   }
   try {
     state_->acceptor.open(endpoint.protocol());
@@ -303,8 +315,9 @@ REEF_INLINE Listener::Listener(Loop& loop, const std::string& address, SocketOpt
     throw Error("reef::swarm: cannot listen on ", address, ": ", error.what(),
                 ".\n  fix: an address of this machine, and a port that no program has.");
   }
-  asio::post(loop.context().io, [state = state_] { state->accept(); });
 }
+
+REEF_INLINE void Listener::start() { state_->accept(); }
 
 REEF_INLINE Listener::~Listener() = default;
 REEF_INLINE std::string Listener::address() const { return state_->address; }

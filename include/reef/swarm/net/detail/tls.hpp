@@ -47,9 +47,9 @@ public:
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  /// Takes bytes of the wire, none at the start. Passes on plain bytes, and appends to `out` what is to be sent in return,
-  /// of the handshake and alerts. Returns false if the session has ended: error() says why, and is empty after an end in
-  /// order.
+  /// Takes bytes of the wire, none at the start. Passes on plain bytes, and appends to `out` what is to be sent in
+  /// return, of the handshake and alerts. Returns false if the session has ended: error() says why, and is empty after
+  /// an end in order.
   bool receive(std::span<const std::byte> wire, std::vector<std::byte>& out,
                const std::function<void(std::span<const std::byte>)>& plain);
 
