@@ -93,6 +93,9 @@ REEF_INLINE Presences decode_etcd_presences(std::string_view body, std::string_v
 }  // namespace detail
 
 struct EtcdLog::State {
+  static constexpr Seconds least_pause = 0.05;
+  static constexpr Seconds most_pause = 5;
+
   /// A watch, which reads on whenever it is woken.
   struct Follower {
     std::shared_ptr<detail::Watcher> watcher;
@@ -107,9 +110,6 @@ struct EtcdLog::State {
     std::string value;
     Seconds ttl = 0;
   };
-
-  static constexpr Seconds least_pause = 0.05;
-  static constexpr Seconds most_pause = 5;
 
   State(std::vector<detail::HttpAddress> keepers, const EtcdLogOptions& options)
       : log(concat("/reef/", options.job, "/log/")),

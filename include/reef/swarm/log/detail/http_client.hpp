@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,7 +17,7 @@ namespace detail {
 
 /// The address of an HTTP server.
 struct HttpAddress {
-  std::string host;  ///< a name, or an address without brackets
+  std::string host;  ///< an address without brackets, or "localhost", which is 127.0.0.1
   std::uint16_t port = 0;
   friend bool operator==(const HttpAddress&, const HttpAddress&) = default;
 };
@@ -29,6 +30,9 @@ HttpAddress parse_http_url(std::string_view url, std::string_view who);
 
 /// Returns true if an address is one of this machine alone: 127.0.0.0/8, ::1, or "localhost".
 bool is_loopback(const std::string& host);
+
+/// Returns seconds as a duration of the clock of deadlines; negative ones as 0.
+std::chrono::steady_clock::duration as_duration(Seconds time);
 
 /// Returns an address as "HOST:PORT".
 std::string text_of(const HttpAddress& address);

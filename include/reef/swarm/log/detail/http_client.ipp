@@ -72,7 +72,7 @@ using HttpTcp = boost::asio::ip::tcp;
 using HttpError = boost::beast::error_code;
 using HttpClock = std::chrono::steady_clock;
 
-inline HttpClock::duration as_duration(Seconds time) {
+REEF_INLINE HttpClock::duration as_duration(Seconds time) {
   return std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<Seconds>(std::max(time, 0.0)));
 }
 
@@ -95,14 +95,10 @@ struct HttpClient::State {
 
   explicit State(std::vector<HttpAddress> all) : servers(std::move(all)), work(context.get_executor()) {}
 
-  /// Resolves numbers and "localhost" alone, without a wait; other names are asked for on the thread.
-  [[nodiscard]] std::vector<HttpTcp::endpoint> endpoints(std::size_t of, HttpError& error) {
+  /// Returns where a server is. No name is resolved but "localhost": that could make the thread wait.
+  [[nodiscard]] HttpTcp::endpoint endpoint(std::size_t of, HttpError& error) const {
     const HttpAddress& at = servers[of];
-    const auto number = boost::asio::ip::make_address(at.host == "localhost" ? "127.0.0.1" : at.host, error);
-    if (!error) return {HttpTcp::endpoint(number, at.port)};
-    HttpTcp::resolver resolver(context);
-    const auto found = resolver.resolve(at.host, std::to_string(at.port), error);
-    return error ? std::vector<HttpTcp::endpoint>() : std::vector<HttpTcp::endpoint>(found.begin(), found.end());
+    return {boost::asio::ip::make_address(at.host == "localhost" ? "127.0.0.1" : at.host, error), at.port};
   }
 
   [[nodiscard]] http::request<http::string_body> message(const HttpRequest& from, std::size_t to) const {
@@ -149,10 +145,10 @@ struct HttpClient::State::Call : std::enable_shared_from_this<Call> {
     connection = std::make_unique<HttpConnection>(state.context);
     connection->server = server;
     HttpError error;
-    const auto ends = state.endpoints(server, error);
+    const HttpTcp::endpoint to = state.endpoint(server, error);
     if (error) return failed(error);
     arm();
-    connection->stream.async_connect(ends, [self = shared_from_this()](HttpError refused, const HttpTcp::endpoint&) {
+    connection->stream.async_connect(to, [self = shared_from_this()](HttpError refused) {
       if (self->finished) return;
       if (refused) return self->failed(refused);
       HttpError ignored;
@@ -253,11 +249,11 @@ struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
   void start(const HttpRequest& what) {
     HttpError error;
     connection.server = state.server;
-    const auto ends = state.endpoints(connection.server, error);
+    const HttpTcp::endpoint to = state.endpoint(connection.server, error);
     if (error) return ended();
     message = state.message(what, connection.server);
     connection.stream.expires_after(as_duration(what.attempt));
-    connection.stream.async_connect(ends, [self = shared_from_this()](HttpError refused, const HttpTcp::endpoint&) {
+    connection.stream.async_connect(to, [self = shared_from_this()](HttpError refused) {
       if (refused) return self->ended();
       HttpError ignored;
       self->connection.stream.socket().set_option(boost::asio::socket_base::keep_alive(true), ignored);
