@@ -36,10 +36,10 @@ constexpr auto nan = std::numeric_limits<float>::quiet_NaN();
 
 /// What a peer of its own is left with whose rounds end as `change` says.
 Outcome<float> changed(Numbers numbers, int steps, Via::Change change) {
-  LocalRound round(1, [numbers = std::move(numbers)](int, std::int64_t r, std::int64_t taken) -> std::optional<std::int64_t> {
-    if (taken > 0) return std::nullopt;
-    return numbers.at(static_cast<std::size_t>(r));
-  });
+  const auto one = [numbers = std::move(numbers)](int, std::int64_t r, std::int64_t taken) {
+    return taken > 0 ? std::nullopt : std::optional(numbers.at(static_cast<std::size_t>(r)));
+  };
+  LocalRound round(1, one);
   Via via(round.member(0));
   via.change = std::move(change);
   auto options = small_options<Peer>();
@@ -111,7 +111,9 @@ TEST(Averaged, a_round_that_is_skipped_or_not_finite_changes_nothing) {
 TEST(Averaged, says_of_a_skipped_round_that_it_was_not_committed_and_stops_if_it_is_to) {
   LocalRound round(1, LocalRound::in_turns({2}));
   Via via(round.member(0));
-  via.change = [](std::int64_t, RoundOutcome& outcome, std::span<float>) { outcome.verdict = RoundOutcome::Verdict::skip; };
+  via.change = [](std::int64_t, RoundOutcome& outcome, std::span<float>) {
+    outcome.verdict = RoundOutcome::Verdict::skip;
+  };
   auto options = small_options<Peer>();
   options.non_finite = optim::NonFinite::skip;
   {

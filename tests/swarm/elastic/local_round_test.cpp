@@ -142,9 +142,11 @@ TEST(LocalRound, refuses_members_of_different_models) {
   LocalRound round(2, LocalRound::in_turns({1, 1}));
   for (int m = 0; m < 2; ++m) taken(round.member(m));
   offer(round.member(0), {1, 2});
-  EXPECT_THAT([&] { offer(round.member(1), {1, 2, 3}); }, testing::ThrowsMessage<OptionError>(testing::HasSubstr("3 numbers")));
+  EXPECT_THAT([&] { offer(round.member(1), {1, 2, 3}); },
+              testing::ThrowsMessage<OptionError>(testing::HasSubstr("3 numbers")));
   offer(round.member(1), {1, 2});
-  EXPECT_THAT([&] { result_of(round.member(0), 3); }, testing::ThrowsMessage<OptionError>(testing::HasSubstr("room for 3")));
+  EXPECT_THAT([&] { result_of(round.member(0), 3); },
+              testing::ThrowsMessage<OptionError>(testing::HasSubstr("room for 3")));
 }
 
 }  // namespace reef::test

@@ -74,12 +74,12 @@ public:
   /// computes no more: the round is closed. Asked between two micro-batches; what it returned is computed and offered.
   virtual std::optional<std::int64_t> next_micro_batch() = 0;
 
-  /// Takes the peer's contribution to the round, also one of weight 0. `contribution.gradient` stays valid and unchanged
-  /// until result() has returned.
+  /// Takes the peer's contribution to the round, also one of weight 0. `contribution.gradient` stays valid and
+  /// unchanged until result() has returned.
   virtual void offer(const Contribution& contribution) = 0;
 
-  /// Blocks until the round is committed, writes the sum over its contributors into `sum`, trained_elements numbers of the
-  /// flat layout, and returns the outcome. What it writes is unspecified if the verdict is `skip`. A peer whose
+  /// Blocks until the round is committed, writes the sum over its contributors into `sum`, trained_elements numbers of
+  /// the flat layout, and returns the outcome. What it writes is unspecified if the verdict is `skip`. A peer whose
   /// contribution is not among them gets the same sum.
   virtual RoundOutcome result(std::span<float> sum) = 0;
 
