@@ -47,7 +47,8 @@ struct RoundOutcome {
 ///
 /// | threads | one call after another, on several threads; result is called on a thread of its own, and interrupt  |
 /// |         | on any thread meanwhile                                                                                |
-/// | blocks  | result alone; the others return within a moment                                                        |
+/// | blocks  | result, and next_micro_batch while there is none to compute yet, in which time the lane that computes  |
+/// |         | stands still; the others return within a moment                                                        |
 /// | errors  | an exception of any of them ends the step and makes the trainer unusable                               |
 /// | life    | outlives the trainer, which calls interrupt if it goes while a call of result() is under way           |
 /// | models  | LocalRound                                                                                             |
@@ -83,7 +84,7 @@ public:
   /// contribution is not among them gets the same sum.
   virtual RoundOutcome result(std::span<float> sum) = 0;
 
-  /// Ends a call of result() that is under way, and all later ones, with an exception: the trainer takes part no more.
+  /// Ends what blocks, now and later, with an exception: the trainer takes part no more.
   virtual void interrupt() noexcept = 0;
 };
 
