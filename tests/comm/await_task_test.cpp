@@ -75,8 +75,8 @@ TEST(AwaitTask, that_fails_makes_progress_unusable_with_its_exception) {
   AwaitTask task("answer");
   progress.submit(progress.queue("queue"), task);
   task.completion().fail(std::make_exception_ptr(std::runtime_error("the peer is gone")));
-  EXPECT_THAT([&] { progress.wait(task); },
-              testing::Throws<std::exception>(testing::Property(&std::exception::what, testing::HasSubstr("the peer is gone"))));
+  const auto says = testing::Property(&std::exception::what, testing::HasSubstr("the peer is gone"));
+  EXPECT_THAT([&] { progress.wait(task); }, testing::Throws<std::exception>(says));
   comm::CallTask call("call", [] {});
   EXPECT_THROW(progress.submit(progress.queue("other"), call), std::exception);
 }

@@ -38,9 +38,9 @@ struct ReplicaLayout {
 
 }  // namespace detail
 
-/// Appends `OwnNorms(b)` for each bucket that this rank's stage holds: the sums of squares of a gradient, block by block.
-/// Returns their values, in doubles, in the order of stage_buckets(). `gradients[b]`: the storage of bucket b's gradient, of
-/// which version 0 is read; `lane`: compute, or update beside it.
+/// Appends `OwnNorms(b)` for each bucket that this rank's stage holds: the sums of squares of a gradient, by block.
+/// Returns their values, in doubles, in the order of stage_buckets(). `gradients[b]`: the storage of bucket b's
+/// gradient, of which version 0 is read; `lane`: compute, or update beside it.
 std::vector<run::Value> add_own_norms(run::StepBuilder& builder, const std::vector<run::StorageId>& gradients,
                                       run::Lane lane = run::Lane::compute);
 

@@ -32,8 +32,8 @@ namespace swarm {
 /// | counts | TrainerOptions::micro_batches is what planning expects of a round; Accumulation::capped bounds it   |
 /// | needs  | Options::exchange; one rank, sums in fp32 (models in fp32 and bf16)                                  |
 ///
-/// Source: Ryabinin et al., Moshpit SGD, arXiv 2103.03239, and Diskin et al., arXiv 2106.10207, for collaborative training
-/// in rounds of a global batch; here a round's result is exact, and the same for all.
+/// Source: Diskin et al., arXiv 2106.10207, for rounds of a global batch among peers of any speed. Deviation: a round
+/// has one result, with the same bits for all peers.
 ///
 /// \code
 /// // given: swarm::RoundExchange& exchange

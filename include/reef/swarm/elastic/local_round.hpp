@@ -35,8 +35,8 @@ namespace swarm {
 /// \endcode
 class LocalRound {
 public:
-  /// A function that returns the index in the job of the micro-batch that a member computes after `taken` others of that
-  /// round; nothing ends its part of the round. Called by any member's thread.
+  /// A function that returns the index in the job of the micro-batch that a member computes after `taken` others of
+  /// that round; nothing ends its part of the round. Called by any member's thread.
   using Deal = std::function<std::optional<std::int64_t>(int member, std::int64_t round, std::int64_t taken)>;
 
   /// Constructs the rounds of `members` members, 1 or more, which begin with round 0.

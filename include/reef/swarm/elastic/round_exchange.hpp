@@ -47,7 +47,8 @@ struct RoundOutcome {
 ///
 /// | threads | one call after another, on several threads; result is called on a thread of its own, and interrupt  |
 /// |         | on any thread meanwhile                                                                                |
-/// | blocks  | result alone; the others return within a moment                                                        |
+/// | blocks  | result, and next_micro_batch while there is none to compute yet, in which time the lane that computes  |
+/// |         | stands still; the others return within a moment                                                        |
 /// | errors  | an exception of any of them ends the step and makes the trainer unusable                               |
 /// | life    | outlives the trainer, which calls interrupt if it goes while a call of result() is under way           |
 /// | models  | LocalRound                                                                                             |
@@ -74,16 +75,16 @@ public:
   /// computes no more: the round is closed. Asked between two micro-batches; what it returned is computed and offered.
   virtual std::optional<std::int64_t> next_micro_batch() = 0;
 
-  /// Takes the peer's contribution to the round, also one of weight 0. `contribution.gradient` stays valid and unchanged
-  /// until result() has returned.
+  /// Takes the peer's contribution to the round, also one of weight 0. `contribution.gradient` stays valid and
+  /// unchanged until result() has returned.
   virtual void offer(const Contribution& contribution) = 0;
 
-  /// Blocks until the round is committed, writes the sum over its contributors into `sum`, trained_elements numbers of the
-  /// flat layout, and returns the outcome. What it writes is unspecified if the verdict is `skip`. A peer whose
+  /// Blocks until the round is committed, writes the sum over its contributors into `sum`, trained_elements numbers of
+  /// the flat layout, and returns the outcome. What it writes is unspecified if the verdict is `skip`. A peer whose
   /// contribution is not among them gets the same sum.
   virtual RoundOutcome result(std::span<float> sum) = 0;
 
-  /// Ends a call of result() that is under way, and all later ones, with an exception: the trainer takes part no more.
+  /// Ends what blocks, now and later, with an exception: the trainer takes part no more.
   virtual void interrupt() noexcept = 0;
 };
 

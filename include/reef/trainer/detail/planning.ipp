@@ -180,7 +180,8 @@ REEF_INLINE void write_choice(const run::StepPlan& plan, TrainerSettings& settin
 REEF_INLINE void require_possible(const Policies& policies, const TrainerSettings& settings) {
   if (policies.counts_micro_batches &&
       (settings.next_micro_batch || settings.accumulation.order == Accumulation::Order::shared)) {
-    throw OptionError("reef::Trainer: ", settings.next_micro_batch ? "next_micro_batch is given" : "accumulation has a shared order",
+    throw OptionError("reef::Trainer: ",
+                      settings.next_micro_batch ? "next_micro_batch is given" : "accumulation has a shared order",
                       ", but this optimizer numbers micro-batches itself.\n  fix: leave it out.");
   }
   if (policies.overlapping || policies.counts_micro_batches || !settings.accumulation.adapts) return;

@@ -62,7 +62,9 @@ void add_round_code(Handlers& handlers, const RankContext& context, RoundExchang
 
   handlers.on_lane(kinds::clear, [&context](const Instruction& i) -> Code {
     std::vector<std::span<std::byte>> sums;
-    for (const run::Value sum : ClearView(i).sums) sums.push_back(context.template span<std::byte>(sum));
+    for (const run::Value sum : ClearView(context.builder, i).sums) {
+      sums.push_back(context.template span<std::byte>(sum));
+    }
     return [sums](Lane& lane) {
       for (const std::span<std::byte> sum : sums) lane.fill_zero(sum.data(), sum.size());
     };
@@ -79,9 +81,8 @@ void add_round_code(Handlers& handlers, const RankContext& context, RoundExchang
     };
   });
 
-  const auto buckets = context.builder.stage_buckets().size();
-  handlers.on_wire(kinds::offer, [&context, rounds, buckets](const Instruction& i) -> Communication {
-    const RoundView view(i, buckets);
+  handlers.on_wire(kinds::offer, [&context, rounds](const Instruction& i) -> Communication {
+    const RoundView view(context.builder, i);
     const std::span<const float> gradient = flat_memory(context, view.contribution);
     const auto* const counts = context.template at<const double>(view.counts.front());
     return context.call("offer", [&context, rounds, gradient, counts] {
@@ -93,8 +94,8 @@ void add_round_code(Handlers& handlers, const RankContext& context, RoundExchang
     });
   });
 
-  handlers.on_wire(kinds::result, [&context, rounds, buckets](const Instruction& i) -> Communication {
-    const RoundView view(i, buckets);
+  handlers.on_wire(kinds::result, [&context, rounds](const Instruction& i) -> Communication {
+    const RoundView view(context.builder, i);
     auto task = std::make_shared<comm::AwaitTask>("result of the round");
     return {task, [rounds, sum = flat_memory(context, view.sum),
                    scalars = context.template at<RoundScalars>(view.scalars.front()), completion = task->completion()] {
@@ -103,7 +104,7 @@ void add_round_code(Handlers& handlers, const RankContext& context, RoundExchang
   });
 
   handlers.on_wire(kinds::decide_round, [&context, options](const Instruction& i) -> Communication {
-    const DecideRoundView view(i);
+    const DecideRoundView view(context.builder, i);
     const auto* const scalars = context.template at<const RoundScalars>(view.scalars.front());
     std::vector<std::span<const double>> sums;
     for (const run::Value value : view.sums) sums.push_back(context.template span<double>(value));

@@ -23,10 +23,10 @@ template <class Instr>
 struct ClearView {
   run::PartOf<Instr> sums;
 
-  explicit ClearView(Instr& clear) : ClearView(clear, clear.writes.size(), run::Lists::found) {}
-  ClearView(Instr& clear, std::size_t count, run::Lists lists) {
+  ClearView(const run::StepBuilder& builder, Instr& clear, run::Lists lists = run::Lists::found) {
+    const bool counts = clear.index < 0;
     run::Layout layout(clear, lists);
-    sums = layout.writes(count);
+    sums = layout.writes(counts ? 1 : 1 + builder.tied_uses(static_cast<std::size_t>(clear.index)).size());
   }
 };
 
@@ -38,8 +38,9 @@ template <class Instr>
 struct RoundView {
   run::PartOf<Instr> contribution, counts, sum, scalars;
 
-  RoundView(Instr& instruction, std::size_t buckets, run::Lists lists = run::Lists::found) {
+  RoundView(const run::StepBuilder& builder, Instr& instruction, run::Lists lists = run::Lists::found) {
     const bool ends = instruction.kind == kinds::result;
+    const std::size_t buckets = builder.stage_buckets().size();
     run::Layout layout(instruction, lists);
     contribution = layout.reads(buckets);
     counts = layout.reads(1);
@@ -50,17 +51,16 @@ struct RoundView {
 
 /// The operands of `DecideRound`.
 ///
-///     reads    RoundScalars; sums of squares of all buckets, or none
+///     reads    RoundScalars; sums of squares of all buckets, if the plan waits for a norm
 ///     writes   Verdict
 template <class Instr>
 struct DecideRoundView {
   run::PartOf<Instr> scalars, sums, verdict;
 
-  explicit DecideRoundView(Instr& decide) : DecideRoundView(decide, decide.reads.size() - 1, run::Lists::found) {}
-  DecideRoundView(Instr& decide, std::size_t buckets, run::Lists lists) {
+  DecideRoundView(const run::StepBuilder& builder, Instr& decide, run::Lists lists = run::Lists::found) {
     run::Layout layout(decide, lists);
     scalars = layout.reads(1);
-    sums = layout.reads(buckets);
+    sums = layout.reads(builder.plan.waits_for_global_norm ? builder.stage_buckets().size() : 0);
     verdict = layout.writes(1);
   }
 };

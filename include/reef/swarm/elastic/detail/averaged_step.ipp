@@ -19,7 +19,8 @@ REEF_INLINE void AveragedStep::add(const run::Pass& model) {
     optim::add_decision(builder_, run::first_scalars_channel, {});
     return;
   }
-  counts_ = {program_.add_storage("counts", optim::detail::ScalarLayout::counts * sizeof(double), run::Place::device), 0};
+  constexpr Bytes counts_bytes = optim::detail::ScalarLayout::counts * sizeof(double);
+  counts_ = {program_.add_storage("counts", counts_bytes, run::Place::device), 0};
   scalars_ = {program_.add_storage("scalars of the round", sizeof(RoundScalars), run::Place::host), 0};
   contribution_ = flat("contribution");
   sum_ = flat("sum over contributors");
@@ -49,7 +50,7 @@ REEF_INLINE std::vector<run::StorageId> AveragedStep::flat(const std::string& na
 REEF_INLINE void AveragedStep::clear() {
   const auto add = [&](run::Lane lane, int index, const std::vector<run::Value>& sums) {
     run::Instruction& clear = program_.add(kinds::clear, lane, index);
-    ClearView(clear, sums.size(), run::Lists::added).sums.set(sums);
+    ClearView(builder_, clear, run::Lists::added).sums.set(sums);
     for (const run::Value sum : sums) clear.cost.bytes += program_.storages[sum.storage].bytes;
   };
   add(run::Lane::compute, -1, {counts_});
@@ -95,7 +96,7 @@ REEF_INLINE void AveragedStep::contribute() {
 REEF_INLINE void AveragedStep::exchange() {
   for (const std::string_view kind : {kinds::offer, kinds::result}) {
     run::Instruction& instruction = program_.add(kind, run::Lane::reduce);
-    const RoundView view(instruction, builder_.stage_buckets().size(), run::Lists::added);
+    const RoundView view(builder_, instruction, run::Lists::added);
     for (std::size_t k = 0; k < builder_.stage_buckets().size(); ++k) {
       const std::size_t b = builder_.stage_buckets()[k];
       view.contribution[k] = {contribution_[b], 0};
@@ -111,7 +112,7 @@ REEF_INLINE void AveragedStep::decide() {
   if (plan_.waits_for_global_norm) sums = optim::add_own_norms(builder_, sum_, lane());
   builder_.verdict = program_.add_storage("verdict", sizeof(optim::Verdict), run::Place::host);
   run::Instruction& decide = program_.add(kinds::decide_round, run::Lane::reduce);
-  const DecideRoundView view(decide, sums.size(), run::Lists::added);
+  const DecideRoundView view(builder_, decide, run::Lists::added);
   view.scalars.front() = scalars_;
   view.sums.set(sums);
   view.verdict.front() = {builder_.verdict, 0};

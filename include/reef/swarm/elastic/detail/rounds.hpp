@@ -41,7 +41,8 @@ public:
   /// Returns the number of the next micro-batch. Throws OptionError for one below 0.
   [[nodiscard]] std::optional<std::uint64_t> next() const;
 
-  /// Waits on a thread of its own for the result, writes it and the outcome, and completes or fails what `completion` is of.
+  /// Waits on a thread of its own for the result, writes it and the outcome, and completes or fails the task of
+  /// `completion`.
   void await(std::span<float> sum, RoundScalars* scalars, comm::AwaitTask::Completion completion);
 
 private:
