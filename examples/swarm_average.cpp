@@ -26,7 +26,8 @@ constexpr std::size_t numbers = 100'000;
 
 /// The "gradient" of a micro-batch: any numbers that depend on its index alone.
 void add_gradient(std::int64_t index, std::vector<float>& sum) {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += 1e-3F * static_cast<float>((index * 31 + static_cast<std::int64_t>(i)) % 97 - 48);
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    sum[i] += 1e-3F * static_cast<float>((index * 31 + static_cast<std::int64_t>(i)) % 97 - 48);
 }
 
 }  // namespace
@@ -79,7 +80,8 @@ int main(int argc, char** argv) try {
     for (std::size_t i = 0; i < numbers; ++i) weights[i] -= sum[i] / static_cast<float>(total.weight);
   }
   peer.leave("all rounds are done");
-  std::printf("%s has weights %.16s\n", argv[2], swarm::to_hex(swarm::sha256(std::as_bytes(std::span(weights)))).c_str());
+  std::printf("%s has weights %.16s\n", argv[2],
+              swarm::to_hex(swarm::sha256(std::as_bytes(std::span(weights)))).c_str());
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -39,7 +39,8 @@ struct AveragingOptions {
   Deadlines deadlines{};
   std::int64_t first_members = 1;  ///< peers that the first round waits for
   StateAccess state{};             ///< without it, a peer can only join before the first round is committed
-  std::function<void(const std::string&)> report{};  ///< is given a line for each view and round; on the loop's thread
+  std::function<void(const std::string&)>
+      report{};  ///< is given a line for each view and round; on the loop's thread
 };
 
 /// The sum over a round's contributors, equal on all peers.

@@ -16,6 +16,7 @@
 #include <reef/io/json.hpp>
 #include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/dense_parts.hpp>
+#include <reef/swarm/average/detail/keepers.hpp>
 #include <reef/swarm/average/detail/peer_frames.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/net/endpoint.hpp>
@@ -28,8 +29,7 @@ namespace swarm {
 /// takes as well.
 class AveragingPeer::Implementation {
 public:
-  Implementation(AveragingOptions options, DecisionLog& log, Presence& presence)
-      : options_(std::move(options)), log_(log), presence_(presence), hub_(std::make_shared<Hub>()) {
+  Implementation(AveragingOptions options, DecisionLog& log, Presence& presence) : options_(std::move(options)) {
     options_.net.job = options_.genesis.job;
     if (options_.net.incarnation == 0) options_.net.incarnation = drawn_incarnation();
     EndpointEvents events;
@@ -52,18 +52,18 @@ public:
     peer.first_members = options_.first_members;
     peer.seed = options_.net.incarnation;
     peer_.emplace(std::move(peer));
-    hub_->endpoint = endpoint_.get();
+    keepers_ = std::make_unique<detail::Keepers>(
+        log, presence, *endpoint_, [this](core::Event event) { hear(std::move(event)); },
+        [this](const std::vector<PeerPresence>& found) {
+          for (const PeerPresence& presence : found) reach_out(presence.who);
+        });
     endpoint_->start();
-    find_end(0);
-    tick();
+    keepers_->start();
+    keepers_->post([this] { tick(); });
   }
 
   ~Implementation() {
-    watch_.stop();
-    {
-      const std::lock_guard lock(hub_->mutex);
-      hub_->endpoint = nullptr;
-    }
+    keepers_.reset();
     endpoint_.reset();  // no callback comes any more
   }
 
@@ -80,7 +80,10 @@ public:
       });
       throw_if_failed();
       if (!gone_.empty()) return std::nullopt;
-      if (!refused_.empty()) throw OptionError("reef::swarm: ", to_text(peer_->id()), " cannot take part: ", refused_, ".\n  fix: the same job, model, data and options on all peers, or another name of the job.");
+      if (!refused_.empty())
+        throw OptionError(
+            "reef::swarm: ", to_text(peer_->id()), " cannot take part: ", refused_,
+            ".\n  fix: the same job, model, data and options on all peers, or another name of the job.");
       if (!new_state_) break;
       const core::action::SetState set = *std::exchange(new_state_, std::nullopt);
       std::int64_t applied = 0;
@@ -117,8 +120,8 @@ public:
 
   void contribute(std::span<const float> sum, double weight, double loss, std::vector<std::int64_t> indices) {
     if (static_cast<std::int64_t>(sum.size()) != options_.genesis.parameters) {
-      throw OptionError("reef::swarm::AveragingPeer: a contribution of ", sum.size(), " numbers.\n  fix: ",
-                        options_.genesis.parameters, ", as Genesis::parameters says.");
+      throw OptionError("reef::swarm::AveragingPeer: a contribution of ", sum.size(),
+                        " numbers.\n  fix: ", options_.genesis.parameters, ", as Genesis::parameters says.");
     }
     core::event::Contributed contributed{round_, attempt_, {}};
     if (weight > 0) {
@@ -176,26 +179,16 @@ public:
   [[nodiscard]] std::string address() const { return endpoint_->address(); }
   [[nodiscard]] std::string waits_for() const {
     const std::lock_guard lock(mutex_);
-    const std::string away = keepers_away_.empty() ? "" : concat("; the log does not answer: ", keepers_away_);
-    return peer_->waits_for(now()) + away;
+    const std::string away = keepers_->away();
+    return peer_->waits_for(now()) + (away.empty() ? "" : "; the log does not answer: " + away);
   }
 
 private:
-  /// The way from the log's threads to the loop, which outlives this object in callbacks that come late.
-  struct Hub {
-    std::mutex mutex;
-    Endpoint* endpoint = nullptr;
-
-    void post(std::function<void()> function) {
-      const std::lock_guard lock(mutex);
-      if (endpoint != nullptr) endpoint->post(std::move(function));
-    }
-  };
-
   static std::uint64_t drawn_incarnation() {
     // Later ones are larger, as an endpoint wants; two in one microsecond differ by chance.
     const auto since = std::chrono::system_clock::now().time_since_epoch();
-    const auto micros = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+    const auto micros =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
     return micros * 16 + std::random_device{}() % 16;
   }
   static Seconds now() {
@@ -208,7 +201,9 @@ private:
            (closing_ && closing_->round == round_ && closing_->attempt == attempt_);
   }
   /// Returns true if the trainer's micro-batches of this round are others' now.
-  [[nodiscard]] bool is_void() const { return peer_->state().round() == round_ && peer_->state().attempt != attempt_; }
+  [[nodiscard]] bool is_void() const {
+    return peer_->state().round() == round_ && peer_->state().attempt != attempt_;
+  }
   void throw_if_failed() const {
     if (!failure_.empty()) throw Error("reef::swarm: ", failure_);
     if (interrupted_) throw Error("reef::swarm: the peer was interrupted.");
@@ -221,7 +216,7 @@ private:
 
   template <class E>
   void post_event(E event) {
-    hub_->post([this, event = std::move(event)]() mutable { hear(core::Event(std::move(event))); });
+    keepers_->post([this, event = std::move(event)]() mutable { hear(core::Event(std::move(event))); });
   }
 
   /// Lets the peer hear of an event, and does what it asks for. On the loop's thread.
@@ -268,24 +263,14 @@ private:
   }
 
   void act(core::action::Append& append) {
-    std::string text = to_text(append.entry);
-    if (text.size() > max_entry_bytes) {
-      fail(concat("an entry of ", text.size(), " bytes is longer than the log takes.\n  fix: a smaller global batch."));
+    const std::size_t bytes = to_text(append.entry).size();
+    if (bytes > max_entry_bytes) {
+      fail(concat("an entry of ", bytes, " bytes is longer than the log takes.\n  fix: a smaller global batch."));
       return;
     }
-    log_.append(static_cast<LogIndex>(append.index), std::move(text),
-                [this, hub = hub_, index = append.index](const Appended& answer) {
-                  hub->post([this, index, won = answer.outcome == AppendOutcome::won, unknown = answer.outcome == AppendOutcome::unknown, why = answer.why] {
-                    note_log(unknown ? why : "");
-                    hear(core::event::Appended{index, won});
-                  });
-                });
+    keepers_->append(append.index, append.entry);
   }
-
-  void act(core::action::Announce& announce) {
-    announced_ = detail::text_of(announce.presence);
-    renew();
-  }
+  void act(core::action::Announce& announce) { keepers_->announce(announce.presence); }
   void act(core::action::Close& close) {
     const std::lock_guard lock(mutex_);
     closing_ = close;
@@ -325,59 +310,6 @@ private:
     hear(core::event::Received{{from.name, from.incarnation}, detail::message_of(frame)});
   }
 
-  // -- the log, presences and time ------------------------------------------------------------------
-
-  /// Finds out how long the log is, from its pages from `index` on, and then watches it from its beginning.
-  void find_end(LogIndex index) {
-    log_.read(index, [this, hub = hub_](const LogPage& page) {
-      hub->post([this, next = page.from + page.entries.size(), empty = page.entries.empty(), answered = page.answered, why = page.why] {
-        note_log(answered ? "" : why);
-        if (!answered) {
-          endpoint_->after(std::chrono::milliseconds(500), [this, next] { find_end(next); });
-        } else if (!empty) {
-          find_end(next);
-        } else {
-          hear(core::event::LogEnd{static_cast<std::int64_t>(next)});
-          watch();
-        }
-      });
-    });
-  }
-
-  void watch() {
-    watch_ = log_.watch(0, [this, hub = hub_](LogIndex, std::string_view text) {
-      hub->post([this, entry = entry_from_text(text)] { hear(core::event::Read{entry}); });
-    });
-  }
-
-  void note_log(std::string why) {
-    const std::lock_guard lock(mutex_);
-    keepers_away_ = std::move(why);
-  }
-
-  void renew() {
-    if (announced_.empty()) return;
-    renewed_ = now();
-    presence_.present(to_text(peer_->id()), announced_, lease, [](std::string_view) {});
-  }
-
-  void look() {
-    if (looking_) return;
-    looking_ = true;
-    presence_.presences([this, hub = hub_](const Presences& found) {
-      hub->post([this, found] {
-        looking_ = false;
-        if (!found.answered) return;
-        core::event::Present present;
-        for (const PresentKey& key : found.keys) {
-          if (std::optional<PeerPresence> presence = detail::presence_from_text(key.value)) present.all.push_back(std::move(*presence));
-        }
-        for (const PeerPresence& presence : present.all) reach_out(presence.who);
-        hear(std::move(present));
-      });
-    });
-  }
-
   void reach_out(const Member& member) {
     if (member.id.name == peer_->id().name || member.address.empty()) return;
     if (asked_.insert(member.address).second) endpoint_->connect(member.address);
@@ -385,12 +317,9 @@ private:
 
   void tick() {
     const Seconds beat = options_.deadlines.beat;
-    endpoint_->after(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(beat / 2)), [this] { tick(); });
-    if (now() - renewed_ > lease / 3) renew();
-    if (now() - looked_ > 2 * beat) {
-      looked_ = now();
-      look();
-    }
+    endpoint_->after(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(beat / 2)),
+                     [this] { tick(); });
+    keepers_->tick(now(), beat);
     std::vector<Member> members;
     {
       const std::lock_guard lock(mutex_);
@@ -400,22 +329,13 @@ private:
     hear(core::event::Tick{});
   }
 
-  static constexpr Seconds lease = 3;
-
   AveragingOptions options_;
-  DecisionLog& log_;
-  Presence& presence_;
-  std::shared_ptr<Hub> hub_;
   std::unique_ptr<Endpoint> endpoint_;
-  LogWatch watch_;
+  std::unique_ptr<detail::Keepers> keepers_;  // goes before the endpoint
 
   // Used on the loop's thread alone.
   std::map<std::string, std::uint64_t> connected_;
   std::set<std::string> asked_;
-  std::string announced_;
-  bool looking_ = false;
-  Seconds renewed_ = 0;
-  Seconds looked_ = 0;
 
   // Used on the trainer's thread alone.
   std::int64_t round_ = 0;
@@ -428,7 +348,6 @@ private:
   std::map<std::int64_t, core::action::Apply> results_;
   std::optional<core::action::Close> closing_;
   std::optional<core::action::SetState> new_state_;
-  std::string keepers_away_;
   std::string refused_;
   std::string failure_;
   std::string gone_;

@@ -15,7 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-static_assert(std::endian::native == std::endian::little, "reef::swarm: parts are little-endian as they lie in memory.");
+static_assert(std::endian::native == std::endian::little,
+              "reef::swarm: parts are little-endian as they lie in memory.");
 
 namespace detail {
 
@@ -59,7 +60,8 @@ REEF_INLINE core::RoundFunctions dense_functions(std::int64_t parameters, std::i
       }
       squares += of_piece;
     }
-    RoundVerdict verdict{std::isfinite(squares) && std::isfinite(loss), std::sqrt(squares) / weight, 1, loss / weight};
+    RoundVerdict verdict{std::isfinite(squares) && std::isfinite(loss), std::sqrt(squares) / weight, 1,
+                         loss / weight};
     if (!verdict.finite) verdict = {false, 0, 1, 0};
     return verdict;
   };
@@ -84,8 +86,8 @@ REEF_INLINE void read_dense_parts(std::span<const Bulk> parts, std::span<float> 
     to = to.subspan(part->size());
   }
   if (!to.empty()) {
-    throw DecodeError("reef::swarm: the pieces of a result are not as long as the layout of ", numbers.size(), " numbers.\n",
-                      "  fix: the model of the job, on all peers.");
+    throw DecodeError("reef::swarm: the pieces of a result are not as long as the layout of ", numbers.size(),
+                      " numbers.\n", "  fix: the model of the job, on all peers.");
   }
 }
 

@@ -37,9 +37,10 @@ struct Deadlines {
   void validate() const {
     const auto require_order = [](const char* shorter, Seconds a, const char* longer, Seconds b) {
       if (a > 0 && a < b && std::isfinite(b)) return;
-      throw OptionError("reef::swarm::Deadlines: ", shorter, " is ", a, " s and ", longer, " is ", b,
-                        " s.\n  why: what waits longer builds on what waits less.\n  fix: 0 < beat < suspect < exchange "
-                        "< round, and round < job unless job is 0.");
+      throw OptionError(
+          "reef::swarm::Deadlines: ", shorter, " is ", a, " s and ", longer, " is ", b,
+          " s.\n  why: what waits longer builds on what waits less.\n  fix: 0 < beat < suspect < exchange "
+          "< round, and round < job unless job is 0.");
     };
     require_order("beat", beat, "suspect", suspect);
     require_order("suspect", suspect, "exchange", exchange);

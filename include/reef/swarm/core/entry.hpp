@@ -20,10 +20,10 @@ namespace swarm {
 /// The first entry: the facts of a job on which all of its peers agree.
 struct Genesis {
   std::string job{};
-  std::string recipe{};          ///< policies, rule and their options, as text that peers compare
-  Digest model{};                ///< of the architecture and the initial weights
-  Digest data{};                 ///< of the training text's shards
-  Digest update_class{};         ///< of what the update answers to fixed vectors on a peer's processor
+  std::string recipe{};   ///< policies, rule and their options, as text that peers compare
+  Digest model{};         ///< of the architecture and the initial weights
+  Digest data{};          ///< of the training text's shards
+  Digest update_class{};  ///< of what the update answers to fixed vectors on a peer's processor
   std::uint64_t seed = 0;
   std::int64_t global_batch = 1;  ///< micro-batches of a round, at least
   std::int64_t parameters = 0;    ///< numbers in the flat parameter layout

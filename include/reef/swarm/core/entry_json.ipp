@@ -46,7 +46,8 @@ inline std::vector<IndexRun> runs_from(const io::Json& json, std::string_view ke
   std::vector<IndexRun> runs;
   for (const auto& run : io::require<std::vector<std::vector<std::int64_t>>>(json, key, "an entry")) {
     if (run.size() != 3) {
-      throw DecodeError("reef::swarm: ", key, ": a run has ", run.size(), " numbers.\n  fix: [first, stride, count].");
+      throw DecodeError("reef::swarm: ", key, ": a run has ", run.size(),
+                        " numbers.\n  fix: [first, stride, count].");
     }
     runs.push_back({run[0], run[1], run[2]});
   }
@@ -216,7 +217,8 @@ REEF_INLINE PeerId peer_id_from_text(std::string_view text, std::string_view sou
   const std::string_view number = slash == std::string_view::npos ? "" : text.substr(slash + 1);
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id.incarnation, 16);
   constexpr std::size_t max_name = 64;
-  if (number.empty() || error != std::errc{} || end != number.data() + number.size() || slash == 0 || slash > max_name) {
+  if (number.empty() || error != std::errc{} || end != number.data() + number.size() || slash == 0 ||
+      slash > max_name) {
     throw DecodeError("reef::swarm: ", source, ": a text is no identity of a peer.\n",
                       "  fix: its name, at most 64 bytes, a slash, and its incarnation in hexadecimal digits.");
   }
@@ -244,12 +246,18 @@ REEF_INLINE Entry entry_from_text(std::string_view text) {
 }
 
 REEF_INLINE io::Json to_json(const Beat& beat) {
-  return {{"epoch", beat.epoch},         {"round", beat.round},
-          {"entries", beat.entries},     {"attempt", beat.attempt},
-          {"applied", beat.applied},     {"phase", static_cast<int>(beat.phase)},
-          {"closed", beat.closed},       {"computed", beat.computed},
-          {"steps", beat.steps},         {"whole", detail::json_of(beat.whole)},
-          {"targets", to_hex(beat.targets)}, {"root", to_hex(beat.root)}};
+  return {{"epoch", beat.epoch},
+          {"round", beat.round},
+          {"entries", beat.entries},
+          {"attempt", beat.attempt},
+          {"applied", beat.applied},
+          {"phase", static_cast<int>(beat.phase)},
+          {"closed", beat.closed},
+          {"computed", beat.computed},
+          {"steps", beat.steps},
+          {"whole", detail::json_of(beat.whole)},
+          {"targets", to_hex(beat.targets)},
+          {"root", to_hex(beat.root)}};
 }
 
 REEF_INLINE Beat beat_from_json(const io::Json& json) {
@@ -267,7 +275,8 @@ REEF_INLINE Beat beat_from_json(const io::Json& json) {
   beat.closed = io::require<bool>(json, "closed", "a beat");
   beat.computed = io::require<std::int64_t>(json, "computed", "a beat");
   if (beat.computed < 0 || beat.computed > max_indices_of_round) {
-    throw DecodeError("reef::swarm: a beat of ", beat.computed, " micro-batches.\n  fix: 0 to ", max_indices_of_round, ".");
+    throw DecodeError("reef::swarm: a beat of ", beat.computed, " micro-batches.\n  fix: 0 to ", max_indices_of_round,
+                      ".");
   }
   beat.steps = io::require<std::int64_t>(json, "steps", "a beat");
   beat.whole = detail::ids_of(json, "whole");
@@ -329,9 +338,11 @@ REEF_INLINE io::Json to_json(const Ledger& ledger) {
   for (const Ledger::Round& round : ledger.rounds()) {
     io::Json shares = io::Json::array();
     for (const Share& share : round.shares) {
-      shares.push_back({{"id", to_text(share.id)}, {"numbers", detail::json_of(share.indices)}, {"weight", share.weight}});
+      shares.push_back(
+          {{"id", to_text(share.id)}, {"numbers", detail::json_of(share.indices)}, {"weight", share.weight}});
     }
-    json["rounds"].push_back({{"round", round.round}, {"applied", round.applied}, {"contributors", std::move(shares)}});
+    json["rounds"].push_back(
+        {{"round", round.round}, {"applied", round.applied}, {"contributors", std::move(shares)}});
   }
   return json;
 }

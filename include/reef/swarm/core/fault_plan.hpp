@@ -26,7 +26,20 @@ namespace core {
 /// | corrupt   | the bytes of the next part that it sends are others                                          |
 /// | leave     | it leaves in order                                                                           |
 /// | join      | a further peer starts                                                                        |
-enum class FaultKind : std::uint8_t { kill, restart, pause, stall, cut_off, deaf, no_log, isolate, no_answer, corrupt, leave, join };
+enum class FaultKind : std::uint8_t {
+  kill,
+  restart,
+  pause,
+  stall,
+  cut_off,
+  deaf,
+  no_log,
+  isolate,
+  no_answer,
+  corrupt,
+  leave,
+  join
+};
 
 /// The phase in which a fault happens, of the peer that it is done to.
 enum class FaultPhase : std::uint8_t { accumulate, exchange, ready, applied };

@@ -15,8 +15,9 @@ namespace core {
 
 namespace detail {
 
-inline constexpr std::array<const char*, 12> fault_names{"kill",    "restart", "pause",     "stall",   "cut_off", "deaf",
-                                                         "no_log",  "isolate", "no_answer", "corrupt", "leave",   "join"};
+inline constexpr std::array<const char*, 12> fault_names{"kill",      "restart", "pause",  "stall",
+                                                         "cut_off",   "deaf",    "no_log", "isolate",
+                                                         "no_answer", "corrupt", "leave",  "join"};
 inline constexpr std::array<const char*, 4> phase_names{"accumulate", "exchange", "ready", "applied"};
 
 }  // namespace detail
@@ -37,11 +38,14 @@ REEF_INLINE FaultPlan drawn_plan(std::uint64_t seed) {
     fault.round = below(static_cast<std::uint64_t>(plan.rounds));
     fault.phase = static_cast<FaultPhase>(below(detail::phase_names.size()));
     fault.seconds = 0.5 + 0.5 * below(30);
-    const bool ends = fault.kind == FaultKind::kill || fault.kind == FaultKind::leave || fault.kind == FaultKind::restart;
+    const bool ends =
+        fault.kind == FaultKind::kill || fault.kind == FaultKind::leave || fault.kind == FaultKind::restart;
     if (ends) {
       // Two survive all faults, so that no committed result is lost with its last holder.
-      if (!ended.contains(fault.peer) && static_cast<int>(ended.size()) + 2 >= plan.peers) fault.kind = FaultKind::pause;
-      else ended.insert(fault.peer);
+      if (!ended.contains(fault.peer) && static_cast<int>(ended.size()) + 2 >= plan.peers)
+        fault.kind = FaultKind::pause;
+      else
+        ended.insert(fault.peer);
     }
     plan.faults.push_back(fault);
   }
@@ -51,8 +55,9 @@ REEF_INLINE FaultPlan drawn_plan(std::uint64_t seed) {
 REEF_INLINE std::string to_text(const FaultPlan& plan) {
   std::string text = concat("seed ", plan.seed, ", ", plan.peers, " peers, ", plan.rounds, " rounds");
   for (const Fault& fault : plan.faults) {
-    text += concat("\n  ", detail::fault_names[static_cast<std::size_t>(fault.kind)], " peer ", fault.peer, " in round ",
-                   fault.round, ", ", detail::phase_names[static_cast<std::size_t>(fault.phase)], ", ", fault.seconds, " s");
+    text += concat("\n  ", detail::fault_names[static_cast<std::size_t>(fault.kind)], " peer ", fault.peer,
+                   " in round ", fault.round, ", ", detail::phase_names[static_cast<std::size_t>(fault.phase)], ", ",
+                   fault.seconds, " s");
   }
   return text;
 }

@@ -38,7 +38,8 @@ REEF_INLINE std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs)
     if (!in_range || total > max_indices_of_round) {
       throw DecodeError("reef::swarm: the run of micro-batches {", run.first, ", ", run.stride, ", ", run.count,
                         "} is beyond what a round may have.\n  fix: first from 0, a stride and a count from 1, and "
-                        "at most ", max_indices_of_round, " indices.");
+                        "at most ",
+                        max_indices_of_round, " indices.");
     }
   }
   std::vector<std::int64_t> indices;
@@ -55,8 +56,8 @@ REEF_INLINE std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs)
 }
 
 REEF_INLINE std::size_t IndexSet::at_or_after(std::int64_t index) const {
-  const auto found = std::partition_point(ranges_.begin(), ranges_.end(),
-                                          [&](const auto& range) { return range.second <= index; });
+  const auto found =
+      std::partition_point(ranges_.begin(), ranges_.end(), [&](const auto& range) { return range.second <= index; });
   return static_cast<std::size_t>(found - ranges_.begin());
 }
 

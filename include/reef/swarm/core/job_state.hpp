@@ -28,16 +28,16 @@ struct JobState {
 
   std::int64_t entries = 0;  ///< the number of entries read, and so the index of the next one
   std::optional<Genesis> genesis{};
-  std::int64_t epoch = 0;          ///< of the last view; 0: there was none
-  std::vector<Member> members{};   ///< of the last view, ascending; empty before the first and after a rollback
+  std::int64_t epoch = 0;              ///< of the last view; 0: there was none
+  std::vector<Member> members{};       ///< of the last view, ascending; empty before the first and after a rollback
   std::vector<PeerId> contributors{};  ///< of the last `Exclude` of this epoch and round; empty: all members
-  std::vector<PeerId> reducers{};  ///< by piece: who folds it in this view
-  Dealing dealing{};               ///< of the round that is not committed yet
-  std::int64_t attempt = 0;        ///< the epoch in which that dealing was made: contributions of another attempt are void
+  std::vector<PeerId> reducers{};      ///< by piece: who folds it in this view
+  Dealing dealing{};                   ///< of the round that is not committed yet
+  std::int64_t attempt = 0;  ///< the epoch in which that dealing was made: contributions of another attempt are void
   Ledger ledger{};
-  std::vector<Decided> rounds{};   ///< of the rounds that are committed, from round 0
-  std::int64_t lineage = 0;        ///< the number of rollbacks
-  std::int64_t ignored = 0;        ///< entries that broke a rule and changed nothing else
+  std::vector<Decided> rounds{};  ///< of the rounds that are committed, from round 0
+  std::int64_t lineage = 0;       ///< the number of rollbacks
+  std::int64_t ignored = 0;       ///< entries that broke a rule and changed nothing else
 
   /// Returns the round that is not committed yet.
   [[nodiscard]] std::int64_t round() const { return static_cast<std::int64_t>(rounds.size()); }
@@ -73,6 +73,10 @@ std::int64_t least_holders(std::int64_t members);
 /// const std::string why = swarm::core::apply(state, entry);
 /// \endcode
 std::string apply(JobState& state, const Entry& entry);
+
+/// Returns why a peer with this genesis cannot take part in the job of a log: another job, model, data, processor class or
+/// layout; an empty text if it can.
+std::string refusal_of(const JobState& state, const Genesis& own);
 
 }  // namespace core
 }  // namespace swarm

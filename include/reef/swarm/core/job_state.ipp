@@ -53,7 +53,8 @@ struct Rules {
   std::string operator()(const Genesis& genesis) const {
     if (state.entries != 0) return "a second genesis";
     if (genesis.global_batch < 1 || genesis.global_batch > max_indices_of_round) return "an impossible global batch";
-    if (genesis.parameters < 1 || genesis.piece < 1 || piece_count(genesis) > max_pieces) return "no pieces or too many";
+    if (genesis.parameters < 1 || genesis.piece < 1 || piece_count(genesis) > max_pieces)
+      return "no pieces or too many";
     state.genesis = genesis;
     return {};
   }
@@ -72,7 +73,8 @@ struct Rules {
     if (std::find(ids.begin(), ids.end(), author) == ids.end()) {
       std::vector<PeerId> others = before;
       std::erase(others, author);
-      if (state.member(author) == nullptr || ids != others) return "by a peer that is not in it, and does not just leave";
+      if (state.member(author) == nullptr || ids != others)
+        return "by a peer that is not in it, and does not just leave";
     }
     state.epoch = view.epoch;
     state.members = view.members;
@@ -171,7 +173,8 @@ struct Rules {
   std::string operator()(const Unreadable& unreadable) const { return concat("not readable: ", unreadable.why); }
 
   std::string operator()(const LogCheckpoint& checkpoint) const {
-    if (checkpoint.rounds < 1 || checkpoint.rounds > state.round()) return "a checkpoint of a round that is not committed";
+    if (checkpoint.rounds < 1 || checkpoint.rounds > state.round())
+      return "a checkpoint of a round that is not committed";
     if (checkpoint.root != state.rounds[static_cast<std::size_t>(checkpoint.rounds - 1)].root) {
       return "a checkpoint with another root than its round";
     }
@@ -189,6 +192,27 @@ REEF_INLINE std::string apply(JobState& state, const Entry& entry) {
   ++state.entries;
   if (!why.empty()) ++state.ignored;
   return why;
+}
+
+REEF_INLINE std::string refusal_of(const JobState& state, const Genesis& own) {
+  if (!state.genesis) return "the log begins with no genesis";
+  const Genesis& theirs = *state.genesis;
+  std::string differs;
+  const auto compare = [&](const char* name, const auto& a, const auto& b) {
+    if (!(a == b)) differs += concat(differs.empty() ? "" : ", ", name);
+  };
+  compare("job", theirs.job, own.job);
+  compare("recipe", theirs.recipe, own.recipe);
+  compare("model", theirs.model, own.model);
+  compare("data", theirs.data, own.data);
+  compare("update class", theirs.update_class, own.update_class);
+  compare("seed", theirs.seed, own.seed);
+  compare("global batch", theirs.global_batch, own.global_batch);
+  compare("parameters", theirs.parameters, own.parameters);
+  compare("piece", theirs.piece, own.piece);
+  compare("codec", theirs.codec, own.codec);
+  if (differs.empty()) return {};
+  return concat("the log is of a job with another ", differs);
 }
 
 }  // namespace core

@@ -73,7 +73,8 @@ REEF_INLINE std::vector<PeerId> largest_mutual_set(std::span<const PeerPresence>
 REEF_INLINE std::optional<std::vector<Member>> next_view(std::span<const Member> members,
                                                          std::span<const PeerPresence> present, std::int64_t rounds) {
   const auto is_member = [&](const PeerPresence& presence) {
-    return std::any_of(members.begin(), members.end(), [&](const Member& member) { return member.id == presence.who.id; });
+    return std::any_of(members.begin(), members.end(),
+                       [&](const Member& member) { return member.id == presence.who.id; });
   };
   const bool nobody = std::none_of(present.begin(), present.end(), is_member);
   std::vector<PeerPresence> here;     // members that are present
@@ -94,9 +95,8 @@ REEF_INLINE std::optional<std::vector<Member>> next_view(std::span<const Member>
   for (const PeerPresence& presence : here) others += is_chosen(presence.who.id) ? 0 : 1;
   if (others > chosen.size()) return std::nullopt;
   if (others == chosen.size() && others > 0) {
-    const auto lowest = std::min_element(here.begin(), here.end(), [](const PeerPresence& a, const PeerPresence& b) {
-      return a.who.id < b.who.id;
-    });
+    const auto lowest = std::min_element(
+        here.begin(), here.end(), [](const PeerPresence& a, const PeerPresence& b) { return a.who.id < b.who.id; });
     if (!is_chosen(lowest->who.id)) return std::nullopt;
   }
 
@@ -104,14 +104,16 @@ REEF_INLINE std::optional<std::vector<Member>> next_view(std::span<const Member>
   for (const PeerPresence& presence : here) {
     if (is_chosen(presence.who.id)) next.push_back(&presence);
   }
-  std::sort(joining.begin(), joining.end(), [](const PeerPresence& a, const PeerPresence& b) { return a.who.id < b.who.id; });
+  std::sort(joining.begin(), joining.end(),
+            [](const PeerPresence& a, const PeerPresence& b) { return a.who.id < b.who.id; });
   for (const PeerPresence& presence : joining) {
     const auto fits = [&](const PeerPresence* other) {
       return detail::hear_each_other(*other, presence) && other->who.id.name != presence.who.id.name;
     };
     if (std::all_of(next.begin(), next.end(), fits)) next.push_back(&presence);
   }
-  std::sort(next.begin(), next.end(), [](const PeerPresence* a, const PeerPresence* b) { return a->who.id < b->who.id; });
+  std::sort(next.begin(), next.end(),
+            [](const PeerPresence* a, const PeerPresence* b) { return a->who.id < b->who.id; });
   std::vector<Member> view;
   for (const PeerPresence* const presence : next) view.push_back(presence->who);
   const auto same = [](const Member& a, const Member& b) { return a.id == b.id; };

@@ -62,7 +62,8 @@ REEF_INLINE std::vector<std::int64_t> split_pieces(std::int64_t pieces, std::spa
   }
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return remainders[i] > remainders[j]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t j) { return remainders[i] > remainders[j]; });
   for (std::size_t k = 0; left > 0 && !order.empty(); ++k, --left) ++counts[order[k % order.size()]];
   return counts;
 }

@@ -26,11 +26,17 @@ REEF_INLINE void Round::contribute(const PeerId& self, Contribution contribution
     digests.push_back(digest(*own_parts_[piece]));
     parts_[{static_cast<std::int64_t>(piece), self}] = own_parts_[piece];
   }
-  offers_[self] = {round_, attempt_, runs_of(contribution.indices), contribution.weight, contribution.loss,
+  offers_[self] = {round_,
+                   attempt_,
+                   runs_of(contribution.indices),
+                   contribution.weight,
+                   contribution.loss,
                    root_of(digests, digest)};
 }
 
-REEF_INLINE bool Round::offered(const PeerId& from, const Offer& offer) { return offers_.try_emplace(from, offer).second; }
+REEF_INLINE bool Round::offered(const PeerId& from, const Offer& offer) {
+  return offers_.try_emplace(from, offer).second;
+}
 
 REEF_INLINE const Offer* Round::offer_of(const PeerId& peer) const {
   const auto found = offers_.find(peer);
@@ -55,7 +61,8 @@ REEF_INLINE bool Round::has_whole(const PeerId& peer, const PeerId& self, std::s
   return true;
 }
 
-REEF_INLINE std::optional<std::vector<Bulk>> Round::parts_of(std::int64_t piece, std::span<const PeerId> targets) const {
+REEF_INLINE std::optional<std::vector<Bulk>> Round::parts_of(std::int64_t piece,
+                                                             std::span<const PeerId> targets) const {
   std::vector<Bulk> parts;
   for (const PeerId& peer : targets) {
     const Offer* const offer = offer_of(peer);

@@ -22,7 +22,8 @@ namespace detail {
 enum Stream : std::uint32_t { part_stream = 1, result_stream = 2, state_stream = 3 };
 
 inline FrameHead head_of(Stream stream, std::int64_t piece, std::int64_t round, std::int64_t attempt) {
-  return {stream, static_cast<std::uint32_t>(piece), static_cast<std::uint64_t>(round), static_cast<std::uint64_t>(attempt), 0};
+  return {stream, static_cast<std::uint32_t>(piece), static_cast<std::uint64_t>(round),
+          static_cast<std::uint64_t>(attempt), 0};
 }
 
 struct FrameWriter {
@@ -78,18 +79,15 @@ REEF_INLINE Message message_of(const Frame& frame) {
     case FrameKind::control: return want_state_from_json(json);
     default: break;
   }
-  throw DecodeError("reef::swarm: a message of the kind '", name_of(frame.kind), "'.\n  fix: a beat, an offer or a want.");
+  throw DecodeError("reef::swarm: a message of the kind '", name_of(frame.kind),
+                    "'.\n  fix: a beat, an offer or a want.");
 }
 
 REEF_INLINE std::string text_of(const PeerPresence& presence) {
   io::Json reach = io::Json::array();
   for (const PeerId& id : presence.reach) reach.push_back(to_text(id));
-  return io::Json{{"id", to_text(presence.who.id)},
-                  {"address", presence.who.address},
-                  {"up", presence.who.up},
-                  {"down", presence.who.down},
-                  {"reach", std::move(reach)},
-                  {"joins", presence.joins},
+  return io::Json{{"id", to_text(presence.who.id)}, {"address", presence.who.address}, {"up", presence.who.up},
+                  {"down", presence.who.down},      {"reach", std::move(reach)},       {"joins", presence.joins},
                   {"applied", presence.applied}}
       .dump();
 }
