@@ -55,7 +55,7 @@ public:
     keepers_ = std::make_unique<detail::Keepers>(
         log, presence, *endpoint_, [this](core::Event event) { hear(std::move(event)); },
         [this](const std::vector<PeerPresence>& found) {
-          for (const PeerPresence& presence : found) reach_out(presence.who);
+          for (const PeerPresence& other : found) reach_out(other.who);
         });
     endpoint_->start();
     keepers_->start();
@@ -63,7 +63,7 @@ public:
   }
 
   ~Implementation() {
-    keepers_.reset();
+    keepers_->stop();
     endpoint_.reset();  // no callback comes any more
   }
 

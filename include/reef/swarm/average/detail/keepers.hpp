@@ -29,6 +29,9 @@ public:
   Keepers(const Keepers&) = delete;
   Keepers& operator=(const Keepers&) = delete;
 
+  /// Posts nothing to the endpoint any more, which may then be destroyed before this object.
+  void stop();
+
   /// Finds out how long the log is, and watches it from its beginning.
   void start();
   /// Appends an entry; the peer hears of the answer.
@@ -60,6 +63,7 @@ private:
   static constexpr Seconds lease = 3;
 
   DecisionLog& log_;
+  Endpoint& endpoint_;
   Presence& presence_;
   std::function<void(core::Event)> hear_;
   std::function<void(const std::vector<PeerPresence>&)> found_;

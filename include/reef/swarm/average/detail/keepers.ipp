@@ -23,7 +23,7 @@ REEF_INLINE void Keepers::Hub::post(std::function<void()> function) {
 REEF_INLINE Keepers::Keepers(DecisionLog& log, Presence& presence, Endpoint& endpoint,
                              std::function<void(core::Event)> hear,
                              std::function<void(const std::vector<PeerPresence>&)> found)
-    : log_(log),
+    : log_(log), endpoint_(endpoint),
       presence_(presence),
       hear_(std::move(hear)),
       found_(std::move(found)),
@@ -32,7 +32,11 @@ REEF_INLINE Keepers::Keepers(DecisionLog& log, Presence& presence, Endpoint& end
 }
 
 REEF_INLINE Keepers::~Keepers() {
+  stop();
   watch_.stop();
+}
+
+REEF_INLINE void Keepers::stop() {
   const std::lock_guard lock(hub_->mutex);
   hub_->endpoint = nullptr;
 }
@@ -45,7 +49,7 @@ REEF_INLINE void Keepers::find_end(LogIndex index) {
     hub->post([this, next, is_end = page.entries.empty(), answered = page.answered, why = page.why] {
       note(answered ? "" : why);
       if (!answered) {
-        hub_->endpoint->after(std::chrono::milliseconds(500), [this, next] { find_end(next); });
+        endpoint_.after(std::chrono::milliseconds(500), [this, next] { find_end(next); });
       } else if (!is_end) {
         find_end(next);
       } else {
