@@ -2,6 +2,8 @@
 //
 //   reef-swarm log-server --listen 127.0.0.1:4100 --dir /tmp/log &
 //   swarm-average http://127.0.0.1:4100 a & swarm-average http://127.0.0.1:4100 b
+//
+// links: reef::compiled_swarm
 
 #include <algorithm>
 #include <chrono>
