@@ -8,7 +8,8 @@
 #   reef_find_blas()             reef::blas          oneDNN (REEF_HAS_DNNL), else CBLAS (REEF_HAS_CBLAS)
 #   reef_find_cuda(AUTO|ON|OFF)  reef::cuda_toolkit  if a CUDA toolkit is there (REEF_HAS_CUDA)
 #   reef_find_torch()            reef::libtorch      if libtorch is there, and this compiler takes its headers
-#   reef_what_lacks(OUT core|reef|cuda|torch)        a sentence; empty where nothing does
+#   reef_find_swarm()            reef::openssl       if OpenSSL 3 is there; Asio and Beast are among Boost's headers
+#   reef_what_lacks(OUT core|reef|cuda|torch|swarm)  a sentence; empty where nothing does
 #   reef_check_copy(OUT VERSION DIRECTORY)           a sentence if another Reef is in this build that does
 #                                                    not go with this one; empty otherwise
 #   reef_explain_links(reef|cuda|torch)                  once all is configured, to what links it though it lacks
@@ -158,6 +159,16 @@ macro(reef_find_torch)
   endif()
 endmacro()
 
+macro(reef_find_swarm)
+  if(NOT TARGET reef::openssl)
+    find_package(OpenSSL 3 QUIET)
+    if(TARGET OpenSSL::SSL AND OpenSSL_VERSION VERSION_GREATER_EQUAL 3 OR TARGET OpenSSL::SSL AND OPENSSL_VERSION VERSION_GREATER_EQUAL 3)
+      add_library(reef::openssl INTERFACE IMPORTED GLOBAL)
+      target_link_libraries(reef::openssl INTERFACE OpenSSL::SSL OpenSSL::Crypto)
+    endif()
+  endif()
+endmacro()
+
 function(reef_what_lacks output component)
   set(lacks "")
   if(NOT TARGET Threads::Threads)
@@ -184,6 +195,9 @@ function(reef_what_lacks output component)
     else()
       string(APPEND lacks " libtorch was not found (Debian: apt-get install libtorch-dev; elsewhere: set CMAKE_PREFIX_PATH).")
     endif()
+  endif()
+  if(component MATCHES "^swarm" AND NOT TARGET reef::openssl)
+    string(APPEND lacks " OpenSSL 3 was not found (Debian and Ubuntu: apt-get install libssl-dev; elsewhere: set OPENSSL_ROOT_DIR).")
   endif()
   if(lacks)
     set(lacks "reef::${component} cannot be had.${lacks}")

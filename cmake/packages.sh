@@ -27,7 +27,7 @@ reef_packages() {
       [ -n "$(command -v mpicc.mpich)" ] || echo libmpich-dev mpich
       [ -n "$(command -v python3)" ] || echo python3
       echo ccache pkg-config libgtest-dev libgmock-dev libbenchmark-dev
-      echo libpcre2-dev libutf8proc-dev libsentencepiece-dev
+      echo libpcre2-dev libutf8proc-dev libsentencepiece-dev libssl-dev etcd-server
       ;;
     torch)
       echo libtorch-dev

@@ -20,8 +20,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
-asan_folders='support core io fuzz trace device comm schedule run'
-tsan_folders='support trace device comm run'
+asan_folders='support core io fuzz trace device comm schedule run swarm'
+tsan_folders='support trace device comm run swarm'
 all=no
 install_only=no
 sanitizers=yes
@@ -61,7 +61,7 @@ configure() {
   reef_say "$(elapsed): configuring build/$1"
   preset=$1
   shift
-  cmake --preset "$preset" -DREEF_BUILD_TESTS=ON -DREEF_BUILD_EXAMPLES=ON -DREEF_WERROR=$werror "$@" \
+  cmake --preset "$preset" -DREEF_BUILD_TESTS=ON -DREEF_BUILD_EXAMPLES=ON -DREEF_ENABLE_SWARM=ON -DREEF_WERROR=$werror "$@" \
     >"$logs/$preset.configure.log" 2>&1 || {
     cat "$logs/$preset.configure.log"
     reef_say "build/$preset cannot be configured."

@@ -6,6 +6,7 @@
 #include <reef/comm/agreement.hpp>
 #include <reef/comm/all_to_all.hpp>
 #include <reef/comm/at_work.hpp>
+#include <reef/comm/await_task.hpp>
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/clock_offset.hpp>
 #include <reef/comm/collectives.hpp>

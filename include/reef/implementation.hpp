@@ -25,6 +25,7 @@
 #include <reef/comm/agreement.ipp>
 #include <reef/comm/all_to_all.ipp>
 #include <reef/comm/at_work.ipp>
+#include <reef/comm/await_task.ipp>
 #include <reef/comm/call_task.ipp>
 #include <reef/comm/clock_offset.ipp>
 #include <reef/comm/collectives.ipp>

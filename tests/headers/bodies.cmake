@@ -2,7 +2,7 @@
 #
 # Each X.ipp lies beside an X.hpp that it includes, and that ends with including it, unless the program is
 # compiled for the library; nothing else includes it, so that its functions are compiled once, but one of
-# implementation.hpp and core_implementation.hpp, in the order of their names.
+# implementation.hpp, core_implementation.hpp and those of swarm/, in the order of their names.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -10,7 +10,7 @@ file(GLOB_RECURSE files RELATIVE "${INCLUDE}" "${INCLUDE}/*.hpp" "${INCLUDE}/*.i
 set(bodies 0)
 set(wrong "")
 set(implemented "")
-foreach(file IN ITEMS core_implementation.hpp implementation.hpp)
+foreach(file IN ITEMS core_implementation.hpp implementation.hpp swarm_implementation.hpp swarm_elastic_implementation.hpp)
   list(REMOVE_ITEM files ${file})
   file(STRINGS "${INCLUDE}/${file}" lines REGEX "^#include <reef/.+[.]ipp>$")
   list(TRANSFORM lines REPLACE "#include <reef/(.+)>" "\\1")

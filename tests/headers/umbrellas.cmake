@@ -1,7 +1,8 @@
 # cmake -DINCLUDE=include/reef -P umbrellas.cmake
 #
 # reef/FOLDER.hpp includes each .hpp of its folder once and does nothing else; reef/reef.hpp does so
-# with the umbrellas. What needs CUDA (a name that begins with `cuda`) or libtorch is left to those who want it.
+# with the umbrellas. What needs CUDA (a name that begins with `cuda`), libtorch or OpenSSL (swarm) is
+# left to those who want it. swarm/ has its headers in folders of their own.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -35,9 +36,12 @@ foreach(folder IN LISTS entries)
     continue()
   endif()
   file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/${folder}/*.hpp")
-  list(FILTER headers EXCLUDE REGEX "/cuda")
+  if(folder STREQUAL "swarm")
+    file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/swarm/*/*.hpp")
+  endif()
+  list(FILTER headers EXCLUDE REGEX "/cuda|/detail/")
   reef_check_umbrella("${folder}.hpp" ${headers})
-  if(NOT folder STREQUAL "torch")
+  if(NOT folder MATCHES "^(torch|swarm)$")
     list(APPEND umbrellas "${folder}.hpp")
   endif()
 endforeach()

@@ -521,6 +521,47 @@ TEST(Executor, runs_no_more_iterations_than_the_limit) {
   }
 }
 
+TEST(Executor, asks_the_code_that_says_when_a_loop_ends_before_each_iteration_and_once) {
+  Program program = looped();
+  program.repeats[0].until = 2;  // Early, which is complete before the loop is asked
+  program.repeats[0].expected = 5;
+  Bench bench;
+  Latch latch;
+  latch.open = true;
+  handle_loop(bench, latch, program, {"Early"});
+  int asked = 0;
+  int wanted = 0;
+  bench.handlers.on_wire("Early", [&](const Instruction&) {
+    run::Handlers<Host>::Communication code{std::make_shared<comm::CallTask>("Early", [&] { bench.note("Early"); })};
+    code.ends = [&] { return asked++ == wanted; };
+    return code;
+  });
+  for (const bool serial : {false, true}) {
+    const auto executor = executor_of(bench, bench.lanes, program, serial);
+    for (const int iterations : {3, 0, 1, 20}) {
+      wanted = iterations;
+      asked = 0;
+      bench.log.clear();
+      executor->run();
+      EXPECT_EQ(executor->trip_counts()[0], iterations);
+      EXPECT_EQ(asked, iterations + 1);
+      expect_iterations(bench.log, iterations);
+    }
+    EXPECT_THAT([&] { executor->replay({2}); }, testing::ThrowsMessage<ScheduleError>(testing::HasSubstr("Early")));
+  }
+  program.repeats[0].max = 4;
+  const auto bounded = executor_of(bench, bench.lanes, program);
+  wanted = 20;
+  asked = 0;
+  bench.log.clear();
+  bounded->run();
+  EXPECT_EQ(bounded->trip_counts()[0], 4);
+  EXPECT_EQ(asked, 4);
+  program.repeats[0].until = 0;  // Until, whose code does not say
+  EXPECT_THAT([&] { executor_of(bench, bench.lanes, program); },
+              testing::ThrowsMessage<ScheduleError>(testing::HasSubstr("Until")));
+}
+
 TEST(Executor, in_serial_order_runs_the_iterations_that_are_replayed_or_none) {
   const Program program = looped();
   Bench bench;

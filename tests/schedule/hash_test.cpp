@@ -45,6 +45,7 @@ TEST(Hash, equal_programs_have_equal_hashes_and_any_change_changes_it) {
   changed([](Program& p) { p.repeats[0].end = 2; });
   changed([](Program& p) { p.repeats[0].until = 0; });
   changed([](Program& p) { p.repeats[0].max = 1; });
+  changed([](Program& p) { p.repeats[0].expected = 1; });
 }
 
 }  // namespace reef::test

@@ -362,6 +362,22 @@ TEST(Simulate, an_iteration_is_complete_on_all_lanes_before_the_next) {
   EXPECT_DOUBLE_EQ(result.total, 6);
 }
 
+TEST(Simulate, runs_the_iterations_that_are_expected_where_code_says_when_a_loop_ends) {
+  Writer w;
+  w.writes("Until", Lane::update, w.storage("y"));
+  takes(w.writes("Work", Lane::compute, w.storage("z")), 2);
+  w.repeat_from(1, 0);
+  w.program.repeats[0].expected = 3;
+  const auto trips = [&] { return simulate(std::vector{w.program}, World::uniform(1, {}, {}), 1).trip_counts; };
+  EXPECT_EQ(trips(), (schedule::TripCounts{{3}}));
+  EXPECT_DOUBLE_EQ(simulate(std::vector{w.program}, World::uniform(1, {}, {}), 1).total, 6);
+  w.program.repeats[0].max = 2;
+  EXPECT_EQ(trips(), (schedule::TripCounts{{2}}));
+  w.program.repeats[0] = {1, 2, 0, 0, 4};
+  takes(w.program.round[1], 0);
+  EXPECT_EQ(trips(), (schedule::TripCounts{{4}}));
+}
+
 TEST(Simulate, refuses_a_loop_that_would_never_end) {
   std::vector<Program> programs{accumulating(0, 0, 0, 16), accumulating(1, 0, 1, 16)};
   const World world = World::uniform(2, {}, Link{0, 4});

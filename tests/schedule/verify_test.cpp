@@ -343,6 +343,7 @@ TEST(Verify, refuses_what_is_no_loop) {
   refused([](Program&, Repeat& r) { r.until = 5; }, {"does not come before it", "why:", "fix:"});
   refused([](Program&, Repeat& r) { r.until = 7; }, {"does not come before it"});
   refused([](Program&, Repeat& r) { r.max = -1; }, {"at most -1 iterations"});
+  refused([](Program&, Repeat& r) { r.expected = -1; }, {"expected to have -1 iterations", "fix:"});
   refused([](Program& p, Repeat&) { p.repeats.push_back({3, 5, 0, 0}); }, {"in or before another"});
   refused([](Program& p, Repeat&) { p.repeats.push_back({6, 7, 0, 0}); }, {"in or before another"});
   refused([](Program& p, Repeat&) { p.repeats.push_back({7, 8, 5, 0}); }, {"until 5", "no other"});

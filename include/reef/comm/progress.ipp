@@ -29,7 +29,7 @@ REEF_INLINE ProgressEngine::~ProgressEngine() {
 REEF_INLINE void ProgressEngine::submit(Queue& queue, Task& task, std::function<bool()> ready,
                                         std::function<void()> completed, Readiness readiness) {
   const bool first = append(queue, task, std::move(ready), std::move(completed), readiness);
-  if (first) naps_.wake();  // the others are found behind it, when whoever came first has done this
+  if (first) naps_->wake();  // the others are found behind it, when whoever came first has done this
 }
 
 REEF_INLINE void ProgressEngine::run(Queue& queue, Task& task) {
@@ -75,7 +75,7 @@ REEF_INLINE void ProgressEngine::give_up(std::exception_ptr reason) {
     given_up_ = std::move(reason);
     told_ = true;
   }
-  naps_.wake();
+  naps_->wake();
 }
 
 REEF_INLINE void ProgressEngine::throw_failure() {
@@ -85,7 +85,7 @@ REEF_INLINE void ProgressEngine::throw_failure() {
 
 REEF_INLINE void ProgressEngine::wake() {
   // A write, so that either this sees that it asks, or it asks after this and sees what has come.
-  if (asks_.fetch_or(0) != 0) naps_.wake();
+  if (asks_.fetch_or(0) != 0) naps_->wake();
 }
 
 REEF_INLINE void ProgressEngine::require_no_callback(const char* called) const {

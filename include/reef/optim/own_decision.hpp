@@ -38,6 +38,12 @@ struct ReplicaLayout {
 
 }  // namespace detail
 
+/// Appends `OwnNorms(b)` for each bucket that this rank's stage holds: the sums of squares of a gradient, by block.
+/// Returns their values, in doubles, in the order of stage_buckets(). `gradients[b]`: the storage of bucket b's
+/// gradient, of which version 0 is read; `lane`: compute, or update beside it.
+std::vector<run::Value> add_own_norms(run::StepBuilder& builder, const std::vector<run::StorageId>& gradients,
+                                      run::Lane lane = run::Lane::compute);
+
 /// Appends the instructions that compute a Verdict from the micro-batches of this rank's replica alone, and sets
 /// builder.verdict. Nothing is sent to other replicas.
 ///
@@ -55,10 +61,9 @@ struct ReplicaLayout {
 /// \endcode
 void add_own_decision(run::StepBuilder& builder);
 
-/// Adds the code of OwnNorms, OwnDecide, ReplicaScalars and ReplicaDecide.
+/// Adds the code of OwnNorms.
 template <class Handlers, class RankContext>
-void add_own_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
-  using T = typename RankContext::sum_type;
+void add_own_norms_code(Handlers& handlers, const RankContext& context) {
   handlers.on_lane(
       kinds::own_norms, [&context](const schedule::Instruction& i) -> typename Handlers::Code {
         const run::Bucket& bucket = context.plan().buckets[static_cast<std::size_t>(i.index)];
@@ -70,6 +75,13 @@ void add_own_decision_code(Handlers& handlers, const RankContext& context, Updat
           detail::sum_squares(lane, gradient, pieces, sums);
         };
       });
+}
+
+/// Adds the code of OwnNorms, OwnDecide, ReplicaScalars and ReplicaDecide.
+template <class Handlers, class RankContext>
+void add_own_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
+  using T = typename RankContext::sum_type;
+  add_own_norms_code(handlers, context);
   handlers.on_wire(
       kinds::own_decide,
       [&context, options](const schedule::Instruction& i) -> typename Handlers::Communication {

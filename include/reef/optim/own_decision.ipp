@@ -31,9 +31,8 @@ REEF_INLINE ReplicaLayout::ReplicaLayout(const run::StepPlan& plan, int replica)
 
 }  // namespace detail
 
-REEF_INLINE void add_own_decision(run::StepBuilder& builder) {
-  using run::Lane;
-  using run::Place;
+REEF_INLINE std::vector<run::Value> add_own_norms(run::StepBuilder& builder,
+                                                  const std::vector<run::StorageId>& gradients, run::Lane lane) {
   const run::StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
   std::vector<run::Value> sums;
@@ -41,14 +40,23 @@ REEF_INLINE void add_own_decision(run::StepBuilder& builder) {
     const run::Bucket& bucket = plan.buckets[b];
     const std::int64_t blocks = run::norm_blocks(bucket.pieces(0, bucket.size()));
     sums.push_back({program.add_storage(concat("sums of squares ", b),
-                                        static_cast<Bytes>(blocks) * sizeof(double), Place::device),
+                                        static_cast<Bytes>(blocks) * sizeof(double), run::Place::device),
                     0});
-    schedule::Instruction& norms = program.add(kinds::own_norms, Lane::compute, static_cast<int>(b));
+    schedule::Instruction& norms = program.add(kinds::own_norms, lane, static_cast<int>(b));
     const NormsView view(norms, run::Lists::added);
-    view.gradient.front() = {builder.reduced[b], 0};
+    view.gradient.front() = {gradients[b], 0};
     view.sums.front() = sums.back();
     norms.cost.bytes = builder.sum_bytes(b);
   }
+  return sums;
+}
+
+REEF_INLINE void add_own_decision(run::StepBuilder& builder) {
+  using run::Lane;
+  using run::Place;
+  const run::StepPlan& plan = builder.plan;
+  schedule::Program& program = builder.program;
+  const std::vector<run::Value> sums = add_own_norms(builder, builder.reduced);
   const bool alone = plan.topology.stages == 1;
   builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
   schedule::Instruction& scalars =

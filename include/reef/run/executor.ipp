@@ -133,6 +133,11 @@ REEF_INLINE void Executor::replay(std::vector<int> trip_counts) {
         "reef::run::Executor::replay: ", trip_counts.size(), " trip counts for ", table_.loops.size(),
         " loops.\n  fix: a count of 0 or more for each: what trip_counts() gave.");
   }
+  for (const Loop& loop : table_.loops) {
+    if (loop.ends == nullptr) continue;
+    throw ScheduleError("reef::run::Executor::replay: the code of ", table_.steps[loop.repeat->until].name,
+                        " says when a loop ends, and what it computes.\n  fix: code that says the same again.");
+  }
   replay_ = std::move(trip_counts);
 }
 
@@ -351,7 +356,8 @@ REEF_INLINE bool Executor::goes_on(const Loop& loop, std::size_t index) const {
 REEF_INLINE bool Executor::is_done(std::size_t index, int iterations) const {
   const Loop& loop = table_.loops[index];
   if (!replay_.empty()) return iterations >= replay_[index];
-  return (loop.max > 0 && iterations >= loop.max) || loop.until->ready(table_.round);
+  if (loop.max > 0 && iterations >= loop.max) return true;
+  return loop.ends != nullptr ? (*loop.ends)() : loop.until->ready(table_.round);
 }
 
 REEF_INLINE void Executor::announce_loop_end(const Step& step) {

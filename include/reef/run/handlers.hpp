@@ -35,11 +35,17 @@ public:
   ///
   /// | say      | is called on the progress thread before the task, with true if this rank is done |
   /// | all_done | returns true, once the task is complete, if all ranks said that they are done    |
+  ///
+  /// An instruction that ends a loop by its code (schedule::Repeat::expected) also has:
+  ///
+  /// | ends     | is called on the compute lane before each iteration, in place of looking whether |
+  /// |          | the instruction is complete; true ends the loop                                  |
   struct Communication {
     std::shared_ptr<comm::Task> task;
     std::function<void()> begin{};
     std::function<void(bool)> say{};
     std::function<bool()> all_done{};
+    std::function<bool()> ends{};
   };
 
   /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind already has code.

@@ -109,7 +109,8 @@ inline void add_weight_backward(StepBuilder& builder, int s, int j, int fold, bo
 /// Appends the instructions that end a rank's fold: gradients of tied parameters go to the stages that own them, or are
 /// received; gradients of further uses are added to those of the first use, in the order of use (`FoldUses`);
 /// and if the process stands for several ranks, this rank's gradient is added to those of the ranks before it
-/// (`FoldRank`). Appends nothing if each fold keeps its gradients: they are folded when the optimizer takes them over.
+/// (`FoldRank`). Appends nothing if each fold keeps its gradients, nor in the body of a loop: they are folded when the
+/// optimizer takes them over.
 void add_folds(StepBuilder& builder, int fold);
 
 }  // namespace run

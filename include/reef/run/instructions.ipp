@@ -320,7 +320,7 @@ REEF_INLINE void add_input_backward(StepBuilder& builder, int s, int j, int fold
 }
 
 REEF_INLINE void add_folds(StepBuilder& builder, int fold) {
-  if (builder.keeps_gradients()) return;
+  if (builder.keeps_gradients() || builder.phase.one_micro_batch) return;  // of a loop's sums when it has ended
   add_tied_gradients(builder, fold, builder.phase.gradients, builder.phase.gradients);
   const StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;

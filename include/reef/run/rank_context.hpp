@@ -112,6 +112,15 @@ public:
     if (own_order) numbers_[static_cast<std::size_t>(j)] = own_order();
   }
 
+  /// Sets the number of micro-batch j of this rank, for code that chooses numbers itself; given() returns all those of
+  /// this round, in the order of the calls.
+  void give(int j, std::uint64_t number) const {
+    numbers_[static_cast<std::size_t>(j)] = number;
+    given_.push_back(number);
+  }
+  [[nodiscard]] const std::vector<std::uint64_t>& given() const& { return given_; }
+  void given() const&& = delete;
+
   /// Returns the global index of the first sample of micro-batch j of this rank.
   [[nodiscard]] std::uint64_t first_sample(int j) const;
 
@@ -131,6 +140,7 @@ private:
   [[nodiscard]] Communication transfer(std::string name, const Instruction& instruction, int peer, Value value) const;
 
   mutable std::vector<std::uint64_t> numbers_;  ///< the number in the job of each micro-batch of this rank
+  mutable std::vector<std::uint64_t> given_{};  ///< the numbers that code has chosen in this round
 };
 
 /// The context in which the code of one rank's program runs: the program, its memory, its model and its batches, which

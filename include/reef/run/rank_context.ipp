@@ -76,6 +76,7 @@ REEF_INLINE void AnyRankContext::begin_round() {
   for (std::size_t j = 0; j < numbers_.size(); ++j) {
     numbers_[j] = state.micro_batch + static_cast<std::uint64_t>(builder.micro_batches[j].number);
   }
+  given_.clear();
   ++round;
 }
 

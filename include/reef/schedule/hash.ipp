@@ -19,7 +19,7 @@ REEF_INLINE std::uint64_t hash_of(std::span<const Program> programs) {
     hash.add(program.repeats.size());
     for (const Repeat& repeat : program.repeats) {
       hash.add(repeat.begin).add(repeat.end).add(repeat.until).add(repeat.max);
-      hash.add(repeat.first_agree).add(repeat.agree);
+      hash.add(repeat.first_agree).add(repeat.agree).add(repeat.expected);
     }
     for (const Instruction& i : program.round) {
       hash.add(i.kind).add(i.lane).add(i.index).add(i.micro_batch);

@@ -181,6 +181,9 @@ struct Repeat {
   std::uint32_t end = 0;
   std::uint32_t until = 0;  ///< the instruction whose completion ends the loop; before the body, in no body
   int max = 0;              ///< the most iterations; 0 is no limit
+  /// The number of iterations that plans expect of a loop that ends when the code of `until` says so (run's
+  /// Communication::ends), which is asked before each iteration; 0: the loop ends with the completion of `until`.
+  int expected = 0;
   std::uint32_t first_agree = alone;
   std::uint32_t agree = alone;
 

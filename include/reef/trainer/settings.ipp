@@ -45,6 +45,9 @@ REEF_INLINE void TrainerSettings::validate(bool on_host) const {
       accumulation.adapts || accumulation.order == Accumulation::Order::own,
       "accumulation has a shared order, but fixed counts.\n  why: the plan numbers their "
       "micro-batches.\n  fix: Accumulation::adaptive(Order::shared), or Order::own.");
+  require_that(!next_micro_batch || accumulation.order == Accumulation::Order::own,
+               "accumulation has a shared order, but next_micro_batch is given.\n  why: both number micro-batches.\n"
+               "  fix: one of the two.");
   require_that(
       accumulation.max_micro_batches == 0 ||
           accumulation.max_micro_batches >= micro_batches.front(),

@@ -265,6 +265,7 @@ private:
       Rule::name,
       optim::rule_count<Rule>,
       PolicyTable::periodic,
+      PolicyTable::counts_micro_batches,
       {element_of<T>, element_of<Sum>, PolicyTable::weights_are_committed}};
 
   Trainer(Model model, run::Source source, Options options, run::Source held_out,

@@ -53,6 +53,7 @@ public:
     std::string_view rule{};       ///< the name of the update rule
     int rules = 1;                 ///< the number of update rules of which `rule` is composed
     bool periodic = false;         ///< true if ranks train on their own between outer steps
+    bool counts_micro_batches = false;  ///< true if the optimizer decides which micro-batches a step computes
     ModelState::Layout state{};
   };
 

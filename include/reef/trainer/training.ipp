@@ -40,7 +40,7 @@ REEF_INLINE void Training::set_progress(std::int64_t committed,
 
 REEF_INLINE comm::CounterState Training::new_micro_batches() {
   if (counter_) return counter_->state();
-  if (!plan_.adapts) return {state_.micro_batch};
+  if (!plan_.adapts || facts_.counts_micro_batches) return {state_.micro_batch};
   const auto taken = comm::gather_numbers(*progress_, "micro-batches taken", taken_);
   return {*std::max_element(taken.begin(), taken.end()) * replicas()};
 }

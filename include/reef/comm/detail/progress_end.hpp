@@ -292,7 +292,7 @@ REEF_INLINE void ProgressEngine::stop(Stop how) {
     const std::scoped_lock lock(mutex_);
     stop_ = how;
   }
-  naps_.wake();
+  naps_->wake();
 }
 
 REEF_INLINE void ProgressEngine::finish() {

@@ -219,9 +219,9 @@ private:
   bool retired_ = false;  // a task died in flight
   Stop stop_ = Stop::no;
 
-  Naps naps_;
+  const std::shared_ptr<Naps> naps_ = std::make_shared<Naps>();  // completions of AwaitTasks keep it
   std::atomic<int> asks_{0};  // 1: some queue's first task was not ready, or may turn out so
-  CallbackThread callback_thread_{[this] { naps_.wake(); }};
+  CallbackThread callback_thread_{[this] { naps_->wake(); }};
 
   // The progress thread's own, and in drive() another's: of who holds this.
   std::mutex engine_;

@@ -50,7 +50,7 @@ REEF_INLINE void ProgressEngine::serve() {
       driver_ = std::thread::id();
     }
     const auto has_tasks = [this] { return busy(); };
-    naps_.rest(moved, beats, arrives, still, has_tasks, longest);
+    naps_->rest(moved, beats, arrives, still, has_tasks, longest);
   }
   const std::scoped_lock engine(engine_);
   wire_.cancel(to_ns(0.1));  // the receives of claims that nobody will make
@@ -73,15 +73,15 @@ REEF_INLINE void ProgressEngine::drive(const Task& task) {
       });
       if (moved) {
         moved_at = now;
-      } else if (!naps_.alone()) {
+      } else if (!naps_->alone()) {
         break;  // whoever computes on this core, the progress thread too, is to have it
       } else {
-        naps_.give_way();
+        naps_->give_way();
       }
     }
     if (engine) driver_ = std::thread::id();
   }
-  if (task.in_flight()) naps_.wake();
+  if (task.in_flight()) naps_->wake();
 }
 
 template <class Part>
@@ -214,7 +214,7 @@ REEF_INLINE std::int64_t ProgressEngine::call_ahead() {
   constexpr std::int64_t ahead = 80'000;
   constexpr std::int64_t late = 20'000;
   // On a shared core nobody should wake twice.
-  if (!naps_.alone()) return wire_.next_arrival(2 * Naps::spin_ns);
+  if (!naps_->alone()) return wire_.next_arrival(2 * Naps::spin_ns);
   std::int64_t arrival = wire_.next_arrival(0);
   if (endings_.empty()) return arrival;
   const std::int64_t now = now_ns();
@@ -249,7 +249,7 @@ REEF_INLINE void ProgressEngine::start(Queue& queue, Task& task) {
   wire_.asked_at(task.asked_);
   task.start({wire_, meter_, task.sent_, scope.group.members, scope.position,
               options_.piece_bytes, collective ? scope.channel : task.operation_, task.sequence_,
-              windowed ? scope.window : nullptr, &queue.staging_, &callback_thread_});
+              windowed ? scope.window : nullptr, &queue.staging_, &callback_thread_, naps_});
   wire_.asked_at(0);
 }
 

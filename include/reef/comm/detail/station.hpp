@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@ inline namespace v0 {
 namespace comm::detail {
 
 class CallbackThread;
+class Naps;
 class WindowChannel;
 class Wire;
 
@@ -37,6 +39,7 @@ struct Station {
   WindowChannel* window;            ///< null: messages
   std::vector<std::byte>* staging;  ///< the queue's, grown once
   CallbackThread* callback_thread;
+  const std::shared_ptr<Naps>& naps;  ///< of the progress thread
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
   [[nodiscard]] int rank_of(int at) const { return members[static_cast<std::size_t>(at)]; }

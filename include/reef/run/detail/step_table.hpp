@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +65,7 @@ struct Loop {
   int max = 0;
   device::AnyEvent* until = nullptr;
   const schedule::Repeat* repeat = nullptr;
+  const std::function<bool()>* ends = nullptr;  ///< what is asked in place of `until`; null: nothing
   std::vector<Wait> waits;                    ///< before it asks
   std::vector<std::size_t> communicating;     ///< what communicates in the body
   std::vector<std::size_t> behind;            ///< what is submitted when the loop is left

@@ -87,6 +87,14 @@ REEF_INLINE void StepTable::make_loop(Lanes& lanes, const schedule::Repeat& repe
   loop.max = repeat.max;
   loop.until = steps[repeat.until].event.get();
   loop.repeat = &repeat;
+  if (repeat.expected > 0) {
+    loop.ends = &steps[repeat.until].communication.ends;
+    if (!*loop.ends) {
+      throw ScheduleError("reef::run: the code of ", steps[repeat.until].name,
+                          " is to say when a loop ends, but has no ends.\n"
+                          "  fix: Communication::ends, or Repeat::expected = 0.");
+    }
+  }
   loop.decided = lanes.any_device->make_event();
   loop.closed = lanes.any_device->make_event();
   for (const std::vector<Part>& parts : order) {

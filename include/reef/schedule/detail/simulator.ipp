@@ -272,7 +272,8 @@ REEF_INLINE void Simulator::release_in_iteration(const std::vector<std::size_t>&
 
 REEF_INLINE bool Simulator::is_done(const Loop& loop, int iterations) const {
   if (loop.replayed >= 0) return iterations >= loop.replayed;
-  return tasks_[loop.until].ended || (loop.repeat->max > 0 && iterations >= loop.repeat->max);
+  const bool ended = loop.repeat->expected > 0 ? iterations >= loop.repeat->expected : tasks_[loop.until].ended;
+  return ended || (loop.repeat->max > 0 && iterations >= loop.repeat->max);
 }
 
 REEF_INLINE bool Simulator::all_are_done(const Loop& loop) const {
@@ -298,7 +299,8 @@ REEF_INLINE void Simulator::ask(std::size_t index) {
     release(loop.next);
     return;
   }
-  if (loop.iterations > 0 && loop.begin == now_ && loop.repeat->max == 0 && loop.replayed < 0) {
+  if (loop.iterations > 0 && loop.begin == now_ && loop.repeat->max == 0 && loop.repeat->expected == 0 &&
+      loop.replayed < 0) {
     throw ScheduleError("reef::schedule::simulate: an iteration of the loop that begins with ",
                         who(programs_[loop.rank], instruction_of(loop.body)),
                         " takes no time, so it would run for ever.\n"

@@ -119,6 +119,9 @@ REEF_INLINE void StructureChecker::check_loops() const {
     free = repeat.end;
     require_that(repeat.max >= 0, repeat, "has at most ", repeat.max,
                  " iterations.\n  fix: 0 for no limit, or more");
+    require_that(repeat.expected >= 0 && (repeat.expected == 0 || !repeat.is_shared()), repeat, "is expected to have ",
+                 repeat.expected, " iterations", repeat.is_shared() ? ", and shared" : "",
+                 ".\n  fix: 0 for a loop that ends with an instruction, as a shared one does; else 1 or more");
     const auto body = std::span(program_.round).subspan(repeat.begin, repeat.end - repeat.begin);
     require_that(body.back().lane == Lane::compute, repeat, "ends on lane ",
                  name_of(body.back().lane),

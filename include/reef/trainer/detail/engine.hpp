@@ -124,6 +124,8 @@ private:
 
   void part_with(const std::exception_ptr& error);
   run::NextMicroBatch next_micro_batch();
+  /// Not the plan, but the settings, the rank or the optimizer choose which micro-batches a step has.
+  [[nodiscard]] bool chooses_numbers() const { return plan_.adapts || settings().next_micro_batch; }
   /// Of all ranks: a rank that steps on its own has counted its own.
   [[nodiscard]] std::uint64_t micro_batches_of(const optim::Verdict& verdict) const;
   [[nodiscard]] double next_learning_rate() const;
@@ -146,7 +148,7 @@ private:
   std::optional<run::Arenas> arenas_;
   run::Source source_;
   std::array<std::vector<std::uint64_t>, 2>
-      numbers_{};             ///< of this round's micro-batches, and of the last's
+      numbers_{};             ///< of this round's micro-batches, and of the last's, if they are chosen
   std::vector<int> extra_{};  ///< micro-batches of the last step's phases beyond those of the plan
   std::shared_ptr<Finding> finding_ = std::make_shared<Finding>();
 };

@@ -117,15 +117,14 @@ REEF_INLINE void Engine::part_with(const std::exception_ptr& error) {
   std::rethrow_exception(error);
 }
 
-/// Where a rank decides alone how many it takes: every D_DP-th, or the next of all.
+/// Where a rank decides alone which it takes: what the settings say, every D_DP-th, or the next of all.
 REEF_INLINE run::NextMicroBatch Engine::next_micro_batch() {
-  if (!plan_.adapts) return {};
+  if (!chooses_numbers() || policies_.counts_micro_batches) return {};
   return [this] {
     const std::uint64_t own =
         taken_++ * replicas() + static_cast<std::uint64_t>(plan_.topology.replica_of(rank()));
-    const std::uint64_t number = counter_ ? counter_->next() : own;
-    numbers_[0].push_back(number);
-    return number;
+    const auto& given = settings().next_micro_batch;
+    return numbers_[0].emplace_back(given ? given() : counter_ ? counter_->next() : own);
   };
 }
 
@@ -228,7 +227,8 @@ REEF_INLINE run::Executable& Engine::run_program(ProgramKey key) {
 /// on their own go on with their own weights.
 REEF_INLINE run::Executable& Engine::run_step() {
   const ProgramKey next = policies_.next_program(plan_, state_);
-  if (policies_.overlapping) numbers_[1] = std::exchange(numbers_[0], {});
+  numbers_[1] = std::exchange(numbers_[0], {});
+  if (!policies_.overlapping) numbers_[1].clear();
   if (next.purpose == run::Purpose::warm_up) {
     set_pending(false);
     return run_program(next);
@@ -237,6 +237,7 @@ REEF_INLINE run::Executable& Engine::run_step() {
   run::Executable& ran = run_program(next);
   extra_.assign(ran.trip_counts().begin(), ran.trip_counts().end());
   for (int& count : extra_) count *= plan_.micro_batches_of_body(rank());
+  if (policies_.counts_micro_batches) numbers_[0] = ran.context().given();
   return ran;
 }
 
@@ -357,7 +358,7 @@ REEF_INLINE void Engine::replay(std::vector<int> counts) {
 REEF_INLINE void Engine::find_not_finite(const run::StepState& before) {
   *finding_ = {};
   const run::PlacedProgram& program = *loaded_program({run::Purpose::diagnosis}).placed;
-  if (!plan_.adapts) {
+  if (!chooses_numbers()) {
     load(program, source_, {}, before)->run();
     return;
   }

@@ -41,7 +41,8 @@ run::StepPlan plan_of(const Policies& policies, const graph::Dag& dag, const Tra
 /// Writes what was chosen into settings, for which a plan is the same then.
 void write_choice(const run::StepPlan& plan, TrainerSettings& settings);
 
-/// Throws OptionError where accumulation adapts, but the optimizer's rounds do not overlap.
+/// Throws OptionError where accumulation adapts, but the optimizer's rounds do not overlap, nor does it count micro-
+/// batches itself; and where it does, but something else is to number them.
 void require_possible(const Policies& policies, const TrainerSettings& settings);
 
 }  // namespace detail

@@ -52,6 +52,12 @@ REEF_INLINE run::Topology topology_of(const Policies& policies, const TrainerSet
                       "  why: a stage would wait for its message to arrive while the next waits for its own.\n"
                       "  fix: serial = false; one stage is the reference.");
   }
+  if (given.stages > 1 && settings.next_micro_batch) {
+    throw OptionError("reef::Trainer: the topology has ", given.stages,
+                      " stages, but next_micro_batch is given.\n"
+                      "  why: each stage would ask for numbers of its own, of other micro-batches.\n"
+                      "  fix: stages = 1, or the numbers of the plan.");
+  }
   if (policies.overlapping && given.stages > 1 && settings.accumulation.order == Accumulation::Order::shared) {
     throw OptionError(
         "reef::Trainer: the topology has ", given.stages, " stages, but accumulation has a shared order.\n"
@@ -142,8 +148,8 @@ REEF_INLINE run::StepPlan complete_plan(const Policies& policies, run::StepPlan 
     plan.waits_for_global_norm = settings.non_finite != optim::NonFinite::ignore;
   }
   plan.updates_within_a_step = policies.updates_within_a_step;
-  if (policies.overlapping) {
-    plan.adapts = settings.accumulation.adapts;
+  if (policies.overlapping || policies.counts_micro_batches) {
+    plan.adapts = settings.accumulation.adapts || policies.counts_micro_batches;
     plan.max_micro_batches = settings.accumulation.max_micro_batches;
   }
   policies.fill_in(plan, settings);
@@ -176,7 +182,13 @@ REEF_INLINE void write_choice(const run::StepPlan& plan, TrainerSettings& settin
 }
 
 REEF_INLINE void require_possible(const Policies& policies, const TrainerSettings& settings) {
-  if (policies.overlapping || !settings.accumulation.adapts) return;
+  if (policies.counts_micro_batches &&
+      (settings.next_micro_batch || settings.accumulation.order == Accumulation::Order::shared)) {
+    throw OptionError("reef::Trainer: ",
+                      settings.next_micro_batch ? "next_micro_batch is given" : "accumulation has a shared order",
+                      ", but this optimizer numbers micro-batches itself.\n  fix: leave it out.");
+  }
+  if (policies.overlapping || policies.counts_micro_batches || !settings.accumulation.adapts) return;
   throw OptionError(
       "reef::Trainer: accumulation adapts, but this optimizer communicates between micro-"
       "batches, not beside them.\n  fix: Accumulation::fixed(), or optim::Acco.");

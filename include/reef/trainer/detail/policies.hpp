@@ -48,6 +48,7 @@ struct Policies {
   bool periodic = false;              ///< ranks step on their own between outer steps
   bool weights_are_committed = true;  ///< on all ranks after a step
   bool warms_up = false;
+  bool counts_micro_batches = false;  ///< a step's number of them, and which they are, is the optimizer's
   bool updates_within_a_step = false;
   bool offloads_to_host = false;
   bool spans_stages = false;

@@ -70,6 +70,8 @@ struct PoliciesOf {
     return true;
   }();
 
+  static constexpr bool counts_micro_batches = requires { requires Optim::counts_micro_batches; };
+
   static int variants([[maybe_unused]] const run::StepPlan& plan) {
     if constexpr (periodic) return Optim::variants(plan);
     return 1;
@@ -204,6 +206,7 @@ struct PoliciesOf {
     all.periodic = periodic;
     all.weights_are_committed = weights_are_committed;
     if constexpr (overlapping) all.warms_up = Optim::warm_up > 0;
+    all.counts_micro_batches = counts_micro_batches;
     all.updates_within_a_step = requires { requires Optim::updates_within_a_step; };
     if constexpr (requires { Pipeline::spans_stages; }) all.spans_stages = Pipeline::spans_stages;
     all.element = element_of<T>;

@@ -1,0 +1,42 @@
+#pragma once
+
+// Not part of reef.hpp: it needs OpenSSL, and a program that names reef::swarm_elastic.
+
+#include <reef/swarm/average/averaging_peer.hpp>
+#include <reef/swarm/average/dense_parts.hpp>
+#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/core/deadlines.hpp>
+#include <reef/swarm/core/digest.hpp>
+#include <reef/swarm/core/entry.hpp>
+#include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/core/failure_detector.hpp>
+#include <reef/swarm/core/fault_plan.hpp>
+#include <reef/swarm/core/index_runs.hpp>
+#include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/core/ledger.hpp>
+#include <reef/swarm/core/membership.hpp>
+#include <reef/swarm/core/message.hpp>
+#include <reef/swarm/core/peer.hpp>
+#include <reef/swarm/core/peer_id.hpp>
+#include <reef/swarm/core/pieces.hpp>
+#include <reef/swarm/core/round.hpp>
+#include <reef/swarm/core/simulation.hpp>
+#include <reef/swarm/elastic/averaged.hpp>
+#include <reef/swarm/elastic/kinds.hpp>
+#include <reef/swarm/elastic/local_round.hpp>
+#include <reef/swarm/elastic/round_exchange.hpp>
+#include <reef/swarm/elastic/state_pieces.hpp>
+#include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/decision_log.hpp>
+#include <reef/swarm/log/etcd_log.hpp>
+#include <reef/swarm/log/local_log.hpp>
+#include <reef/swarm/log/log_server.hpp>
+#include <reef/swarm/log/presence.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/log/simulated_log.hpp>
+#include <reef/swarm/net/endpoint.hpp>
+#include <reef/swarm/net/endpoint_options.hpp>
+#include <reef/swarm/net/frame.hpp>
+#include <reef/swarm/net/identity.hpp>
+#include <reef/swarm/net/keys.hpp>
+#include <reef/swarm/net/shaped_link.hpp>

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/core/peer.hpp>
+#include <reef/swarm/log/decision_log.hpp>
+#include <reef/swarm/log/presence.hpp>
+#include <reef/swarm/net/endpoint_options.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// The access of an AveragingPeer to what its trainer keeps from round to round, in pieces.
+///
+/// | read  | returns a piece, for a peer that joins; called on the event loop's thread, never between the result of a |
+/// |       | round and the next enter()                                                                                |
+/// | write | replaces all pieces by those after `rounds` rounds; called in enter(). `applied`: rounds that changed weights |
+struct StateAccess {
+  std::function<Bulk(std::int64_t piece)> read{};
+  std::function<void(std::span<const Bulk> pieces, std::int64_t rounds, std::int64_t applied)> write{};
+};
+
+/// The options of an AveragingPeer.
+struct AveragingOptions {
+  Genesis genesis{};        ///< job, layout and global batch; all peers give the same
+  EndpointOptions net{};    ///< `job` is that of the genesis; `name` is this peer's
+  std::string advertise{};  ///< the address at which others reach this peer; empty: where it listens
+  double up = 0;            ///< bandwidth in bytes a second; 0: unknown
+  double down = 0;
+  Deadlines deadlines{};
+  std::int64_t first_members = 1;  ///< peers that the first round waits for
+  StateAccess state{};             ///< without it, a peer can only join before the first round is committed
+  std::function<void(const std::string&)>
+      report{};  ///< is given a line for each view and round; on the loop's thread
+};
+
+/// The sum over a round's contributors, equal on all peers.
+struct RoundSum {
+  std::int64_t round = 0;
+  bool apply = true;  ///< false: nothing is to be changed
+  double weight = 0;
+  double loss = 0;  ///< sum of weight * loss
+  std::int64_t micro_batches = 0;
+  std::vector<PeerId> contributors{};
+};
+
+/// A peer of a job that sums a vector among processes which come and go, round by round: core::Peer over sockets and a log.
+/// It needs no Trainer and no MPI.
+///
+///     while (enter())  { next, computed }  contribute  result           on one thread
+///
+/// | agrees | all peers get the same bits in a round, whatever fails; each index is in one committed round at most        |
+/// | ends   | a peer that is killed is out of the view after about `suspect`, and the others go on                         |
+/// | waits  | enter, next and result block; each wait has a reason, waits_for(), and ends with interrupt()                 |
+/// | errors | OptionError: a log of another job; Error from a call that interrupt() ended                                  |
+///
+/// \code
+/// #include <reef/swarm/log/remote_log.hpp>
+/// // given: swarm::AveragingOptions options, std::vector<float> gradient
+/// swarm::RemoteLog log("http://127.0.0.1:4100");
+/// swarm::AveragingPeer peer(options, log, log);
+/// while (peer.enter()) {
+///   std::vector<std::int64_t> indices;
+///   while (const auto index = peer.next()) {
+///     indices.push_back(*index);
+///     peer.computed();
+///   }
+///   peer.contribute(gradient, static_cast<double>(indices.size()), 0.0, indices);
+///   const swarm::RoundSum sum = peer.result(gradient);
+/// }
+/// \endcode
+class AveragingPeer {
+public:
+  /// Connects to the job. `log` and `presence` outlive it.
+  AveragingPeer(AveragingOptions options, DecisionLog& log, Presence& presence);
+  ~AveragingPeer();
+  AveragingPeer(const AveragingPeer&) = delete;
+  AveragingPeer& operator=(const AveragingPeer&) = delete;
+
+  /// Says that the result of the last round is applied, and blocks until this peer is a member with the newest weights, and
+  /// a round is in progress. Returns the number of rounds that its weights contain; nothing after leave().
+  std::optional<std::int64_t> enter();
+
+  /// Returns the next micro-batch for this peer to compute; nothing once the round is closed. Blocks while it is dealt none
+  /// in an open round.
+  std::optional<std::int64_t> next();
+  /// Notes that a micro-batch of this round is computed.
+  void computed();
+
+  /// Gives this peer's sum over its micro-batches to the round, once. Copies it.
+  void contribute(std::span<const float> sum, double weight, double loss, std::vector<std::int64_t> indices);
+
+  /// Blocks until the round is committed, and writes the sum over its contributors.
+  RoundSum result(std::span<float> sum);
+
+  /// Leaves the job in order: blocks until the other members have a view without this peer, at most `wait` seconds.
+  void leave(const std::string& why, Seconds wait = 10);
+
+  /// Ends what blocks now and later, by an Error.
+  void interrupt() noexcept;
+
+  [[nodiscard]] core::JobState state() const;
+  [[nodiscard]] const PeerId& id() const&;
+  [[nodiscard]] std::string address() const;
+  /// Returns a sentence that says for what, and for whom, this peer waits; empty if for nothing.
+  [[nodiscard]] std::string waits_for() const;
+
+private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/average/averaging_peer.ipp>
+#endif

@@ -1,0 +1,377 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include <reef/core/error.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/swarm/average/averaging_peer.hpp>
+#include <reef/swarm/average/dense_parts.hpp>
+#include <reef/swarm/average/detail/keepers.hpp>
+#include <reef/swarm/average/detail/peer_frames.hpp>
+#include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/net/endpoint.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// Drives a core::Peer: everything that it hears of comes on the endpoint's loop, under one mutex that the trainer's thread
+/// takes as well.
+class AveragingPeer::Implementation {
+public:
+  Implementation(AveragingOptions options, DecisionLog& log, Presence& presence) : options_(std::move(options)) {
+    options_.net.job = options_.genesis.job;
+    if (options_.net.incarnation == 0) options_.net.incarnation = drawn_incarnation();
+    EndpointEvents events;
+    events.on_frame = [this](const RemotePeer& from, Frame frame) { received(from, std::move(frame)); };
+    events.on_connected = [this](const RemotePeer& peer) { connected_[peer.name] = peer.incarnation; };
+    events.on_lost = [this](const RemotePeer& peer, const std::string& /*why*/) {
+      const auto found = connected_.find(peer.name);
+      if (found != connected_.end() && found->second == peer.incarnation) connected_.erase(found);
+    };
+    events.on_error = [this](const std::string& what) { fail(what); };
+    endpoint_ = std::make_unique<Endpoint>(options_.net, std::move(events));
+    core::PeerOptions peer;
+    peer.self.id = {options_.net.name, options_.net.incarnation};
+    peer.self.address = options_.advertise.empty() ? endpoint_->address() : options_.advertise;
+    peer.self.up = options_.up;
+    peer.self.down = options_.down;
+    peer.genesis = options_.genesis;
+    peer.deadlines = options_.deadlines;
+    peer.functions = dense_functions(options_.genesis.parameters, options_.genesis.piece);
+    peer.first_members = options_.first_members;
+    peer.seed = options_.net.incarnation;
+    peer_.emplace(std::move(peer));
+    keepers_ = std::make_unique<detail::Keepers>(
+        log, presence, *endpoint_, [this](core::Event event) { hear(std::move(event)); },
+        [this](const std::vector<PeerPresence>& found) {
+          for (const PeerPresence& other : found) reach_out(other.who);
+        });
+    endpoint_->start();
+    keepers_->start();
+    keepers_->post([this] { tick(); });
+  }
+
+  ~Implementation() {
+    keepers_->stop();
+    endpoint_.reset();  // no callback comes any more
+  }
+
+  std::optional<std::int64_t> enter() {
+    if (done_) {
+      const std::int64_t rounds = *std::exchange(done_, std::nullopt) + 1;
+      post_event(core::event::Applied{rounds});
+    }
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] {
+        return stopped() || new_state_ || !refused_.empty() ||
+               (peer_->is_member() && peer_->phase() == Phase::accumulate && !results_.contains(peer_->applied()));
+      });
+      throw_if_failed();
+      if (!gone_.empty()) return std::nullopt;
+      if (!refused_.empty())
+        throw OptionError(
+            "reef::swarm: ", to_text(peer_->id()), " cannot take part: ", refused_,
+            ".\n  fix: the same job, model, data and options on all peers, or another name of the job.");
+      if (!new_state_) break;
+      const core::action::SetState set = *std::exchange(new_state_, std::nullopt);
+      std::int64_t applied = 0;
+      for (std::int64_t r = 0; r < set.rounds; ++r) {
+        applied += peer_->state().rounds[static_cast<std::size_t>(r)].verdict.finite ? 1 : 0;
+      }
+      lock.unlock();
+      if (!options_.state.write) {
+        throw OptionError("reef::swarm: ", to_text(peer_->id()), " comes after round ", set.rounds,
+                          ", and has no AveragingOptions::state to set.\n  fix: give it, or begin with all peers.");
+      }
+      options_.state.write(set.pieces, set.rounds, applied);
+      post_event(core::event::Applied{set.rounds});
+      lock.lock();
+    }
+    round_ = peer_->state().round();
+    attempt_ = peer_->state().attempt;
+    return round_;
+  }
+
+  std::optional<std::int64_t> next() {
+    std::unique_lock lock(mutex_);
+    std::optional<std::int64_t> index;
+    changed_.wait(lock, [&] {
+      if (stopped() || ended()) return true;
+      index = peer_->take();
+      return index.has_value();
+    });
+    throw_if_failed();
+    return index;
+  }
+
+  void computed() { post_event(core::event::Computed{round_, attempt_}); }
+
+  void contribute(std::span<const float> sum, double weight, double loss, std::vector<std::int64_t> indices) {
+    if (static_cast<std::int64_t>(sum.size()) != options_.genesis.parameters) {
+      throw OptionError("reef::swarm::AveragingPeer: a contribution of ", sum.size(),
+                        " numbers.\n  fix: ", options_.genesis.parameters, ", as Genesis::parameters says.");
+    }
+    core::event::Contributed contributed{round_, attempt_, {}};
+    if (weight > 0) {
+      std::sort(indices.begin(), indices.end());
+      contributed.contribution = {std::move(indices), weight, loss, dense_parts(sum, options_.genesis.piece)};
+    }
+    post_event(std::move(contributed));
+  }
+
+  RoundSum result(std::span<float> sum) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped() || new_state_ || results_.contains(round_) || is_void(); });
+    throw_if_failed();
+    RoundSum outcome;
+    outcome.round = round_;
+    if (!results_.contains(round_)) {
+      // The rounds have gone on without this peer, whose state enter() sets; or the round has begun anew.
+      if (!gone_.empty()) throw Error("reef::swarm: ", to_text(peer_->id()), " has left the job: ", gone_, ".");
+      outcome.apply = false;
+      return outcome;
+    }
+    const core::action::Apply apply = std::move(results_.at(round_));
+    results_.erase(round_);
+    const Ledger::Round& record = peer_->state().ledger.rounds()[static_cast<std::size_t>(round_)];
+    for (const Share& share : record.shares) {
+      outcome.contributors.push_back(share.id);
+      for (const IndexRun& run : share.indices) outcome.micro_batches += run.count;
+    }
+    done_ = round_;
+    lock.unlock();
+    outcome.apply = apply.verdict.finite;
+    outcome.weight = apply.weight;
+    outcome.loss = apply.verdict.loss * apply.weight;
+    if (outcome.apply) read_dense_parts(apply.results, sum);
+    return outcome;
+  }
+
+  void leave(const std::string& why, Seconds wait) {
+    post_event(core::event::Leave{why});
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::duration<double>(wait), [&] { return stopped(); });
+  }
+
+  void interrupt() noexcept {
+    const std::lock_guard lock(mutex_);
+    interrupted_ = true;
+    changed_.notify_all();
+  }
+
+  [[nodiscard]] core::JobState state() const {
+    const std::lock_guard lock(mutex_);
+    return peer_->state();
+  }
+  [[nodiscard]] const PeerId& id() const { return peer_->id(); }
+  [[nodiscard]] std::string address() const { return endpoint_->address(); }
+  [[nodiscard]] std::string waits_for() const {
+    const std::lock_guard lock(mutex_);
+    const std::string away = keepers_->away();
+    return peer_->waits_for(now()) + (away.empty() ? "" : "; the log does not answer: " + away);
+  }
+
+private:
+  static std::uint64_t drawn_incarnation() {
+    // Later ones are larger, as an endpoint wants; two in one microsecond differ by chance.
+    const auto since = std::chrono::system_clock::now().time_since_epoch();
+    const auto micros =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+    return micros * 16 + std::random_device{}() % 16;
+  }
+  static Seconds now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  [[nodiscard]] bool stopped() const { return interrupted_ || !failure_.empty() || !gone_.empty(); }
+  /// Returns true if the trainer's round takes no more micro-batches of this peer.
+  [[nodiscard]] bool ended() const {
+    return results_.contains(round_) || new_state_ || peer_->state().round() != round_ || is_void() ||
+           (closing_ && closing_->round == round_ && closing_->attempt == attempt_);
+  }
+  /// Returns true if the trainer's micro-batches of this round are others' now.
+  [[nodiscard]] bool is_void() const {
+    return peer_->state().round() == round_ && peer_->state().attempt != attempt_;
+  }
+  void throw_if_failed() const {
+    if (!failure_.empty()) throw Error("reef::swarm: ", failure_);
+    if (interrupted_) throw Error("reef::swarm: the peer was interrupted.");
+  }
+  void fail(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    failure_ = what;
+    changed_.notify_all();
+  }
+
+  template <class E>
+  void post_event(E event) {
+    keepers_->post([this, event = std::move(event)]() mutable { hear(core::Event(std::move(event))); });
+  }
+
+  /// Lets the peer hear of an event, and does what it asks for. On the loop's thread.
+  void hear(core::Event event) {
+    std::vector<core::Action> actions;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::int64_t rounds = peer_->state().round();
+      const std::int64_t epoch = peer_->state().epoch;
+      actions = peer_->on(event, now());
+      if (peer_->state().entries > 0) refused_ = peer_->refusal();
+      if (options_.report) tell(rounds, epoch);
+      changed_.notify_all();
+    }
+    for (core::Action& action : actions) {
+      std::visit([&](auto& what) { act(what); }, action);
+    }
+  }
+
+  void tell(std::int64_t rounds, std::int64_t epoch) {
+    const core::JobState& state = peer_->state();
+    if (state.epoch != epoch) {
+      std::string members;
+      for (const Member& member : state.members) members += concat(members.empty() ? "" : ", ", member.id.name);
+      options_.report(concat("view ", state.epoch, ": ", members));
+    }
+    if (state.round() > rounds && rounds >= 0) {
+      const Ledger::Round& round = state.ledger.rounds().back();
+      std::int64_t count = 0;
+      for (const Share& share : round.shares) {
+        for (const IndexRun& run : share.indices) count += run.count;
+      }
+      options_.report(concat("round ", round.round, ": ", count, " micro-batches of ", round.shares.size(),
+                             round.applied ? "" : ", skipped: not finite or empty"));
+    }
+  }
+
+  void act(core::action::Send& send) {
+    const auto found = connected_.find(send.to.name);
+    if (found == connected_.end() || found->second != send.to.incarnation) {
+      return;  // it is connected as somebody else, or not at all: what matters is asked for again
+    }
+    endpoint_->send(send.to.name, detail::frame_of(send.message));
+  }
+
+  void act(core::action::Append& append) {
+    const std::size_t bytes = to_text(append.entry).size();
+    if (bytes > max_entry_bytes) {
+      fail(concat("an entry of ", bytes, " bytes is longer than the log takes.\n  fix: a smaller global batch."));
+      return;
+    }
+    keepers_->append(append.index, append.entry);
+  }
+  void act(core::action::Announce& announce) { keepers_->announce(announce.presence); }
+  void act(core::action::Close& close) {
+    const std::lock_guard lock(mutex_);
+    closing_ = close;
+    changed_.notify_all();
+  }
+  void act(core::action::Restart& /*restart*/) {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  void act(core::action::Apply& apply) {
+    const std::lock_guard lock(mutex_);
+    const std::int64_t round = apply.round;
+    results_.insert_or_assign(round, std::move(apply));
+    changed_.notify_all();
+  }
+  void act(core::action::ReadState& read) {
+    if (!options_.state.read) return;
+    std::int64_t rounds = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      rounds = peer_->applied();
+    }
+    hear(core::event::StateRead{read.to, {rounds, read.piece, options_.state.read(read.piece)}});
+  }
+  void act(core::action::SetState& set) {
+    const std::lock_guard lock(mutex_);
+    new_state_ = std::move(set);
+    changed_.notify_all();
+  }
+  void act(core::action::Gone& gone) {
+    const std::lock_guard lock(mutex_);
+    gone_ = gone.why;
+    changed_.notify_all();
+  }
+
+  void received(const RemotePeer& from, Frame frame) {
+    hear(core::event::Received{{from.name, from.incarnation}, detail::message_of(frame)});
+  }
+
+  void reach_out(const Member& member) {
+    if (member.id.name == peer_->id().name || member.address.empty()) return;
+    if (asked_.insert(member.address).second) endpoint_->connect(member.address);
+  }
+
+  void tick() {
+    const Seconds beat = options_.deadlines.beat;
+    endpoint_->after(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(beat / 2)),
+                     [this] { tick(); });
+    keepers_->tick(now(), beat);
+    std::vector<Member> members;
+    {
+      const std::lock_guard lock(mutex_);
+      members = peer_->state().members;
+    }
+    for (const Member& member : members) reach_out(member);
+    hear(core::event::Tick{});
+  }
+
+  AveragingOptions options_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<detail::Keepers> keepers_;  // goes before the endpoint
+
+  // Used on the loop's thread alone.
+  std::map<std::string, std::uint64_t> connected_;
+  std::set<std::string> asked_;
+
+  // Used on the trainer's thread alone.
+  std::int64_t round_ = 0;
+  std::int64_t attempt_ = 0;
+  std::optional<std::int64_t> done_;  // the round whose result the trainer has
+
+  mutable std::mutex mutex_;  // protects what follows
+  std::condition_variable changed_;
+  std::optional<core::Peer> peer_;
+  std::map<std::int64_t, core::action::Apply> results_;
+  std::optional<core::action::Close> closing_;
+  std::optional<core::action::SetState> new_state_;
+  std::string refused_;
+  std::string failure_;
+  std::string gone_;
+  bool interrupted_ = false;
+};
+
+REEF_INLINE AveragingPeer::AveragingPeer(AveragingOptions options, DecisionLog& log, Presence& presence)
+    : implementation_(std::make_unique<Implementation>(std::move(options), log, presence)) {}
+REEF_INLINE AveragingPeer::~AveragingPeer() = default;
+REEF_INLINE std::optional<std::int64_t> AveragingPeer::enter() { return implementation_->enter(); }
+REEF_INLINE std::optional<std::int64_t> AveragingPeer::next() { return implementation_->next(); }
+REEF_INLINE void AveragingPeer::computed() { implementation_->computed(); }
+REEF_INLINE void AveragingPeer::contribute(std::span<const float> sum, double weight, double loss,
+                                           std::vector<std::int64_t> indices) {
+  implementation_->contribute(sum, weight, loss, std::move(indices));
+}
+REEF_INLINE RoundSum AveragingPeer::result(std::span<float> sum) { return implementation_->result(sum); }
+REEF_INLINE void AveragingPeer::leave(const std::string& why, Seconds wait) { implementation_->leave(why, wait); }
+REEF_INLINE void AveragingPeer::interrupt() noexcept { implementation_->interrupt(); }
+REEF_INLINE core::JobState AveragingPeer::state() const { return implementation_->state(); }
+REEF_INLINE const PeerId& AveragingPeer::id() const& { return implementation_->id(); }
+REEF_INLINE std::string AveragingPeer::address() const { return implementation_->address(); }
+REEF_INLINE std::string AveragingPeer::waits_for() const { return implementation_->waits_for(); }
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cmath>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// The deadlines of a peer, in seconds. Each is longer than the one before: a peer must be heard several times before it
+/// can be suspected, and suspected before a round gives up on it.
+///
+/// | beat     | between two signs of life                                                                   |
+/// | suspect  | without a sign of life after which a peer is suspected                                      |
+/// | exchange | after which contributors whose parts have not come are excluded from a round; a start value: |
+/// |          | adapted to the last rounds, and never below `suspect`                                       |
+/// | round    | after which a round that is not committed is reported                                       |
+/// | job      | without a committed round after which a peer gives up; 0: never                             |
+///
+/// \code
+/// swarm::Deadlines deadlines;
+/// deadlines.suspect = 5;
+/// deadlines.validate();
+/// \endcode
+struct Deadlines {
+  Seconds beat = 0.25;
+  Seconds suspect = 2.5;
+  Seconds exchange = 30;
+  Seconds round = 600;
+  Seconds job = 0;
+
+  friend bool operator==(const Deadlines&, const Deadlines&) = default;
+
+  /// Throws OptionError that names the first pair in the wrong order.
+  void validate() const {
+    const auto require_order = [](const char* shorter, Seconds a, const char* longer, Seconds b) {
+      if (a > 0 && a < b && std::isfinite(b)) return;
+      throw OptionError(
+          "reef::swarm::Deadlines: ", shorter, " is ", a, " s and ", longer, " is ", b,
+          " s.\n  why: what waits longer builds on what waits less.\n  fix: 0 < beat < suspect < exchange "
+          "< round, and round < job unless job is 0.");
+    };
+    require_order("beat", beat, "suspect", suspect);
+    require_order("suspect", suspect, "exchange", exchange);
+    require_order("exchange", exchange, "round", round);
+    if (job != 0) require_order("round", round, "job", job);
+  }
+};
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/core/language.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+namespace core {
+
+/// A fault that is done to a job: to one peer, when it first reaches a round and a phase, or at a time.
+///
+/// | kill      | the process ends at once; nothing of it is left                                             |
+/// | restart   | kill, and the same name starts again `seconds` later, as a new incarnation                   |
+/// | pause     | the process stands still for `seconds`, and then goes on as if nothing were                  |
+/// | stall     | its computation stands still for `seconds`; it goes on answering                             |
+/// | cut_off   | for `seconds`, no message between it and the other peers arrives; the log answers it          |
+/// | deaf      | for `seconds`, it receives no message of others, who receive its own                         |
+/// | no_log    | for `seconds`, it reaches the log no more                                                    |
+/// | isolate   | for `seconds`, cut_off and no_log                                                            |
+/// | no_answer | the answers to its appends are lost for `seconds`, though the entries may land               |
+/// | corrupt   | the bytes of the next part that it sends are others                                          |
+/// | leave     | it leaves in order                                                                           |
+/// | join      | a further peer starts                                                                        |
+enum class FaultKind : std::uint8_t {
+  kill,
+  restart,
+  pause,
+  stall,
+  cut_off,
+  deaf,
+  no_log,
+  isolate,
+  no_answer,
+  corrupt,
+  leave,
+  join
+};
+
+/// The phase in which a fault happens, of the peer that it is done to.
+enum class FaultPhase : std::uint8_t { accumulate, exchange, ready, applied };
+
+struct Fault {
+  FaultKind kind = FaultKind::kill;
+  int peer = 0;
+  std::int64_t round = 0;
+  FaultPhase phase = FaultPhase::accumulate;
+  Seconds seconds = 5;
+
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+/// The faults of one run of a job. Equal plans and seeds give equal runs of a simulation.
+struct FaultPlan {
+  std::uint64_t seed = 1;  ///< of all delays and durations
+  int peers = 3;
+  std::int64_t rounds = 6;  ///< that the job is to commit
+  std::vector<Fault> faults{};
+
+  friend bool operator==(const FaultPlan&, const FaultPlan&) = default;
+};
+
+/// Returns a plan drawn from a seed: 2 to 6 peers, and up to 4 faults, of which at least two peers survive.
+FaultPlan drawn_plan(std::uint64_t seed);
+
+/// Returns a plan as text, by which it can be written into a test: one line for each fault.
+std::string to_text(const FaultPlan& plan);
+
+}  // namespace core
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/core/fault_plan.ipp>
+#endif

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <reef/core/language.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// The micro-batch indices first, first + stride, ..., `count` of them.
+struct IndexRun {
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
+  std::int64_t count = 0;
+
+  friend bool operator==(const IndexRun&, const IndexRun&) = default;
+};
+
+/// The most indices that one list of runs may stand for, and the most rounds: bounds for what comes from elsewhere.
+inline constexpr std::int64_t max_indices_of_round = 1 << 20;
+
+/// Returns ascending indices as runs, each as long as it can be.
+std::vector<IndexRun> runs_of(std::span<const std::int64_t> ascending);
+
+/// Returns the indices of runs, ascending. Throws DecodeError for negative or repeated indices, strides below 1, and more
+/// than max_indices_of_round.
+std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs);
+
+/// A set of indices, kept as ranges: cheap where nearly all indices up to the highest are in it.
+///
+/// \code
+/// swarm::IndexSet committed;
+/// committed.add(7);
+/// const bool there = committed.contains(7);
+/// \endcode
+class IndexSet {
+public:
+  /// Adds an index. Returns false if it was there.
+  bool add(std::int64_t index);
+  /// Removes an index. Returns false if it was not there.
+  bool remove(std::int64_t index);
+  [[nodiscard]] bool contains(std::int64_t index) const;
+  [[nodiscard]] std::int64_t count() const;
+  /// Returns one more than the highest index; 0 if there is none.
+  [[nodiscard]] std::int64_t end() const { return ranges_.empty() ? 0 : ranges_.back().second; }
+  /// Returns the ranges [first, second), ascending, with gaps between them.
+  [[nodiscard]] const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges() const& { return ranges_; }
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> ranges() const&& { return ranges_; }
+
+  friend bool operator==(const IndexSet&, const IndexSet&) = default;
+
+private:
+  /// Returns the position of the first range that ends behind `index`.
+  [[nodiscard]] std::size_t at_or_after(std::int64_t index) const;
+
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;
+};
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/core/index_runs.ipp>
+#endif

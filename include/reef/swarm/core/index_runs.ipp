@@ -1,0 +1,114 @@
+#pragma once
+
+#include <algorithm>
+
+#include <reef/core/error.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/swarm/core/index_runs.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+REEF_INLINE std::vector<IndexRun> runs_of(std::span<const std::int64_t> ascending) {
+  std::vector<IndexRun> runs;
+  for (const std::int64_t index : ascending) {
+    if (!runs.empty()) {
+      IndexRun& last = runs.back();
+      const std::int64_t stride = last.count == 1 ? index - last.first : last.stride;
+      if (last.first + stride * last.count == index) {
+        last.stride = stride;
+        ++last.count;
+        continue;
+      }
+    }
+    runs.push_back({index, 1, 1});
+  }
+  return runs;
+}
+
+REEF_INLINE std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs) {
+  constexpr std::int64_t highest = std::int64_t{1} << 53;  // that JSON's numbers can say
+  std::int64_t total = 0;
+  for (const IndexRun& run : runs) {
+    const bool in_range = run.first >= 0 && run.first < highest && run.stride >= 1 && run.stride < highest &&
+                          run.count >= 1 && run.count <= max_indices_of_round &&
+                          run.stride <= (highest - run.first) / run.count;
+    total += in_range ? run.count : 0;
+    if (!in_range || total > max_indices_of_round) {
+      throw DecodeError("reef::swarm: the run of micro-batches {", run.first, ", ", run.stride, ", ", run.count,
+                        "} is beyond what a round may have.\n  fix: first from 0, a stride and a count from 1, and "
+                        "at most ",
+                        max_indices_of_round, " indices.");
+    }
+  }
+  std::vector<std::int64_t> indices;
+  indices.reserve(static_cast<std::size_t>(total));
+  for (const IndexRun& run : runs) {
+    for (std::int64_t k = 0; k < run.count; ++k) indices.push_back(run.first + k * run.stride);
+  }
+  std::sort(indices.begin(), indices.end());
+  const auto twice = std::adjacent_find(indices.begin(), indices.end());
+  if (twice != indices.end()) {
+    throw DecodeError("reef::swarm: micro-batch ", *twice, " is in a list of runs twice.\n  fix: each index once.");
+  }
+  return indices;
+}
+
+REEF_INLINE std::size_t IndexSet::at_or_after(std::int64_t index) const {
+  const auto found =
+      std::partition_point(ranges_.begin(), ranges_.end(), [&](const auto& range) { return range.second <= index; });
+  return static_cast<std::size_t>(found - ranges_.begin());
+}
+
+REEF_INLINE bool IndexSet::contains(std::int64_t index) const {
+  const std::size_t at = at_or_after(index);
+  return at < ranges_.size() && ranges_[at].first <= index;
+}
+
+REEF_INLINE bool IndexSet::add(std::int64_t index) {
+  const std::size_t at = at_or_after(index);
+  if (at < ranges_.size() && ranges_[at].first <= index) return false;
+  const bool joins_before = at > 0 && ranges_[at - 1].second == index;
+  const bool joins_after = at < ranges_.size() && ranges_[at].first == index + 1;
+  const auto here = ranges_.begin() + static_cast<std::ptrdiff_t>(at);
+  if (joins_before && joins_after) {
+    ranges_[at - 1].second = ranges_[at].second;
+    ranges_.erase(here);
+  } else if (joins_before) {
+    ++ranges_[at - 1].second;
+  } else if (joins_after) {
+    --ranges_[at].first;
+  } else {
+    ranges_.insert(here, {index, index + 1});
+  }
+  return true;
+}
+
+REEF_INLINE bool IndexSet::remove(std::int64_t index) {
+  const std::size_t at = at_or_after(index);
+  if (at >= ranges_.size() || ranges_[at].first > index) return false;
+  const auto [begin, end] = ranges_[at];
+  const auto here = ranges_.begin() + static_cast<std::ptrdiff_t>(at);
+  if (begin == index && end == index + 1) {
+    ranges_.erase(here);
+  } else if (begin == index) {
+    ++ranges_[at].first;
+  } else if (end == index + 1) {
+    --ranges_[at].second;
+  } else {
+    ranges_[at].second = index;
+    ranges_.insert(here + 1, {index + 1, end});
+  }
+  return true;
+}
+
+REEF_INLINE std::int64_t IndexSet::count() const {
+  std::int64_t total = 0;
+  for (const auto& [begin, end] : ranges_) total += end - begin;
+  return total;
+}
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef

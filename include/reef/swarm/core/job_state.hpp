@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/swarm/core/entry.hpp>
+#include <reef/swarm/core/ledger.hpp>
+#include <reef/swarm/core/pieces.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+namespace core {
+
+/// The state of a job: the fold of `apply` over its log. Readers of the same entries have the same state.
+struct JobState {
+  /// A committed round, without its shares, which the ledger has.
+  struct Decided {
+    std::int64_t epoch = 0;
+    Digest root{};
+    RoundVerdict verdict{};
+
+    friend bool operator==(const Decided&, const Decided&) = default;
+  };
+
+  std::int64_t entries = 0;  ///< the number of entries read, and so the index of the next one
+  std::optional<Genesis> genesis{};
+  std::int64_t epoch = 0;              ///< of the last view; 0: there was none
+  std::vector<Member> members{};       ///< of the last view, ascending; empty before the first and after a rollback
+  std::vector<PeerId> contributors{};  ///< of the last `Exclude` of this epoch and round; empty: all members
+  std::vector<PeerId> reducers{};      ///< by piece: who folds it in this view
+  Dealing dealing{};                   ///< of the round that is not committed yet
+  std::int64_t attempt = 0;  ///< the epoch in which that dealing was made: contributions of another attempt are void
+  Ledger ledger{};
+  std::vector<Decided> rounds{};  ///< of the rounds that are committed, from round 0
+  std::int64_t lineage = 0;       ///< the number of rollbacks
+  std::int64_t ignored = 0;       ///< entries that broke a rule and changed nothing else
+
+  /// Returns the round that is not committed yet.
+  [[nodiscard]] std::int64_t round() const { return static_cast<std::int64_t>(rounds.size()); }
+  /// Returns the member of that identity; null if it is none.
+  [[nodiscard]] const Member* member(const PeerId& id) const;
+  [[nodiscard]] std::vector<PeerId> member_ids() const;
+  /// Returns whose contributions the round that is not committed yet consists of.
+  [[nodiscard]] std::vector<PeerId> targets() const { return contributors.empty() ? member_ids() : contributors; }
+
+  friend bool operator==(const JobState&, const JobState&) = default;
+};
+
+/// Returns the least number of holders with which a round of a view of n members is committed: min(n, max(2, majority)).
+std::int64_t least_holders(std::int64_t members);
+
+/// Applies an entry to the state of a job. Pure and total: an entry that breaks a rule changes nothing but the counts of
+/// entries and of ignored ones. Returns the broken rule as text, empty if there is none.
+///
+/// | genesis      | the first entry                                                                             |
+/// | view         | epoch + 1; other members than before, ascending, each name once; its author is one of them, |
+/// |              | or leaves and changes nothing else                                                          |
+/// | exclude      | of this epoch and round, by a member; fewer contributors than before, at least one          |
+/// | commit       | of this epoch and round, by a member; shares of exactly the contributors; at least          |
+/// |              | least_holders() of the members hold it, the others are its stragglers; each index dealt to  |
+/// |              | its contributor, and open; weight finite and not 0 in total                                 |
+/// | rollback     | to a round that is committed; after it there is no view                                     |
+/// | quarantine   | of indices that are not committed                                                           |
+/// | checkpoint   | of a committed round, with its root                                                         |
+///
+/// \code
+/// // given: const swarm::Entry& entry
+/// swarm::core::JobState state;
+/// const std::string why = swarm::core::apply(state, entry);
+/// \endcode
+std::string apply(JobState& state, const Entry& entry);
+
+/// Returns why a peer with this genesis cannot take part in the job of a log: another job, model, data, processor class or
+/// layout; an empty text if it can.
+std::string refusal_of(const JobState& state, const Genesis& own);
+
+}  // namespace core
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/core/job_state.ipp>
+#endif

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/swarm/core/detail/peer_memory.hpp>
+#include <reef/swarm/core/event.hpp>
+#include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/core/membership.hpp>
+#include <reef/swarm/core/peer_options.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+namespace core {
+
+/// One peer of a job: the protocol as a function of events, without clock, sockets or threads. A program and the
+/// simulation drive the same object.
+///
+///     actions = on(event, now)
+///
+/// | decides  | nothing by messages: membership, contributors and commits are entries of the log                     |
+/// | trainer  | take() hands out micro-batches; Contributed follows Close; Apply follows the commit in the log       |
+/// | clock    | `now` in seconds, of any clock that never goes back; Tick at least every `beat`                      |
+/// | memory   | the own contribution, parts to reduce, and the results of this round and of the two before           |
+/// | threads  | one at a time                                                                                        |
+///
+/// \code
+/// // given: const swarm::core::PeerOptions& options
+/// swarm::core::Peer peer(options);
+/// const std::vector<swarm::core::Action> actions = peer.on(swarm::core::event::Tick{}, 0.0);
+/// \endcode
+class Peer {
+public:
+  /// Throws OptionError for deadlines in a wrong order, or functions that are not given.
+  explicit Peer(PeerOptions options);
+
+  std::vector<Action> on(const Event& event, Seconds now);
+
+  /// Returns the next micro-batch that this peer computes in this round; nothing while it is no member, lacks the newest
+  /// weights, or the round is closed.
+  std::optional<std::int64_t> take();
+
+  [[nodiscard]] const JobState& state() const& { return memory_.state; }
+  [[nodiscard]] JobState state() const&& { return memory_.state; }
+  [[nodiscard]] const PeerId& id() const& { return memory_.id(); }
+  [[nodiscard]] PeerId id() const&& { return memory_.id(); }
+  [[nodiscard]] Phase phase() const { return memory_.phase(); }
+  [[nodiscard]] std::int64_t applied() const { return memory_.applied; }
+  [[nodiscard]] bool is_member() const { return memory_.is_member(); }
+  /// Returns the presence that stands beside the log while this peer lives, to be written again where a lease has run out.
+  [[nodiscard]] PeerPresence presence(Seconds now) const;
+  /// Returns true if this peer can give others all results of a round, for these contributors.
+  [[nodiscard]] bool holds(std::int64_t round, std::span<const PeerId> contributors) const;
+  /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
+  [[nodiscard]] std::string waits_for(Seconds now) const;
+  /// Returns why this peer cannot take part: another job, model, data or processor class than the log's genesis; else empty.
+  [[nodiscard]] std::string refusal() const { return refusal_of(memory_.state, memory_.options.genesis); }
+
+private:
+  detail::PeerMemory memory_;
+};
+
+}  // namespace core
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/core/peer.ipp>
+#endif

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <reef/core/language.hpp>
+#include <reef/swarm/core/entry.hpp>
+#include <reef/swarm/core/peer_id.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// The most pieces of a job's parameter layout.
+inline constexpr std::int64_t max_pieces = 1 << 20;
+
+/// Returns the number of pieces of a layout.
+constexpr std::int64_t piece_count(const Genesis& genesis) {
+  return genesis.parameters / genesis.piece + (genesis.parameters % genesis.piece != 0 ? 1 : 0);
+}
+
+/// Returns each member's share of a round's reductions, for which the slowest member is done soonest.
+///
+///     minimise over w >= 0, sum w = 1    max_i (1 + (n - 2) w_i) / b_i,    b_i = min(up_i, down_i)
+///
+/// A member whose bandwidth is not known (0) counts as one with the mean of the others.
+///
+/// Source: the linear program of hivemind's load balancing, solved in closed form.
+///
+/// \code
+/// const std::vector<double> shares = swarm::reduction_shares(std::vector<double>{1e6, 1e6, 2e6});
+/// \endcode
+std::vector<double> reduction_shares(std::span<const double> bandwidths);
+
+/// Returns how many of `pieces` each share gets: whole pieces by largest remainder, ties to the first.
+std::vector<std::int64_t> split_pieces(std::int64_t pieces, std::span<const double> shares);
+
+/// Returns the reducer of each piece in a view. A piece keeps its reducer in `before` (empty: none) unless that one has left
+/// or has more pieces than its share.
+std::vector<PeerId> assign_reducers(std::span<const PeerId> before, std::span<const Member> members,
+                                    std::int64_t pieces);
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/core/pieces.ipp>
+#endif

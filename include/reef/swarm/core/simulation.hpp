@@ -1,0 +1,41 @@
+#pragma once
+
+#include <reef/core/language.hpp>
+#include <reef/swarm/core/fault_plan.hpp>
+#include <reef/swarm/core/simulation_result.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+namespace core {
+
+/// A job of real peers (Peer) in a world of one queue of events: virtual time, links that delay, double and lose messages,
+/// a log whose answers are late or lost, and computation that is a sum of numbers known for each micro-batch.
+///
+/// Laws, tested after each event:
+///
+///     agreement     peers that have applied as many rounds have the same weights
+///     replay        these weights are those of applying the ledger's micro-batches, round by round, alone
+///     once          no micro-batch is committed twice; committed, quarantined and holes are all below the highest
+///     durability    a committed result is with a peer that lives, or in its weights, unless it had one holder only
+///     progress      the plan's rounds are committed and applied by all peers that live, within the time limit
+///
+/// | cost | 1 to 3 microseconds an event; a plan of 5 peers and 6 rounds has some thousands |
+///
+/// \code
+/// const swarm::core::SimulationResult result = swarm::core::simulate(swarm::core::drawn_plan(1));
+/// const bool holds = result.violation.empty();
+/// \endcode
+SimulationResult simulate(const FaultPlan& plan, const SimulatedWorld& world = {});
+
+/// Returns the shortest plan found that still breaks a law, by leaving out faults, rounds and peers of `plan`.
+FaultPlan shrink(FaultPlan plan, const SimulatedWorld& world = {});
+
+}  // namespace core
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/core/simulation.ipp>
+#endif

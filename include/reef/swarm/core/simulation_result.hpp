@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <reef/core/units.hpp>
+#include <reef/swarm/core/deadlines.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+namespace core {
+
+/// The world of a simulation: its links, log and computation. Durations are drawn, evenly, between the two of each pair.
+struct SimulatedWorld {
+  Deadlines deadlines{.beat = 0.25, .suspect = 2.5, .exchange = 10, .round = 600};
+  std::int64_t global_batch = 8;
+  std::int64_t pieces = 3;
+  Seconds link[2] = {0.002, 0.08};  ///< delay of a message
+  Seconds log[2] = {0.002, 0.05};   ///< delay of an append, of its answer, and of reading an entry
+  Seconds micro_batch[2] = {0.1, 0.6};
+  Seconds update[2] = {0.01, 0.1};  ///< of applying a round
+  double lost = 0;                  ///< probability that a message is lost
+  double doubled = 0.01;            ///< probability that a message comes twice
+  Seconds lease = 2;                ///< for which a presence outlives its peer
+  Seconds time_limit = 600;         ///< virtual time in which the rounds must be committed
+};
+
+/// What came of a simulation.
+struct SimulationResult {
+  std::string violation{};  ///< the first law that was broken; empty: none
+  Seconds at = 0;           ///< virtual time at the end
+  std::uint64_t events = 0;
+  std::int64_t rounds = 0;  ///< that were committed
+  std::int64_t views = 0;
+  std::int64_t excluded = 0;
+  std::int64_t rollbacks = 0;  ///< because the only holder of a round, in a view of one, has ended
+  std::int64_t ignored = 0;    ///< entries that broke a rule
+};
+
+}  // namespace core
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <reef/core/units.hpp>
+#include <reef/swarm/log/decision_log.hpp>
+#include <reef/swarm/log/presence.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// The decision log and the presences of a LogServer of this machine: a program's `--log http://127.0.0.1:PORT`.
+///
+/// | time    | `time` seconds for each call; then an append is `unknown`, and a page has `answered` false        |
+/// | retries | within that time, after 20 ms, then twice as long each time; a watch without an end, up to 5 s    |
+/// |         | apart. So a server may be killed and started again                                                |
+/// | early   | where an earlier attempt may still arrive, `early` is said as `unknown`                           |
+/// | errors  | OptionError from the constructor: no URL, or no address of this machine                           |
+///
+/// \code
+/// #include <reef/swarm/log/blocking_log.hpp>
+/// swarm::RemoteLog log("http://127.0.0.1:4100");
+/// const std::vector<std::string> all = swarm::BlockingLog(log).read(0);
+/// \endcode
+class RemoteLog final : public DecisionLog, public Presence {
+public:
+  explicit RemoteLog(std::string_view url, Seconds time = 5);
+  ~RemoteLog() override;
+
+  void append(LogIndex at, std::string entry, AppendDone done) override;
+  void read(LogIndex from, ReadDone done) override;
+  [[nodiscard]] LogWatch watch(LogIndex from, EntryFound found) override;
+
+  void present(std::string key, std::string value, Seconds ttl, PresenceDone done) override;
+  void absent(std::string key, PresenceDone done) override;
+  void presences(std::function<void(Presences)> done) override;
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+static_assert(decision_log<RemoteLog>);
+
+namespace detail {
+
+/// Reads the answers of a LogServer. Throw DecodeError where a body is no such answer.
+Appended decode_appended(std::string_view body);
+LogPage decode_page(std::string_view body, LogIndex from);
+Presences decode_presences(std::string_view body);
+
+}  // namespace detail
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/log/remote_log.ipp>
+#endif

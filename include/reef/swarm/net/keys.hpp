@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/swarm/net/endpoint_options.hpp>
+#include <reef/swarm/net/identity.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// The settings of a certificate.
+struct CertificateOptions {
+  std::chrono::seconds begins{-300};                          ///< from now: clocks differ
+  std::chrono::seconds lasts = std::chrono::hours(24 * 365);  ///< from `begins` on
+  std::vector<std::string> hosts{};  ///< names and addresses that a keeper is reached by, which HTTPS asks for
+};
+
+/// A certificate that a job's CA has issued.
+struct IssuedCertificate {
+  Identity identity{};
+  std::string serial{};  ///< hexadecimal
+  std::string until{};   ///< the end of its validity, as OpenSSL writes it
+  bool revoked = false;
+};
+
+/// The private CA of a job, a folder: who has a certificate of it can join the job, and nobody else.
+///
+/// | ca.pem, ca.key     | the CA's certificate, which all peers need, and its private key, which none may have     |
+/// | NAME.pem, NAME.key | the certificate and private key of one peer, keeper or client, which it alone needs      |
+/// | keys.json          | what was issued, and what is revoked                                                     |
+/// | keys               | EC P-256; subjects without a common name; the identity is a URI in the subjectAltName,   |
+/// |                    | reef://JOB/ROLE/NAME. Peers and keepers act as server and client, clients as client      |
+/// | files              | mode 0600, in a folder of mode 0700; each appears whole or not at all                    |
+/// | errors             | OptionError: names, a folder that is no such CA, or has one already, a name that is      |
+/// |                    | issued; FileError: files that cannot be read or written. Nothing was issued then         |
+///
+/// \code
+/// swarm::Keys keys = swarm::Keys::make("keys", "example");
+/// keys.issue("peer", "a");
+/// swarm::EndpointOptions options;
+/// options.tls = keys.files("a");
+/// keys.revoke("a");  // and publish keys.revoked()
+/// \endcode
+class Keys {
+public:
+  /// Makes a new CA in a folder, which is made if it is missing. `lasts`: of the CA's certificate.
+  static Keys make(const std::filesystem::path& folder, std::string_view job,
+                   std::chrono::seconds lasts = std::chrono::hours(24 * 3650));
+
+  /// Opens the CA of a folder.
+  explicit Keys(const std::filesystem::path& folder);
+
+  /// Issues a certificate, and writes it and its key. `role`: peer, keeper or client. A name with a certificate gets
+  /// another one once that is revoked.
+  IssuedCertificate issue(std::string_view role, std::string_view name, const CertificateOptions& options = {});
+
+  /// Revokes all certificates of a name, or the one with a serial number. Returns the serial numbers that are new.
+  std::vector<std::string> revoke(std::string_view name_or_serial);
+
+  [[nodiscard]] std::string job() const { return job_; }
+  [[nodiscard]] std::vector<IssuedCertificate> issued() const { return issued_; }
+
+  /// Returns the serial numbers of what is revoked: TlsFiles::revoked, Endpoint::set_revoked.
+  [[nodiscard]] std::vector<std::string> revoked() const;
+
+  /// Returns the files that the peer of this name needs, with the present list of what is revoked.
+  [[nodiscard]] TlsFiles files(std::string_view name) const;
+
+private:
+  Keys(std::filesystem::path folder, std::string job) : folder_(std::move(folder)), job_(std::move(job)) {}
+  void write_list() const;
+
+  std::filesystem::path folder_;
+  std::string job_;
+  std::vector<IssuedCertificate> issued_{};
+};
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef
+
+#ifndef REEF_COMPILED
+#include <reef/swarm/net/keys.ipp>
+#endif

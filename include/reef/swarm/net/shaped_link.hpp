@@ -1,0 +1,30 @@
+#pragma once
+
+#include <reef/comm/network_shape.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+
+/// A link that the sender emulates: bytes leave at `rate`, and each arrives `latency` later. For tests on one machine.
+///
+/// \code
+/// const auto shape = comm::NetworkShape::uniform(2, 0.025, 12.5e6);  // 25 ms, 100 Mbit/s
+/// const swarm::ShapedLink link = swarm::ShapedLink::of(shape, 0, 1);
+/// \endcode
+struct ShapedLink {
+  Seconds latency = 0;  ///< seconds one way
+  double rate = 0;      ///< bytes per second; 0: the link is as it is
+
+  /// Returns the link of a network from device `from` to device `to`.
+  static ShapedLink of(const comm::NetworkShape& shape, int from, int to) {
+    return {shape.latency(from, to), shape.rate(from, to)};
+  }
+
+  [[nodiscard]] bool is_shaped() const { return rate > 0 || latency > 0; }
+};
+
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,50 @@
+#pragma once
+
+/// \file
+/// The bodies of reef/swarm/ but swarm/elastic/, which need Boost.Asio, Boost.Beast and OpenSSL: for one file of a program that
+/// links reef::swarm, beside one that has core_implementation.hpp or implementation.hpp.
+
+#ifndef REEF_COMPILED
+#error "reef/swarm_implementation.hpp: this file is compiled without -DREEF_COMPILED, which says that bodies are elsewhere. \
+fix: that flag for every file of the program, this one too; or, without this header, for none."
+#else
+
+#include <reef/swarm/average/averaging_peer.ipp>
+#include <reef/swarm/average/dense_parts.ipp>
+#include <reef/swarm/average/detail/peer_frames.ipp>
+#include <reef/swarm/average/sha256.ipp>
+#include <reef/swarm/core/digest.ipp>
+#include <reef/swarm/core/entry_json.ipp>
+#include <reef/swarm/core/failure_detector.ipp>
+#include <reef/swarm/core/fault_plan.ipp>
+#include <reef/swarm/core/index_runs.ipp>
+#include <reef/swarm/core/job_state.ipp>
+#include <reef/swarm/core/ledger.ipp>
+#include <reef/swarm/core/membership.ipp>
+#include <reef/swarm/core/peer.ipp>
+#include <reef/swarm/core/pieces.ipp>
+#include <reef/swarm/core/round.ipp>
+#include <reef/swarm/core/simulation.ipp>
+#include <reef/swarm/log/blocking_log.ipp>
+#include <reef/swarm/log/decision_log.ipp>
+#include <reef/swarm/log/detail/base64.ipp>
+#include <reef/swarm/log/detail/http_client.ipp>
+#include <reef/swarm/log/detail/log_file.ipp>
+#include <reef/swarm/log/detail/presence_table.ipp>
+#include <reef/swarm/log/etcd_log.ipp>
+#include <reef/swarm/log/local_log.ipp>
+#include <reef/swarm/log/log_server.ipp>
+#include <reef/swarm/log/presence.ipp>
+#include <reef/swarm/log/remote_log.ipp>
+#include <reef/swarm/log/simulated_log.ipp>
+#include <reef/swarm/net/detail/connection.ipp>
+#include <reef/swarm/net/detail/dialer.ipp>
+#include <reef/swarm/net/detail/hello.ipp>
+#include <reef/swarm/net/detail/loop.ipp>
+#include <reef/swarm/net/detail/tls.ipp>
+#include <reef/swarm/net/endpoint.ipp>
+#include <reef/swarm/net/frame.ipp>
+#include <reef/swarm/net/identity.ipp>
+#include <reef/swarm/net/keys.ipp>
+
+#endif

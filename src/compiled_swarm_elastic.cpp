@@ -1,0 +1,1 @@
+// Nothing but bodies is in this library.

@@ -1,0 +1,220 @@
+#include <reef/swarm/average/averaging_peer.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/io/file.hpp>
+#include <reef/swarm/average/dense_parts.hpp>
+#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/log_server.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+#include <support/temporary_folder.hpp>
+
+namespace reef::swarm {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Sha256, is_that_of_the_standard) {
+  const std::string text = "abc";
+  EXPECT_EQ(to_hex(sha256(std::as_bytes(std::span(text)))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(DenseParts, fold_in_the_order_of_contributors) {
+  const core::RoundFunctions functions = dense_functions(3, 2);
+  const std::vector<float> one{1e8F, 1, 2};
+  const std::vector<float> two{1, 1, 3};
+  const std::vector<float> three{-1e8F, 1, 4};
+  const std::vector<Bulk> results{
+      functions.fold(0, std::vector<Bulk>{dense_parts(one, 2)[0], dense_parts(two, 2)[0], dense_parts(three, 2)[0]}),
+      functions.fold(1, std::vector<Bulk>{dense_parts(one, 2)[1], dense_parts(two, 2)[1], dense_parts(three, 2)[1]})};
+  std::vector<float> sum(3);
+  read_dense_parts(results, sum);
+  EXPECT_EQ(sum, (std::vector<float>{0, 3, 9})) << "1e8 + 1 is 1e8 in fp32";
+  const RoundVerdict verdict = functions.judge(results, 3, 6);
+  EXPECT_TRUE(verdict.finite);
+  EXPECT_EQ(verdict.loss, 2);
+  EXPECT_NEAR(verdict.norm, std::sqrt(90.0) / 3, 1e-12);
+  std::vector<float> longer(4);
+  EXPECT_THROW(read_dense_parts(results, longer), DecodeError);
+}
+
+TEST(DenseParts, of_another_length_or_not_finite_are_not_accepted) {
+  const core::RoundFunctions functions = dense_functions(3, 2);
+  const std::vector<float> numbers{1, 2, 3};
+  EXPECT_TRUE(functions.accepts(1, dense_parts(numbers, 2)[1]));
+  EXPECT_FALSE(functions.accepts(0, dense_parts(numbers, 2)[1]));
+  const std::vector<float> infinite{1, INFINITY, 3};
+  EXPECT_FALSE(functions.accepts(0, dense_parts(infinite, 2)[0]));
+  EXPECT_TRUE(functions.accepts(1, dense_parts(infinite, 2)[1]));
+}
+
+/// A process of the program swarm-average, whose output is in a file.
+class Process {
+public:
+  Process(const std::filesystem::path& folder, const std::string& url, const std::string& name, int rounds, int members)
+      : output_(folder / (name + ".txt")) {
+    const std::string count = std::to_string(rounds);
+    const std::string first = std::to_string(members);
+    pid_ = fork();
+    if (pid_ == 0) {
+      std::freopen(output_.c_str(), "w", stdout);
+      execl(REEF_SWARM_AVERAGE, REEF_SWARM_AVERAGE, url.c_str(), name.c_str(), count.c_str(), first.c_str(), "30",
+            static_cast<char*>(nullptr));
+      _exit(127);
+    }
+  }
+  ~Process() {
+    if (pid_ > 0) kill();
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void kill() {
+    ::kill(pid_, SIGKILL);
+    wait();
+  }
+  /// Waits for the end of the process, and returns its exit status; -1 for one that a signal has ended.
+  int wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  /// Returns the digest of the weights that the program prints last.
+  [[nodiscard]] std::string weights() const {
+    std::ifstream file(output_);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::size_t at = text.rfind("has weights ");
+    return at == std::string::npos ? "no weights: " + text : text.substr(at);
+  }
+
+private:
+  std::filesystem::path output_;
+  pid_t pid_ = 0;
+};
+
+/// Returns the state of the job whose log is at this address.
+core::JobState state_of(const std::string& url) {
+  RemoteLog log(url);
+  core::JobState state;
+  for (const std::string& text : BlockingLog(log).read(0)) core::apply(state, entry_from_text(text));
+  return state;
+}
+
+/// Waits until the log has that many committed rounds.
+void wait_for_round(const std::string& url, std::int64_t rounds) {
+  while (state_of(url).round() < rounds) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+TEST(AveragingPeer, killed_with_9_does_not_stop_the_others_and_a_newcomer_gets_their_bits) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  constexpr int rounds = 30;
+  Process a(folder.path(), server.url(), "a", rounds, 3);
+  Process b(folder.path(), server.url(), "b", rounds, 3);
+  Process c(folder.path(), server.url(), "c", rounds, 3);
+  wait_for_round(server.url(), 3);
+  c.kill();
+  Process d(folder.path(), server.url(), "d", rounds, 3);
+  EXPECT_EQ(a.wait(), 0);
+  EXPECT_EQ(b.wait(), 0);
+  EXPECT_EQ(d.wait(), 0);
+  EXPECT_THAT(a.weights(), HasSubstr("has weights"));
+  EXPECT_EQ(b.weights(), a.weights());
+  EXPECT_EQ(d.weights(), a.weights());
+
+  const core::JobState state = state_of(server.url());
+  EXPECT_GE(state.round(), rounds);
+  EXPECT_EQ(state.ignored, 0);
+  EXPECT_EQ(state.ledger.committed().count() + state.ledger.quarantined().count() +
+                static_cast<std::int64_t>(state.ledger.holes().size()),
+            state.ledger.end());
+  std::set<std::string> contributors;
+  for (const Ledger::Round& round : state.ledger.rounds()) {
+    for (const Share& share : round.shares) contributors.insert(share.id.name);
+  }
+  EXPECT_THAT(contributors, testing::IsSupersetOf({"a", "b", "c", "d"}));
+}
+
+TEST(AveragingPeer, goes_on_when_the_log_server_was_killed_and_started_again) {
+  const TemporaryFolder folder;
+  auto server = std::make_unique<LogServer>(LogServerOptions{.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  const std::string url = server->url();
+  constexpr int rounds = 12;
+  Process a(folder.path(), url, "a", rounds, 2);
+  Process b(folder.path(), url, "b", rounds, 2);
+  wait_for_round(url, 2);
+  server.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  server = std::make_unique<LogServer>(
+      LogServerOptions{.listen = url.substr(std::string("http://").size()), .folder = folder.path() / "log"});
+  EXPECT_EQ(a.wait(), 0);
+  EXPECT_EQ(b.wait(), 0);
+  EXPECT_EQ(b.weights(), a.weights());
+  EXPECT_GE(state_of(url).round(), rounds);
+}
+
+TEST(AveragingPeer, of_another_job_is_refused_by_name) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  RemoteLog log(server.url());
+  AveragingOptions options;
+  options.genesis.job = "one";
+  options.genesis.parameters = 10;
+  options.genesis.piece = 4;
+  options.net.name = "a";
+  options.net.listen = "127.0.0.1:0";
+  options.net.plain_loopback = true;
+  AveragingPeer first(options, log, log);
+  EXPECT_EQ(first.enter(), 0);
+  options.net.name = "b";
+  options.genesis.seed = 7;
+  RemoteLog other(server.url());
+  AveragingPeer second(options, other, other);
+  try {
+    static_cast<void>(second.enter());
+    ADD_FAILURE() << "it takes part";
+  } catch (const OptionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("another seed"));
+  }
+}
+
+TEST(AveragingPeer, that_waits_is_ended_by_interrupt) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  RemoteLog log(server.url());
+  AveragingOptions options;
+  options.genesis.job = "one";
+  options.genesis.parameters = 10;
+  options.genesis.piece = 4;
+  options.first_members = 2;
+  options.net.name = "a";
+  options.net.listen = "127.0.0.1:0";
+  options.net.plain_loopback = true;
+  AveragingPeer peer(options, log, log);
+  std::thread waits([&] { EXPECT_THROW(static_cast<void>(peer.enter()), Error); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_THAT(peer.waits_for(), HasSubstr("for"));
+  peer.interrupt();
+  waits.join();
+}
+
+}  // namespace
+}  // namespace reef::swarm

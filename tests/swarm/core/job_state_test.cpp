@@ -1,0 +1,207 @@
+#include <reef/swarm/core/job_state.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/swarm/core/entry_json.hpp>
+
+namespace reef::swarm::core {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const PeerId a{"a", 1};
+const PeerId b{"b", 1};
+const PeerId c{"c", 1};
+
+Member member(const PeerId& id) { return {id, "127.0.0.1:1", 0, 0}; }
+std::string append(JobState& state, const PeerId& author, Entry::What what) {
+  return apply(state, {author, 0, std::move(what)});
+}
+
+/// A job of a, b and c that begins with round 0.
+JobState job() {
+  JobState state;
+  Genesis genesis;
+  genesis.job = "job";
+  genesis.global_batch = 4;
+  genesis.parameters = 10;
+  genesis.piece = 4;
+  EXPECT_THAT(append(state, a, genesis), IsEmpty());
+  EXPECT_THAT(append(state, a, ViewEntry{1, {member(a), member(b), member(c)}, ""}), IsEmpty());
+  return state;
+}
+
+/// A commit of round 0: a has 0 and 3, b 1, c nothing.
+Commit commit_of_first() {
+  Commit commit;
+  commit.epoch = 1;
+  commit.shares = {{a, {{0, 3, 2}}, 2, {}}, {b, {{1, 1, 1}}, 1, {}}, {c, {}, 0, {}}};
+  commit.holders = {a, b, c};
+  return commit;
+}
+
+TEST(JobState, commits_a_round) {
+  JobState state = job();
+  EXPECT_THAT(append(state, b, commit_of_first()), IsEmpty());
+  EXPECT_EQ(state.round(), 1);
+  EXPECT_EQ(state.ledger.committed().count(), 3);
+  EXPECT_EQ(state.dealing.index_of(a, 0), 2);
+  EXPECT_EQ(state.reducers.size(), 3U);
+  EXPECT_EQ(state.ignored, 0);
+}
+
+TEST(JobState, ignores_a_commit_that_breaks_a_rule) {
+  struct Case {
+    const char* says;
+    void (*spoil)(Commit&);
+  };
+  const Case cases[] = {
+      {"epoch", [](Commit& e) { e.epoch = 2; }},
+      {"round", [](Commit& e) { e.round = 1; }},
+      {"others than the contributors", [](Commit& e) { e.shares.pop_back(); }},
+      {"others than the contributors", [](Commit& e) { e.shares[0].id.incarnation = 2; }},
+      {"not dealt", [](Commit& e) { e.shares[0].indices = {{1, 1, 1}}; e.shares[1].indices = {}; }},
+      {"two shares", [](Commit& e) { e.shares[1].indices = {{0, 1, 1}}; }},
+      {"held by 1", [](Commit& e) { e.holders = {a}; e.stragglers = {b, c}; }},
+      {"all members", [](Commit& e) { e.holders = {a, b}; }},
+      {"not members", [](Commit& e) { e.holders = {a, b, {"d", 1}}; }},
+      {"weight", [](Commit& e) { e.shares[0].weight = -1; }},
+      {"weight of 0", [](Commit& e) { for (Share& share : e.shares) share.weight = 0; }},
+      {"beyond", [](Commit& e) { e.shares[0].indices = {{0, 1, std::int64_t{1} << 50}}; }},
+  };
+  for (const Case& one : cases) {
+    JobState state = job();
+    Commit commit = commit_of_first();
+    one.spoil(commit);
+    JobState before = state;
+    EXPECT_THAT(append(state, a, commit), HasSubstr(one.says));
+    ++before.entries;
+    ++before.ignored;
+    EXPECT_EQ(state, before) << one.says;
+  }
+  JobState state = job();
+  EXPECT_THAT(append(state, {"d", 1}, commit_of_first()), HasSubstr("no member"));
+}
+
+TEST(JobState, counts_a_view_only_if_it_is_the_next_of_other_members) {
+  JobState state = job();
+  EXPECT_THAT(append(state, a, ViewEntry{3, {member(a)}, ""}), HasSubstr("epoch 3 after 1"));
+  EXPECT_THAT(append(state, a, ViewEntry{2, {}, ""}), HasSubstr("nobody"));
+  EXPECT_THAT(append(state, a, ViewEntry{2, {member(b), member(a)}, ""}), HasSubstr("ascending"));
+  EXPECT_THAT(append(state, a, ViewEntry{2, {member(a), member({"a", 2})}, ""}), HasSubstr("two members"));
+  EXPECT_THAT(append(state, a, ViewEntry{2, {member(a), member(b), member(c)}, ""}), HasSubstr("same members"));
+  EXPECT_THAT(append(state, c, ViewEntry{2, {member(a)}, ""}), HasSubstr("not in it"));
+  EXPECT_EQ(state.epoch, 1);
+  EXPECT_THAT(append(state, c, ViewEntry{2, {member(a), member(b)}, "c leaves"}), IsEmpty());
+  EXPECT_EQ(state.members.size(), 2U);
+}
+
+TEST(JobState, keeps_what_survivors_took_and_deals_the_rest_again_with_the_next_round) {
+  JobState state = job();
+  const Dealing before = state.dealing;
+  EXPECT_THAT(append(state, a, ViewEntry{2, {member(a), member(b)}, ""}), IsEmpty());
+  EXPECT_EQ(state.dealing, before) << "c had taken 2: nobody takes it in this round";
+  Commit commit = commit_of_first();
+  commit.epoch = 2;
+  commit.shares.pop_back();
+  commit.holders = {a, b};
+  EXPECT_THAT(append(state, a, commit), IsEmpty());
+  EXPECT_EQ(state.dealing.index_of(a, 0), 2);
+}
+
+TEST(JobState, begins_a_round_anew_if_nobody_is_left_of_those_to_whom_it_was_dealt) {
+  JobState state = job();
+  EXPECT_EQ(state.attempt, 1);
+  EXPECT_THAT(append(state, {"d", 1}, ViewEntry{2, {member({"d", 1})}, ""}), IsEmpty());
+  EXPECT_EQ(state.attempt, 2);
+  EXPECT_EQ(state.dealing.index_of({"d", 1}, 0), 0);
+}
+
+TEST(JobState, excludes_only_some_of_the_contributors) {
+  JobState state = job();
+  EXPECT_THAT(append(state, a, Exclude{1, 0, {a, b, c}}), HasSubstr("not fewer"));
+  EXPECT_THAT(append(state, a, Exclude{1, 0, {}}), HasSubstr("not fewer"));
+  EXPECT_THAT(append(state, a, Exclude{1, 0, {a, {"d", 1}}}), HasSubstr("not fewer"));
+  EXPECT_THAT(append(state, a, Exclude{1, 0, {a, b}}), IsEmpty());
+  EXPECT_THAT(append(state, a, commit_of_first()), HasSubstr("others than the contributors"));
+  Commit commit = commit_of_first();
+  commit.shares.pop_back();
+  EXPECT_THAT(append(state, a, commit), IsEmpty()) << "c still holds the result";
+  EXPECT_EQ(state.targets().size(), 3U) << "and contributes to the next round";
+}
+
+TEST(JobState, quarantines_the_numbers_of_a_round_that_is_not_finite) {
+  JobState state = job();
+  Commit commit = commit_of_first();
+  commit.verdict.finite = false;
+  EXPECT_THAT(append(state, a, commit), IsEmpty());
+  EXPECT_EQ(state.round(), 1);
+  EXPECT_EQ(state.ledger.committed().count(), 0);
+  EXPECT_EQ(state.ledger.quarantined().count(), 3);
+}
+
+TEST(JobState, rolls_back_to_a_committed_round_and_then_has_no_view) {
+  JobState state = job();
+  EXPECT_THAT(append(state, a, commit_of_first()), IsEmpty());
+  EXPECT_THAT(append(state, {"operator", 0}, Rollback{1, ""}), HasSubstr("not committed"));
+  EXPECT_THAT(append(state, {"operator", 0}, Rollback{0, ""}), IsEmpty());
+  EXPECT_EQ(state.round(), 0);
+  EXPECT_EQ(state.lineage, 1);
+  EXPECT_EQ(state.ledger.committed().count(), 0);
+  EXPECT_THAT(append(state, a, commit_of_first()), HasSubstr("epoch"));
+  EXPECT_THAT(append(state, b, ViewEntry{3, {member(b)}, ""}), IsEmpty());
+}
+
+TEST(JobState, begins_with_a_genesis) {
+  JobState state;
+  EXPECT_THAT(append(state, a, ViewEntry{1, {member(a)}, ""}), HasSubstr("before a valid genesis"));
+  Genesis genesis;
+  genesis.parameters = 1;
+  genesis.piece = 1;
+  EXPECT_THAT(append(state, a, genesis), HasSubstr("second genesis")) << "its place is index 0";
+}
+
+TEST(EntryText, says_each_entry_so_that_it_is_read_again) {
+  const Entry::What all[] = {Genesis{"job", "recipe", {}, {}, {}, 7, 4, 10, 4, "dense"},
+                             ViewEntry{2, {member(a), member(b)}, "why \"so\""},
+                             Exclude{2, 3, {a}},
+                             commit_of_first(),
+                             Rollback{1, "power"},
+                             Quarantine{{{1, 2, 3}}, "nan"},
+                             LogCheckpoint{4, {}}};
+  for (const Entry::What& what : all) {
+    const Entry entry{a, 0xfedcba9876543210, what};
+    EXPECT_EQ(entry_from_text(to_text(entry)), entry) << to_text(entry);
+  }
+}
+
+TEST(EntryText, that_is_damaged_is_no_entry_and_never_an_exception) {
+  const std::string text = to_text(Entry{a, 1, commit_of_first()});
+  int unreadable = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (const char with : {'\0', '9', '"', '}', 'x'}) {
+      std::string damaged = text;
+      damaged[i] = with;
+      JobState state = job();
+      const Entry entry = entry_from_text(damaged);
+      unreadable += std::holds_alternative<Unreadable>(entry.what) ? 1 : 0;
+      static_cast<void>(apply(state, entry));
+      EXPECT_EQ(state.entries, 3);
+    }
+    EXPECT_TRUE(std::holds_alternative<Unreadable>(entry_from_text(text.substr(0, i)).what));
+  }
+  EXPECT_GT(unreadable, static_cast<int>(text.size()));
+  for (const char* other : {"", "null", "[]", "{}", "{\"kind\":\"commit\"}", "{\"author\":\"a/1\",\"nonce\":1,\"kind\":\"no\"}"}) {
+    EXPECT_TRUE(std::holds_alternative<Unreadable>(entry_from_text(other).what)) << other;
+  }
+}
+
+}  // namespace
+}  // namespace reef::swarm::core

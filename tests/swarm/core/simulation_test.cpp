@@ -1,0 +1,80 @@
+#include <reef/swarm/core/simulation.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <reef/core/text.hpp>
+
+namespace reef::swarm::core {
+namespace {
+
+std::uint64_t plans() {
+  const char* const wanted = std::getenv("REEF_SWARM_PLANS");
+  return wanted == nullptr ? 1500 : std::strtoull(wanted, nullptr, 10);
+}
+
+TEST(Simulation, keeps_all_laws_in_drawn_plans) {
+  SimulationResult sum;
+  for (std::uint64_t seed = 1; seed <= plans(); ++seed) {
+    const FaultPlan plan = drawn_plan(seed);
+    const SimulationResult result = simulate(plan);
+    if (!result.violation.empty()) {
+      const FaultPlan small = shrink(plan);
+      ADD_FAILURE() << to_text(plan) << "\n" << result.violation << "\nthe shortest plan found: " << to_text(small) << "\n"
+                    << simulate(small).violation;
+      return;
+    }
+    sum.events += result.events;
+    sum.rounds += result.rounds;
+    sum.excluded += result.excluded;
+    sum.ignored += result.ignored;
+    sum.views += result.views;
+  }
+  RecordProperty("events", concat(sum.events));
+  EXPECT_GT(sum.views, static_cast<std::int64_t>(plans())) << "members came and went";
+  EXPECT_GT(sum.excluded, 0) << "some contributions came too late";
+}
+
+TEST(Simulation, goes_on_over_links_that_lose_messages) {
+  SimulatedWorld world;
+  world.lost = 0.05;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const SimulationResult result = simulate({.seed = seed, .peers = 4, .rounds = 5, .faults = {}}, world);
+    EXPECT_EQ(result.violation, "") << seed;
+    EXPECT_EQ(result.rounds, 5) << seed;
+  }
+}
+
+TEST(Simulation, goes_on_with_the_last_of_two_peers_and_takes_a_new_one_in) {
+  const FaultPlan plan{.seed = 3,
+                       .peers = 2,
+                       .rounds = 8,
+                       .faults = {{FaultKind::join, 1, 2, FaultPhase::accumulate, 0},
+                                  {FaultKind::kill, 0, 3, FaultPhase::exchange, 0}}};
+  const SimulationResult result = simulate(plan);
+  EXPECT_EQ(result.violation, "");
+  EXPECT_EQ(result.rounds, 8);
+  EXPECT_EQ(result.ignored, 0);
+}
+
+TEST(Simulation, says_when_rounds_are_not_committed_in_time) {
+  SimulatedWorld world;
+  world.time_limit = 3;
+  const SimulationResult result = simulate({.seed = 1, .peers = 3, .rounds = 50, .faults = {}}, world);
+  EXPECT_NE(result.violation.find("progress"), std::string::npos) << result.violation;
+}
+
+TEST(Simulation, of_equal_plans_is_equal) {
+  for (const std::uint64_t seed : {5U, 85U, 361U}) {
+    const SimulationResult first = simulate(drawn_plan(seed));
+    const SimulationResult second = simulate(drawn_plan(seed));
+    EXPECT_EQ(first.events, second.events);
+    EXPECT_EQ(first.at, second.at);
+  }
+}
+
+}  // namespace
+}  // namespace reef::swarm::core
