@@ -1,5 +1,6 @@
 // Bytes per second and round trips of swarm::Endpoint over loopback, plain and with TLS, beside the machine's copy and
-// the cipher alone, which bound it. Both ends run in this process, each with a thread of its own.
+// the cipher alone, which bound it. Both ends run in this process, each with a thread of its own. CPU seconds, of all
+// threads, tell costs apart where other programs have the cores.
 //
 //   transport [MESSAGES [REPETITIONS]]      messages of 1 MiB (512); medians over repetitions (5)
 
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -33,6 +35,9 @@ constexpr std::size_t message_bytes = 1 << 20;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+/// Returns the CPU seconds of all threads of this process since it began.
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -44,8 +49,19 @@ std::vector<double> repeated(int repetitions, const std::function<double()>& mea
   return values;
 }
 
-/// Returns the MB/s of copies of 64 KiB within 64 MiB.
-double copy_rate(int messages) {
+/// Prints the medians of MB/s, and of CPU seconds for each GB, of what moves `bytes` bytes and returns its seconds.
+void report_rate(const char* name, double bytes, int repetitions, const std::function<double()>& move) {
+  std::vector<double> rates;
+  const std::vector<double> costs = repeated(repetitions, [&] {
+    const double before = cpu_seconds();
+    rates.push_back(bytes / 1e6 / move());
+    return (cpu_seconds() - before) / (bytes / 1e9);
+  });
+  std::printf("%-24s %8.0f MB/s %8.3f CPU s/GB\n", name, median(rates), median(costs));
+}
+
+/// Returns the seconds of copies of 64 KiB within 64 MiB.
+double copy(int messages) {
   std::vector<std::byte> from(64 << 20, std::byte{1});
   std::vector<std::byte> to(64 << 20, std::byte{2});
   constexpr std::size_t slice = 64 << 10;
@@ -54,12 +70,12 @@ double copy_rate(int messages) {
     const std::size_t at = i * slice % from.size();
     std::memcpy(to.data() + at, from.data() + at, slice);
   }
-  const double rate = messages * (message_bytes / 1e6) / seconds_since(begin);
-  return to[from.size() / 2] == std::byte{1} ? rate : 0;
+  const double seconds = seconds_since(begin);
+  return to.front() == std::byte{1} ? seconds : 0;
 }
 
-/// Returns the MB/s at which AES-128-GCM encrypts records of 16 KiB: `openssl speed -evp aes-128-gcm -bytes 16384`.
-double cipher_rate(int messages) {
+/// Returns the seconds in which AES-128-GCM encrypts records of 16 KiB: `openssl speed -evp aes-128-gcm -bytes 16384`.
+double encrypt(int messages) {
   constexpr int record = 16 << 10;
   std::vector<unsigned char> plain(record, 1);
   std::vector<unsigned char> encrypted(record + 16);
@@ -77,7 +93,7 @@ double cipher_rate(int messages) {
     EVP_EncryptFinal_ex(context.get(), encrypted.data() + size, &size);
     EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, sizeof tag, tag);
   }
-  return messages * (message_bytes / 1e6) / seconds_since(begin);
+  return seconds_since(begin);
 }
 
 /// Two connected endpoints: `a` sends bulk and beats, and `b` answers each with a beat.
@@ -140,11 +156,10 @@ void report(const char* name, int messages, int repetitions, swarm::EndpointOpti
   const auto bulk = swarm::Frame::bulk({.stream = 1}, std::vector<std::byte>(message_bytes, std::byte{7}));
   const auto beat = swarm::Frame::control(swarm::FrameKind::beat, "{}");
   pair.exchange(bulk, 32, 16);
-  const double rate = median(repeated(repetitions, [&] {
-    return messages * (message_bytes / 1e6) / pair.exchange(bulk, messages, 16);
-  }));
+  report_rate(name, messages * double{message_bytes}, repetitions,
+              [&] { return pair.exchange(bulk, messages, 16); });
   const double trip = median(repeated(repetitions, [&] { return pair.exchange(beat, 1000, 1) / 1000; }));
-  std::printf("%-24s %8.0f MB/s %8.1f us round trip\n", name, rate, trip * 1e6);
+  std::printf("%-24s %8.1f us round trip\n", "", trip * 1e6);
 }
 
 }  // namespace
@@ -152,10 +167,9 @@ void report(const char* name, int messages, int repetitions, swarm::EndpointOpti
 int main(int argc, char** argv) {
   const int messages = argc > 1 ? std::max(1, std::atoi(argv[1])) : 512;
   const int repetitions = argc > 2 ? std::max(1, std::atoi(argv[2])) : 5;
-  std::printf("%-24s %8.0f MB/s\n", "memcpy, 64 KiB",
-              median(repeated(repetitions, [&] { return copy_rate(messages); })));
-  std::printf("%-24s %8.0f MB/s\n", "AES-128-GCM, 16 KiB",
-              median(repeated(repetitions, [&] { return cipher_rate(messages); })));
+  const double bytes = messages * double{message_bytes};
+  report_rate("memcpy, 64 KiB", bytes, repetitions, [&] { return copy(messages); });
+  report_rate("AES-128-GCM, 16 KiB", bytes, repetitions, [&] { return encrypt(messages); });
   swarm::EndpointOptions a;
   a.job = "bench";
   a.name = "a";

@@ -37,6 +37,7 @@ inline swarm::EndpointOptions loopback_options(const std::string& name) {
   options.listen = "127.0.0.1:0";
   options.plain_loopback = true;
   options.times.hello = std::chrono::seconds(60);
+  options.times.farewell = std::chrono::seconds(60);
   options.times.first_retry = std::chrono::milliseconds(20);
   options.times.last_retry = std::chrono::milliseconds(200);
   options.times.unacknowledged = std::chrono::seconds(60);

@@ -98,8 +98,8 @@ public:
   /// Listens, if options.listen says so, and starts the loop's thread. Who connects waits until `start`.
   Endpoint(EndpointOptions options, EndpointEvents events);
 
-  /// Says goodbye to all peers, waits for that at most EndpointTimes::farewell, and ends the thread. Calls no callback
-  /// afterwards. Not on the loop's thread.
+  /// Says goodbye to all peers, waits for that at most EndpointTimes::farewell, and ends the thread. Calls no callback,
+  /// timer or posted function from the goodbyes on. Not on the loop's thread.
   ~Endpoint();
 
   Endpoint(const Endpoint&) = delete;

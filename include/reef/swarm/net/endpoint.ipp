@@ -44,6 +44,11 @@ public:
   [[nodiscard]] std::string address() const { return listener_ == nullptr ? std::string() : listener_->address(); }
   [[nodiscard]] std::uint64_t incarnation() const { return options_.incarnation; }
 
+  /// Runs a function of the user, unless the endpoint is being closed.
+  void run(const std::function<void()>& function) const {
+    if (!closing_) function();
+  }
+
   void start() {
     if (listener_ != nullptr) listener_->start();
   }
@@ -128,6 +133,7 @@ private:
     bool welcomed = false;      ///< the other side accepted that of this side
     bool established = false;   ///< both
     bool muted = false;         ///< nothing of it is delivered any more
+    bool left = false;          ///< the user was told of its end
     std::chrono::steady_clock::time_point since{};  ///< established
   };
 
@@ -196,6 +202,7 @@ private:
     Link* const of = link.get();
     link->connection->start({[this, of] { say_hello(*of); },
                              [this, of](Frame frame) { take(*of, std::move(frame)); },
+                             [this, of](const std::string& why) { leave(*of, why); },
                              [this, of](const std::string& why) { end(*of, why); }});
   }
 
@@ -291,23 +298,28 @@ private:
     if (lost && events_.on_lost) loop.call([&] { events_.on_lost(*lost, why); });
   }
 
+  /// Tells the user that a connection is of no use any more.
+  void leave(Link& link, const std::string& why) {
+    if (std::exchange(link.left, true)) return;
+    const auto known = peers_.find(link.peer.name);
+    if (!link.established && (!link.accepted || known == peers_.end() || known->second.current == nullptr)) {
+      refused(link.connection->remote(), link.peer.name.empty() ? why : concat(link.peer.name, ": ", why));
+    }
+    if (!link.accepted || known == peers_.end()) return;
+    Known& peer = known->second;
+    if (peer.current == &link) peer.current = nullptr;
+    const bool another = std::ranges::any_of(links_, [&](const auto& one) {
+      return one->accepted && !one->connection->is_ending() && one->peer.name == link.peer.name &&
+             one->peer.incarnation == link.peer.incarnation;
+    });
+    if (peer.current == nullptr && !another) lose(peer, why);
+  }
+
   void end(Link& ended, const std::string& why) {
     const auto link = std::find_if(links_.begin(), links_.end(), [&](const auto& one) { return one.get() == &ended; });
     loop.post([gone = *link] {});  // destroyed when no function of it runs
     links_.erase(link);
-    const auto known = peers_.find(ended.peer.name);
-    if (!ended.established && (!ended.accepted || known == peers_.end() || known->second.current == nullptr)) {
-      refused(ended.connection->remote(), ended.peer.name.empty() ? why : concat(ended.peer.name, ": ", why));
-    }
-    if (ended.accepted && known != peers_.end()) {
-      Known& peer = known->second;
-      if (peer.current == &ended) peer.current = nullptr;
-      const bool another = std::ranges::any_of(links_, [&](const auto& one) {
-        return one->accepted && !one->connection->is_ending() && one->peer.name == ended.peer.name &&
-               one->peer.incarnation == ended.peer.incarnation;
-      });
-      if (peer.current == nullptr && !another) lose(peer, why);
-    }
+    leave(ended, why);
     const bool lived = ended.established && std::chrono::steady_clock::now() - ended.since > options_.times.last_retry;
     dialer_.ended(ended.target, ended.peer.name, lived);
     note_closed();
@@ -344,10 +356,14 @@ REEF_INLINE void Endpoint::start() {
 
 REEF_INLINE std::string Endpoint::address() const { return implementation_->address(); }
 REEF_INLINE std::uint64_t Endpoint::incarnation() const { return implementation_->incarnation(); }
-REEF_INLINE void Endpoint::post(std::function<void()> function) { implementation_->loop.post(std::move(function)); }
+
+REEF_INLINE void Endpoint::post(std::function<void()> function) {
+  implementation_->loop.post([of = implementation_.get(), function = std::move(function)] { of->run(function); });
+}
 
 REEF_INLINE Endpoint::Timer Endpoint::after(std::chrono::nanoseconds wait, std::function<void()> function) {
-  return implementation_->loop.after(wait, std::move(function));
+  return implementation_->loop.after(
+      wait, [of = implementation_.get(), function = std::move(function)] { of->run(function); });
 }
 
 REEF_INLINE void Endpoint::cancel(Timer timer) { implementation_->loop.cancel(timer); }

@@ -80,10 +80,12 @@ private:
 /// never destroyed inside of its own functions.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
-  /// The functions that a connection calls. `on_end`: once, and nothing is called afterwards.
+  /// The functions that a connection calls. `on_end`: once, and nothing is called afterwards. `on_refuse`: the other
+  /// side is refused, and `on_end` follows when it has ended too, or is late.
   struct Events {
     std::function<void()> on_open{};          ///< TLS is complete; without TLS at once
     std::function<void(Frame)> on_frame{};    ///< all kinds but goodbye and credit
+    std::function<void(const std::string& why)> on_refuse{};
     std::function<void(const std::string& why)> on_end{};
   };
 

@@ -156,6 +156,7 @@ REEF_INLINE void Connection::received(std::span<const std::byte> wire) {
     queue_.take();
     said_goodbye_ = true;
     farewell(std::string(why_));
+    events_.on_refuse(why_);
     return pump();
   }
   if (!was_open && tls_->is_open() && !std::exchange(open_, true)) events_.on_open();
@@ -262,6 +263,7 @@ REEF_INLINE void Connection::refuse(const std::string& why) {
   }
   farewell(why);
   pump();
+  events_.on_refuse(why);
 }
 
 // Begins the wait for the other side's end.

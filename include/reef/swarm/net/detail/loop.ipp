@@ -12,6 +12,11 @@
 #include <thread>
 #include <utility>
 
+// Asio's fences, which ThreadSanitizer does not know and g++ warns of. Locks order the same accesses.
+#if defined(__SANITIZE_THREAD__) && !defined(BOOST_ASIO_DISABLE_FENCED_BLOCK)
+#define BOOST_ASIO_DISABLE_FENCED_BLOCK
+#endif
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -303,7 +308,7 @@ REEF_INLINE Listener::Listener(Loop& loop, const std::string& address, SocketOpt
   const Tcp::endpoint endpoint = endpoint_of(address, "address to listen on");
   if (options.loopback_only && !endpoint.address().is_loopback()) {
     throw OptionError("reef::swarm: would listen on ", address, " without TLS.\n  why: whoever reaches it could ",
-                      "join.\n  fix: EndpointOptions::tls, with the files of `reef-swarm keys`; or a loopback address.");
+                      "join.\n  fix: EndpointOptions::tls, with files of `reef-swarm keys`; or a loopback address.");
   }
   try {
     state_->acceptor.open(endpoint.protocol());
@@ -343,7 +348,10 @@ struct Connecting::State : std::enable_shared_from_this<Connecting::State> {
       if (endpoints.empty()) return self->end("is no loopback address, which connections without TLS need");
       self->endpoints = std::move(endpoints);
       asio::async_connect(self->socket, self->endpoints, [self](ErrorCode failed, const Tcp::endpoint&) {
-        self->end(failed ? failed.message() : std::string());
+        // A port that nobody listens on may be chosen for this end too: TCP then connects the socket with itself.
+        ErrorCode ignored;
+        const bool itself = !failed && self->socket.local_endpoint(ignored) == self->socket.remote_endpoint(ignored);
+        self->end(failed ? failed.message() : std::string(itself ? "nobody listens there" : ""));
       });
     });
   }
@@ -352,7 +360,10 @@ struct Connecting::State : std::enable_shared_from_this<Connecting::State> {
     const OnEnd call = std::exchange(on_end, nullptr);
     if (!call) return;
     std::unique_ptr<Socket> connected;
-    if (why.empty()) {
+    if (!why.empty()) {
+      ErrorCode ignored;
+      socket.close(ignored);
+    } else {
       set_options(socket, options);
       connected = std::make_unique<Socket>(std::make_shared<Socket::State>(loop, std::move(socket)));
     }
