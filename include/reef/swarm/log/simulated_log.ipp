@@ -66,8 +66,8 @@ struct SimulatedLog::Client : std::enable_shared_from_this<Client> {
   double draw() { return static_cast<double>(stream.bits(drawn++)) * 0x1p-32; }
   Seconds delay() { return 2 * keepers->options.delay * (1 - draw()); }
 
-  /// Sends a request: `carry_out` runs at the keepers, and returns what is to run here when the answer arrives. After the
-  /// time of a call `fail` runs instead.
+  /// Sends a request: `carry_out` runs at the keepers, and returns what is to run here when the answer arrives. Runs
+  /// `fail` instead after the time of a call.
   void call(const std::function<std::function<void()>()>& carry_out, const std::function<void()>& fail,
             bool may_be_late) {
     const SimulatedLogOptions& options = keepers->options;
