@@ -94,24 +94,23 @@ TEST(LocalLog, cuts_off_a_write_that_was_cut_off) {
   constexpr std::size_t mark = 8;
   const fs::path torn = folder / "torn";
   for (std::size_t end = before; end < whole.size(); ++end) {
-    for (const bool zeros : {false, true}) {  // a power cut leaves a file of full length, too
-      fs::create_directories(torn);
-      std::string bytes = whole.substr(0, end);
-      // A mark is written when its record is durable: what lacks some of its record has no mark.
-      bytes.resize(zeros ? whole.size() : end, '\0');
-      write_file(torn / "decisions.log", bytes);
-      const bool durable = end >= whole.size() - mark;
-      {
-        LocalLog log(torn);
-        ASSERT_EQ(log.size(), durable ? 4U : 3U) << end << zeros;
-        ASSERT_EQ(log.cut() == 0, durable || bytes.size() == before) << end << zeros;
-        const swarm::LogIndex next = log.size();
-        ASSERT_EQ(BlockingLog(log).append(next, local_entry(next)).outcome, AppendOutcome::won);
-      }
-      LocalLog again(torn);
-      ASSERT_EQ(again.cut(), 0U);
-      ASSERT_EQ(BlockingLog(again).read(0).back(), local_entry(again.size() - 1));
+    const bool zeros = end % 2 == 0;  // a power cut leaves a file of full length, too
+    fs::create_directories(torn);
+    std::string bytes = whole.substr(0, end);
+    // A mark is written when its record is durable: what lacks some of its record has no mark.
+    bytes.resize(zeros ? whole.size() : end, '\0');
+    write_file(torn / "decisions.log", bytes);
+    const bool durable = end >= whole.size() - mark;
+    {
+      LocalLog log(torn);
+      ASSERT_EQ(log.size(), durable ? 4U : 3U) << end << zeros;
+      ASSERT_EQ(log.cut() == 0, durable || bytes.size() == before) << end << zeros;
+      const swarm::LogIndex next = log.size();
+      ASSERT_EQ(BlockingLog(log).append(next, local_entry(next)).outcome, AppendOutcome::won);
     }
+    LocalLog again(torn);
+    ASSERT_EQ(again.cut(), 0U);
+    ASSERT_EQ(BlockingLog(again).read(0).back(), local_entry(again.size() - 1));
   }
 }
 
@@ -122,28 +121,33 @@ TEST(LocalLog, refuses_damage_of_what_was_won_by_the_name_of_the_entry) {
   const std::string whole = bytes_of(made / "decisions.log");
   const fs::path damaged = folder / "damaged";
   fs::create_directories(damaged);
-  int refused = 0;
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  // A mark alone says nothing that its record does not.
+  std::vector<bool> is_mark(whole.size(), false);
+  std::size_t offset = 16;
+  for (swarm::LogIndex i = 0; i < 4; ++i) {
+    offset += 8 + local_entry(i).size();
+    for (std::size_t k = 0; k < 8; ++k) is_mark[offset++] = true;
+  }
+  ASSERT_EQ(offset, whole.size());
+  for (std::size_t at = 0; at < whole.size(); at += at < 24 ? 1 : 2) {
     const char flip = "\x01\x80\xFF"[at % 3];
     std::string bytes = whole;
     bytes[at] = static_cast<char>(bytes[at] ^ flip);
     write_file(damaged / "decisions.log", bytes);
     const std::string error = error_of(damaged);
+    ASSERT_EQ(error.empty(), static_cast<bool>(is_mark[at])) << "byte " << at << ": " << error;
     if (error.empty()) {
-      // A mark alone says nothing that its record does not.
       LocalLog log(damaged);
       std::vector<std::string> all = BlockingLog(log).read(0);
       ASSERT_EQ(all.size(), 4U) << "byte " << at;
       for (swarm::LogIndex i = 0; i < 4; ++i) ASSERT_EQ(all[i], local_entry(i)) << "byte " << at;
     } else {
-      ++refused;
       ASSERT_NE(error.find("decisions.log"), std::string::npos) << error;
       ASSERT_NE(error.find("fix: "), std::string::npos) << error;
       ASSERT_EQ(bytes_of(damaged / "decisions.log"), bytes) << "a refused log is left alone";
       ASSERT_TRUE(at < 16 || error.find("entry ") != std::string::npos) << error;
     }
   }
-  EXPECT_EQ(refused, static_cast<int>(whole.size()) - 4 * 8);  // all but the four marks
 }
 
 TEST(LocalLog, opens_or_refuses_any_bytes) {
@@ -155,7 +159,7 @@ TEST(LocalLog, opens_or_refuses_any_bytes) {
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   const fs::path damaged = folder / "damaged";
   fs::create_directories(damaged);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 100; ++round) {
     std::string bytes = whole;
     switch (below(4)) {
       case 0: bytes.erase(below(bytes.size()), 1 + below(60)); break;

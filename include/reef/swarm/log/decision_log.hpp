@@ -131,8 +131,9 @@ concept decision_log = requires(Log& log, LogIndex at, std::string entry, Append
 /// log.append(0, R"({"kind":"genesis"})", [](const swarm::Appended& answer) {
 ///   if (answer.outcome == swarm::AppendOutcome::unknown) { /* read on: the entry may stand, or land later */ }
 /// });
+/// std::vector<std::string> entries;  // of the log's thread
 /// const swarm::LogWatch watch =
-///     log.watch(0, [](swarm::LogIndex at, std::string_view entry) { /* hand it to the own thread */ });
+///     log.watch(0, [&](swarm::LogIndex, std::string_view entry) { entries.emplace_back(entry); });
 /// \endcode
 class DecisionLog {
 public:

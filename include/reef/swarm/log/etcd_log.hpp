@@ -38,7 +38,7 @@ struct EtcdLogOptions {
 ///
 /// \code
 /// swarm::EtcdLog log({.keepers = {"http://127.0.0.1:2379"}, .job = "gpt2"});
-/// log.append(0, R"({"kind":"genesis"})", [](const swarm::Appended& answer) {});
+/// log.append(0, R"({"kind":"genesis"})", [](const swarm::Appended&) {});
 /// \endcode
 class EtcdLog final : public DecisionLog, public Presence {
 public:

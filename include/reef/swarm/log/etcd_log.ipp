@@ -77,11 +77,14 @@ REEF_INLINE LogPage decode_etcd_range(std::string_view body, LogIndex from, std:
   LogPage page{.from = from, .entries = {}, .answered = true, .why = {}};
   const io::Json json = parse_etcd(body);
   LogIndex at = from;
+  Bytes bytes = 0;
   for (PresentKey& pair : etcd_pairs(json, prefix)) {
     if (pair.key != etcd_key({}, at++)) {
       refuse_etcd(concat("the entry ", at - 1, " is not there, but a later one is"));
     }
+    bytes += pair.value.size();
     page.entries.push_back(std::move(pair.value));
+    if (bytes >= log_page_bytes) break;
   }
   return page;
 }

@@ -64,7 +64,7 @@ struct LocalLog::State {
     done(std::move(answer));
     if (!stands) return;
     std::erase_if(watchers, [](const auto& watcher) { return watcher->stopped(); });
-    // Those that are behind have a job of their own that reads on.
+    // Watches that are behind have a job of their own that reads on.
     for (const auto& watcher : std::vector(watchers)) watcher->give(at, entry);
   }
 

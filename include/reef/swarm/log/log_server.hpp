@@ -71,7 +71,7 @@ private:
 ///
 /// \code
 /// #include <iostream>
-/// int main(int argc, char** argv) { return swarm::serve_log({argv[1], argc > 2 ? argv[2] : "log"}, std::cout); }
+/// int main() { return swarm::serve_log({.listen = "127.0.0.1:4100", .folder = "job.log"}, std::cout); }
 /// \endcode
 int serve_log(const LogServerOptions& options, std::ostream& out);
 

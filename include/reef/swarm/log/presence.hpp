@@ -47,8 +47,8 @@ using PresenceDone = std::function<void(std::string_view why)>;
 ///
 /// \code
 /// // given: swarm::Presence& presence
-/// presence.present("peer-1", R"({"address":"10.0.0.7:4100"})", 3, [](std::string_view why) {});
-/// presence.presences([](const swarm::Presences& now) { /* now.keys */ });
+/// presence.present("peer-1", R"({"address":"10.0.0.7:4100"})", 3, [](std::string_view) { /* why not */ });
+/// presence.presences([](const swarm::Presences&) { /* the keys */ });
 /// \endcode
 class Presence {
 public:

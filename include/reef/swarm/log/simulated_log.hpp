@@ -35,7 +35,7 @@ struct SimulatedLogOptions {
 /// \code
 /// swarm::SimulatedKeepers keepers({.seed = 7, .lost_answer = 0.1});
 /// swarm::SimulatedLog log(keepers, 0);
-/// log.append(0, R"({"kind":"genesis"})", [](const swarm::Appended& answer) {});
+/// log.append(0, R"({"kind":"genesis"})", [](const swarm::Appended&) {});
 /// while (keepers.next()) keepers.advance(*keepers.next());
 /// \endcode
 class SimulatedKeepers {

@@ -66,8 +66,8 @@ struct SimulatedLog::Client : std::enable_shared_from_this<Client> {
   double draw() { return static_cast<double>(stream.bits(drawn++)) * 0x1p-32; }
   Seconds delay() { return 2 * keepers->options.delay * (1 - draw()); }
 
-  /// Sends a request: `carry_out` runs at the keepers, and returns what is to run here when the answer arrives. After the
-  /// time of a call `fail` runs instead.
+  /// Sends a request: `carry_out` runs at the keepers, and returns what is to run here when the answer arrives. Runs
+  /// `fail` instead after the time of a call.
   void call(const std::function<std::function<void()>()>& carry_out, const std::function<void()>& fail,
             bool may_be_late) {
     const SimulatedLogOptions& options = keepers->options;
@@ -76,7 +76,7 @@ struct SimulatedLog::Client : std::enable_shared_from_this<Client> {
     keepers->at(keepers->now + options.time, [self = shared_from_this(), id] {
       if (const auto found = self->open.find(id); found != self->open.end()) self->close(id, found->second);
     });
-    // All are drawn, whatever comes of them: so one chance more or less leaves the other draws as they were.
+    // Draws all numbers, whatever comes of them: one chance more or less leaves the other draws as they were.
     const bool late = draw() < options.late && may_be_late;
     const Seconds lateness = options.time + draw() * (std::max)(options.latest - options.time, 0.0);
     const Seconds there = late ? lateness : delay();
@@ -123,7 +123,7 @@ struct SimulatedLog::Client : std::enable_shared_from_this<Client> {
         false);
   }
 
-  /// Tells the watches that there is more, or may be: those that are told of it in vain ask once.
+  /// Tells the idle watches that there is more, or may be: one that is told in vain asks once.
   void wake() {
     std::erase_if(followers, [](const auto& one) { return one->watcher->stopped(); });
     for (const auto& one : followers) {

@@ -339,7 +339,7 @@ REEF_INLINE void HttpClient::after(Seconds time, std::function<void()> job) {
 
 REEF_INLINE void HttpClient::request(HttpRequest request, std::function<void(HttpAnswer)> done) {
   const auto call = std::make_shared<State::Call>(*state_, std::move(request), std::move(done));
-  // At once on the thread itself: else a request of a callback that comes before the end would be dropped behind it.
+  // Starts at once on the thread itself: a request of a callback before the end would be dropped behind the end.
   boost::asio::dispatch(state_->context, [state = state_.get(), call] {
     if (state->closing) return;
     state->calls.insert(call);

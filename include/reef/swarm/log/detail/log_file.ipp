@@ -105,7 +105,7 @@ REEF_INLINE void LogFile::recover() {
     offsets_.push_back(end_);
     end_ = behind + mark_bytes;
     if (next->marked) continue;
-    // Durable before it is marked, as in append.
+    // A record is durable before its mark is written, as in append.
     if (const int code = ::fdatasync(file_.get()) != 0 ? errno : write_at(behind, mark_of(at)); code != 0)
       io::detail::throw_file_error("repair", path_, code, "check the disk.");
   }
