@@ -53,9 +53,9 @@ inline reef::swarm::Genesis genesis_of(const JobOptions& options, const std::str
   const auto digest = [](const std::string& text) { return reef::swarm::sha256(std::as_bytes(std::span(text))); };
   reef::swarm::Genesis genesis;
   genesis.job = name;
-  genesis.recipe = reef::concat(options.recipe, " adamw, rounds ", options.rounds, ", batch ", options.batch, ", context ",
-                                options.context, ", lr ", options.lr, ", warmup ", options.warmup_steps(), ", weight decay ",
-                                options.weight_decay, ", clip ", options.clip);
+  genesis.recipe = reef::concat(options.recipe, " adamw, rounds ", options.rounds, ", batch ", options.batch,
+                                ", context ", options.context, ", lr ", options.lr, ", warmup ", options.warmup_steps(),
+                                ", weight decay ", options.weight_decay, ", clip ", options.clip);
   genesis.data = digest(reef::concat(data.training().size(), " tokens, checksum ", data.fingerprint()));
   genesis.update_class = digest(reef::nn::host::text_of_numerics_class());
   genesis.seed = options.seed;
@@ -95,7 +95,8 @@ public:
 
 private:
   [[nodiscard]] int threads() const {
-    return options_.threads > 0 ? options_.threads : (std::max)(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return options_.threads > 0 ? options_.threads
+                                : (std::max)(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
   [[nodiscard]] typename TrainerType::Options trainer_options(reef::swarm::RoundExchange& exchange) const {
     typename TrainerType::Options result;

@@ -59,15 +59,16 @@ reef::io::Json json_of(const LogText& read) {
 
 std::string text_of(const LogText& read) {
   const swarm::core::JobState& state = read.state;
-  std::string text = reef::concat("job ", state.genesis ? state.genesis->job : "(none)", ": ", state.entries, " entries, ",
-                                  state.round(), " rounds, ", state.lineage, " rollbacks, ", state.ignored, " entries ignored\n");
+  std::string text =
+      reef::concat("job ", state.genesis ? state.genesis->job : "(none)", ": ", state.entries, " entries, ",
+                   state.round(), " rounds, ", state.lineage, " rollbacks, ", state.ignored, " entries ignored\n");
   for (const swarm::ViewEntry& view : read.views) {
     std::string members;
     for (const swarm::Member& member : view.members) {
       members += reef::concat(members.empty() ? "" : ", ", swarm::to_text(member.id));
     }
-    text += reef::concat("view ", view.epoch, ": ", members.empty() ? "nobody" : members, view.why.empty() ? "" : " (", view.why,
-                         view.why.empty() ? "" : ")", "\n");
+    text += reef::concat("view ", view.epoch, ": ", members.empty() ? "nobody" : members, view.why.empty() ? "" : " (",
+                         view.why, view.why.empty() ? "" : ")", "\n");
   }
   for (const swarm::Ledger::Round& round : state.ledger.rounds()) {
     text += reef::concat("round ", round.round, round.applied ? ":" : ", skipped:");
@@ -116,18 +117,20 @@ int run_rollback(const LogOptions& options) {
     std::random_device random;
     const swarm::Entry entry{{"operator", random()}, random(), swarm::Rollback{options.rounds, options.why}};
     if (const std::string broken = swarm::core::apply(after, entry); !broken.empty()) {
-      throw reef::OptionError("--rounds ", options.rounds, ": ", broken, ".\n  fix: fewer than the ", read.state.round(),
-                              " rounds that are committed.");
+      throw reef::OptionError("--rounds ", options.rounds, ": ", broken, ".\n  fix: fewer than the ",
+                              read.state.round(), " rounds that are committed.");
     }
     const swarm::Appended answer =
         swarm::BlockingLog(log).append(static_cast<swarm::LogIndex>(read.state.entries), swarm::to_text(entry));
     if (answer.outcome == swarm::AppendOutcome::won) {
       print(reef::concat("the job is after ", options.rounds, " rounds; it was after ", read.state.round(),
-                         ". Peers with later weights end, and are to be started again\n"), "the answer");
+                         ". Peers with later weights end, and are to be started again\n"),
+            "the answer");
       return 0;
     }
     if (answer.outcome == swarm::AppendOutcome::unknown) {
-      throw reef::Error("the log does not say whether the rollback stands: ", answer.why, "\n  fix: reef-swarm log tells.");
+      throw reef::Error("the log does not say whether the rollback stands: ", answer.why,
+                        "\n  fix: reef-swarm log tells.");
     }
   }
   throw reef::Error("others have appended to the log each time.\n  fix: try again, or end the peers first.");

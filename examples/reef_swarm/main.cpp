@@ -4,7 +4,6 @@
 //   reef-swarm train --log http://127.0.0.1:4100 --name a --plain-loopback --rounds 50
 //
 // `reef-swarm --help` lists the commands, `reef-swarm COMMAND --help` the options of one.
-//
 
 #include <signal.h>
 
@@ -33,7 +32,8 @@ void tell(const std::string& what) {
   std::fflush(stderr);
 }
 
-int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, const LogOptions& log, const KeysOptions& keys) {
+int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, const LogOptions& log,
+        const KeysOptions& keys) {
   if (app.got_subcommand("log-server")) return run_log_server(log);
   if (app.got_subcommand("log")) return run_log(log);
   if (app.got_subcommand("rollback")) return run_rollback(log);
@@ -45,7 +45,8 @@ int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, 
     return run_keys_list(keys);
   }
   const reef::comm::StopRequest stop;
-  if (app.got_subcommand("replay")) return replay.swap == "atom" ? run_replay_atom(replay, stop) : run_replay(replay, stop);
+  if (app.got_subcommand("replay"))
+    return replay.swap == "atom" ? run_replay_atom(replay, stop) : run_replay(replay, stop);
   return peer.job.swap == "atom" ? run_train_atom(peer, stop) : run_train(peer, stop);
 }
 
@@ -56,7 +57,9 @@ int main(int argc, char** argv) {
   CLI::App app("Trains one model among machines that come and go, and tells and replays what they did.", "reef-swarm");
   app.set_version_flag("--version", std::string("reef-swarm ") + reef::version);
   app.require_subcommand(1);
-  app.footer("Status 0: all is done, or the peer has left in order; 1: something failed, and is told; 2: options that cannot be.");
+  app.footer(
+      "Status 0: all is done, or the peer has left in order; 1: something failed, and is told; 2: options that cannot "
+      "be.");
   PeerOptions peer;
   JobOptions replay;
   LogOptions log;

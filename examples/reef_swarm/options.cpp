@@ -17,7 +17,8 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
   const CLI::Validator amount = number_from<double>(0, 1e18);
   app.add_option("--log", o.log, "URL of the job's log, which reef-swarm log-server serves")->required();
-  app.add_option("--recipe", o.recipe, "averaged: all peers add the gradients of a round, and have the same weights after it")
+  app.add_option("--recipe", o.recipe,
+                 "averaged: all peers add the gradients of a round, and have the same weights after it")
       ->check(CLI::IsMember({"averaged"}))
       ->capture_default_str();
   app.add_option("--swap", o.swap, "none, or atom: the model's parts come to the device and go")
@@ -31,7 +32,8 @@ void add_job_options(CLI::App& app, JobOptions& o) {
       ->required();
   app.add_option("--data", o.data, "text files, or files of tokens (.bin, .npy); default: Reef's own sources")
       ->check(readable_file());
-  app.add_option("--tokenizer", o.tokenizer, reef::concat("how text becomes tokens: ", tokenizer_forms))->capture_default_str();
+  app.add_option("--tokenizer", o.tokenizer, reef::concat("how text becomes tokens: ", tokenizer_forms))
+      ->capture_default_str();
   app.add_option("--layers", o.layers)->transform(count)->capture_default_str();
   app.add_option("--heads", o.heads)->transform(count)->capture_default_str();
   app.add_option("--channels", o.channels)->transform(count)->capture_default_str();
@@ -66,7 +68,8 @@ void add_train(CLI::App& app, PeerOptions& o) {
   app.add_option("--suspect", o.suspect, "seconds of silence after which a peer is out of the view")
       ->transform(number_from<double>(0.5, 1e6))
       ->capture_default_str();
-  app.add_option("--exchange", o.exchange, "seconds after which a round goes on without a contribution that does not come")
+  app.add_option("--exchange", o.exchange,
+                 "seconds after which a round goes on without a contribution that does not come")
       ->transform(number_from<double>(0.5, 1e6))
       ->capture_default_str();
   app.add_option("--metrics", o.metrics, "one JSON object a round, .jsonl");
@@ -75,14 +78,18 @@ void add_train(CLI::App& app, PeerOptions& o) {
 void add_replay(CLI::App& app, JobOptions& o) { add_job_options(app, o); }
 
 void add_log_commands(CLI::App& app, LogOptions& o) {
-  const auto add_url = [&o](CLI::App* command) { command->add_option("--log", o.log, "URL of the job's log")->required(); };
+  const auto add_url = [&o](CLI::App* command) {
+    command->add_option("--log", o.log, "URL of the job's log")->required();
+  };
   CLI::App* const server = app.add_subcommand("log-server", "Serves a job's log to the processes of this machine");
   server->add_option("--listen", o.listen, "a loopback ADDRESS:PORT, port 0: any that is free")->capture_default_str();
   server->add_option("--dir", o.folder, "the folder that keeps the log")->required();
-  CLI::App* const log = app.add_subcommand("log", "Tells what a job's log says: members, rounds, and its account of micro-batches");
+  CLI::App* const log =
+      app.add_subcommand("log", "Tells what a job's log says: members, rounds, and its account of micro-batches");
   add_url(log);
   log->add_flag("--json", o.json, "as one JSON object");
-  CLI::App* const rollback = app.add_subcommand("rollback", "Takes a job back to an earlier round, where nobody has the later ones");
+  CLI::App* const rollback =
+      app.add_subcommand("rollback", "Takes a job back to an earlier round, where nobody has the later ones");
   add_url(rollback);
   rollback->add_option("--rounds", o.rounds, "rounds that stay committed")
       ->transform(number_from<std::int64_t>(0, 1'000'000'000))

@@ -52,7 +52,7 @@ struct PeerOptions {
 
 /// The options of the commands that read and write a job's log.
 struct LogOptions {
-  std::string log;     ///< URL
+  std::string log;  ///< URL
   std::string listen = "127.0.0.1:0";
   std::string folder;
   std::int64_t rounds = 0;

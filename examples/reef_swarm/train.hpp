@@ -51,7 +51,8 @@ public:
     }
     if (!done_) {
       if (!stop_.asked()) {
-        throw reef::Error(options_.name, " is out of the job: its weights contain rounds that were rolled back.\n"
+        throw reef::Error(options_.name,
+                          " is out of the job: its weights contain rounds that were rolled back.\n"
                           "  fix: start it again, so that it gets the weights of the others.");
       }
       watch.join();
@@ -66,8 +67,9 @@ public:
 private:
   static void require_outputs(const PeerOptions& options) {
     if (!options.plain_loopback && options.keys.empty()) {
-      throw reef::OptionError("neither --keys nor --plain-loopback.\n  why: peers encrypt what they send, unless they are on one "
-                              "machine.\n  fix: --keys DIR, of reef-swarm keys; or --plain-loopback.");
+      throw reef::OptionError(
+          "neither --keys nor --plain-loopback.\n  why: peers encrypt what they send, unless they are on one "
+          "machine.\n  fix: --keys DIR, of reef-swarm keys; or --plain-loopback.");
     }
     if (!options.job.export_file.empty()) require_room_in_file(options.job.export_file);
     if (!options.metrics.empty()) require_room_in_file(options.metrics);
@@ -118,8 +120,9 @@ private:
         metrics << json_of(result, sum, seconds_of(now - began)).dump() << std::endl;
       }
       if (!result.committed || (seconds < 5 && !last && sum.round > 0)) continue;
-      say(reef::concat("round ", sum.round + 1, "/", options_.job.rounds, ": loss ", result.loss, ", ", sum.contributors.size(),
-                       " contributors, ", static_cast<double>(computed) / seconds, " micro-batches/s"));
+      say(reef::concat("round ", sum.round + 1, "/", options_.job.rounds, ": loss ", result.loss, ", ",
+                       sum.contributors.size(), " contributors, ", static_cast<double>(computed) / seconds,
+                       " micro-batches/s"));
       told = now;
       computed = 0;
     }
@@ -127,13 +130,18 @@ private:
 
   [[nodiscard]] static double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-  [[nodiscard]] static reef::io::Json json_of(const reef::StepResult& result, const reef::swarm::RoundSum& sum, double seconds) {
+  [[nodiscard]] static reef::io::Json json_of(const reef::StepResult& result, const reef::swarm::RoundSum& sum,
+                                              double seconds) {
     reef::io::Json names = reef::io::Json::array();
     for (const reef::swarm::PeerId& id : sum.contributors) names.push_back(id.name);
-    return {{"round", sum.round},           {"committed", result.committed},
-            {"loss", result.loss},          {"gradient_norm", result.gradient_norm},
-            {"contributors", std::move(names)}, {"micro_batches", sum.micro_batches},
-            {"learning_rate", result.learning_rate}, {"seconds", seconds}};
+    return {{"round", sum.round},
+            {"committed", result.committed},
+            {"loss", result.loss},
+            {"gradient_norm", result.gradient_norm},
+            {"contributors", std::move(names)},
+            {"micro_batches", sum.micro_batches},
+            {"learning_rate", result.learning_rate},
+            {"seconds", seconds}};
   }
 
   /// Tells what is waited for where that takes long, and lets the peer leave when a signal comes.

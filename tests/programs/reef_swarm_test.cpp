@@ -91,7 +91,8 @@ protected:
     std::string text;
     for (int i = 0; i < 600; ++i) text += concat("the quick brown fox jumps over the lazy dog ", i * i % 97, "\n");
     write_file(path("text.txt"), text);
-    server_ = std::make_unique<SwarmProcess>(path("port"), concat("log-server --listen 127.0.0.1:0 --dir '", path("log"), "'"));
+    server_ = std::make_unique<SwarmProcess>(path("port"),
+                                             concat("log-server --listen 127.0.0.1:0 --dir '", path("log"), "'"));
     EXPECT_TRUE(comes_true([&] { return server_->log().ends_with("\n"); })) << server_->log();
     std::istringstream(server_->log()) >> port_;
   }
@@ -101,14 +102,15 @@ protected:
 
   /// The options of what is trained, by peers and by a replay.
   [[nodiscard]] std::string job(int rounds, const std::string& export_to) const {
-    return concat(url(), " --rounds ", rounds, " --global-batch 6 --layers 1 --heads 2 --channels 32 --context 32 --batch 2",
+    return concat(url(), " --rounds ", rounds,
+                  " --global-batch 6 --layers 1 --heads 2 --channels 32 --context 32 --batch 2",
                   " --threads 1 --data '", path("text.txt"), "' --export '", path(export_to + ".safetensors"), "'");
   }
   [[nodiscard]] std::unique_ptr<SwarmProcess> peer(const std::string& name, int rounds, int members,
                                                    const std::string& more = "") const {
     return std::make_unique<SwarmProcess>(
-        path(name + ".log"), concat("train --plain-loopback --job test --name ", name, " --members ", members, " ", job(rounds, name),
-                                    " --metrics '", path(name + ".jsonl"), "' ", more));
+        path(name + ".log"), concat("train --plain-loopback --job test --name ", name, " --members ", members, " ",
+                                    job(rounds, name), " --metrics '", path(name + ".jsonl"), "' ", more));
   }
   [[nodiscard]] std::int64_t rounds_of(const std::string& name) const {
     const std::string lines = text_of_file(path(name + ".jsonl"));
@@ -143,8 +145,9 @@ void expect_account_adds_up(const io::Json& log) {
   const io::Json& ledger = log.at("ledger");
   const auto committed = ledger.at("committed").get<std::int64_t>();
   EXPECT_EQ(committed, static_cast<std::int64_t>(times.size()));
-  EXPECT_EQ(committed + ledger.at("quarantined").get<std::int64_t>() + static_cast<std::int64_t>(ledger.at("holes").size()),
-            ledger.at("open").get<std::int64_t>());
+  EXPECT_EQ(
+      committed + ledger.at("quarantined").get<std::int64_t>() + static_cast<std::int64_t>(ledger.at("holes").size()),
+      ledger.at("open").get<std::int64_t>());
 }
 
 }  // namespace

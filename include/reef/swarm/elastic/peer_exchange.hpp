@@ -20,10 +20,10 @@ namespace swarm {
 /// The RoundExchange of a trainer whose rounds an AveragingPeer agrees on with other processes. A TrainerPeer joins the
 /// two: the exchange is made before its trainer, the AveragingPeer after it.
 ///
-/// | result | the sum over the round's contributors, in ascending order of their ids; `skip` for a round that changes |
-/// |        | nothing, or that went on without this peer                                                               |
-/// | counts | a micro-batch is told to others as computed when the next one is asked for                              |
-/// | errors | Error where there is no TrainerPeer, and those of AveragingPeer                                          |
+/// | result | the sum over the round's contributors, in ascending order of their ids; `skip` for a round that |
+/// |        | changes nothing, or that went on without this peer                                              |
+/// | counts | a micro-batch is told to others as computed when the next one is asked for                      |
+/// | errors | Error where there is no TrainerPeer, and those of AveragingPeer                                 |
 ///
 /// \code
 /// // given: swarm::PeerExchange& exchange
@@ -58,11 +58,12 @@ private:
   RoundSum last_{};
 };
 
-/// Returns the genesis of a job with the facts that a trainer knows: Genesis::parameters, `piece` and `model`, the digest of
-/// the architecture and of all weights as they are. The other members are those of `genesis`. Call it before the first step.
+/// Returns the genesis of a job with the facts that a trainer knows: Genesis::parameters, `piece` and `model`, the
+/// digest of the architecture and of all weights as they are. The other members are those of `genesis`. To be called
+/// before the first step.
 ///
-/// | piece | whole blocks of 4096 numbers, about a sixteenth of the layout, 2^18 at most (1 MiB in fp32)       |
-/// | cost  | a pass over the weights, and over the optimizer's state                                             |
+/// | piece | whole blocks of 4096 numbers, about a sixteenth of the layout, 2^18 at most (1 MiB in fp32) |
+/// | cost  | a pass over the weights, and over the optimizer's state                                     |
 ///
 /// \code
 /// // given: Training& trainer
@@ -71,8 +72,8 @@ private:
 /// \endcode
 Genesis genesis_of(Training& training, Genesis genesis);
 
-/// Returns an access to a trainer's weights, optimizer state and progress, in pieces of `numbers` numbers of the layout:
-/// what a peer that joins gets from others. The trainer outlives it. Its memory is host memory.
+/// Returns an access to a trainer's weights, optimizer state and progress, in pieces of `numbers` numbers of the
+/// layout: what a peer that joins gets from others. The trainer outlives the access, and keeps its state in host memory.
 ///
 /// \code
 /// // given: Training& trainer, swarm::AveragingOptions& options
@@ -80,15 +81,17 @@ Genesis genesis_of(Training& training, Genesis genesis);
 /// \endcode
 StateAccess state_access(Training& training, std::int64_t numbers);
 
-/// A trainer that takes part in a job with others, which come and go: the AveragingPeer of a PeerExchange and its trainer.
+/// A trainer that takes part in a job with others, which come and go: the AveragingPeer of a PeerExchange and its
+/// trainer.
 ///
-/// | options | AveragingOptions::state is set here: a peer that joins late gets the state of the others                  |
-/// | life    | declared behind the trainer, and ends before it. Its destructor ends a step that is under way elsewhere  |
-/// | errors  | those of AveragingPeer; OptionError for an exchange that has a peer already                               |
+/// | options | AveragingOptions::state is set here: a peer that joins late gets the state of the others       |
+/// | life    | declared behind the trainer, and ends before it. The destructor ends a step that is under way |
+/// | errors  | those of AveragingPeer; OptionError for an exchange that has a peer already                    |
 ///
 /// \code
 /// #include <reef/swarm/log/remote_log.hpp>
-/// // given: swarm::PeerExchange& exchange, Trainer<swarm::Averaged<optim::AdamW>>& trainer, swarm::AveragingOptions options
+/// // given: swarm::PeerExchange& exchange, Trainer<swarm::Averaged<optim::AdamW>>& trainer
+/// // given: const swarm::AveragingOptions& options
 /// swarm::RemoteLog log("http://127.0.0.1:4100");
 /// swarm::TrainerPeer peer(exchange, trainer, options, log, log);
 /// for (auto rounds = peer->enter(); rounds && *rounds < 100; rounds = peer->enter()) trainer.step();
@@ -96,7 +99,9 @@ StateAccess state_access(Training& training, std::int64_t numbers);
 /// \endcode
 class TrainerPeer {
 public:
-  TrainerPeer(PeerExchange& exchange, Training& training, AveragingOptions options, DecisionLog& log, Presence& presence);
+  /// Joins the job of `log`. All that is given outlives this object.
+  TrainerPeer(PeerExchange& exchange, Training& training, AveragingOptions options, DecisionLog& log,
+              Presence& presence);
   ~TrainerPeer();
   TrainerPeer(const TrainerPeer&) = delete;
   TrainerPeer& operator=(const TrainerPeer&) = delete;

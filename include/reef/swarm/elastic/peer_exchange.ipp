@@ -27,8 +27,9 @@ public:
     const std::scoped_lock lock(exchange_.mutex_);
     peer_ = exchange_.peer_;
     if (peer_ == nullptr) {
-      throw Error("reef::swarm::PeerExchange: a step without a peer.\n"
-                  "  fix: a TrainerPeer that lives as long as steps are taken.");
+      throw Error(
+          "reef::swarm::PeerExchange: a step without a peer.\n"
+          "  fix: a TrainerPeer that lives as long as steps are taken.");
     }
     ++exchange_.calls_;
   }

@@ -18,11 +18,11 @@ namespace swarm {
 ///
 ///     a round of contributors a < b < c:  3 steps    g_a, skipped    g_b, skipped    g_a + g_b + g_c, applied
 ///
-/// | steps  | one for each contributor with micro-batches, in ascending order of ids; only the round's last one changes     |
-/// |        | weights, so the trainer needs NonFinite::skip. Rounds that were skipped take none                             |
-/// | bits   | those of the peers, on a machine of their update class, from the weights that the job began with                |
-/// | memory | a gradient beside the trainer's                                                                                 |
-/// | errors | OptionError: more steps than steps(); a contributor's loss weight that is not the ledger's                     |
+/// | steps  | one for each contributor with micro-batches, in ascending order of ids; only the round's last one |
+/// |        | changes weights, so the trainer needs NonFinite::skip. Rounds that were skipped take none         |
+/// | bits   | those of the peers, on a machine of their update class, from the weights that the job began with  |
+/// | memory | a gradient beside the trainer's                                                                   |
+/// | errors | OptionError: more steps than steps(); a contributor's loss weight that is not the ledger's        |
 ///
 /// \code
 /// // given: const swarm::Ledger& ledger

@@ -25,7 +25,8 @@ REEF_INLINE ReplayExchange::ReplayExchange(const std::vector<Ledger::Round>& rou
 
 REEF_INLINE void ReplayExchange::begin(std::int64_t /*steps*/) {
   if (is_done()) {
-    throw OptionError("reef::swarm::ReplayExchange: a step after the last round.\n  fix: while (!replay.is_done()) ...");
+    throw OptionError(
+        "reef::swarm::ReplayExchange: a step after the last round.\n  fix: while (!replay.is_done()) ...");
   }
   taken_ = 0;
 }
@@ -39,8 +40,9 @@ REEF_INLINE std::optional<std::int64_t> ReplayExchange::next_micro_batch() {
 REEF_INLINE void ReplayExchange::offer(const Contribution& contribution) {
   const Part& part = parts_.at(done_);
   if (contribution.weight != part.weight) {
-    throw OptionError("reef::swarm::ReplayExchange: a contribution to round ", part.round, " weighs ", contribution.weight,
-                      ", and ", part.weight, " in the ledger.\n  why: other data, or micro-batches of another size.\n"
+    throw OptionError("reef::swarm::ReplayExchange: a contribution to round ", part.round, " weighs ",
+                      contribution.weight, ", and ", part.weight,
+                      " in the ledger.\n  why: other data, or micro-batches of another size.\n"
                       "  fix: the data and the batch of the job.");
   }
   if (part.is_first) {
