@@ -24,6 +24,8 @@
 #include <reef/swarm/elastic/averaged.hpp>
 #include <reef/swarm/elastic/kinds.hpp>
 #include <reef/swarm/elastic/local_round.hpp>
+#include <reef/swarm/elastic/peer_exchange.hpp>
+#include <reef/swarm/elastic/replay_exchange.hpp>
 #include <reef/swarm/elastic/round_exchange.hpp>
 #include <reef/swarm/elastic/state_pieces.hpp>
 #include <reef/swarm/log/blocking_log.hpp>

@@ -12,6 +12,8 @@ fix: that flag for every file of the program, this one too; or, without this hea
 #include <reef/swarm/elastic/detail/averaged_step.ipp>
 #include <reef/swarm/elastic/detail/rounds.ipp>
 #include <reef/swarm/elastic/local_round.ipp>
+#include <reef/swarm/elastic/peer_exchange.ipp>
+#include <reef/swarm/elastic/replay_exchange.ipp>
 #include <reef/swarm/elastic/state_pieces.ipp>
 
 #endif

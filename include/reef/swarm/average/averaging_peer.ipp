@@ -75,8 +75,8 @@ public:
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] {
-        return stopped() || new_state_ || !refused_.empty() ||
-               (peer_->is_member() && peer_->phase() == Phase::accumulate && !results_.contains(peer_->applied()));
+        return stopped() || new_state_ || !refused_.empty() || results_.contains(peer_->applied()) ||
+               (peer_->is_member() && peer_->phase() == Phase::accumulate);
       });
       throw_if_failed();
       if (!gone_.empty()) return std::nullopt;
@@ -99,7 +99,8 @@ public:
       post_event(core::event::Applied{set.rounds});
       lock.lock();
     }
-    round_ = peer_->state().round();
+    // A committed round whose result is here, though others are further, is the trainer's next one.
+    round_ = results_.contains(peer_->applied()) ? peer_->applied() : peer_->state().round();
     attempt_ = peer_->state().attempt;
     return round_;
   }

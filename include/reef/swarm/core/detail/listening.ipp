@@ -188,7 +188,9 @@ REEF_INLINE void Listening::note(const event::StateRead& read) { send(read.to, r
 REEF_INLINE void Listening::note(const event::Tick& /*tick*/) {}
 
 REEF_INLINE void Listening::note(const event::Leave& leave) {
-  if (!peer.leaving) peer.leaving = leave.why;
+  if (peer.leaving) return;
+  peer.leaving = leave.why;
+  peer.leaving_since = now;
 }
 
 }  // namespace detail

@@ -64,6 +64,7 @@ struct PeerMemory {
   Seconds quiet_until = 0;                // nothing is appended before: the last own entry broke a rule
   Seconds pending_until = 0;              // when it is tried again, if it was not won
   std::optional<std::string> leaving{};
+  Seconds leaving_since = 0;
   bool gone = false;
   bool close_asked = false;
   Beat beat{};  // the last one that was sent

@@ -21,6 +21,14 @@ REEF_INLINE void ViewDuty::leave() {
     actions.push_back(action::Gone{*peer.leaving});
     return;
   }
+  // Members that lack the last round's results get them from this peer first, for a while.
+  const auto lacks = [&](const Member& member) {
+    const auto beat = peer.beats.find(member.id);
+    return member.id != self() && beat != peer.beats.end() && beat->second.applied < peer.applied &&
+           !peer.detector.suspects(member.id, now);
+  };
+  const bool may_wait = now - peer.leaving_since < 2 * deadlines().suspect;
+  if (may_wait && std::any_of(state().members.begin(), state().members.end(), lacks)) return;
   ViewEntry view{state().epoch + 1, {}, concat(to_text(self()), " leaves: ", *peer.leaving)};
   for (const Member& member : state().members) {
     if (member.id != self()) view.members.push_back(member);

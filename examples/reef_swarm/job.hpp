@@ -1,0 +1,124 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <reef/comm/communicator.hpp>
+#include <reef/core/text.hpp>
+#include <reef/device/host.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt2_config.hpp>
+#include <reef/nn/gpt2_file.hpp>
+#include <reef/nn/host/numerics.hpp>
+#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/elastic/averaged.hpp>
+#include <reef/swarm/elastic/peer_exchange.hpp>
+#include <reef/trainer/trainer.hpp>
+
+#include "../support/earlier_files.hpp"
+#include "../support/own_text.hpp"
+#include "../support/text_source.hpp"
+#include "../support/tokenizer.hpp"
+#include "../support/weight_files.hpp"
+#include "options.hpp"
+
+namespace reef_examples {
+
+inline std::vector<std::filesystem::path> files_of(const JobOptions& options) {
+  if (!options.data.empty()) return {options.data.begin(), options.data.end()};
+  return own_text().files;
+}
+
+inline reef::nn::GptConfig config_of(const JobOptions& options, std::int64_t vocabulary) {
+  constexpr std::int64_t multiple = 64;
+  reef::nn::GptConfig config;
+  config.layers = options.layers;
+  config.heads = options.heads;
+  config.channels = options.channels;
+  config.vocabulary = vocabulary;
+  config.padded_vocabulary = (vocabulary + multiple - 1) / multiple * multiple;
+  config.context = options.context;
+  config.batch = options.batch;
+  return config;
+}
+
+/// Returns what a job is, for the peers of it to compare. `weights`: as they are before the first round.
+inline reef::swarm::Genesis genesis_of(const JobOptions& options, const std::string& name, TrainingData& data,
+                                       reef::Training& weights) {
+  const auto digest = [](const std::string& text) { return reef::swarm::sha256(std::as_bytes(std::span(text))); };
+  reef::swarm::Genesis genesis;
+  genesis.job = name;
+  genesis.recipe = reef::concat(options.recipe, " adamw, rounds ", options.rounds, ", batch ", options.batch,
+                                ", context ", options.context, ", lr ", options.lr, ", warmup ", options.warmup_steps(),
+                                ", weight decay ", options.weight_decay, ", clip ", options.clip);
+  genesis.data = digest(reef::concat(data.training().size(), " tokens, checksum ", data.fingerprint()));
+  genesis.update_class = digest(reef::nn::host::text_of_numerics_class());
+  genesis.seed = options.seed;
+  genesis.global_batch = options.global_batch;
+  genesis.codec = "fp32";
+  return reef::swarm::genesis_of(weights, genesis);
+}
+
+/// A trainer of a job, whose rounds an exchange gives it, and its data.
+template <class TrainerType>
+class JobTrainer {
+public:
+  JobTrainer(const JobOptions& options, reef::swarm::RoundExchange& exchange)
+      : options_(options),
+        tokenizer_(options.tokenizer),
+        data_(files_of(options), tokenizer_),
+        config_(config_of(options, tokenizer_.vocabulary())),
+        trainer_(reef::nn::gpt<reef::device::Host, float>(config_, threads()),
+                 training_source(data_, {.context = options.context}, options.seed), trainer_options(exchange), {},
+                 reef::comm::Communicator::alone()) {}
+
+  [[nodiscard]] TrainerType& trainer() { return trainer_; }
+  [[nodiscard]] TrainingData& data() { return data_; }
+
+  /// Writes the weights where --export says. Returns a sentence about it, empty if nowhere.
+  std::string export_weights() {
+    const std::string& file = options_.export_file;
+    if (file.empty()) return {};
+    const auto write = [&] {
+      reef::nn::write_gpt2<float>(file, trainer_.model().dag(), config_.vocabulary,
+                                  [&](const std::string& name) { return trainer_.parameter(name); });
+    };
+    const std::string aside = write_in_place(file, write);
+    if (const auto beside = config_beside(file); !exists(beside)) reef::nn::write_gpt2_config(beside, config_);
+    return reef::concat("wrote ", file, aside);
+  }
+
+private:
+  [[nodiscard]] int threads() const {
+    return options_.threads > 0 ? options_.threads
+                                : (std::max)(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  [[nodiscard]] typename TrainerType::Options trainer_options(reef::swarm::RoundExchange& exchange) const {
+    typename TrainerType::Options result;
+    result.optim.exchange = &exchange;
+    result.non_finite = reef::optim::NonFinite::skip;  // as the log decides
+    result.seed = options_.seed;
+    result.rule.options.weight_decay = options_.weight_decay;
+    result.learning_rate.peak = options_.lr;
+    result.learning_rate.warmup = options_.warmup_steps();
+    result.learning_rate.steps = options_.rounds;
+    result.learning_rate.floor = options_.lr / 10;
+    result.clip_norm = options_.clip;
+    result.device.threads = threads();
+    result.device.memory_bytes = options_.device_memory;
+    return result;
+  }
+
+  const JobOptions& options_;
+  Tokenizer tokenizer_;
+  TrainingData data_;
+  reef::nn::GptConfig config_;
+  TrainerType trainer_;
+};
+
+}  // namespace reef_examples

@@ -1,0 +1,139 @@
+#include <cstdint>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/log_server.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+
+#include "../support/standard_output.hpp"
+#include "log.hpp"
+#include "options.hpp"
+
+namespace reef_examples {
+
+namespace {
+
+namespace swarm = reef::swarm;
+
+std::int64_t count_of(const swarm::Share& share) {
+  std::int64_t count = 0;
+  for (const swarm::IndexRun& run : share.indices) count += run.count;
+  return count;
+}
+
+reef::io::Json json_of(const LogText& read) {
+  const swarm::core::JobState& state = read.state;
+  reef::io::Json json;
+  json["entries"] = state.entries;
+  json["ignored"] = state.ignored;
+  json["rollbacks"] = state.lineage;
+  json["job"] = state.genesis ? state.genesis->job : "";
+  json["round"] = state.round();
+  json["epoch"] = state.epoch;
+  json["members"] = reef::io::Json::array();
+  for (const swarm::Member& member : state.members) json["members"].push_back(swarm::to_text(member.id));
+  json["views"] = reef::io::Json::array();
+  for (const swarm::ViewEntry& view : read.views) {
+    reef::io::Json members = reef::io::Json::array();
+    for (const swarm::Member& member : view.members) members.push_back(swarm::to_text(member.id));
+    json["views"].push_back({{"epoch", view.epoch}, {"members", std::move(members)}, {"why", view.why}});
+  }
+  json["ledger"] = swarm::to_json(state.ledger);
+  json["rounds"] = std::move(json["ledger"]["rounds"]);
+  json["ledger"].erase("rounds");
+  for (std::size_t r = 0; r < state.rounds.size(); ++r) {
+    json["rounds"][r]["epoch"] = state.rounds[r].epoch;
+    json["rounds"][r]["loss"] = state.rounds[r].verdict.loss;
+    json["rounds"][r]["root"] = swarm::to_hex(state.rounds[r].root);
+  }
+  return json;
+}
+
+std::string text_of(const LogText& read) {
+  const swarm::core::JobState& state = read.state;
+  std::string text =
+      reef::concat("job ", state.genesis ? state.genesis->job : "(none)", ": ", state.entries, " entries, ",
+                   state.round(), " rounds, ", state.lineage, " rollbacks, ", state.ignored, " entries ignored\n");
+  for (const swarm::ViewEntry& view : read.views) {
+    std::string members;
+    for (const swarm::Member& member : view.members) {
+      members += reef::concat(members.empty() ? "" : ", ", swarm::to_text(member.id));
+    }
+    text += reef::concat("view ", view.epoch, ": ", members.empty() ? "nobody" : members, view.why.empty() ? "" : " (",
+                         view.why, view.why.empty() ? "" : ")", "\n");
+  }
+  for (const swarm::Ledger::Round& round : state.ledger.rounds()) {
+    text += reef::concat("round ", round.round, round.applied ? ":" : ", skipped:");
+    for (const swarm::Share& share : round.shares) text += reef::concat(" ", share.id.name, " ", count_of(share));
+    text += "\n";
+  }
+  const swarm::Ledger& ledger = state.ledger;
+  text += reef::concat("micro-batches: ", ledger.committed().count(), " committed, ", ledger.holes().size(), " holes, ",
+                       ledger.quarantined().count(), " quarantined, open from ", ledger.end(), "\n");
+  return text;
+}
+
+}  // namespace
+
+LogText read_log(swarm::DecisionLog& log) {
+  LogText read;
+  for (const std::string& text : swarm::BlockingLog(log).read(0)) {
+    const swarm::Entry entry = swarm::entry_from_text(text);
+    const std::string broken = swarm::core::apply(read.state, entry);
+    if (!broken.empty()) continue;
+    if (const auto* const view = std::get_if<swarm::ViewEntry>(&entry.what)) read.views.push_back(*view);
+  }
+  return read;
+}
+
+int run_log_server(const LogOptions& options) {
+  swarm::LogServerOptions server;
+  server.listen = options.listen;
+  server.folder = options.folder;
+  return swarm::serve_log(server, std::cout);
+}
+
+int run_log(const LogOptions& options) {
+  swarm::RemoteLog log(options.log);
+  const LogText read = read_log(log);
+  print(options.json ? json_of(read).dump() + "\n" : text_of(read), "the log");
+  return 0;
+}
+
+int run_rollback(const LogOptions& options) {
+  swarm::RemoteLog log(options.log);
+  constexpr int attempts = 20;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const LogText read = read_log(log);
+    swarm::core::JobState after = read.state;
+    std::random_device random;
+    const swarm::Entry entry{{"operator", random()}, random(), swarm::Rollback{options.rounds, options.why}};
+    if (const std::string broken = swarm::core::apply(after, entry); !broken.empty()) {
+      throw reef::OptionError("--rounds ", options.rounds, ": ", broken, ".\n  fix: fewer than the ",
+                              read.state.round(), " rounds that are committed.");
+    }
+    const swarm::Appended answer =
+        swarm::BlockingLog(log).append(static_cast<swarm::LogIndex>(read.state.entries), swarm::to_text(entry));
+    if (answer.outcome == swarm::AppendOutcome::won) {
+      print(reef::concat("the job is after ", options.rounds, " rounds; it was after ", read.state.round(),
+                         ". Peers with later weights end, and are to be started again\n"),
+            "the answer");
+      return 0;
+    }
+    if (answer.outcome == swarm::AppendOutcome::unknown) {
+      throw reef::Error("the log does not say whether the rollback stands: ", answer.why,
+                        "\n  fix: reef-swarm log tells.");
+    }
+  }
+  throw reef::Error("others have appended to the log each time.\n  fix: try again, or end the peers first.");
+}
+
+}  // namespace reef_examples

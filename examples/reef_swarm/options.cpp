@@ -1,0 +1,117 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "../support/input_files.hpp"
+#include "../support/number_option.hpp"
+#include "../support/tokenizer.hpp"
+
+namespace reef_examples {
+
+std::int64_t JobOptions::warmup_steps() const {
+  return warmup >= 0 ? warmup : (std::min<std::int64_t>)(100, rounds / 10);
+}
+
+void add_job_options(CLI::App& app, JobOptions& o) {
+  const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
+  const CLI::Validator amount = number_from<double>(0, 1e18);
+  app.add_option("--log", o.log, "URL of the job's log, which reef-swarm log-server serves")->required();
+  app.add_option("--recipe", o.recipe,
+                 "averaged: all peers add the gradients of a round, and have the same weights after it")
+      ->check(CLI::IsMember({"averaged"}))
+      ->capture_default_str();
+  app.add_option("--swap", o.swap, "none, or atom: the model's parts come to the device and go")
+      ->check(CLI::IsMember({"none", "atom"}))
+      ->capture_default_str();
+  app.add_option("--global-batch", o.global_batch, "micro-batches after which a round is closed; it may get some more")
+      ->transform(number_from<std::int64_t>(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--rounds", o.rounds, "rounds of the job, of which the learning rate's schedule is made")
+      ->transform(count)
+      ->required();
+  app.add_option("--data", o.data, "text files, or files of tokens (.bin, .npy); default: Reef's own sources")
+      ->check(readable_file());
+  app.add_option("--tokenizer", o.tokenizer, reef::concat("how text becomes tokens: ", tokenizer_forms))
+      ->capture_default_str();
+  app.add_option("--layers", o.layers)->transform(count)->capture_default_str();
+  app.add_option("--heads", o.heads)->transform(count)->capture_default_str();
+  app.add_option("--channels", o.channels)->transform(count)->capture_default_str();
+  app.add_option("--context", o.context, "T, tokens a sample")->transform(count)->capture_default_str();
+  app.add_option("--batch", o.batch, "B, samples a micro-batch")->transform(count)->capture_default_str();
+  app.add_option("--lr", o.lr, "peak learning rate")->transform(amount)->capture_default_str();
+  app.add_option("--warmup", o.warmup, "rounds; default: min(100, rounds / 10)")
+      ->transform(number_from<std::int64_t>(0, 1'000'000'000));
+  app.add_option("--weight-decay", o.weight_decay)->transform(amount)->capture_default_str();
+  app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")->transform(amount)->capture_default_str();
+  app.add_option("--seed", o.seed)
+      ->transform(number_from<std::uint64_t>(0, (std::numeric_limits<std::uint64_t>::max)()))
+      ->capture_default_str();
+  app.add_option("--threads", o.threads, "default: all cores")->transform(number_from<int>(1, 1024));
+  app.add_option("--device-memory", o.device_memory, "of --swap atom: bytes of the emulated device")
+      ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
+  app.add_option("--export", o.export_file,
+                 "where to write the weights after the last round, .safetensors, and beside them config.json");
+}
+
+void add_train(CLI::App& app, PeerOptions& o) {
+  app.add_option("--job", o.job_name, "the job's name")->capture_default_str();
+  app.add_option("--name", o.name, "this peer's name, unique in the job")->required();
+  app.add_option("--listen", o.listen, "ADDRESS:PORT, port 0: any that is free")->capture_default_str();
+  app.add_option("--advertise", o.advertise, "ADDRESS:PORT at which others reach this peer; default: where it listens");
+  app.add_flag("--plain-loopback", o.plain_loopback, "without encryption, between processes of one machine");
+  app.add_option("--keys", o.keys, "a folder with ca.pem, NAME.pem and NAME.key, of reef-swarm keys");
+  add_job_options(app, o.job);
+  app.add_option("--members", o.members, "peers that the first round waits for")
+      ->transform(number_from<std::int64_t>(1, 1024))
+      ->capture_default_str();
+  app.add_option("--suspect", o.suspect, "seconds of silence after which a peer is out of the view")
+      ->transform(number_from<double>(0.5, 1e6))
+      ->capture_default_str();
+  app.add_option("--exchange", o.exchange,
+                 "seconds after which a round goes on without a contribution that does not come")
+      ->transform(number_from<double>(0.5, 1e6))
+      ->capture_default_str();
+  app.add_option("--metrics", o.metrics, "one JSON object a round, .jsonl");
+}
+
+void add_replay(CLI::App& app, JobOptions& o) { add_job_options(app, o); }
+
+void add_log_commands(CLI::App& app, LogOptions& o) {
+  const auto add_url = [&o](CLI::App* command) {
+    command->add_option("--log", o.log, "URL of the job's log")->required();
+  };
+  CLI::App* const server = app.add_subcommand("log-server", "Serves a job's log to the processes of this machine");
+  server->add_option("--listen", o.listen, "a loopback ADDRESS:PORT, port 0: any that is free")->capture_default_str();
+  server->add_option("--dir", o.folder, "the folder that keeps the log")->required();
+  CLI::App* const log =
+      app.add_subcommand("log", "Tells what a job's log says: members, rounds, and its account of micro-batches");
+  add_url(log);
+  log->add_flag("--json", o.json, "as one JSON object");
+  CLI::App* const rollback =
+      app.add_subcommand("rollback", "Takes a job back to an earlier round, where nobody has the later ones");
+  add_url(rollback);
+  rollback->add_option("--rounds", o.rounds, "rounds that stay committed")
+      ->transform(number_from<std::int64_t>(0, 1'000'000'000))
+      ->required();
+  rollback->add_option("--why", o.why, "the reason, for the log")->capture_default_str();
+}
+
+void add_keys(CLI::App& app, KeysOptions& o) {
+  CLI::App* const keys = app.add_subcommand("keys", "Keeps a job's private CA: who has a certificate of it can join");
+  keys->require_subcommand(1);
+  const auto command = [&](const char* name, const char* text) {
+    CLI::App* const one = keys->add_subcommand(name, text);
+    one->add_option("--dir", o.folder, "the CA's folder")->required();
+    return one;
+  };
+  command("make", "Makes a CA")->add_option("--job", o.job, "the job's name")->required();
+  CLI::App* const issue = command("issue", "Issues a certificate: NAME.pem and NAME.key");
+  issue->add_option("--name", o.name)->required();
+  issue->add_option("--role", o.role)->check(CLI::IsMember({"peer", "keeper", "client"}))->capture_default_str();
+  issue->add_option("--host", o.hosts, "name or address that a keeper is reached by");
+  command("revoke", "Revokes a certificate")->add_option("--name", o.name, "a name, or a serial number")->required();
+  command("list", "Lists what is issued");
+}
+
+}  // namespace reef_examples

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <reef/comm/stop_request.hpp>
+
+namespace reef_examples {
+
+/// The options of what is trained, equal for all peers of a job and for its replay. Zero or empty: not given.
+struct JobOptions {
+  std::string log;  ///< URL
+  std::string recipe = "averaged";
+  std::string swap = "none";
+  std::int64_t global_batch = 8;
+  std::int64_t rounds = 0;
+  std::vector<std::string> data;
+  std::string tokenizer = "bytes";
+  std::int64_t layers = 4, heads = 4, channels = 128;
+  std::int64_t context = 128;
+  std::int64_t batch = 8;
+  double lr = 3e-3;
+  std::int64_t warmup = -1;
+  double weight_decay = 0.1;
+  double clip = 1.0;
+  std::uint64_t seed = 1;
+
+  int threads = 0;                  ///< 0: those of the device's default
+  std::uint64_t device_memory = 0;  ///< bytes
+  std::string export_file;
+
+  [[nodiscard]] std::int64_t warmup_steps() const;
+};
+
+/// The options of `reef-swarm train`.
+struct PeerOptions {
+  JobOptions job;
+  std::string job_name = "reef";
+  std::string name;
+  std::string listen = "127.0.0.1:0";
+  std::string advertise;
+  bool plain_loopback = false;
+  std::string keys;  ///< a folder
+  std::int64_t members = 1;
+  double suspect = 2.5;
+  double exchange = 30;
+  std::string metrics;
+};
+
+/// The options of the commands that read and write a job's log.
+struct LogOptions {
+  std::string log;  ///< URL
+  std::string listen = "127.0.0.1:0";
+  std::string folder;
+  std::int64_t rounds = 0;
+  std::string why = "an operator's rollback";
+  bool json = false;
+};
+
+/// The options of `reef-swarm keys`.
+struct KeysOptions {
+  std::string folder;
+  std::string job;
+  std::string name;
+  std::string role = "peer";
+  std::vector<std::string> hosts;
+};
+
+void add_job_options(CLI::App& app, JobOptions& options);
+void add_train(CLI::App& app, PeerOptions& options);
+void add_replay(CLI::App& app, JobOptions& options);
+void add_log_commands(CLI::App& app, LogOptions& options);
+void add_keys(CLI::App& app, KeysOptions& options);
+
+// The commands, by name. Each returns an exit status, and throws what it cannot do.
+
+int run_train(const PeerOptions& options, const reef::comm::StopRequest& stop);
+int run_train_atom(const PeerOptions& options, const reef::comm::StopRequest& stop);
+int run_replay(const JobOptions& options, const reef::comm::StopRequest& stop);
+int run_replay_atom(const JobOptions& options, const reef::comm::StopRequest& stop);
+int run_log_server(const LogOptions& options);
+int run_log(const LogOptions& options);
+int run_rollback(const LogOptions& options);
+int run_keys_make(const KeysOptions& options);
+int run_keys_issue(const KeysOptions& options);
+int run_keys_revoke(const KeysOptions& options);
+int run_keys_list(const KeysOptions& options);
+
+}  // namespace reef_examples

@@ -1,0 +1,186 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <reef/comm/stop_request.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/swarm/elastic/peer_exchange.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+
+#include "../support/output_places.hpp"
+#include "../support/progress.hpp"
+#include "job.hpp"
+#include "options.hpp"
+
+namespace reef_examples {
+
+/// A peer's part in a job, from its first round to its last.
+template <class TrainerType>
+class Train {
+  using Clock = std::chrono::steady_clock;
+
+public:
+  Train(const PeerOptions& options, const reef::comm::StopRequest& stop)
+      : options_(options),
+        stop_(stop),
+        job_((require_outputs(options), options.job), exchange_),
+        log_(options.job.log),
+        peer_(exchange_, job_.trainer(), averaging_options(), log_, log_) {}
+
+  /// Returns an exit status.
+  int run() {
+    say(reef::concat(options_.name, " listens on ", peer_->address(), ", and takes part in ", options_.job_name));
+    std::jthread watch([this](const std::stop_token& ends) { look_after(ends); });
+    try {
+      take_part();
+    } catch (const reef::Error&) {
+      if (!stop_.asked()) throw;
+    }
+    if (!done_) {
+      if (!stop_.asked()) {
+        throw reef::Error(options_.name,
+                          " is out of the job: its weights contain rounds that were rolled back.\n"
+                          "  fix: start it again, so that it gets the weights of the others.");
+      }
+      watch.join();
+      say(reef::concat(options_.name, " has left ", options_.job_name, " after a signal; nothing is exported"));
+      return 0;
+    }
+    if (const std::string told = job_.export_weights(); !told.empty()) say(told);
+    peer_->leave("all rounds are done");
+    return 0;
+  }
+
+private:
+  static void require_outputs(const PeerOptions& options) {
+    if (!options.plain_loopback && options.keys.empty()) {
+      throw reef::OptionError(
+          "neither --keys nor --plain-loopback.\n  why: peers encrypt what they send, unless they are on one "
+          "machine.\n  fix: --keys DIR, of reef-swarm keys; or --plain-loopback.");
+    }
+    if (!options.job.export_file.empty()) require_room_in_file(options.job.export_file);
+    if (!options.metrics.empty()) require_room_in_file(options.metrics);
+  }
+
+  [[nodiscard]] reef::swarm::AveragingOptions averaging_options() {
+    reef::swarm::AveragingOptions result;
+    result.genesis = genesis_of(options_.job, options_.job_name, job_.data(), job_.trainer());
+    result.net.name = options_.name;
+    result.net.listen = options_.listen;
+    result.net.plain_loopback = options_.plain_loopback;
+    if (!options_.keys.empty()) {
+      const std::filesystem::path folder = options_.keys;
+      result.net.tls.authority = folder / "ca.pem";
+      result.net.tls.certificate = folder / (options_.name + ".pem");
+      result.net.tls.key = folder / (options_.name + ".key");
+    }
+    result.advertise = options_.advertise;
+    result.first_members = options_.members;
+    result.deadlines.suspect = options_.suspect;
+    result.deadlines.beat = (std::min)(result.deadlines.beat, options_.suspect / 8);
+    result.deadlines.exchange = options_.exchange;
+    result.report = [this](const std::string& line) {
+      if (line.starts_with("view")) say(line);
+    };
+    return result;
+  }
+
+  /// Takes steps until all rounds are committed, or the peer has left.
+  void take_part() {
+    std::ofstream metrics;
+    if (!options_.metrics.empty()) metrics.open(options_.metrics);
+    const Clock::time_point began = Clock::now();
+    Clock::time_point told = began;
+    std::int64_t computed = 0;  // by all, since `told`
+    while (const std::optional<std::int64_t> rounds = peer_->enter()) {
+      if (*rounds >= options_.job.rounds) {
+        done_ = true;
+        return;
+      }
+      const reef::StepResult result = job_.trainer().step();
+      const reef::swarm::RoundSum& sum = exchange_.last();
+      computed += sum.micro_batches;
+      const Clock::time_point now = Clock::now();
+      const double seconds = seconds_of(now - told);
+      const bool last = sum.round + 1 == options_.job.rounds;
+      if (metrics.is_open() && sum.micro_batches > 0) {
+        metrics << json_of(result, sum, seconds_of(now - began)).dump() << std::endl;
+      }
+      if (!result.committed || (seconds < 5 && !last && sum.round > 0)) continue;
+      say(reef::concat("round ", sum.round + 1, "/", options_.job.rounds, ": loss ", result.loss, ", ",
+                       sum.contributors.size(), " contributors, ", static_cast<double>(computed) / seconds,
+                       " micro-batches/s"));
+      told = now;
+      computed = 0;
+    }
+  }
+
+  [[nodiscard]] static double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+  [[nodiscard]] static reef::io::Json json_of(const reef::StepResult& result, const reef::swarm::RoundSum& sum,
+                                              double seconds) {
+    reef::io::Json names = reef::io::Json::array();
+    for (const reef::swarm::PeerId& id : sum.contributors) names.push_back(id.name);
+    return {{"round", sum.round},
+            {"committed", result.committed},
+            {"loss", result.loss},
+            {"gradient_norm", result.gradient_norm},
+            {"contributors", std::move(names)},
+            {"micro_batches", sum.micro_batches},
+            {"learning_rate", result.learning_rate},
+            {"seconds", seconds}};
+  }
+
+  /// Tells what is waited for where that takes long, and lets the peer leave when a signal comes.
+  void look_after(const std::stop_token& ends) {
+    constexpr auto long_wait = std::chrono::seconds(10);
+    std::string waits;
+    Clock::time_point since = Clock::now();
+    while (!ends.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (stop_.asked()) {
+        peer_->leave("a signal");
+        peer_->interrupt();
+        return;
+      }
+      const std::string now = peer_->waits_for();
+      if (now != std::exchange(waits, now) || now.empty()) {
+        since = Clock::now();
+      } else if (Clock::now() - since > long_wait) {
+        say("waits " + now);
+        since = Clock::now();
+      }
+    }
+  }
+
+  /// Tells a line. Any thread.
+  void say(const std::string& text) {
+    const std::scoped_lock lock(told_);
+    bar_.say(text);
+  }
+
+  const PeerOptions& options_;
+  const reef::comm::StopRequest& stop_;
+  std::mutex told_;
+  Progress bar_{stderr, false};  // under told_
+  std::atomic<bool> done_{false};
+  reef::swarm::PeerExchange exchange_;
+  JobTrainer<TrainerType> job_;
+  reef::swarm::RemoteLog log_;
+  reef::swarm::TrainerPeer peer_;
+};
+
+}  // namespace reef_examples

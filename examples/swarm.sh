@@ -1,0 +1,89 @@
+#!/bin/sh
+# sh examples/swarm.sh [PROGRAM]
+#
+# Five peers of this machine train one model. One is killed with -9, another one joins; at the end their weights are
+# compared with each other, and with those of a replay of the job's log. Builds nothing: PROGRAM is reef-swarm, by default
+# that of build/release. Ends the processes that it has started, and no others.
+
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+program=${1:-$root/build/release/examples/reef-swarm}
+if [ ! -x "$program" ]; then
+  echo "swarm: there is no program '$program'." >&2
+  echo "  fix: cmake --preset release -DREEF_ENABLE_SWARM=ON, cmake --build build/release --target reef-swarm" >&2
+  exit 2
+fi
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/reef-swarm.XXXXXX")
+started=
+stop() {
+  for process in $started; do kill "$process" 2>/dev/null || true; done
+  for process in $started; do wait "$process" 2>/dev/null || true; done
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+say() { echo "swarm: $*"; }
+fail() {
+  echo "swarm: $*" >&2
+  echo "  what the processes said is in $folder" >&2
+  exit 1
+}
+
+# Waits until a command succeeds, 300 seconds at most.
+until_so() {
+  tries=0
+  until "$@"; do
+    tries=$((tries + 1))
+    [ $tries -lt 3000 ] || return 1
+    sleep 0.1
+  done
+}
+
+# A peer of 50 rounds, of a small model and this repository's documentation.
+job="--log http://127.0.0.1"
+options="--rounds 50 --global-batch 12 --layers 2 --heads 2 --channels 64 --context 64 --batch 4 --threads 1"
+start() {
+  "$program" train $job $options --data "$root"/docs/*.md --job example --plain-loopback --members 5 --name "$1" \
+    --export "$folder/$1/model.safetensors" --metrics "$folder/$1.jsonl" 2> "$folder/$1.log" &
+  eval "process_$1=$!"
+  started="$started $!"
+}
+rounds_of() { if [ -f "$folder/$1.jsonl" ]; then wc -l < "$folder/$1.jsonl"; else echo 0; fi; }
+has_rounds() { [ "$(rounds_of "$1")" -ge "$2" ]; }
+has_port() { [ -s "$folder/port" ]; }
+is_over() { ! kill -0 "$1" 2>/dev/null; }
+
+say "a log server, and the peers a, b, c, d and e"
+"$program" log-server --listen 127.0.0.1:0 --dir "$folder/log" > "$folder/port" 2> "$folder/log-server.log" &
+started="$started $!"
+until_so has_port || fail "the log server does not start"
+job="--log http://127.0.0.1:$(cat "$folder/port")"
+for name in a b c d e f; do mkdir "$folder/$name"; done
+for name in a b c d e; do start "$name"; done
+
+until_so has_rounds a 8 || fail "the peers do not come to round 8"
+say "c is killed with -9 in round $(rounds_of a); f joins"
+kill -9 "$process_c"
+start f
+
+for name in a b d e f; do
+  eval "process=\$process_$name"
+  until_so is_over "$process" || fail "$name does not come to an end"
+  wait "$process" || fail "$name ends with an error"
+done
+
+for name in b d e f; do
+  cmp "$folder/a/model.safetensors" "$folder/$name/model.safetensors" || fail "the weights of a and $name differ"
+done
+say "a, b, d, e and f have the same weights, byte by byte. The log's account:"
+"$program" log $job | grep -v '^round'
+
+"$program" replay $job $options --data "$root"/docs/*.md --export "$folder/replay.safetensors" 2> "$folder/replay.log" ||
+  fail "the replay ends with an error"
+cmp "$folder/a/model.safetensors" "$folder/replay.safetensors" || fail "the weights of the replay differ"
+say "a replay of the log, alone, has the same weights"
+stop
+started=
+rm -r "$folder"

@@ -1,0 +1,237 @@
+// reef-swarm as a user runs it: processes that are killed, that join and leave, and what the log says of them.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+
+#include "support/job.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace reef::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string text_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Returns whether it has become so, in two minutes at most.
+template <class F>
+bool comes_true(const F& so) {
+  for (int tries = 0; tries < 2400; ++tries) {
+    if (so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+/// A process of reef-swarm in the background, which ends with this object.
+class SwarmProcess {
+public:
+  SwarmProcess(const std::filesystem::path& log, const std::string& options) : log_(log) {
+    const std::string command = concat("exec ", REEF_SWARM, " ", options, " > '", log.string(), "' 2>&1");
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+  }
+  ~SwarmProcess() {
+    if (!ended_) signal(SIGKILL);
+    wait();
+  }
+  SwarmProcess(const SwarmProcess&) = delete;
+  SwarmProcess& operator=(const SwarmProcess&) = delete;
+
+  void signal(int number) const { ::kill(process_, number); }
+  [[nodiscard]] std::string log() const { return text_of_file(log_); }
+
+  /// Returns the exit status; -1 after a signal, or where it does not end in two minutes.
+  int wait() {
+    if (ended_) return status_;
+    int status = 0;
+    ended_ = comes_true([&] { return ::waitpid(process_, &status, WNOHANG) == process_; });
+    if (ended_ && WIFEXITED(status)) status_ = WEXITSTATUS(status);
+    return status_;
+  }
+
+private:
+  std::filesystem::path log_;
+  ::pid_t process_ = -1;
+  bool ended_ = false;
+  int status_ = -1;
+};
+
+class ReefSwarm : public testing::Test {
+protected:
+  ReefSwarm() {
+    std::string text;
+    for (int i = 0; i < 600; ++i) text += concat("the quick brown fox jumps over the lazy dog ", i * i % 97, "\n");
+    write_file(path("text.txt"), text);
+    server_ = std::make_unique<SwarmProcess>(path("port"),
+                                             concat("log-server --listen 127.0.0.1:0 --dir '", path("log"), "'"));
+    EXPECT_TRUE(comes_true([&] { return server_->log().ends_with("\n"); })) << server_->log();
+    std::istringstream(server_->log()) >> port_;
+  }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  [[nodiscard]] std::string url() const { return concat("--log http://127.0.0.1:", port_); }
+
+  /// The options of what is trained, by peers and by a replay.
+  [[nodiscard]] std::string job(int rounds, const std::string& export_to) const {
+    return concat(url(), " --rounds ", rounds,
+                  " --global-batch 6 --layers 1 --heads 2 --channels 32 --context 32 --batch 2",
+                  " --threads 1 --data '", path("text.txt"), "' --export '", path(export_to + ".safetensors"), "'");
+  }
+  [[nodiscard]] std::unique_ptr<SwarmProcess> peer(const std::string& name, int rounds, int members,
+                                                   const std::string& more = "") const {
+    return std::make_unique<SwarmProcess>(
+        path(name + ".log"), concat("train --plain-loopback --job test --name ", name, " --members ", members, " ",
+                                    job(rounds, name), " --metrics '", path(name + ".jsonl"), "' ", more));
+  }
+  [[nodiscard]] std::int64_t rounds_of(const std::string& name) const {
+    const std::string lines = text_of_file(path(name + ".jsonl"));
+    return std::count(lines.begin(), lines.end(), '\n');
+  }
+  [[nodiscard]] std::string weights(const std::string& name) const { return text_of_file(path(name + ".safetensors")); }
+  [[nodiscard]] io::Json log() const {
+    const Ending ending = run_command(concat(REEF_SWARM, " log --json ", url()));
+    EXPECT_EQ(ending.status, 0) << ending;
+    return io::parse_json(ending.output, "reef-swarm log");
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<SwarmProcess> server_;
+  int port_ = 0;
+};
+
+/// Throws unless the indices that rounds have are each there once, and as many as the account says.
+void expect_account_adds_up(const io::Json& log) {
+  std::map<std::int64_t, int> times;
+  for (const io::Json& round : log.at("rounds")) {
+    if (!round.at("applied").get<bool>()) continue;
+    for (const io::Json& contributor : round.at("contributors")) {
+      for (const io::Json& run : contributor.at("numbers")) {
+        for (std::int64_t k = 0; k < run.at(2).get<std::int64_t>(); ++k) {
+          ++times[run.at(0).get<std::int64_t>() + k * run.at(1).get<std::int64_t>()];
+        }
+      }
+    }
+  }
+  for (const auto& [index, count] : times) EXPECT_EQ(count, 1) << index;
+  const io::Json& ledger = log.at("ledger");
+  const auto committed = ledger.at("committed").get<std::int64_t>();
+  EXPECT_EQ(committed, static_cast<std::int64_t>(times.size()));
+  EXPECT_EQ(
+      committed + ledger.at("quarantined").get<std::int64_t>() + static_cast<std::int64_t>(ledger.at("holes").size()),
+      ledger.at("open").get<std::int64_t>());
+}
+
+}  // namespace
+
+TEST_F(ReefSwarm, peers_of_which_one_is_killed_and_one_joins_end_with_the_weights_of_a_replay) {
+  constexpr int rounds = 25;
+  const auto a = peer("a", rounds, 3);
+  const auto b = peer("b", rounds, 3);
+  const auto c = peer("c", rounds, 3);
+  ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 4; })) << a->log();
+  c->signal(SIGKILL);
+  EXPECT_EQ(c->wait(), -1);
+  const auto d = peer("d", rounds, 3);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  EXPECT_EQ(d->wait(), 0) << d->log();
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("b"));
+  EXPECT_EQ(weights("a"), weights("d"));
+
+  const io::Json said = log();
+  EXPECT_EQ(said.at("round"), rounds);
+  EXPECT_GE(said.at("views").size(), 2U) << "of three, and without c";
+  expect_account_adds_up(said);
+
+  const Ending replay = run_command(concat(REEF_SWARM, " replay ", job(rounds, "replay")));
+  EXPECT_EQ(replay.status, 0) << replay;
+  EXPECT_EQ(weights("a"), weights("replay"));
+
+  const Ending other = run_command(concat(REEF_SWARM, " replay ", job(rounds, "other"), " --seed 2"));
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.errors, HasSubstr("the log is of a job with another model, seed"));
+}
+
+TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
+  constexpr int rounds = 12;
+  const auto a = peer("a", rounds, 2);
+  const auto b = peer("b", rounds, 2);
+  ASSERT_TRUE(comes_true([&] { return rounds_of("b") >= 2; })) << b->log();
+  b->signal(SIGTERM);
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  EXPECT_THAT(b->log(), HasSubstr("b has left test after a signal; nothing is exported"));
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_THAT(weights("b"), IsEmpty());
+  expect_account_adds_up(log());
+}
+
+TEST_F(ReefSwarm, a_rollback_opens_the_micro_batches_of_later_rounds_again) {
+  const auto a = peer("a", 4, 1);
+  ASSERT_EQ(a->wait(), 0) << a->log();
+  const auto before = log().at("ledger").at("committed").get<std::int64_t>();
+  const Ending refused = run_command(concat(REEF_SWARM, " rollback ", url(), " --rounds 4"));
+  EXPECT_EQ(refused.status, 2) << refused;
+  EXPECT_THAT(refused.errors, HasSubstr("fewer than the 4 rounds"));
+  const Ending done = run_command(concat(REEF_SWARM, " rollback ", url(), " --rounds 2 --why 'a test'"));
+  EXPECT_EQ(done.status, 0) << done;
+  EXPECT_THAT(done.output, HasSubstr("the job is after 2 rounds; it was after 4"));
+  const io::Json said = log();
+  EXPECT_EQ(said.at("round"), 2);
+  EXPECT_EQ(said.at("rollbacks"), 1);
+  EXPECT_LT(said.at("ledger").at("committed").get<std::int64_t>(), before);
+  expect_account_adds_up(said);
+}
+
+TEST_F(ReefSwarm, refuses_peers_of_another_job_and_those_without_encryption_that_nobody_asked_for) {
+  const auto a = peer("a", 2, 1);
+  ASSERT_EQ(a->wait(), 0) << a->log();
+  const auto other = peer("b", 2, 1, "--seed 7");
+  EXPECT_EQ(other->wait(), 2);
+  EXPECT_THAT(other->log(), HasSubstr("the log is of a job with another model, seed"));
+  const Ending plain = run_command(concat(REEF_SWARM, " train --name c ", job(2, "c")));
+  EXPECT_EQ(plain.status, 2);
+  EXPECT_THAT(plain.errors, HasSubstr("neither --keys nor --plain-loopback"));
+}
+
+TEST_F(ReefSwarm, keys_are_made_issued_listed_and_revoked) {
+  const std::string at = concat(" --dir '", path("keys"), "'");
+  EXPECT_EQ(run_command(concat(REEF_SWARM, " keys make --job test", at)).status, 0);
+  EXPECT_EQ(run_command(concat(REEF_SWARM, " keys issue --name a", at)).status, 0);
+  EXPECT_THAT(run_command(concat(REEF_SWARM, " keys list", at)).output, HasSubstr("peer a, serial "));
+  EXPECT_THAT(run_command(concat(REEF_SWARM, " keys revoke --name a", at)).output, HasSubstr("revoked "));
+  EXPECT_THAT(run_command(concat(REEF_SWARM, " keys list", at)).output, HasSubstr(", revoked"));
+  EXPECT_EQ(run_command(concat(REEF_SWARM, " keys issue --name b --dir '", path("nothing"), "'")).status, 2);
+}
+
+}  // namespace reef::test
