@@ -37,7 +37,7 @@ struct ChatTemplate {
   [[nodiscard]] std::string text_of(const std::vector<Message>& messages) const;
 
   /// Returns a message's content as the template has it.
-  [[nodiscard]] std::string_view content_of(const Message& message) const;
+  [[nodiscard]] std::string content_of(const Message& message) const;
 };
 
 /// The names of the templates that chat_template() knows.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
@@ -43,12 +44,14 @@ inline std::optional<std::pair<std::string, std::string>> jinja_of_folder(const 
 
 }  // namespace detail
 
-REEF_INLINE std::string_view ChatTemplate::content_of(const Message& message) const {
+REEF_INLINE std::string ChatTemplate::content_of(const Message& message) const {
   std::string_view content = message.content;
-  if (!trims) return content;
   constexpr std::string_view space = " \t\n\r\v\f";
-  content.remove_prefix((std::min)(content.find_first_not_of(space), content.size()));
-  return content.substr(0, content.find_last_not_of(space) + 1);
+  if (trims) {
+    content.remove_prefix((std::min)(content.find_first_not_of(space), content.size()));
+    content = content.substr(0, content.find_last_not_of(space) + 1);
+  }
+  return std::string(content);
 }
 
 REEF_INLINE std::string ChatTemplate::text_of(const std::vector<Message>& messages) const {
