@@ -28,6 +28,7 @@ namespace nn {
 /// | rows_attention<T>(lane, out, q, k, v, ld_q, ld_kv, rows, pages, offset, H, G, D, window, alibi, options, workspace) | stores keys and values of the rows in their pages, in the form options.states; out (R, H D) = attention of each row over the positions of its sequence up to its own, the last `window` if that is not 0, scale 1/sqrt(D); rows of q are ld_q apart, of k and v ld_kv; rows_attention_state<T>(G, D, form) bytes a position, options.positions: the most of a sequence; rows_attention_workspace<T>(D, positions, threads) |
 /// | rows_rotary<T>(lane, out, in, rows, H, D, turned, frequencies, workspace)   | turns pairs (i, i + turned/2) of each head by the angle position * f(i), its other columns stay; out may be in; rows_rotary_workspace<T>(R, turned) |
 /// | rows_prefix<T>(lane, out, vectors, wpe, rows, C, P)                         | out (R,C): rows of positions p < P are vectors[p] + wpe[p], the others are left; wpe may be null |
+/// | rows_added_prefix<T>(lane, out, in, vectors, rows, C, P)                    | out (R,C) = in + vectors[p] in rows of positions p < P, in elsewhere; out may be in |
 /// | rows_vectors<T>(lane, out, tokens, packed, wpe, rows, C, V, positions, form) | out (R,C) = table[token] + wpe[position], of a table (V,C) packed as pack<T>(lane, packed, table, C, V, yes, form); wpe may be null; DecodeError for a token or position outside |
 template <class Device>
 struct RowKernels {

@@ -95,7 +95,7 @@ graph::Graph<Device, T> with_prompt_at(const graph::Graph<Device, T>& model, std
 /// |           | sample of T tokens the first P are lost; data::behind_prompt moves texts of T - P tokens behind the prompt   |
 /// | rows      | a sequence of a nn::Session begins with P placeholders, any tokens of the vocabulary                       |
 /// | names     | nodes, tensors and parameters keep theirs; the prompt is NODE.prompt_embeddings, of the embedding's node    |
-/// | deep      | each layer has a LayerPrompt too, LAYER.prompt.prompt_embeddings: zeros at first; not in a nn::Session        |
+/// | deep      | each layer has a LayerPrompt too, LAYER.prompt.prompt_embeddings: zeros at first                              |
 /// | errors    | OptionError for P below 1 or without room for text, for a model without one nn::Embedding or nn::TokenEmbedding, |
 /// |           | whose loss is no nn::CrossEntropy, or that has adapters or a prompt already                                |
 ///
