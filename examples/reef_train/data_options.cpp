@@ -14,14 +14,11 @@ namespace reef_examples {
 void add_data_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--data", o.data,
                  "text files, or files of tokens (.bin of llm.c or nanoGPT, .npy of NumPy), or of prompts with "
-                 "completions (.jsonl, "
-                 "a line {\"prompt\": ..., \"completion\": ...}), whose loss is of completions alone, or of "
-                 "conversations (.jsonl, a line "
-                 "{\"messages\": [{\"role\": ..., \"content\": ...}, ...]}), whose loss is of what the assistant says "
-                 "alone; default: "
-                 "Reef's own sources. Held out: every tenth of many texts, else the last tenth; of "
-                 "tokens the files with val, valid or validation as a word of their name, else the "
-                 "last tenth")
+                 "completions (.jsonl, a line {\"prompt\": ..., \"completion\": ...}), whose loss is of completions "
+                 "alone, or of conversations (.jsonl, a line {\"messages\": [{\"role\": ..., \"content\": ...}, ...]}), "
+                 "whose loss is of what the assistant says alone; default: Reef's own sources. Held out: every tenth of "
+                 "many texts, else the last tenth; of tokens the files with val, valid or validation as a word of their "
+                 "name, else the last tenth")
       ->check(readable_file())
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--data-kind", o.data_kind,
@@ -35,8 +32,8 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
                  "a part of one that such a text ends. Default: none");
   app.add_option("--template", o.chat_template,
                  "the form in which conversations are text: chatml, llama3 or plain, which has no special tokens, and "
-                 "ends turns with "
-                 "--document-end, if that is given. Default: by the chat_template in the tokenizer's folder")
+                 "ends turns with --document-end, if that is given. Default: by the chat_template in the tokenizer's "
+                 "folder")
       ->check(CLI::IsMember(
           std::vector<std::string>(reef::data::chat_template_names.begin(), reef::data::chat_template_names.end())));
   app.add_flag(

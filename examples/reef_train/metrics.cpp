@@ -114,6 +114,7 @@ void Metrics::note_ratios(const reef::run::EdgeRatios& ratios) {
 }
 
 void Metrics::note_validation(double loss) {
+  accuracy_.reset();
   if (!noted_.empty()) noted_.back().validation_loss = loss;
 }
 

@@ -54,7 +54,7 @@ public:
   void note_links(const reef::run::LinkTable& links);
   /// The ratios of edges from the step that was noted last on.
   void note_ratios(const reef::run::EdgeRatios& ratios);
-  /// The held-out loss after the step that was noted last.
+  /// The held-out loss after the step that was noted last; no accuracy is known yet.
   void note_validation(double loss);
   /// The share of held-out texts whose class was told right after the step that was noted last.
   void note_accuracy(double share);
