@@ -29,6 +29,7 @@
 
 #include "../support/standard_output.hpp"
 #include "../support/terminal_text.hpp"
+#include "classify.hpp"
 #include "model.hpp"
 #include "options.hpp"
 #include "score.hpp"
@@ -143,6 +144,9 @@ bool cut_at_stop(std::string& text, const std::vector<std::string>& stops) {
 }
 
 void run(const Options& options) {
+  if (classes_of(options) > 0) return print(classify(options), "the classes");
+  if (!options.document_end.empty())
+    throw reef::OptionError("--document-end is of an --adapter with a class head.\n  fix: leave it out.");
   if (!options.score.empty()) return print(score(options), "the score");
   const auto tokenizer = tokenizer_of(options);
   if (!options.stops.empty() && !tokenizer) refuse_text(options, "--stop");
@@ -213,7 +217,10 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Continues texts by a model of Hugging Face, or scores texts by one, on this machine's cores.", "reef-generate");
+  CLI::App app(
+      "Continues texts by a model of Hugging Face, scores texts by one, or tells their classes, on this machine's "
+      "cores.",
+      "reef-generate");
   app.set_version_flag("--version", std::string("reef-generate ") + reef::version);
   app.footer(
       "A continuation has the same bits for any --rows, --threads and other prompts beside it. Of several prompts --json "

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include <reef/core/text.hpp>
 #include <reef/device/host.hpp>
 #include <reef/nn/adapter_file.hpp>
+#include <reef/nn/class_head.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/session.hpp>
@@ -36,6 +40,16 @@ inline std::int64_t placeholders_of(const Options& options) {
   return soft == nullptr ? 0 : soft->tokens;
 }
 
+/// Returns the number of classes that the head of --adapter tells apart; 0 without one.
+inline std::int64_t classes_of(const Options& options) {
+  if (options.adapter.empty()) return 0;
+  const reef::nn::Adapter adapter = reef::nn::read_adapter_config(options.adapter);
+  const auto* const lora = std::get_if<reef::nn::Lora>(&adapter);
+  if (lora == nullptr || !lora->class_head) return 0;
+  return std::max<std::int64_t>(
+      1, reef::nn::read_adapter_classes(options.adapter));  // read_adapter refuses a file without a head
+}
+
 /// Returns how many tokens are added to a prompt where the command line does not say it. Throws OptionError for a prompt
 /// that leaves no room for one.
 inline std::int64_t room_for_new(const Options& options, std::int64_t prompt) {
@@ -54,12 +68,14 @@ public:
       : config_(reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json")),
         host_({.threads = options.threads}),
         graph_(adapted(reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads()),
-                       options.adapter)),
+                       options)),
         session_(host_, graph_,
                  {.positions = positions, .sequences = sequences, .rows = options.rows, .weights = options.weight_form(),
                   .states = options.state_form()}) {
+    std::set<std::string, std::less<>> known;  // a class head stands in the place of that of the language
+    for (const reef::graph::Parameter& parameter : graph_.dag().parameters) known.insert(parameter.name);
     const auto set = [&](const std::string& name, const std::vector<float>& values) {
-      session_.set_parameter(name, values);
+      if (known.contains(name)) session_.set_parameter(name, values);
     };
     const auto base = reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads());
     reef::nn::read_weights<float>(options.model, config_, base.dag(), set);
@@ -79,11 +95,13 @@ private:
     return reef::nn::with_batch(config, {.batch = 1, .sequence = 1});
   }
 
-  /// Returns the model with the adapters of a folder, if one is named.
+  /// Returns the model with the adapters, and the class head, of a folder, if one is named.
   static reef::graph::Graph<reef::device::Host, float> adapted(reef::graph::Graph<reef::device::Host, float> model,
-                                                               const std::string& adapter) {
-    if (adapter.empty()) return model;
-    return reef::nn::with_adapter(model, reef::nn::read_adapter_config(adapter));
+                                                               const Options& options) {
+    if (options.adapter.empty()) return model;
+    auto result = reef::nn::with_adapter(model, reef::nn::read_adapter_config(options.adapter));
+    const std::int64_t classes = classes_of(options);
+    return classes > 0 ? reef::nn::with_class_head(result, {.classes = classes}) : std::move(result);
   }
 
   reef::nn::ModelConfig config_;
@@ -93,11 +111,12 @@ private:
 };
 
 /// Returns the tokenizer that options name, or that lies in the model's folder; nothing where there is none.
-inline std::optional<reef_examples::Tokenizer> tokenizer_of(const Options& options) {
+inline std::optional<reef_examples::Tokenizer> tokenizer_of(
+    const Options& options, reef_examples::TextUse use = reef_examples::TextUse::prompts) {
   const std::string name =
       options.tokenizer.empty() ? reef_examples::tokenizer_of_folder(options.model) : options.tokenizer;
   if (name.empty()) return std::nullopt;
-  return reef_examples::Tokenizer(name, reef_examples::TextUse::prompts);
+  return reef_examples::Tokenizer(name, use);
 }
 
 /// Throws OptionError that says why a text cannot be read without a tokenizer.

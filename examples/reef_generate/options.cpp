@@ -32,14 +32,20 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--model", o.model,
                  "folder of a model of Hugging Face: config.json and safetensors, as reef-train --export writes one")
       ->required();
-  app.add_option("--adapter", o.adapter,
-                 "folder of adapters or a soft prompt of Hugging Face's PEFT, as reef-train --export-adapter writes one: they run beside "
-                 "the model; a soft prompt stands before each text");
+  app.add_option(
+      "--adapter", o.adapter,
+      "folder of adapters or a soft prompt of Hugging Face's PEFT, as reef-train --export-adapter writes one: they run "
+      "beside "
+      "the model; a soft prompt stands before each text. With a class head (reef-train --classes) the class of each "
+      "--prompt is told");
   app.add_option("--prompt", o.prompts, "text to continue; several times: texts side by side")->allow_extra_args(false);
   app.add_option("--tokens", o.token_lists, "tokens to continue, in place of a text: \"5 17 80\"; several times likewise")
       ->allow_extra_args(false);
   app.add_option("--tokenizer", o.tokenizer,
                  reef::concat(tokenizer_forms, "; default: that of the model's folder"));
+  app.add_option(
+      "--document-end", o.document_end,
+      "of an --adapter with a class head: the token behind each text, by its number or its text, as reef-train had it");
   app.add_option("--new", o.new_tokens, "how many tokens to add; default: 100, or as many as the model has room for")
       ->transform(number_from<std::int64_t>(0, 1'000'000'000));
   app.add_option("--temperature", o.temperature, "0: the likeliest token")->transform(number_from<double>(0, 1e9))
@@ -74,10 +80,12 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--logits", o.logits, "with --json: the logits behind each token but the last");
   app.add_option("--score", o.score,
                  "file to score in place of a prompt: a text, by its perplexity; lines {\"text\": ...} of a .jsonl, by "
-                 "how often the likeliest tokens are the last word")
+                 "how often the likeliest tokens are the last word, or with a class head lines {\"text\": ..., "
+                 "\"label\": ...}, by "
+                 "how often the likeliest class is the label")
       ->check(readable_file());
   const std::vector<std::pair<const char*, std::vector<const char*>>> groups{
-      {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--score"}},
+      {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--document-end", "--score"}},
       {"How tokens are drawn",
        {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop"}},
       {"How it is computed", {"--weights", "--kv", "--context", "--rows", "--threads", "--no-cache"}},

@@ -18,6 +18,7 @@ struct Options {
   std::vector<std::string> token_lists;
   std::string score;
   std::string tokenizer;
+  std::string document_end;
   std::int64_t new_tokens = -1;  ///< -1: 100, or as many as the model has room for
   double temperature = 0.8;
   std::int64_t top_k = 40;

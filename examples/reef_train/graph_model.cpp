@@ -101,10 +101,6 @@ void read_init(TrainOptions& options) {
   const reef::io::Json json = reef::io::read_json(beside);
   if (!json.is_object() || json.value("model_type", reef::io::Json("gpt2")) == "gpt2") return;
   options.given = reef::nn::read_model_config(beside);
-  auto* const lora = options.adapter ? std::get_if<reef::nn::Lora>(&*options.adapter) : nullptr;
-  if (lora != nullptr && lora->targets.empty() && !std::holds_alternative<reef::nn::LlamaConfig>(*options.given)) {
-    lora->targets = {"query_key_value"};  // files of adapters name them
-  }
   options.from_scratch = std::filesystem::path(options.init).filename() == beside.filename();
   std::visit(
       [&](const auto& own) {

@@ -114,7 +114,13 @@ void Metrics::note_ratios(const reef::run::EdgeRatios& ratios) {
 }
 
 void Metrics::note_validation(double loss) {
+  accuracy_.reset();
   if (!noted_.empty()) noted_.back().validation_loss = loss;
+}
+
+void Metrics::note_accuracy(double share) {
+  accuracy_ = share;
+  if (!noted_.empty()) noted_.back().validation_accuracy = share;
 }
 
 bool Metrics::tell(reef::comm::Progress& progress, bool stop) {
@@ -159,6 +165,7 @@ void Metrics::write(const Note& note, const double* mean, const Channels& channe
   if (reef::io::Json links = json_of(channels, ranks_); !links.empty()) line["links"] = std::move(links);
   if (note.ratios) line["ratios"] = RatioLog::json_of(*note.ratios);
   if (note.validation_loss) line["validation_loss"] = *note.validation_loss;
+  if (note.validation_accuracy) line["validation_accuracy"] = *note.validation_accuracy;
   write(line);
   if (file_ != nullptr)
     written_ = MetricsLine{result.step, static_cast<std::int64_t>(note.tokens), note.seconds};
@@ -176,6 +183,7 @@ std::string Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
                       {"peak_device_bytes", *std::max_element(peaks.begin(), peaks.end())},
                       {"micro_batches", micro_batches}};
   if (validation_loss) line["validation_loss"] = *validation_loss;
+  if (validation_loss && accuracy_) line["validation_accuracy"] = *accuracy_;
   all_links_ = links_of_ranks(progress, links);
   reef::io::Json list = json_of(all_links_);
   const bool sent = !list.empty();
@@ -237,6 +245,7 @@ std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
                   {"tokens a step", reef::concat(last_.tokens)},
                   {"learning rate", reef::concat(options.lr)},
                   {"seed", reef::concat(options.seed)}};
+  if (validation_loss && accuracy_) report.facts.emplace_back("held-out accuracy", reef::concat(*accuracy_));
   if (!micro_batches.empty())
     report.facts.emplace_back("micro-batches a step, by rank", joined(micro_batches));
   if (dropped > 0) report.facts.emplace_back("spans no longer recorded", reef::concat(dropped));

@@ -54,8 +54,10 @@ public:
   void note_links(const reef::run::LinkTable& links);
   /// The ratios of edges from the step that was noted last on.
   void note_ratios(const reef::run::EdgeRatios& ratios);
-  /// The held-out loss after the step that was noted last.
+  /// The held-out loss after the step that was noted last; no accuracy is known yet.
   void note_validation(double loss);
+  /// The share of held-out texts whose class was told right after the step that was noted last.
+  void note_accuracy(double share);
 
   /// What was noted, to the other ranks and to the file. On all ranks; where they step on their own, not
   /// after each step, since none should wait for the others. Returns, alike on all ranks, whether one of
@@ -98,6 +100,7 @@ private:
     double figures[4];  // compute, communication, exposed, loss
     Channels channels{};  // of this rank in this step
     std::optional<double> validation_loss{};
+    std::optional<double> validation_accuracy{};
     std::optional<reef::run::EdgeRatios> ratios{};
   };
 
@@ -125,6 +128,7 @@ private:
   std::vector<Note> noted_;
   reef::run::LinkTable links_;      // of this rank, by the step that was noted last
   reef::run::LinkTable all_links_;  // of all ranks, at the end; rank 0
+  std::optional<double> accuracy_;  // of the last evaluation
   reef::StepResult last_;
   std::uint64_t tokens_ = 0;
   std::uint64_t tokens_before_ = 0;  // of the runs that this one resumes

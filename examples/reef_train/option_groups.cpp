@@ -22,8 +22,8 @@ struct OptionGroup {
 const std::vector<OptionGroup>& option_groups() {
   static const std::vector<OptionGroup> groups{
       {"What is trained, by which recipe",
-       {"--recipe", "--plan", "--data", "--data-kind", "--document-end", "--pack", "--classes", "--tokenizer", "--model",
-        "--graph", "--context", "--batch", "--dropout", "--precision", "--init", "--seed"}},
+       {"--recipe", "--plan", "--data", "--data-kind", "--document-end", "--template", "--pack", "--classes",
+        "--tokenizer", "--model", "--graph", "--context", "--batch", "--dropout", "--precision", "--init", "--seed"}},
       {"Few of the parameters", {"--freeze", "--lora", "--prompts", "--deep-prompts", "--init-adapter", "--export-adapter"}},
       {"Steps",
        {"--micro-batches", "--steps", "--lr", "--warmup", "--rule", "--group", "--weight-decay",

@@ -55,10 +55,12 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   const bool all_jsonl = !o.data.empty() && std::all_of(o.data.begin(), o.data.end(),
                                                         [](const std::string& file) { return is_named_pairs(file); });
-  for (const char* const name : {"--pack", "--classes"}) {
+  for (const char* const name : {"--pack", "--classes", "--template"}) {
     if (given(name) && (!all_jsonl || o.data_kind != "auto"))
       refuse(name, "is of samples that a .jsonl of --data has; text and tokens fill each row as it is");
   }
+  if (given("--template") && o.classes > 0)
+    refuse("--template", "is of conversations, lines with messages; the texts of --classes are as they are");
   if (o.pack && given("--prompts"))
     refuse("--pack", "is beside --prompts: a row has one soft prompt, which other samples would not see");
   if (o.pack && o.dropout > 0)

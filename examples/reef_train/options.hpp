@@ -27,6 +27,7 @@ struct TrainOptions {
   std::vector<std::string> data;
   std::string data_kind = "auto";
   std::string document_end;
+  std::string chat_template;  // empty: that of the tokenizer's folder
   bool pack = false;
   std::int64_t classes = 0;  // 0: a language model
   std::string tokenizer = "bytes";
@@ -123,7 +124,9 @@ struct TrainOptions {
   }
   /// The tokens of text in a sample: T, less those of a soft prompt.
   [[nodiscard]] std::int64_t text_context() const { return context - prompt_positions(); }
-  [[nodiscard]] DataOptions data_options() const { return {data_kind, document_end, classes, text_context()}; }
+  [[nodiscard]] DataOptions data_options() const {
+    return {data_kind, document_end, classes, text_context(), chat_template, folder_of_tokenizer(tokenizer)};
+  }
   [[nodiscard]] Rows rows() const { return {text_context(), prompt_positions(), pack}; }
   [[nodiscard]] std::int64_t warmup_steps() const {
     return warmup >= 0 ? warmup : std::min<std::int64_t>(100, steps / 10);

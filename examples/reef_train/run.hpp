@@ -34,6 +34,7 @@
 #include "../support/progress.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
+#include "accuracy.hpp"
 #include "agreed_stop.hpp"
 #include "checkpoint_facts.hpp"
 #include "edge_recorder.hpp"
@@ -144,7 +145,7 @@ private:
       if (saves) saving_.checkpoint();  // before what takes long
       if (evaluates && result.step == options_.steps) return bar_.finish();  // as finish() does
       if (!evaluates) continue;
-      if (const auto loss = evaluate()) metrics_.note_validation(*loss);
+      if (const auto loss = evaluate()) note(*loss);
       tell();
     }
     if (alone) tell();
@@ -247,6 +248,17 @@ private:
     return loss;
   }
 
+  /// Notes the held-out loss of an evaluation, and of texts with labels how many classes are told right. All ranks.
+  void note(double loss) {
+    metrics_.note_validation(loss);
+    if (options_.classes == 0 || !reef::is_finite(loss)) return;
+    const auto accuracy = class_accuracy(trainer_, setup(), held_out_pairs(), [this] { return !ends(); });
+    if (!accuracy) return;
+    metrics_.note_accuracy(accuracy->share());
+    say(reef::concat("held-out accuracy: ", accuracy->share(), ", ", accuracy->right, " of ", accuracy->texts,
+                     " texts"));
+  }
+
   /// Of a run that failed: all that was committed where all ranks know that they have failed, else the timeline
   /// of this one.
   void leave_what_there_is(bool together) {
@@ -278,7 +290,7 @@ private:
     saving_.save_what_is_dear(!ending_.is_lost());
 
     const std::optional<double> validation = evaluate();
-    if (validation) metrics_.note_validation(*validation);
+    if (validation) note(*validation);
     metrics_.tell(trainer_.progress(), false);
     const bool finite = !validation || reef::is_finite(*validation);
     if (!finite) {

@@ -154,7 +154,8 @@ private:
     reef::io::create_folders(options_.export_adapter);
     reef::nn::write_adapter<T>(options_.export_adapter, trainer_.model().dag(),
                                [&](const std::string& name) { return values_of(spread, name); });
-    reef::nn::write_adapter_config(options_.export_adapter, *options_.adapter, options_.init, !options_.given);
+    reef::nn::write_adapter_config(options_.export_adapter, *options_.adapter, options_.init, !options_.given,
+                                   trainer_.model().dag());
   }
 
   TrainerType& trainer_;

@@ -13,6 +13,8 @@
 #include <reef/core/error.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/data/behind_prompt.hpp>
+#include <reef/data/chat_template.hpp>
+#include <reef/data/conversations.hpp>
 #include <reef/data/corpus.hpp>
 #include <reef/data/labelled_texts.hpp>
 #include <reef/data/packed_pairs.hpp>
@@ -33,6 +35,8 @@ struct DataOptions {
   std::string document_end;
   std::int64_t classes = 0;   // files of texts with labels below that; 0: none
   std::int64_t context = 0;   // the tokens that a text with a label is cut to
+  std::string chat_template;  // of conversations; empty: that of the tokenizer's folder
+  std::filesystem::path tokenizer_folder;
 };
 
 /// The rows of a model's inputs: of `context` tokens behind `prompt` positions of a soft prompt, with one sample each, or
@@ -48,7 +52,7 @@ inline bool is_named_tokens(const std::filesystem::path& file) {
   return file.extension() == ".bin" || file.extension() == ".npy";
 }
 
-/// Files of prompts with completions by their names.
+/// Files of prompts with completions, or of conversations, by their names.
 inline bool is_named_pairs(const std::filesystem::path& file) { return file.extension() == ".jsonl"; }
 
 /// Sets a token behind each document. A file is one, or several where the token's text stands between
@@ -108,7 +112,7 @@ public:
         throw reef::OptionError(of_pairs, " of ", files.size(), " files are of prompts with completions (.jsonl), the others "
                                 "are not.\n  fix: give only the ones or only the others.");
       }
-      take_pairs(files, tokenizer, options.document_end);
+      take_pairs(files, tokenizer, options);
       return;
     }
     if (options.kind == "auto" ? named == 0 : options.kind != "tokens") {
@@ -148,7 +152,7 @@ public:
   [[nodiscard]] const reef::data::TokenView& training() const { return training_; }
   [[nodiscard]] const reef::data::TokenView& validation() const { return validation_; }
 
-  /// The prompts with completions that the tokens are of; none of other data.
+  /// The prompts with completions, or conversations, that the tokens are of; none of other data.
   [[nodiscard]] std::span<const reef::data::TokenPair> training_pairs() const { return training_pairs_; }
   [[nodiscard]] std::span<const reef::data::TokenPair> validation_pairs() const { return validation_pairs_; }
 
@@ -170,7 +174,21 @@ public:
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:
-  void take_pairs(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer, const std::string& end) {
+  void take_pairs(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                  const DataOptions& options) {
+    const auto talks =
+        static_cast<std::size_t>(std::count_if(files.begin(), files.end(), reef::data::is_of_conversations));
+    if (talks == files.size()) return take_conversations(files, tokenizer, options);
+    if (talks > 0) {
+      throw reef::OptionError(talks, " of ", files.size(),
+                              " files are of conversations (lines with messages), the others are of "
+                              "prompts with completions.\n  fix: give only the ones or only the others.");
+    }
+    if (!options.chat_template.empty()) {
+      throw reef::OptionError("--template is of conversations, lines {\"messages\": [...]} of a .jsonl, which ",
+                              files[0].string(), " has none of.\n  fix: leave it out.");
+    }
+    const std::string& end = options.document_end;
     std::vector<reef::data::TokenPair> pairs;
     std::vector<std::uint64_t> prompts;
     for (const auto& file : files) {
@@ -187,6 +205,45 @@ private:
     divide(pairs, prompts);
     notes_.push_back(reef::concat("data: ", training_pairs_.size(), " prompts with completions to train on, ",
                                   validation_pairs_.size(), " held out; the loss is of completions alone"));
+  }
+
+  /// Reads conversations in the form of --template, or of the chat_template in the tokenizer's folder, which is told.
+  void take_conversations(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                          const DataOptions& options) {
+    const bool named = !options.chat_template.empty();
+    if (!named && options.tokenizer_folder.empty()) {
+      throw reef::OptionError(
+          "conversations need --template, and --tokenizer bytes has no folder with a chat_template.\n"
+          "  fix: --template plain, or a tokenizer that lies in a model's folder.");
+    }
+    reef::data::ChatTemplate form = named ? reef::data::chat_template(options.chat_template)
+                                          : reef::data::read_chat_template(options.tokenizer_folder);
+    if (!named) {
+      notes_.push_back(
+          reef::concat("data: the template is ", form.name, ", by the special tokens of the chat_template in ",
+                       options.tokenizer_folder.string(), "; a system message that its Jinja may add is not added"));
+    }
+    if (!options.document_end.empty() && !form.turn_end.empty()) {
+      throw reef::OptionError("--document-end is beside the template ", form.name, ", whose turns end with ",
+                              form.turn_end, ".\n  fix: leave it out.");
+    }
+    form.turn_end = form.turn_end.empty() ? options.document_end : form.turn_end;
+    const reef::data::ConversationEncoder encoder(
+        std::move(form), [&](std::string_view text) { return tokenizer.encode(text); },
+        [&](std::string_view name) { return tokenizer.find(std::string(name)); });
+    std::vector<reef::data::TokenPair> pairs;
+    std::vector<std::uint64_t> prompts;  // the ends of prompts and of what is skipped
+    for (const auto& file : files) {
+      for (const reef::data::Conversation& conversation : reef::data::read_conversations(file)) {
+        pairs.push_back(encoder.encode(conversation));
+        prompts.push_back(pairs.back().prompt);
+        for (const reef::data::TokenRange& range : pairs.back().skipped)
+          prompts.insert(prompts.end(), {range.begin, range.end});
+      }
+    }
+    divide(pairs, prompts);
+    notes_.push_back(reef::concat("data: ", training_pairs_.size(), " conversations to train on, ",
+                                  validation_pairs_.size(), " held out; the loss is of what the assistant says alone"));
   }
 
   /// The label of a text is the token behind it.

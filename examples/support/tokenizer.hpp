@@ -49,6 +49,15 @@ inline std::vector<std::filesystem::path> files_of_tokenizer(const std::string& 
   return files;
 }
 
+/// The folder that a tokenizer of this name lies in; empty for bytes.
+inline std::filesystem::path folder_of_tokenizer(const std::string& name) {
+  const auto [kind, place] = split_tokenizer_name(name);
+  if (kind.empty() || kind == "bytes") return {};
+  if (kind == "gpt2") return place;
+  const std::filesystem::path folder = std::filesystem::path(place).parent_path();
+  return folder.empty() ? std::filesystem::path(".") : folder;
+}
+
 /// The name of the tokenizer that lies in the folder of a model; empty where there is none. A tokenizer.model comes first
 /// where it can be read: the tokenizer.json beside it says the same in pieces that fall back on bytes.
 inline std::string tokenizer_of_folder(const std::filesystem::path& folder) {
@@ -99,8 +108,8 @@ public:
   /// What a token is called: the unit of losses.
   [[nodiscard]] std::string_view unit() const { return is_bytes() ? "byte" : "token"; }
 
-  /// The token that a command line names, by its number or by its text.
-  [[nodiscard]] std::int32_t token(const std::string& name) const {
+  /// The token that a command line names, by its number or by its text; nothing where there is none.
+  [[nodiscard]] std::optional<std::int32_t> find(const std::string& name) const {
     std::optional<std::int32_t> found = parse_number<std::int32_t>(name);
     if (found && (*found < 0 || *found >= vocabulary())) found.reset();
     if (!found) {
@@ -108,6 +117,12 @@ public:
     }
     if (!found && is_bytes() && name.size() == 1 && name.find_first_of("0123456789") != 0)
       found = static_cast<unsigned char>(name.front());
+    return found;
+  }
+
+  /// The token that find() returns. Throws OptionError where there is none.
+  [[nodiscard]] std::int32_t token(const std::string& name) const {
+    const std::optional<std::int32_t> found = find(name);
     if (!found) {
       throw reef::OptionError("the tokenizer has no token ", reef::in_quotes(name),
                               ".\n  fix: a number from 0 to ", vocabulary() - 1,

@@ -53,6 +53,8 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/core/units.ipp>
 #include <reef/data/bpe_tokenizer.ipp>
 #include <reef/data/byte_tokenizer.ipp>
+#include <reef/data/chat_template.ipp>
+#include <reef/data/conversations.ipp>
 #include <reef/data/corpus.ipp>
 #include <reef/data/detail/bpe_files.ipp>
 #include <reef/data/detail/bpe_merger.ipp>

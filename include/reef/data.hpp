@@ -7,6 +7,8 @@
 #include <reef/data/behind_prompt.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>
+#include <reef/data/chat_template.hpp>
+#include <reef/data/conversations.hpp>
 #include <reef/data/corpus.hpp>
 #include <reef/data/gpt2_pattern.hpp>
 #include <reef/data/labelled_texts.hpp>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,11 +23,13 @@
 #include <reef/io/json.hpp>
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/bloom.hpp>
+#include <reef/nn/draw_token.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt_neox.hpp>
 #include <reef/nn/llama.hpp>
 #include <reef/nn/lora.hpp>
 #include <reef/nn/packing.hpp>
+#include <reef/nn/session.hpp>
 #include <reef/nn/soft_prompt.hpp>
 
 #include "../laws/graph_runner.hpp"
@@ -205,6 +208,36 @@ std::string refusal_of(const std::function<void()>& action) {
   return "none";
 }
 
+TEST(ClassHead, in_a_session_tells_classes_of_tokens_that_are_more_than_these) {
+  const std::vector<data::TokenPair> all = texts();
+  const auto N = static_cast<std::int64_t>(all.size());
+  const Rows rows = filled(data::PairSampler(all, context, 1), N);
+  for (std::size_t m = 0; m < models().size(); ++m) {
+    SCOPED_TRACE(m);
+    const Model model = nn::with_class_head(models()[m](N), {.classes = classes});
+    Host host({.threads = 2});
+    nn::Session<Host, double> session(host, model, {.positions = context});
+    for (const graph::Parameter& parameter : model.dag().parameters)
+      session.set_parameter(parameter.name, drawn(parameter));
+    EXPECT_EQ(session.vocabulary(), static_cast<std::int64_t>(classes));
+    EXPECT_GE(session.tokens(), vocabulary);
+    double loss = 0;
+    for (const data::TokenPair& text : all) {
+      const int sequence = session.open();
+      const nn::Logits logits = session.append({{sequence, std::span(text.tokens).first(text.prompt)}});
+      loss -= nn::log_probability(logits.row(0), text.tokens.back()) / static_cast<double>(N);
+      session.close(sequence);
+    }
+    EXPECT_NEAR(loss, run(model, "score", rows.tokens, rows.targets).loss, 1e-6);
+    const int sequence = session.open();
+    const Tokens outside{static_cast<std::int32_t>(session.tokens())};
+    EXPECT_THAT(refusal_of([&] {
+                  (void)session.append({{sequence, outside}});
+                }),
+                HasSubstr("tokens from 0 to " + std::to_string(session.tokens() - 1)));
+  }
+}
+
 TEST(ClassHead, that_cannot_be_is_refused_by_name) {
   const auto refused = [](const Model& model, std::int64_t count) {
     return refusal_of([&] { (void)nn::with_class_head(model, {.classes = count}); });
@@ -224,7 +257,7 @@ TEST(ClassHead, is_in_the_adapters_file_by_the_names_of_peft) {
   const nn::Lora lora{.rank = 2, .alpha = 4, .targets = {"q_proj"}, .class_head = true};
   const Model model = nn::with_class_head(nn::with_adapter(llama(1), lora), {.classes = classes});
   const auto values = [&](const std::string& name) { return drawn(model.dag().parameter_at(model.dag().parameter(name))); };
-  nn::write_adapter_config(folder.path(), lora, "base", false);
+  nn::write_adapter_config(folder.path(), lora, "base", false, model.dag());
   nn::write_adapter<double>(folder.path(), model.dag(), values);
   const io::Json json = io::read_json(folder.path() / "adapter_config.json");
   EXPECT_EQ(json.at("task_type"), "SEQ_CLS");
@@ -238,6 +271,7 @@ TEST(ClassHead, is_in_the_adapters_file_by_the_names_of_peft) {
     ++count;
   });
   EXPECT_EQ(count, 5U);
+  EXPECT_EQ(nn::read_adapter_classes(folder.path()), static_cast<std::int64_t>(classes));
   const auto refused = [&](const Model& other) {
     return refusal_of([&] { nn::read_adapter<double>(folder.path(), other.dag(), [](const auto&, const auto&) { ADD_FAILURE(); }); });
   };

@@ -209,7 +209,7 @@ TEST(AdapterFile, gives_back_what_was_written_with_the_names_of_peft) {
   const nn::Lora lora{.rank = 2, .alpha = 4, .targets = {"q_proj", "v_proj"}};
   const auto model = nn::with_lora(nn::llama<Host, float>(tiny, 1), lora);
   const auto values = drawn(model.dag());
-  nn::write_adapter_config(folder.path(), lora, "base", false);
+  nn::write_adapter_config(folder.path(), lora, "base", false, model.dag());
   nn::write_adapter<float>(folder.path(), model.dag(),
                            [&](const std::string& name) { return values.at(name); });
   const nn::Lora read = std::get<nn::Lora>(nn::read_adapter_config(folder.path()));
@@ -225,6 +225,28 @@ TEST(AdapterFile, gives_back_what_was_written_with_the_names_of_peft) {
   EXPECT_EQ(count, 8U);
   const io::SafetensorsFile file(folder.path() / "adapter_model.safetensors");
   EXPECT_NE(file.find("base_model.model.model.layers.1.self_attn.v_proj.lora_B.weight"), nullptr);
+}
+
+TEST(AdapterFile, without_targets_names_those_of_the_model) {
+  const TemporaryFolder folder;
+  const auto written = [&](const graph::Graph<Host, float>& base, bool in_out) {
+    const nn::Lora lora{.rank = 2};
+    nn::write_adapter_config(folder.path(), lora, "base", in_out, nn::with_lora(base, lora).dag());
+    return std::get<nn::Lora>(nn::read_adapter_config(folder.path())).targets;
+  };
+  const auto bloom =
+      nn::bloom<Host, float>({.layers = 2, .heads = 2, .channels = 8, .vocabulary = 11, .context = 6}, 1);
+  const auto neox = nn::gpt_neox<Host, float>(
+      {.layers = 2, .heads = 2, .channels = 8, .hidden = 12, .vocabulary = 11, .context = 6}, 1);
+  const auto gpt2 =
+      nn::gpt<Host, float>({.layers = 2, .heads = 2, .channels = 8, .vocabulary = 11, .context = 6, .batch = 2}, 1);
+  EXPECT_THAT(written(bloom, false), testing::ElementsAre("query_key_value"));
+  EXPECT_THAT(written(neox, false), testing::ElementsAre("query_key_value"));
+  EXPECT_THAT(written(gpt2, true), testing::ElementsAre("c_attn"));
+  EXPECT_THAT(written(nn::llama<Host, float>(tiny, 1), false), testing::ElementsAre("q_proj", "v_proj"));
+  EXPECT_THAT(
+      refusal_of([&] { nn::write_adapter_config(folder.path(), nn::Lora{.rank = 2}, "base", false, bloom.dag()); }),
+      testing::HasSubstr("the model has no adapters"));
 }
 
 TEST(AdapterFile, of_another_model_or_kind_is_refused_by_name) {

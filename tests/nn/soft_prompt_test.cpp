@@ -451,6 +451,46 @@ TEST(DeepPrompt, has_the_bits_of_one_process_wherever_the_model_is_cut) {
   }
 }
 
+TEST(DeepPrompt, in_a_session_has_the_loss_of_the_graph_and_the_same_bits_however_a_sequence_is_read) {
+  for (const bool is_gpt : {true, false}) {
+    const Model model = nn::with_prompts(is_gpt ? gpt() : llama(), {.tokens = 2, .deep = true});
+    const Values values = drawn(model.dag());
+    const auto inputs = texts(model.dag());
+    Host host({.threads = 2});
+    // (T, V) of one sample, its first tokens read at once and the others one by one.
+    const auto logits = [&](const Values& of, std::size_t sample, std::size_t first) {
+      nn::Session<Host, float> session(host, model, {.positions = 6, .rows = 4});
+      for (const graph::Parameter& parameter : model.dag().parameters)
+        session.set_parameter(parameter.name, of.at(parameter.name));
+      const int sequence = session.open();
+      const auto tokens = std::span(inputs[0]).subspan(6 * sample, 6);
+      std::vector<float> all;
+      const auto keep = [&](std::span<const std::int32_t> part) {
+        const nn::Logits found = session.append({{sequence, part, true}});
+        all.insert(all.end(), found.values.begin(), found.values.end());
+      };
+      if (first > 0) keep(tokens.first(first));
+      for (std::size_t i = first; i < tokens.size(); ++i) keep(tokens.subspan(i, 1));
+      return all;
+    };
+    double loss = 0;
+    for (std::size_t sample = 0; sample < 3; ++sample) {
+      const std::vector<float> rows = logits(values, sample, 6);
+      for (const std::size_t first : {0U, 1U, 2U, 3U, 5U}) EXPECT_EQ(logits(values, sample, first), rows) << first;
+      for (std::size_t t = 2; t < 6; ++t) {
+        const auto row = std::span(rows).subspan(t * vocabulary, vocabulary);
+        double sum = 0;
+        for (const float logit : row) sum += std::exp(static_cast<double>(logit));
+        loss += std::log(sum) - static_cast<double>(row[static_cast<std::size_t>(inputs[1][6 * sample + t])]);
+      }
+    }
+    EXPECT_NEAR(loss / 12, run(model, values, inputs).loss, 1e-5);
+    Values other = values;
+    other.at(is_gpt ? "transformer.h.1.prompt.prompt_embeddings" : "model.layers.1.prompt.prompt_embeddings")[3] += 1;
+    EXPECT_NE(logits(other, 0, 6), logits(values, 0, 6));
+  }
+}
+
 TEST(DeepPrompt, of_a_model_without_layers_is_refused) {
   Model g(1);
   const int tokens = g.input("tokens", {{2, 4}, Element::int32});
@@ -466,7 +506,7 @@ TEST(PromptFile, of_a_deep_prompt_is_of_a_type_that_peft_refuses_and_is_read_aga
   const nn::SoftPrompt prompt{.tokens = 2, .deep = true};
   const Model model = nn::with_adapter(llama(), prompt);
   const Values values = drawn(model.dag());
-  nn::write_adapter_config(folder.path(), prompt, "base", false);
+  nn::write_adapter_config(folder.path(), prompt, "base", false, model.dag());
   nn::write_adapter<float>(folder.path(), model.dag(), [&](const std::string& name) { return values.at(name); });
   EXPECT_EQ(io::read_json(folder.path() / "adapter_config.json").at("peft_type"), "DEEP_PROMPT_TUNING");
   const auto read = std::get<nn::SoftPrompt>(nn::read_adapter_config(folder.path()));
@@ -486,7 +526,7 @@ TEST(PromptFile, gives_back_what_was_written_with_the_names_of_peft) {
     const TemporaryFolder folder;
     const Model model = nn::with_prompts(base, {.tokens = 2});
     const Values values = drawn(model.dag());
-    nn::write_adapter_config(folder.path(), nn::SoftPrompt{2}, "base", false);
+    nn::write_adapter_config(folder.path(), nn::SoftPrompt{2}, "base", false, model.dag());
     nn::write_adapter<float>(folder.path(), model.dag(),
                              [&](const std::string& name) { return values.at(name); });
     const nn::Adapter read = nn::read_adapter_config(folder.path());

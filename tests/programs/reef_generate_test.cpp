@@ -223,6 +223,95 @@ TEST(ReefGenerate, runs_behind_a_soft_prompt_with_the_bits_of_computing_all_anew
   EXPECT_LT(scored(prompted)["loss"].get<double>(), scored(concat("--model '", base, "'"))["loss"].get<double>());
 }
 
+/// A folder with a small Llama of bytes that was drawn, in "base".
+class TunedModels : public testing::Test {
+protected:
+  TunedModels() {
+    fs::create_directory(folder_ / "base");
+    io::Json config = io::read_json(concat(REEF_TEST_DATA, "/llama_grouped/config.json"));
+    config["vocab_size"] = 256;
+    config["max_position_embeddings"] = 32;
+    write_file(folder_ / "config.json", config.dump());
+    write_file(folder_ / "text.txt", std::string(400, '7') + std::string(400, '3'));
+    train(concat("--data '", path("text.txt"), "' --steps 1 --init '", path("config.json"), "' --export '",
+                 path("base"), "/model.safetensors'"));
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const { write_file(folder_ / name, text); }
+  /// Returns what the run has told.
+  std::string train(const std::string& options) const {
+    const Ending ending =
+        run_command(concat(REEF_TRAIN, " --tokenizer bytes --context 16 --batch 4 --lr 0.05 --threads 1 ", options));
+    EXPECT_EQ(ending.status, 0) << ending;
+    return ending.errors;
+  }
+  [[nodiscard]] std::string base() const { return concat("--model '", path("base"), "' "); }
+
+private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(TunedModels, run_with_deep_prompts_with_the_bits_of_computing_all_anew) {
+  const auto adapter = [&](const std::string& name, const std::string& options) {
+    train(concat("--data '", path("text.txt"), "' --steps 5 --init '", path("base"), "' --prompts 6 ", options,
+                 " --export-adapter '", path(name), "'"));
+    return concat(base(), "--adapter '", path(name), "'");
+  };
+  const std::string deep = adapter("deep", "--deep-prompts"), shallow = adapter("shallow", "");
+  const std::string options = " --tokens '5 17 80 33' --new 6 --temperature 0 --json --logits";
+  const io::Json found = answer_to(deep + options);
+  EXPECT_EQ(found["logits"].size(), 4U + 6 - 1);
+  EXPECT_NE(found, answer_to(shallow + options));
+  EXPECT_EQ(answer_to(deep + options + " --no-cache"), found);
+  EXPECT_EQ(answer_to(deep + options + " --rows 1"), found);
+  EXPECT_EQ(answer_to(deep + options + " --rows 4 --threads 2"), found);
+  const io::Json beside = answer_to(deep + options + " --tokens '9 9'");
+  EXPECT_EQ(beside["continuations"][0], found);
+}
+
+TEST_F(TunedModels, tell_the_classes_of_texts_by_a_class_head) {
+  std::string texts;
+  for (int i = 0; i < 40; ++i)
+    texts += concat("{\"text\": \"", i % 2 == 0 ? "good" : "bad", i % 7, "\", \"label\": ", i % 2, "}\n");
+  write("texts.jsonl", texts);
+  const std::string told =
+      train(concat("--data '", path("texts.jsonl"), "' --steps 60 --lr 0.02 --init '", path("base"),
+                   "' --classes 2 --lora 2 --document-end 0 --export-adapter '", path("told"), "'"));
+  EXPECT_THAT(told, HasSubstr("held-out accuracy: 1, 4 of 4 texts"));
+  const std::string classes = concat(base(), "--adapter '", path("told"), "' --tokenizer bytes --document-end 0 ");
+  const io::Json both = answer_to(classes + "--prompt good3 --prompt bad4 --json");
+  ASSERT_EQ(both["texts"].size(), 2U);
+  for (const int label : {0, 1}) {
+    const io::Json& text = both["texts"][static_cast<std::size_t>(label)];
+    EXPECT_EQ(text["class"], label);
+    const auto probabilities = text["probabilities"].get<std::vector<double>>();
+    ASSERT_EQ(probabilities.size(), 2U);
+    EXPECT_NEAR(probabilities[0] + probabilities[1], 1, 1e-9);
+    EXPECT_GT(probabilities[static_cast<std::size_t>(label)], 0.5);
+  }
+  EXPECT_EQ(answer_to(classes + "--tokens '98 97 100 52 0' --json"), both["texts"][1]);
+  EXPECT_THAT(generate(classes + "--prompt bad4").output, testing::StartsWith("class 1  probabilities "));
+  write("half.jsonl", "{\"text\": \"good1\", \"label\": 0}\n{\"text\": \"bad1\", \"label\": 0}\n");
+  const io::Json half = answer_to(concat(classes, "--json --score '", path("half.jsonl"), "'"));
+  EXPECT_EQ(half["accuracy"], 0.5);
+  EXPECT_EQ(half["right"], 1);
+  EXPECT_EQ(half["lines"], 2);
+  EXPECT_GT(half["loss"], 0);
+  EXPECT_THAT(generate(concat(classes, "--score '", path("texts.jsonl"), "'")).output,
+              testing::StartsWith("accuracy 1  40 of 40 labels; loss "));
+
+  const auto refused = [&](const std::string& options, const std::string& why) {
+    const Ending ending = generate(options);
+    EXPECT_EQ(ending.status, 1) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr(why));
+  };
+  refused(classes + "--prompt bad --new 3", "--new is of generation");
+  refused(concat(classes, "--score '", path("text.txt"), "'"), "is no .jsonl");
+  refused(base() + "--tokens 5 --document-end 0", "--document-end is of an --adapter with a class head");
+  write("wrong.jsonl", "{\"text\": \"good\", \"label\": 2}\n");
+  refused(concat(classes, "--score '", path("wrong.jsonl"), "'"), "label is 2, of 2 classes");
+}
+
 TEST(ReefGenerate, says_where_a_tokenizer_lacks) {
   const Ending refused = generate(model("gpt2_cache") + "--prompt hello");
   EXPECT_EQ(refused.status, 1);

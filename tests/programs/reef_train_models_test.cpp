@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 
@@ -180,18 +182,94 @@ TEST_F(ReefTrainModels, packed_samples_are_learnt_as_each_in_a_row_of_its_own_wh
   refused("--deep-prompts", "--deep-prompts: is of --prompts P");
 }
 
+TEST_F(ReefTrainModels, conversations_are_learnt_in_the_template_of_the_tokenizers_folder_whatever_the_ranks) {
+  write_config("llama", "", 1263);
+  io::Json longer = config("llama");
+  longer["max_position_embeddings"] = 96;
+  write("llama/config.json", longer.dump());
+  for (const char* const name : {"vocab.json", "merges.txt"})
+    fs::copy_file(concat(REEF_TEST_DATA, "/small_", name), path(concat("llama/", name)));
+  write("llama/added_tokens.json", R"({"<|im_start|>": 1257, "<|im_end|>": 1258, "<|begin_of_text|>": 1259,
+      "<|start_header_id|>": 1260, "<|end_header_id|>": 1261, "<|eot_id|>": 1262})");
+  const std::string jinja =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}";
+  write("llama/tokenizer_config.json", "{\"chat_template\": \"" + jinja + "\"}");
+  const auto turn = [](const char* role, const std::string& content) {
+    return concat("{\"role\": \"", role, "\", \"content\": \"", content, "\"}");
+  };
+  std::string talks;
+  for (int i = 0; i < 30; ++i) {
+    talks += concat("{\"messages\": [", turn("user", concat(i % 5, "<|im_end|>")), ", ",
+                    turn("assistant", concat(i % 5 + 1)), ", ", turn("user", "again"), ", ",
+                    turn("assistant", concat(i % 5 + 2)), "]}\n");
+  }
+  write("talks.jsonl", talks);
+  const auto train_on = [&](const std::string& data, int ranks, const std::string& options) {
+    return run_ranks(
+        REEF_TEST_MPIEXEC, ranks,
+        concat(REEF_TRAIN " --data ", path(data), " --init ", path("llama"),
+               "/config.json --tokenizer gpt2:", path("llama"), " --context 96 --lr 0.02 --prompt-bytes 0 --metrics ",
+               path("talks.metrics"), " ", options));
+  };
+  const auto losses = [&](int ranks, const std::string& options) {
+    const Ending ending = train_on("talks.jsonl", ranks, options);
+    EXPECT_EQ(ending.status, 0) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr("27 conversations to train on, 3 held out"));
+    const bool named = options.find("--template") != std::string::npos;
+    EXPECT_EQ(ending.errors.find("the template is chatml") == std::string::npos, named) << ending;
+    std::vector<double> of_steps;
+    for (const io::Json& line : lines("talks.metrics")) {
+      if (line.contains("loss")) of_steps.push_back(line.at("loss").get<double>());
+    }
+    EXPECT_FALSE(of_steps.empty()) << ending;
+    return of_steps;
+  };
+  const std::string steps = "--steps 40 --batch 9 --micro-batches 3 --recipe ";
+  const std::vector<double> alone = losses(1, steps + "zero1");
+  EXPECT_LT(alone.back(), alone.front() / 3);
+  EXPECT_EQ(losses(1, steps + "zero1 --template chatml"), alone);
+  EXPECT_EQ(losses(2, steps + "dtfm --stages 2"), alone);
+  EXPECT_NE(losses(1, steps + "zero1 --template llama3")[0], alone[0]);
+  EXPECT_LT(losses(1, steps + "zero1 --template plain --document-end '<|endoftext|>'").back(), alone.front() / 3);
+  const std::vector<double> packed = losses(1, steps + "zero1 --pack");
+  EXPECT_LT(packed.back(), packed.front() / 3);
+
+  const auto refused = [&](const std::string& data, const std::string& options, const std::string& why) {
+    const Ending ending = train_on(data, 1, options);
+    EXPECT_NE(ending.status, 0) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr(why));
+  };
+  refused("talks.jsonl", "--template vicuna", "vicuna");
+  refused("talks.jsonl", "--document-end '<|endoftext|>'", "whose turns end with <|im_end|>");
+  refused("talks.jsonl", "--tokenizer bytes", "conversations need --template");
+  refused("talks.jsonl", "--tokenizer bytes --template chatml", "the tokenizer has no token '<|im_start|>'");
+  refused("text.txt", "--template chatml", "--template: is of samples that a .jsonl of --data has");
+  write("pairs.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+  refused("pairs.jsonl", "--template chatml", "--template is of conversations");
+  refused("pairs.jsonl", "--data " + path("talks.jsonl"), "1 of 2 files are of conversations");
+  write("bad.jsonl", talks + "{\"messages\": [" + turn("robot", "hi") + "]}\n");
+  refused("bad.jsonl", "", "bad.jsonl, line 31, message 1: the role is 'robot'");
+  write("llama/tokenizer_config.json", "{\"chat_template\": \"[INST] {{ content }} [/INST]\"}");
+  refused("talks.jsonl", "", "chat_template is of no template that is known here");
+  write("llama/tokenizer_config.json", "{}");
+  refused("talks.jsonl", "", "has no chat_template");
+}
+
 TEST_F(ReefTrainModels, texts_are_told_apart_by_a_class_head_that_goes_on_from_its_file) {
   write_config("llama");
   (void)trained("llama/config.json", "from", 1, "--steps 1");
   std::string texts;
   for (int i = 0; i < 40; ++i) texts += concat("{\"text\": \"", i % 2 == 0 ? "good" : "bad", i % 7, "\", \"label\": ", i % 2, "}\n");
   write("texts.jsonl", texts);
+  double accuracy = -1;
   const auto losses = [&](int ranks, const std::string& options) {
     const Ending ending = run_ranks(REEF_TEST_MPIEXEC, ranks,
                                     concat(REEF_TRAIN " --data ", path("texts.jsonl"), " --init ", path("from"),
                                            " --context 12 --lr 0.02 --metrics ", path("texts.metrics"), " ", options));
     EXPECT_EQ(ending.status, 0) << ending;
     EXPECT_THAT(ending.errors, HasSubstr("36 texts of 2 classes to train on, 4 held out"));
+    EXPECT_THAT(ending.errors, HasSubstr("held-out accuracy: "));
+    accuracy = lines("texts.metrics").back().at("validation_accuracy").get<double>();
     std::vector<double> of_steps;
     for (const io::Json& line : lines("texts.metrics")) {
       if (line.contains("loss")) of_steps.push_back(line.at("loss").get<double>());
@@ -202,7 +280,9 @@ TEST_F(ReefTrainModels, texts_are_told_apart_by_a_class_head_that_goes_on_from_i
   const std::string head = "--classes 2 --batch 4 --steps 60 --micro-batches 2 --lora 2 --export-adapter ";
   const std::vector<double> alone = losses(1, head + path("mine") + " --recipe zero1");
   EXPECT_LT(alone.back(), alone.front() / 4);
+  EXPECT_EQ(accuracy, 1);
   EXPECT_EQ(losses(2, head + path("stages") + " --recipe dtfm --stages 2"), alone);
+  EXPECT_EQ(accuracy, 1);
   const auto written = tensors("mine/adapter_model.safetensors");
   EXPECT_EQ(tensors("stages/adapter_model.safetensors"), written);
   const io::SafetensorsFile file(path("mine") + "/adapter_model.safetensors");
@@ -211,6 +291,19 @@ TEST_F(ReefTrainModels, texts_are_told_apart_by_a_class_head_that_goes_on_from_i
   const std::vector<double> again =
       losses(1, "--classes 2 --batch 4 --steps 1 --lr 0 --init-adapter " + path("mine") + " --export-adapter " + path("again"));
   EXPECT_LT(again[0], alone.front() / 4);
+  EXPECT_EQ(accuracy, 1);
+  // Every other held-out label is another than the text says.
+  std::string half;
+  for (int i = 0; i < 40; ++i)
+    half += concat("{\"text\": \"", i % 2 == 0 ? "good" : "bad", i % 7, "\", \"label\": ", i >= 20 ? 1 - i % 2 : i % 2,
+                   "}\n");
+  write("texts.jsonl", half);
+  for (const char* const recipe : {"zero1 --pack", "atom --eval-every 1", "diloco", "acco --precision bf16"}) {
+    (void)losses(3, concat("--classes 2 --batch 4 --steps 1 --lr 0 --report ", path("report.html"), " --init-adapter ",
+                           path("mine"), " --recipe ", recipe));
+    EXPECT_EQ(accuracy, 0.5) << recipe;
+  }
+  EXPECT_THAT(io::read_file(path("report.html"), 64_MiB), HasSubstr("held-out accuracy"));
   EXPECT_EQ(tensors("again/adapter_model.safetensors"), written);
   const Ending other = run_ranks(REEF_TEST_MPIEXEC, 1,
                                  concat(REEF_TRAIN " --init ", path("from"), " --steps 1 --init-adapter ", path("mine")));

@@ -7,6 +7,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/data/detail/language_inputs.hpp>
+#include <reef/data/detail/pair_targets.hpp>
 #include <reef/data/packed_pairs.hpp>
 
 namespace reef {
@@ -79,10 +80,7 @@ REEF_INLINE std::int64_t PackedPairSampler::write(std::size_t row, std::int32_t*
     const std::size_t length = detail::positions_of(pair, context_);
     std::copy_n(pair.tokens.begin(), length, tokens + at);
     if (at > 0) tokens[at] = ~tokens[at];
-    for (std::size_t t = (std::max)(pair.prompt, std::size_t{1}); t <= length; ++t) {
-      targets[at + t - 1] = pair.tokens[t];
-      ++counted;
-    }
+    counted += detail::write_targets(pair, length + 1, targets + at);
     at += length;
   }
   if (at < T_) tokens[at] = ~tokens[at];  // padding is a sample of its own

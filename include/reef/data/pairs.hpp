@@ -27,10 +27,20 @@ struct TextPair {
 /// for an empty completion, and for a file without pairs.
 std::vector<TextPair> read_text_pairs(const std::filesystem::path& file);
 
-/// A prompt and its completion as tokens: the first `prompt` tokens are the prompt, the others the completion.
+/// Tokens [begin, end) of a pair.
+struct TokenRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  friend bool operator==(const TokenRange&, const TokenRange&) = default;
+};
+
+/// A prompt and its completion as tokens: the first `prompt` tokens are the prompt, the others the completion, but for the
+/// ranges of `skipped`, ascending and apart, which are no targets either: what others say in a conversation.
 struct TokenPair {
   std::vector<std::int32_t> tokens;
   std::size_t prompt = 0;
+  std::vector<TokenRange> skipped{};
 };
 
 /// A sampler that maps each training sample to a pair, as a function of its global index alone: every epoch visits each
@@ -41,8 +51,8 @@ struct TokenPair {
 /// | state  | none: with the same seed, an index always gives the same sample                              |
 /// | shape  | tokens, targets: (B, T) int32, B samples of T tokens; of a pair with more than T + 1 tokens, |
 /// |        | the first T + 1                                                                              |
-/// | errors | OptionError without pairs, or for a pair whose completion begins behind T; ShapeError for    |
-/// |        | inputs of another T                                                                          |
+/// | errors | OptionError without pairs, for a pair whose completion begins behind T, or whose skipped     |
+/// |        | ranges are not ascending and within the completion; ShapeError for inputs of another T       |
 ///
 /// \code
 /// const std::vector<data::TokenPair> pairs{{.tokens = {7, 7, 3, 4}, .prompt = 2}};

@@ -7,6 +7,7 @@
 #include <reef/core/text.hpp>
 #include <reef/data/detail/json_lines.hpp>
 #include <reef/data/detail/language_inputs.hpp>
+#include <reef/data/detail/pair_targets.hpp>
 #include <reef/data/pairs.hpp>
 #include <reef/io/json.hpp>
 
@@ -43,6 +44,7 @@ REEF_INLINE PairSampler::PairSampler(std::span<const TokenPair> pairs, std::int6
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (pairs[i].prompt < pairs[i].tokens.size() &&
         pairs[i].prompt <= static_cast<std::size_t>(context) && pairs[i].tokens.size() > 1) {
+      detail::require_skipped(pairs[i], i);
       continue;
     }
     throw OptionError(
@@ -77,10 +79,7 @@ REEF_INLINE std::int64_t PairSampler::write(std::size_t pair, std::int32_t* toke
   const TokenPair& from = pairs_[pair];
   const std::size_t present = (std::min)(length, from.tokens.size());
   std::copy_n(from.tokens.begin(), present, tokens);
-  const std::size_t begin = (std::max)(from.prompt, std::size_t{1});
-  const std::size_t end = (std::min)(length + 1, from.tokens.size());
-  for (std::size_t t = begin; t < end; ++t) targets[t - 1] = from.tokens[t];
-  return static_cast<std::int64_t>(end - begin);
+  return detail::write_targets(from, (std::min)(length + 1, from.tokens.size()), targets);
 }
 
 }  // namespace data

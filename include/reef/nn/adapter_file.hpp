@@ -52,10 +52,20 @@ graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const
 /// Source: huggingface/peft, src/peft/tuners/lora/config.py and prompt_tuning/config.py.
 Adapter read_adapter_config(const std::filesystem::path& folder);
 
+/// Returns the number of classes that a folder's class head tells apart: the rows of score.weight in its
+/// adapter_model.safetensors; 0 where that has no class head. Throws FileError, DecodeError.
+std::int64_t read_adapter_classes(const std::filesystem::path& folder);
+
+/// Returns the targets of a with_adapter() model, as an adapter's file names them: the last part of the name of each
+/// map that has an adapter, such as q_proj and v_proj, each once, in ascending order.
+std::vector<std::string> lora_targets_of(const graph::Dag& model);
+
 /// Writes the adapter_config.json of a folder. `base`: the name or folder of the base model; `in_out`: true if weights
-/// of the base model have the shape (in, out), as GPT-2's do.
+/// of the base model have the shape (in, out), as GPT-2's do; `model`: that of with_adapter(), whose maps with adapters
+/// are the targets where the adapter names none. Throws OptionError for an adapter without targets where the model has
+/// no adapters.
 void write_adapter_config(const std::filesystem::path& folder, const Adapter& adapter,
-                          std::string_view base, bool in_out);
+                          std::string_view base, bool in_out, const graph::Dag& model);
 
 namespace detail {
 

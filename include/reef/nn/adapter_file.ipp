@@ -103,8 +103,28 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
   return validated(lora);
 }
 
+REEF_INLINE std::int64_t read_adapter_classes(const std::filesystem::path& folder) {
+  const detail::NamedTensors tensors(folder / "adapter_model.safetensors", "an adapter");
+  const io::TensorInFile* const head = tensors.find(detail::bare_name("base_model.model.score.weight"));
+  if (head == nullptr) return 0;
+  if (head->tensor->shape.size() == 2) return head->tensor->shape[0];
+  tensors.refuse(concat("its '", head->tensor->name, "' is no matrix"), "an adapter of SEQ_CLS as PEFT writes it");
+}
+
+REEF_INLINE std::vector<std::string> lora_targets_of(const graph::Dag& model) {
+  constexpr std::string_view a = ".lora_A.weight";
+  std::set<std::string> targets;
+  for (const graph::Parameter& parameter : model.parameters) {
+    std::string_view node = parameter.name;
+    if (!node.ends_with(a)) continue;
+    node.remove_suffix(a.size());
+    targets.emplace(node.substr(node.rfind('.') + 1));
+  }
+  return {targets.begin(), targets.end()};
+}
+
 REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const Adapter& adapter,
-                                      std::string_view base, bool in_out) {
+                                      std::string_view base, bool in_out, const graph::Dag& model) {
   std::visit([](const auto& own) { own.validate(); }, adapter);
   const std::filesystem::path path = folder / "adapter_config.json";
   if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter)) {
@@ -120,9 +140,12 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
   }
   const Lora& lora = std::get<Lora>(adapter);
   const bool all = lora.targets == std::vector<std::string>{"all-linear"};
-  io::Json targets = lora.targets;
+  io::Json targets = lora.targets.empty() ? lora_targets_of(model) : lora.targets;
+  if (targets.empty()) {
+    throw OptionError("reef::nn::write_adapter_config: the adapter names no targets, and the model has no adapters.\n",
+                      "  fix: the model that with_adapter() has returned.");
+  }
   if (all) targets = "all-linear";
-  if (lora.targets.empty()) targets = in_out ? io::Json{"c_attn"} : io::Json{"q_proj", "v_proj"};
   const io::Json json{{"peft_type", "LORA"},
                       {"task_type", lora.class_head ? "SEQ_CLS" : "CAUSAL_LM"},
                       {"modules_to_save", lora.class_head ? io::Json{"classifier", "score"} : io::Json()},

@@ -10,6 +10,7 @@
 #include <reef/graph/operator.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
+#include <reef/nn/row_kernels.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -23,6 +24,7 @@ namespace nn {
 /// | parameters | "prompt_embeddings": zeros, so that the model at first computes the same; decays |
 /// | order      | the gradient of the prompt sums samples in ascending order                       |
 /// | memory     | out uses in's memory, and in's gradient that of out's gradient                   |
+/// | by rows    | a row of position p < P gets prompt[p] added, another is copied                  |
 /// | errors     | ShapeError for P below 1                                                         |
 ///
 /// Source: bigscience-workshop/petals, src/petals/client/ptune.py, "deep_ptune" (Borzunov et al., arXiv 2312.08361).
@@ -83,6 +85,13 @@ struct LayerPrompt {
     if (!call.wants(0)) return;
     Kernels<Device>::template copy_or_add<T>(call.lane, call.input_gradient(0).data(), d_out.data(), d_out.size(),
                                              call.accumulates(0));
+  }
+
+  template <class Device, real T>
+  void forward_rows(const graph::RowsCall<Device, T>& call) const {
+    const auto in = call.input(0);
+    RowKernels<Device>::template rows_added_prefix<T>(call.lane, call.output(0).data(), in.data(),
+                                                      call.parameter(0).data(), call.rows, in.shape().last(), prompt);
   }
 
 private:

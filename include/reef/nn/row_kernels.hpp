@@ -44,6 +44,8 @@ namespace nn {
 ///         in; rows_rotary_workspace<T>(R, turned)
 ///     rows_prefix<T>(lane, out, vectors, wpe, rows, C, P)
 ///         out (R,C): rows of positions p < P are vectors[p] + wpe[p], the others are left; wpe may be null
+///     rows_added_prefix<T>(lane, out, in, vectors, rows, C, P)
+///         out (R,C) = in + vectors[p] in rows of positions p < P, in elsewhere; out may be in
 ///     rows_vectors<T>(lane, out, tokens, packed, wpe, rows, C, V, positions, form)
 ///         out (R,C) = table[token] + wpe[position], of a table (V,C) packed as pack<T>(lane, packed, table, C, V, yes,
 ///         form); wpe may be null; DecodeError for a token or position outside

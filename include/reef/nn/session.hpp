@@ -20,6 +20,7 @@
 #include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/host/rows.hpp>
 #include <reef/nn/layer_norm.hpp>
+#include <reef/nn/layer_prompt.hpp>
 #include <reef/nn/linear.hpp>
 #include <reef/nn/lora_linear.hpp>
 #include <reef/nn/prompt_embedding.hpp>
@@ -35,7 +36,8 @@ namespace nn {
 /// sequence.
 using RowOperators =
     graph::RowOperators<Linear, LoraLinear, Embedding, TokenEmbedding, PromptEmbedding<Embedding>,
-                        PromptEmbedding<TokenEmbedding>, LayerNorm, RmsNorm, Rotary, CausalAttention, GroupedAttention>;
+                        PromptEmbedding<TokenEmbedding>, LayerPrompt, LayerNorm, RmsNorm, Rotary, CausalAttention,
+                        GroupedAttention>;
 
 /// Options of a Session.
 struct SessionOptions {
@@ -77,6 +79,7 @@ struct Logits {
 /// | memory | on the device, allocated once: parameters (matrices and tables packed, once if a table is also the      |
 /// |        | head), pages, one pass' activations                                                                     |
 /// | cost   | each matrix is multiplied once for all rows of a pass; a row's attention reads its sequence's pages     |
+/// | class  | of nn::with_class_head: logits are those of classes, and a text's are behind its last token              |
 /// | errors | ShapeError for a graph without these tensors; OptionError for a node that does not run by rows, by      |
 /// |        | name, a sequence that is not open, a token outside the vocabulary, a sequence beyond its positions or   |
 /// |        | when pages run out; MemoryError. After any of these errors, sequences are as before the call            |
@@ -112,7 +115,11 @@ public:
 
   [[nodiscard]] const SessionOptions& options() const& { return options_; }
   [[nodiscard]] SessionOptions options() const&& { return options_; }
+  /// Returns V, the number of logits behind a token: of a model with a class head its classes.
   [[nodiscard]] std::int64_t vocabulary() const { return model_.vocabulary(); }
+
+  /// Returns the number of tokens that sequences may have: V, or with a class head the number of vectors of its table.
+  [[nodiscard]] std::int64_t tokens() const { return model_.tokens(); }
 
   /// Copies a parameter's values to the device, rounded to T; a matrix is packed in the form of
   /// SessionOptions::weights. Throws ShapeError for an unknown name or another size. The states of open sequences stay
@@ -188,9 +195,9 @@ private:
                           ".\n  fix: more SessionOptions::positions, or a shorter sequence.");
       }
       for (std::size_t k = 0; k < append.tokens.size(); ++k) {
-        if (append.tokens[k] >= 0 && append.tokens[k] < vocabulary()) continue;
+        if (append.tokens[k] >= 0 && append.tokens[k] < tokens()) continue;
         throw OptionError("reef::nn::Session: token ", k, " for sequence ", append.sequence, " is ", append.tokens[k],
-                          ".\n  fix: tokens from 0 to ", vocabulary() - 1, ".");
+                          ".\n  fix: tokens from 0 to ", tokens() - 1, ".");
       }
       for (std::size_t k = 0; k < i; ++k) {
         if (appends[k].sequence != append.sequence) continue;

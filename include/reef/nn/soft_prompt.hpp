@@ -101,8 +101,7 @@ graph::Graph<Device, T> with_prompt_at(const graph::Graph<Device, T>& model, std
 /// | rows      | a sequence of a nn::Session begins with P placeholders, any tokens of the vocabulary                 |
 /// | names     | nodes, tensors and parameters keep their names; the prompt is NODE.prompt_embeddings, for the        |
 /// |           | embedding's node                                                                                     |
-/// | deep      | each layer also has a LayerPrompt, LAYER.prompt.prompt_embeddings, zeros at first; not in a          |
-/// |           | nn::Session                                                                                          |
+/// | deep      | each layer also has a LayerPrompt, LAYER.prompt.prompt_embeddings, zeros at first                    |
 /// | errors    | OptionError for P below 1 or without room for text, for a model without exactly one nn::Embedding or |
 /// |           | nn::TokenEmbedding, whose loss is no nn::CrossEntropy, or that already has adapters or a prompt      |
 ///

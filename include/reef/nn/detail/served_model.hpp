@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,7 @@
 #include <reef/device/concept.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/graph/row_model.hpp>
+#include <reef/nn/class_head.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -46,6 +48,7 @@ public:
     tokens_ = dag.tensor("tokens");
     logits_ = dag.tensor("logits");
     hidden_ = dag.node_at(head_).inputs[0];
+    token_count_ = tokens_of(dag, tokens_, vocabulary());
     prepared_.resize(static_cast<std::size_t>(head_) + 1);
     parameters_.resize(dag.parameters.size());
     for (std::size_t id = 0; id < parameters_.size(); ++id) {
@@ -63,6 +66,9 @@ public:
   }
 
   [[nodiscard]] std::int64_t vocabulary() const { return dag().tensor_at(logits_).spec.shape.last(); }
+
+  /// Returns Session::tokens().
+  [[nodiscard]] std::int64_t tokens() const { return token_count_; }
 
   /// Returns the bytes of a page, a multiple of 64.
   [[nodiscard]] Bytes page_bytes() const { return round_up(body_.page_bytes(), 64); }
@@ -139,6 +145,18 @@ private:
                        ", which one node makes of one tensor.\n  fix: a language model, such as nn::gpt.");
     }
     return logits.producer;
+  }
+
+  /// Returns the rows of the table that a model with a class head reads its tokens from; V of another model.
+  static std::int64_t tokens_of(const graph::Dag& dag, int tokens, std::int64_t V) {
+    const bool classifies =
+        std::any_of(dag.parameters.begin(), dag.parameters.end(),
+                    [](const graph::Parameter& parameter) { return is_of_class_head(parameter.name); });
+    for (const graph::Node& node : dag.nodes) {
+      if (!classifies || node.uses.empty() || node.inputs.empty() || node.inputs[0] != tokens) continue;
+      return dag.parameter_at(dag.use_at(node.uses[0]).parameter).spec.shape[0];
+    }
+    return V;
   }
 
   [[nodiscard]] const graph::Dag& dag() const { return body_.model().dag(); }
@@ -221,6 +239,7 @@ private:
   int tokens_ = -1;
   int logits_ = -1;
   int hidden_ = -1;
+  std::int64_t token_count_ = 0;
 };
 
 }  // namespace nn::detail

@@ -96,6 +96,21 @@ struct RowsPositions {
       }
     }
   }
+
+  template <real T>
+  static void rows_added_prefix(device::Host::Lane& lane, T* out, const T* in, const T* vectors,
+                                std::span<const graph::Row> rows, std::int64_t C, std::int64_t P) {
+    using E = sum_t<T>;
+    device::for_each_block(lane, std::ssize(rows), 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const std::int64_t p = rows[static_cast<std::size_t>(r)].position;
+        for (std::int64_t i = 0; i < C; ++i) {
+          const T value = in[r * C + i];
+          out[r * C + i] = p < P ? T(static_cast<E>(value) + static_cast<E>(vectors[p * C + i])) : value;
+        }
+      }
+    });
+  }
 };
 
 }  // namespace nn::host

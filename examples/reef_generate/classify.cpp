@@ -1,0 +1,146 @@
+#include "classify.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/data/labelled_texts.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/draw_token.hpp>
+
+#include "../support/progress.hpp"
+#include "model.hpp"
+
+namespace reef_generate {
+
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+/// An option of generation that was given would be ignored.
+void refuse_generation(const Options& options) {
+  const auto refuse = [](const char* option) {
+    throw reef::OptionError(
+        option, " is of generation, and --adapter has a class head: a text's class is told.\n  fix: leave it out.");
+  };
+  if (options.new_tokens >= 0) refuse("--new");
+  if (!options.stops.empty()) refuse("--stop");
+  if (options.no_cache) refuse("--no-cache");
+  if (options.logits) refuse("--logits");
+}
+
+/// Encodes texts as reef-train --classes does: names of special tokens are characters, and a long text is cut at its
+/// end.
+class Reader {
+public:
+  explicit Reader(const Options& options)
+      : options_(options), tokenizer_(tokenizer_of(options, reef_examples::TextUse::training)) {
+    const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
+    most_ = static_cast<std::size_t>(options.context != 0 ? options.context : reef::nn::longest_sequence(config));
+  }
+
+  [[nodiscard]] Tokens tokens(const std::string& text, const char* what) const {
+    if (!tokenizer_) refuse_text(options_, what);
+    Tokens tokens = tokenizer_->encode(text);
+    if (!options_.document_end.empty()) tokens.push_back(tokenizer_->token(options_.document_end));
+    return cut(std::move(tokens));
+  }
+
+  [[nodiscard]] Tokens cut(Tokens tokens) const {
+    if (tokens.empty()) throw reef::OptionError("a text has no token.\n  fix: one at least.");
+    tokens.resize(std::min(tokens.size(), most_));
+    return tokens;
+  }
+
+private:
+  const Options& options_;
+  std::optional<reef_examples::Tokenizer> tokenizer_;
+  std::size_t most_;
+};
+
+/// The model of texts of at most so many tokens.
+Model model_of_texts(const Options& options, std::span<const Tokens> texts) {
+  std::size_t longest = 1;
+  for (const Tokens& text : texts) longest = std::max(longest, text.size());
+  return {options, static_cast<std::int64_t>(longest), 1};
+}
+
+/// Returns the log-probabilities of the classes of a text.
+std::vector<double> read_text(Session& session, const Tokens& text) {
+  const int sequence = session.open();
+  const reef::nn::Logits logits = session.append({{sequence, text}});
+  std::vector<double> result;
+  for (std::int32_t c = 0; c < static_cast<std::int32_t>(session.vocabulary()); ++c)
+    result.push_back(reef::nn::log_probability(logits.row(0), c));
+  session.close(sequence);
+  return result;
+}
+
+std::int64_t likeliest(const std::vector<double>& classes) {
+  return std::max_element(classes.begin(), classes.end()) - classes.begin();
+}
+
+std::string classify_prompts(const Options& options, const Reader& reader) {
+  std::vector<Tokens> texts;
+  for (const std::string& list : options.token_lists) texts.push_back(reader.cut(tokens_of(list)));
+  for (const std::string& text : options.prompts) texts.push_back(reader.tokens(text, "--prompt"));
+  Model model = model_of_texts(options, texts);
+  reef::io::Json answers = reef::io::Json::array();
+  std::string lines;
+  for (const Tokens& text : texts) {
+    std::vector<double> classes = read_text(model.session(), text);
+    const std::int64_t first = likeliest(classes);
+    lines += reef::concat("class ", first, "  probabilities");
+    for (double& of_class : classes) of_class = std::exp(of_class);
+    for (const double of_class : classes) lines += reef::concat(" ", of_class);
+    lines += "\n";
+    answers.push_back({{"class", first}, {"probabilities", classes}});
+  }
+  if (!options.json) return lines;
+  return (answers.size() == 1 ? answers[0] : reef::io::Json{{"texts", answers}}).dump() + "\n";
+}
+
+std::string score_labels(const Options& options, const Reader& reader) {
+  if (!options.score.ends_with(".jsonl")) {
+    throw reef::OptionError("--score: ", options.score, " is no .jsonl, and --adapter has a class head.\n",
+                            "  fix: lines {\"text\": ..., \"label\": ...}.");
+  }
+  const auto labelled = reef::data::read_labelled_texts(options.score, classes_of(options));
+  std::vector<Tokens> texts;
+  for (const auto& text : labelled) texts.push_back(reader.tokens(text.text, "--score"));
+  Model model = model_of_texts(options, texts);
+  std::int64_t right = 0;
+  double loss = 0;
+  reef_examples::Progress bar;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<double> classes = read_text(model.session(), texts[i]);
+    right += likeliest(classes) == labelled[i].label ? 1 : 0;
+    loss -= classes[static_cast<std::size_t>(labelled[i].label)];
+    bar.show(reef::concat("scoring: text ", i + 1, " of ", texts.size()));
+  }
+  bar.finish();
+  const auto count = static_cast<double>(texts.size());
+  const double accuracy = static_cast<double>(right) / count;
+  if (options.json) {
+    return reef::io::Json{{"accuracy", accuracy}, {"right", right}, {"lines", texts.size()}, {"loss", loss / count}}
+               .dump() +
+           "\n";
+  }
+  return reef::concat("accuracy ", accuracy, "  ", right, " of ", texts.size(), " labels; loss ", loss / count, "\n");
+}
+
+}  // namespace
+
+std::string classify(const Options& options) {
+  refuse_generation(options);
+  const Reader reader(options);
+  return options.score.empty() ? classify_prompts(options, reader) : score_labels(options, reader);
+}
+
+}  // namespace reef_generate
