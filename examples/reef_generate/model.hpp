@@ -57,7 +57,7 @@ public:
                        options.adapter)),
         session_(host_, graph_,
                  {.positions = positions, .sequences = sequences, .rows = options.rows, .weights = options.weight_form(),
-                  .states = options.state_form()}) {
+                  .states = options.state_form(), .outliers = options.outliers_of_form()}) {
     const auto set = [&](const std::string& name, const std::vector<float>& values) {
       session_.set_parameter(name, values);
     };

@@ -72,7 +72,7 @@ public:
   }
 
   /// As Session::set_parameter.
-  void set_parameter(std::string_view name, std::span<const sum_t<T>> values) {
+  void set_parameter(std::string_view name, std::span<const sum_t<T>> values, std::span<const float> magnitudes) {
     const int id = dag().parameter(name);
     const Shape& shape = dag().parameter_at(id).spec.shape;
     if (std::ssize(values) != shape.size()) {
@@ -95,7 +95,7 @@ public:
       std::set<void*> written;
       for (const int n : nodes) {
         void* const prepared = prepared_[static_cast<std::size_t>(n)];
-        if (written.insert(prepared).second) part_of(n).prepare(n, lane, view, prepared);
+        if (written.insert(prepared).second) part_of(n).prepare(n, lane, view, prepared, magnitudes);
       }
     });
   }
