@@ -51,16 +51,19 @@ struct Layer {
 /// The products of some linear layers, over R rows.
 class Ceiling {
 public:
-  Ceiling(reef_bench::Bench& bench, std::vector<Layer> all, std::int64_t R) : bench_(bench), layers_(std::move(all)), R_(R) {
+  Ceiling(reef_bench::Bench& bench, std::vector<Layer> all, std::int64_t R)
+      : bench_(bench), layers_(std::move(all)), R_(R) {
     std::int64_t largest = 0;
     std::int64_t weights = 0;
     for (const Layer& l : layers_) {
       largest = std::max({largest, l.K, l.N});
       weights = std::max(weights, l.K * l.N);
-      space_ = std::max({space_, bytes(Transpose::no, Transpose::no, R, l.N, l.K), bytes(Transpose::no, Transpose::yes, R, l.K, l.N),
+      space_ = std::max({space_, bytes(Transpose::no, Transpose::no, R, l.N, l.K),
+                         bytes(Transpose::no, Transpose::yes, R, l.K, l.N),
                          bytes(Transpose::yes, Transpose::no, l.K, l.N, R)});
     }
-    for (Host::Buffer* const rows : {&in_, &d_out_, &out_, &d_in_}) *rows = bench.floats(R * largest);
+    for (Host::Buffer* const rows : {&in_, &d_out_, &out_, &d_in_})
+      *rows = bench.floats(R * largest);
     for (Host::Buffer* const matrix : {&w_, &d_w_}) *matrix = bench.floats(weights);
     workspace_ = bench.host.allocate(space_, "workspace");
   }
@@ -72,22 +75,26 @@ public:
       const float* const w = reef_bench::floats_of(w_);
       for (const Layer& l : layers_) {
         for (std::int64_t i = 0; i < l.count; ++i) {
-          product(lane, Transpose::no, Transpose::no, R_, l.N, l.K, in, w, reef_bench::floats_of(out_));
-          product(lane, Transpose::no, Transpose::yes, R_, l.K, l.N, d_out, w, reef_bench::floats_of(d_in_));
-          product(lane, Transpose::yes, Transpose::no, l.K, l.N, R_, in, d_out, reef_bench::floats_of(d_w_));
+          product(lane, Transpose::no, Transpose::no, R_, l.N, l.K, in, w,
+                  reef_bench::floats_of(out_));
+          product(lane, Transpose::no, Transpose::yes, R_, l.K, l.N, d_out, w,
+                  reef_bench::floats_of(d_in_));
+          product(lane, Transpose::yes, Transpose::no, l.K, l.N, R_, in, d_out,
+                  reef_bench::floats_of(d_w_));
         }
       }
     });
   }
 
 private:
-  [[nodiscard]] Bytes bytes(Transpose ta, Transpose tb, std::int64_t M, std::int64_t N, std::int64_t K) const {
+  [[nodiscard]] Bytes bytes(Transpose ta, Transpose tb, std::int64_t M, std::int64_t N,
+                            std::int64_t K) const {
     return nn::Kernels<Host>::gemm_workspace<float>(ta, tb, M, N, K, bench_.host.threads());
   }
-  void product(Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t M, std::int64_t N, std::int64_t K, const float* a,
-               const float* b, float* c) const {
-    nn::Kernels<Host>::gemm<float>(lane, ta, tb, M, N, K, 1, a, ta == Transpose::no ? K : M, b, tb == Transpose::no ? N : K, 0, c,
-                                   N, workspace_.data());
+  void product(Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t M, std::int64_t N,
+               std::int64_t K, const float* a, const float* b, float* c) const {
+    nn::Kernels<Host>::gemm<float>(lane, ta, tb, M, N, K, 1, a, ta == Transpose::no ? K : M, b,
+                                   tb == Transpose::no ? N : K, 0, c, N, workspace_.data());
   }
 
   reef_bench::Bench& bench_;
@@ -123,25 +130,29 @@ void measure(int threads, int rounds, const Size& size) {
                                                      bench.host.threads()),
                               true);
   const Layer head{C, vocabulary, 1};
-  Ceiling of_gpt(bench, {{C, 3 * C, layers}, {C, C, layers}, {C, 4 * C, layers}, {4 * C, C, layers}, head}, R);
+  Ceiling of_gpt(
+      bench, {{C, 3 * C, layers}, {C, C, layers}, {C, 4 * C, layers}, {4 * C, C, layers}, head}, R);
   Ceiling of_llama(bench, {{C, C, 4 * layers}, {C, F, 2 * layers}, {F, C, layers}, head}, R);
-  std::array<std::vector<double>, 4> seconds;  // steps of the GPT and of the Llama, and their ceilings
-  std::array<std::vector<double>, 3> shares;   // of the GPT, of the Llama, and their quotient
+  std::array<std::vector<double>, 4>
+      seconds;  // steps of the GPT and of the Llama, and their ceilings
+  std::array<std::vector<double>, 3> shares;  // of the GPT, of the Llama, and their quotient
   for (int round = -1; round < rounds; ++round) {
     const auto step_of = [&](reef_bench::StepModel& model) {
       return bench.seconds([&](Host::Lane& lane) { model.step(lane); });
     };
-    const std::array<double, 4> took{step_of(gpt), step_of(llama), of_gpt.seconds(), of_llama.seconds()};
+    const std::array<double, 4> took{step_of(gpt), step_of(llama), of_gpt.seconds(),
+                                     of_llama.seconds()};
     if (round < 0) continue;
     for (std::size_t i = 0; i < took.size(); ++i) seconds[i].push_back(took[i]);
     shares[0].push_back(took[2] / took[0]);
     shares[1].push_back(took[3] / took[1]);
     shares[2].push_back(shares[1].back() / shares[0].back());
   }
-  std::printf("| %lld | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.3f |\n", static_cast<long long>(C),
-              1e3 * reef_bench::median(seconds[0]), 1e3 * reef_bench::median(seconds[2]), reef_bench::median(shares[0]),
-              1e3 * reef_bench::median(seconds[1]), 1e3 * reef_bench::median(seconds[3]), reef_bench::median(shares[1]),
-              reef_bench::median(shares[2]));
+  std::printf("| %lld | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.3f |\n",
+              static_cast<long long>(C), 1e3 * reef_bench::median(seconds[0]),
+              1e3 * reef_bench::median(seconds[2]), reef_bench::median(shares[0]),
+              1e3 * reef_bench::median(seconds[1]), 1e3 * reef_bench::median(seconds[3]),
+              reef_bench::median(shares[1]), reef_bench::median(shares[2]));
   std::fflush(stdout);
 }
 
@@ -150,7 +161,9 @@ void measure(int threads, int rounds, const Size& size) {
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
   const int rounds = argc > 2 ? std::max(std::atoi(argv[2]), 1) : 15;
-  std::printf("| channels | GPT, ms | products | share | Llama, ms | products | share | Llama/GPT |\n|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  std::printf(
+      "| channels | GPT, ms | products | share | Llama, ms | products | share | Llama/GPT "
+      "|\n|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const Size& size : sizes) measure(threads, rounds, size);
   return 0;
 }

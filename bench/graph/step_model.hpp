@@ -41,14 +41,14 @@ public:
     bindings_.workspace = make(workspace);
     activation_bytes = bytes_;
     const reef::graph::ParameterLayout layout = reef::graph::parameter_layout(dag);
-    auto* const weights =
-        static_cast<float*>(make(static_cast<reef::Bytes>(layout.parameter_elements) * sizeof(float)));
-    auto* const gradients =
-        static_cast<float*>(make(static_cast<reef::Bytes>(layout.gradient_elements) * sizeof(float)));
+    auto* const weights = static_cast<float*>(
+        make(static_cast<reef::Bytes>(layout.parameter_elements) * sizeof(float)));
+    auto* const gradients = static_cast<float*>(
+        make(static_cast<reef::Bytes>(layout.gradient_elements) * sizeof(float)));
     for (std::size_t i = 0; i < dag.parameters.size(); ++i) {
       bindings_.parameters[i] = weights + layout.parameters[i];
       reef::graph::initialise(dag.parameters[i], {1, 0, 0, static_cast<std::uint32_t>(i)},
-                        weights + layout.parameters[i]);
+                              weights + layout.parameters[i]);
     }
     for (std::size_t i = 0; i < dag.uses.size(); ++i) {
       bindings_.uses[i] = gradients + layout.uses[i];
@@ -56,7 +56,8 @@ public:
     for (const int input : dag.inputs) {
       auto* const values = static_cast<std::int32_t*>(bindings_.tensor(input));
       for (std::int64_t i = 0; i < dag.tensor_at(input).spec.shape.size(); ++i) {
-        values[i] = static_cast<std::int32_t>(reef::random_bits({}, static_cast<std::uint64_t>(i)) % 256);
+        values[i] =
+            static_cast<std::int32_t>(reef::random_bits({}, static_cast<std::uint64_t>(i)) % 256);
       }
     }
     *static_cast<float*>(bindings_.gradient(dag.loss)) = 1;

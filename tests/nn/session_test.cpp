@@ -380,7 +380,7 @@ TYPED_TEST(SessionLaws, has_the_same_bits_in_any_chunks_where_int8_has_outliers)
   const Tokens tokens = drawn_tokens(50, 12);
   for (const auto& model : this->models()) {
     Served<TypeParam> without(model, {.positions = 50, .rows = 23, .weights = WeightForm::int8});
-    Served<TypeParam> with(model, {.positions = 50, .rows = 23, .weights = WeightForm::int8, .outliers = 8}, 1);
+    Served<TypeParam> with(model, {.positions = 50, .sequences = 2, .rows = 23, .weights = WeightForm::int8, .outliers = 8}, 1);
     const Rows wanted = one_by_one(*with, tokens);
     EXPECT_NE(one_by_one(*without, tokens), wanted);
     const int other = with->open();

@@ -111,7 +111,8 @@ public:
 
   /// Enqueues the conversion of a node's parameter from `values` into the form that rows read, written to `prepared`;
   /// `magnitudes` as PrepareRowsCall has them.
-  void prepare(int node, Lane& lane, TensorView<const T> values, void* prepared, std::span<const float> magnitudes = {}) const {
+  void prepare(int node, Lane& lane, TensorView<const T> values, void* prepared,
+               std::span<const float> magnitudes = {}) const {
     code_[place_of(node)]->prepare({lane, values, prepared, options_, magnitudes});
   }
 

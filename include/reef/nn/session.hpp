@@ -102,7 +102,8 @@ public:
   template <class... Ops>
   Session(Device& device, const Graph& model, const SessionOptions& options, graph::RowOperators<Ops...> operators)
       : options_(checked(options)),
-        model_(device, model, {options_.weights, options_.positions, options_.states, options_.outliers}, options_.rows, operators),
+        model_(device, model, {options_.weights, options_.positions, options_.states, options_.outliers}, options_.rows,
+               operators),
         sequences_(options_.sequences * detail::OpenSequences::pages_of(options_.positions)),
         pages_(device.allocate(model_.page_bytes() * static_cast<Bytes>(sequences_.pages()), "pages of sequences")) {}
 

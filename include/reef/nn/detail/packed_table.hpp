@@ -16,7 +16,8 @@ template <class Device, real T>
 graph::RowsSignature rows_signature_of_table(const graph::RowsSignatureCall<Device, T>& call, std::int64_t V,
                                              std::int64_t C) {
   graph::RowsSignature result;
-  result.prepared = RowKernels<Device>::template packed_bytes<T>(C, V, call.options.weights, call.options.outliers_of(C));
+  result.prepared =
+      RowKernels<Device>::template packed_bytes<T>(C, V, call.options.weights, call.options.outliers_of(C));
   result.layout = "transposed";
   return result;
 }

@@ -168,7 +168,8 @@ private:
   void add_prepared(int parameter, std::vector<Piece>& pieces) {
     std::map<std::pair<std::string_view, Bytes>, std::vector<void**>> layouts;
     for (const int n : prepares(parameter)) {
-      layouts[{part_of(n).prepared_layout(n), part_of(n).prepared_bytes(n)}].push_back(&prepared_[static_cast<std::size_t>(n)]);
+      const Rows& part = part_of(n);
+      layouts[{part.prepared_layout(n), part.prepared_bytes(n)}].push_back(&prepared_[static_cast<std::size_t>(n)]);
     }
     for (auto& [layout, pointers] : layouts) pieces.push_back({layout.second, std::move(pointers)});
   }

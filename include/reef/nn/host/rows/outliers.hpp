@@ -25,9 +25,11 @@ template <class T>
 struct OutlierPanels {
   using E = sum_t<T>;
 
-  OutlierPanels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form) : panels(nullptr, 0, N) {
+  OutlierPanels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form)
+      : panels(nullptr, 0, N) {
     if (form != graph::WeightForm::int8) return;
-    const auto* const at = static_cast<const std::byte*>(packed) + PanelPlaces<T>(K, N, form).outliers;
+    const auto* const at =
+        static_cast<const std::byte*>(packed) + PanelPlaces<T>(K, N, form).outliers;
     count = *reinterpret_cast<const std::int32_t*>(at);
     inputs = reinterpret_cast<const std::int32_t*>(at) + 1;
     panels = NumberPanels<E, T>(at + PanelPlaces<T>::outlier_header(count), count, N);
@@ -43,7 +45,8 @@ struct OutlierPanels {
   /// Writes the outliers' numbers of column n into the decoded column `to` (K).
   void restore(E* to, std::int64_t n) const {
     const T* const numbers = panels.block(n / panel_columns, 0).at + n % panel_columns;
-    for (std::int64_t i = 0; i < count; ++i) to[inputs[i]] = static_cast<E>(numbers[i * panel_columns]);
+    for (std::int64_t i = 0; i < count; ++i)
+      to[inputs[i]] = static_cast<E>(numbers[i * panel_columns]);
   }
 
   std::int64_t count = 0;
@@ -53,13 +56,15 @@ struct OutlierPanels {
 
 /// Returns how much each input of a matrix stands out, (K): its magnitude, if magnitudes are given, else the sum over columns
 /// of (w^2 / mean square of the column)^2, which few large numbers decide.
-inline std::vector<double> outlier_scores(device::Host::Lane& lane, const std::vector<float>& columns, std::int64_t K,
+inline std::vector<double> outlier_scores(device::Host::Lane& lane,
+                                          const std::vector<float>& columns, std::int64_t K,
                                           std::span<const float> magnitudes) {
   constexpr std::int64_t together = 64;
   const std::int64_t N = std::ssize(columns) / K;
   std::vector<double> scores(static_cast<std::size_t>(K));
   if (!magnitudes.empty()) {
-    std::transform(magnitudes.begin(), magnitudes.end(), scores.begin(), [](float x) { return std::abs(static_cast<double>(x)); });
+    std::transform(magnitudes.begin(), magnitudes.end(), scores.begin(),
+                   [](float x) { return std::abs(static_cast<double>(x)); });
   } else {
     std::vector<double> mean(static_cast<std::size_t>(N));
     lane.parallel(N, [&](std::int64_t n) {
@@ -81,12 +86,14 @@ inline std::vector<double> outlier_scores(device::Host::Lane& lane, const std::v
     });
   }
   // What is not a number stands out most, since an order needs one.
-  for (double& score : scores) score = score == score ? score : std::numeric_limits<double>::infinity();
+  for (double& score : scores)
+    score = score == score ? score : std::numeric_limits<double>::infinity();
   return scores;
 }
 
 /// Returns the `count` inputs with the highest scores, ascending; of equal ones the lower number first.
-inline std::vector<std::int32_t> chosen_outliers(const std::vector<double>& scores, std::int64_t count) {
+inline std::vector<std::int32_t> chosen_outliers(const std::vector<double>& scores,
+                                                 std::int64_t count) {
   std::vector<std::int32_t> inputs(scores.size());
   std::iota(inputs.begin(), inputs.end(), 0);
   const auto last = inputs.begin() + static_cast<std::ptrdiff_t>(count);

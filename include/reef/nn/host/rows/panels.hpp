@@ -101,7 +101,9 @@ struct PanelPlaces {
   static std::int64_t groups(std::int64_t k, std::int64_t n) { return (n * blocks_of(k) + 255) / 256; }
 
   /// Returns the bytes before the numbers of outliers: their count and their inputs.
-  static Bytes outlier_header(std::int64_t count) { return round_up(static_cast<Bytes>(count + 1) * sizeof(std::int32_t), 64); }
+  static Bytes outlier_header(std::int64_t count) {
+    return round_up(static_cast<Bytes>(count + 1) * sizeof(std::int32_t), 64);
+  }
 
   Bytes scales = 0;
   Bytes above = 0;

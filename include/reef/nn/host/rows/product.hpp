@@ -125,7 +125,9 @@ private:
       for (std::int64_t n = 0; bias != nullptr && n < columns; ++n) sums[static_cast<std::size_t>(n)] = static_cast<E>(bias[n0 + n]);
       detail::row_times_panels(sums.data(), row, panels, panel, count, K);
       if constexpr (may_have_outliers<E, Panels>) {
-        if (outliers.count > 0) detail::row_times_panels(sums.data(), apart, outliers.panels, panel, count, outliers.count);
+        if (outliers.count > 0) {
+          detail::row_times_panels(sums.data(), apart, outliers.panels, panel, count, outliers.count);
+        }
       }
       for (std::int64_t n = 0; n < columns; ++n) out[n0 + n] = T(sums[static_cast<std::size_t>(n)]);
     });
