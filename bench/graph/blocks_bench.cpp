@@ -1,6 +1,9 @@
 // How near a block of a Llama trains to the ceiling of its matrix products, beside a block of a GPT of as many weights.
 //
-//   graph-blocks-bench [THREADS [ROUNDS]]     one table; 0 threads, which is the default, are all cores
+//   graph-blocks-bench [THREADS [ROUNDS [CLOCK]]]     one table
+//
+// THREADS: 0, which is the default, are all cores. CLOCK: "wall", or "processor" where other work runs beside it: the time
+// of all threads, of which there should be one then.
 //
 // Both models have `layers` blocks, 256 tokens of vocabulary and fp32 weights; MLPs of the Llama are 8/3 channels wide, so
 // that its blocks have as many weights. A step is forward and backward of one micro-batch. The ceiling is the products of
@@ -16,6 +19,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,7 +56,7 @@ struct Layer {
 class Ceiling {
 public:
   Ceiling(reef_bench::Bench& bench, std::vector<Layer> all, std::int64_t R)
-      : bench_(bench), layers_(std::move(all)), R_(R) {
+      : threads_(bench.host.threads()), layers_(std::move(all)), R_(R) {
     std::int64_t largest = 0;
     std::int64_t weights = 0;
     for (const Layer& l : layers_) {
@@ -68,28 +72,26 @@ public:
     workspace_ = bench.host.allocate(space_, "workspace");
   }
 
-  double seconds() {
-    return bench_.seconds([this](Host::Lane& lane) {
-      const float* const in = reef_bench::floats_of(in_);
-      const float* const d_out = reef_bench::floats_of(d_out_);
-      const float* const w = reef_bench::floats_of(w_);
-      for (const Layer& l : layers_) {
-        for (std::int64_t i = 0; i < l.count; ++i) {
-          product(lane, Transpose::no, Transpose::no, R_, l.N, l.K, in, w,
-                  reef_bench::floats_of(out_));
-          product(lane, Transpose::no, Transpose::yes, R_, l.K, l.N, d_out, w,
-                  reef_bench::floats_of(d_in_));
-          product(lane, Transpose::yes, Transpose::no, l.K, l.N, R_, in, d_out,
-                  reef_bench::floats_of(d_w_));
-        }
+  /// Runs the products of a forward and a backward.
+  void run(Host::Lane& lane) const {
+    const float* const in = reef_bench::floats_of(in_);
+    const float* const d_out = reef_bench::floats_of(d_out_);
+    const float* const w = reef_bench::floats_of(w_);
+    constexpr Transpose no = Transpose::no;
+    constexpr Transpose yes = Transpose::yes;
+    for (const Layer& l : layers_) {
+      for (std::int64_t i = 0; i < l.count; ++i) {
+        product(lane, no, no, R_, l.N, l.K, in, w, reef_bench::floats_of(out_));
+        product(lane, no, yes, R_, l.K, l.N, d_out, w, reef_bench::floats_of(d_in_));
+        product(lane, yes, no, l.K, l.N, R_, in, d_out, reef_bench::floats_of(d_w_));
       }
-    });
+    }
   }
 
 private:
   [[nodiscard]] Bytes bytes(Transpose ta, Transpose tb, std::int64_t M, std::int64_t N,
                             std::int64_t K) const {
-    return nn::Kernels<Host>::gemm_workspace<float>(ta, tb, M, N, K, bench_.host.threads());
+    return nn::Kernels<Host>::gemm_workspace<float>(ta, tb, M, N, K, threads_);
   }
   void product(Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t M, std::int64_t N,
                std::int64_t K, const float* a, const float* b, float* c) const {
@@ -97,14 +99,14 @@ private:
                                    tb == Transpose::no ? N : K, 0, c, N, workspace_.data());
   }
 
-  reef_bench::Bench& bench_;
+  int threads_;
   std::vector<Layer> layers_;
   std::int64_t R_;
   Bytes space_ = 0;
   Host::Buffer in_, d_out_, out_, d_in_, w_, d_w_, workspace_;
 };
 
-void measure(int threads, int rounds, const Size& size) {
+void measure(int threads, int rounds, bool by_processor, const Size& size) {
   reef_bench::Bench bench(threads);
   const std::int64_t C = size.channels;
   const std::int64_t F = 8 * C / 3;
@@ -133,15 +135,19 @@ void measure(int threads, int rounds, const Size& size) {
   Ceiling of_gpt(
       bench, {{C, 3 * C, layers}, {C, C, layers}, {C, 4 * C, layers}, {4 * C, C, layers}, head}, R);
   Ceiling of_llama(bench, {{C, C, 4 * layers}, {C, F, 2 * layers}, {F, C, layers}, head}, R);
-  std::array<std::vector<double>, 4>
-      seconds;  // steps of the GPT and of the Llama, and their ceilings
+  // Steps of the GPT and of the Llama, and their ceilings.
+  std::array<std::vector<double>, 4> seconds;
   std::array<std::vector<double>, 3> shares;  // of the GPT, of the Llama, and their quotient
   for (int round = -1; round < rounds; ++round) {
-    const auto step_of = [&](reef_bench::StepModel& model) {
-      return bench.seconds([&](Host::Lane& lane) { model.step(lane); });
+    const auto seconds_of = [&](auto&& work) {
+      const double before = reef_bench::processor_seconds();
+      const double wall = bench.seconds(work);
+      return by_processor ? reef_bench::processor_seconds() - before : wall;
     };
-    const std::array<double, 4> took{step_of(gpt), step_of(llama), of_gpt.seconds(),
-                                     of_llama.seconds()};
+    const std::array<double, 4> took{seconds_of([&](Host::Lane& lane) { gpt.step(lane); }),
+                                     seconds_of([&](Host::Lane& lane) { llama.step(lane); }),
+                                     seconds_of([&](Host::Lane& lane) { of_gpt.run(lane); }),
+                                     seconds_of([&](Host::Lane& lane) { of_llama.run(lane); })};
     if (round < 0) continue;
     for (std::size_t i = 0; i < took.size(); ++i) seconds[i].push_back(took[i]);
     shares[0].push_back(took[2] / took[0]);
@@ -160,10 +166,11 @@ void measure(int threads, int rounds, const Size& size) {
 
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
+  const bool by_processor = argc > 3 && std::string_view(argv[3]) == "processor";
   const int rounds = argc > 2 ? std::max(std::atoi(argv[2]), 1) : 15;
   std::printf(
       "| channels | GPT, ms | products | share | Llama, ms | products | share | Llama/GPT "
       "|\n|--:|--:|--:|--:|--:|--:|--:|--:|\n");
-  for (const Size& size : sizes) measure(threads, rounds, size);
+  for (const Size& size : sizes) measure(threads, rounds, by_processor, size);
   return 0;
 }
