@@ -12,109 +12,23 @@
 #include <cstdint>
 #include <vector>
 
-#include <reef/graph/measure.hpp>
-#include <reef/graph/parameter_layout.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 
+#include "graph/step_model.hpp"
 #include "support/compare.hpp"
 
 namespace {
 
 using namespace reef;
 using device::Host;
-
-/// A graph with memory for one micro-batch, cut as given.
-class Model {
-public:
-  Model(Host& host, const nn::GptConfig& config, bool planned)
-      : host_(host), graph_(nn::gpt<Host, float>(config, host.threads())), bindings_(graph_.dag()) {
-    const graph::Dag& dag = graph_.dag();
-    const int step = planned ? dag.node_count() : 1;
-    Bytes workspace = 0;
-    for (int first = 0; first < dag.node_count(); first += step) {
-      segments_.push_back(graph::plan_segment(dag, first, first + step));
-      const graph::Segment& segment = segments_.back();
-      saved_.push_back(make(segment.saved_bytes));
-      workspace =
-          std::max({workspace, segment.forward_workspace_bytes, segment.backward_workspace_bytes});
-      for (const auto* ids : {&segment.boundary_inputs, &segment.boundary_outputs}) {
-        for (const int id : *ids) bind(bindings_.tensor(id), dag.tensor_at(id).spec.bytes());
-      }
-      for (const auto* ids : {&segment.output_gradients, &segment.input_gradients}) {
-        for (const int id : *ids) bind(bindings_.gradient(id), dag.tensor_at(id).spec.bytes());
-      }
-    }
-    bindings_.workspace = make(workspace);
-    activation_bytes = bytes_;
-    const graph::ParameterLayout layout = graph::parameter_layout(dag);
-    auto* const weights =
-        static_cast<float*>(make(static_cast<Bytes>(layout.parameter_elements) * sizeof(float)));
-    auto* const gradients =
-        static_cast<float*>(make(static_cast<Bytes>(layout.gradient_elements) * sizeof(float)));
-    for (std::size_t i = 0; i < dag.parameters.size(); ++i) {
-      bindings_.parameters[i] = weights + layout.parameters[i];
-      graph::initialise(dag.parameters[i], {1, 0, 0, static_cast<std::uint32_t>(i)},
-                        weights + layout.parameters[i]);
-    }
-    for (std::size_t i = 0; i < dag.uses.size(); ++i) {
-      bindings_.uses[i] = gradients + layout.uses[i];
-    }
-    for (const int input : dag.inputs) {
-      auto* const values = static_cast<std::int32_t*>(bindings_.tensor(input));
-      for (std::int64_t i = 0; i < dag.tensor_at(input).spec.shape.size(); ++i) {
-        values[i] = static_cast<std::int32_t>(random_bits({}, static_cast<std::uint64_t>(i)) % 256);
-      }
-    }
-    *static_cast<float*>(bindings_.gradient(dag.loss)) = 1;
-  }
-
-  void step(Host::Lane& own) {
-    for (std::size_t s = 0; s < segments_.size(); ++s) {
-      bindings_.saved = saved_[s];
-      graph_.forward(segments_[s], bindings_, own, {}, graph::Forward::keeps);
-    }
-    for (std::size_t s = segments_.size(); s-- > 0;) {
-      bindings_.saved = saved_[s];
-      graph_.backward(segments_[s], bindings_, own, {}, false);
-    }
-  }
-
-  [[nodiscard]] double flops() const {
-    double sum = 0;
-    for (const graph::Segment& segment : segments_) {
-      sum += segment.forward_flops + segment.backward_flops;
-    }
-    return sum;
-  }
-
-  Bytes activation_bytes = 0;
-
-private:
-  void* make(Bytes bytes) {
-    if (bytes == 0) return nullptr;
-    memory_.push_back(host_.allocate(bytes, "model"));
-    bytes_ += bytes;
-    return memory_.back().data();
-  }
-  void bind(void*& entry, Bytes bytes) {
-    if (entry == nullptr) entry = make(bytes);
-  }
-
-  Host& host_;
-  graph::Graph<Host, float> graph_;
-  graph::SegmentBindings bindings_;
-  std::vector<graph::Segment> segments_;
-  std::vector<void*> saved_;
-  std::vector<Host::Buffer> memory_;
-  Bytes bytes_ = 0;
-};
+using reef_bench::StepModel;
 
 void train(benchmark::State& state, const nn::GptConfig& config) {
   reef_bench::Bench bench(0);
-  Model planned(bench.host, config, true);
-  Model unplanned(bench.host, config, false);
+  StepModel planned(bench.host, nn::gpt<Host, float>(config, bench.host.threads()), true);
+  StepModel unplanned(bench.host, nn::gpt<Host, float>(config, bench.host.threads()), false);
   constexpr std::int64_t n = 1024;
   const Host::Buffer memory = bench.floats(3 * n * n);
   float* const a = reef_bench::floats_of(memory);

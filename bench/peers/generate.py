@@ -6,9 +6,11 @@
     python3 bench/peers/generate.py --llama FOLDER --work FOLDER --out bench/results/generate
 
 Models have random weights: a Llama of 110M and a GPT-2 of 124M, written once into --work. Each row is a model, a form of
-weights, threads and a batch; in each round Reef and, where it has that form, llama.cpp run once. Said are medians over
-rounds; `of roof` is decoding beside the bytes of a pass (weights and cache) over the rate at which as many threads read
-memory, measured in the same process. Python needs NumPy, for the models.
+weights, threads and a batch. In each round all rows run once, each by Reef and, where it has that form, by llama.cpp, one
+beside the other; one process runs all batches. Before the rounds, which is not counted, llama.cpp runs with and without
+flash attention: the faster one in decoding is its way. A round is not begun if the last one was longer than what is left of
+--seconds; there is one at least. Said are medians over rounds; `of roof` is decoding beside the bytes of a pass (weights
+and cache) over the rate at which as many threads read memory, measured in the same process. Python needs NumPy, for models.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -44,16 +47,39 @@ def make(work, name):
     return folder
 
 
-def reef(options, folder, form, threads, batch):
-    return json.loads(run([options.reef, str(folder), form, str(threads), str(batch), str(options.prompt), str(options.new)]))
+def reef(options, folder, form, threads):
+    answer = json.loads(run([options.reef, str(folder), form, str(threads), options.batches, str(options.prompt), str(options.new)]))
+    for one in answer["batches"]:
+        one["of_roof"] = one["decode_tps"] / one["batch"] * one["pass_bytes"] * 1e-9 / answer["read_gbps"]
+    return answer
 
 
-def llama(options, name, form, threads, batch, flash):
+def llama(options, name, form, threads, flash, new=None):
     vocabulary = 32000 if name.startswith("llama") else 50257
     tokens = [(i * 7919 + 17) % vocabulary for i in range(options.prompt)]
-    asked = {"tokens": tokens, "new": options.new, "threads": threads, "batch": batch, "flash": flash}
+    batches = list(map(int, options.batches.split(",")))
+    asked = {"tokens": tokens, "new": new or options.new, "threads": threads, "batches": batches if new is None else batches[:1], "flash": flash}
     script = HERE / "llama_cpp.mjs"
     return json.loads(run(["node", str(script), str(options.work / f"{name}.{RIVAL[form]}.gguf"), json.dumps(asked)], cwd=options.llama))
+
+
+def better_way(options, name, form, threads):
+    """Returns whether llama.cpp decodes the first batch faster with flash attention."""
+    rates = [max(llama(options, name, form, threads, flash, new=8)["decode_tps"].values()) for flash in (False, True)]
+    return rates[1] > rates[0]
+
+
+def lines_of(cases, options):
+    middle = statistics.median
+    for case in cases:
+        ours, theirs = case["reef"], case["llama_cpp"]
+        for i, batch in enumerate(map(int, options.batches.split(","))):
+            decode = [one["batches"][i]["decode_tps"] for one in ours]
+            rival = [one["decode_tps"][str(batch)] for one in theirs]
+            prefill = f"{middle(one['prefill_tps'] for one in theirs):.0f}" if theirs else "-"
+            times = f"{middle(a / b for a, b in zip(decode, rival)):.2f}" if theirs else "-"
+            yield (f"| {case['model']} | {case['form']} | {case['threads']} | {batch} | {middle(one['prefill_tps'] for one in ours):.0f} | {prefill} | "
+                   f"{middle(decode):.1f} | {f'{middle(rival):.1f}' if theirs else '-'} | {times} | {middle(one['batches'][i]['of_roof'] for one in ours):.2f} |")
 
 
 def main():
@@ -67,44 +93,41 @@ def main():
     parser.add_argument("--batches", default="1,4,16")
     parser.add_argument("--prompt", type=int, default=256)
     parser.add_argument("--new", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="the most rounds")
+    parser.add_argument("--seconds", type=float, default=1e9, help="how long the rounds may take")
     parser.add_argument("--out", help="writes OUT.json and OUT.md")
     options = parser.parse_args()
     options.reef = str(Path(options.reef).resolve())
     options.work = options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)
 
-    rows = []
-    head = ("| model | weights | threads | batch | prefill, tokens/s | llama.cpp | decode, tokens/s | llama.cpp | times llama.cpp | of roof |\n"
-            "|---|---|---|---|---|---|---|---|---|---|")
-    print(head, flush=True)
-    build = ""
+    begin = time.monotonic()
+    cases = []
     for name in options.models.split(","):
         folder = make(options.work, name)
         for form in options.forms.split(","):
             for threads in map(int, options.threads.split(",")):
-                for batch in map(int, options.batches.split(",")):
-                    ours, theirs = [], []
-                    for _ in range(options.rounds):
-                        ours.append(reef(options, folder, form, threads, batch))
-                        if options.llama and form in RIVAL:
-                            # Its better way of the two.
-                            both = [llama(options, name, form, threads, batch, flash) for flash in (False, True)]
-                            build = both[0]["build"]
-                            theirs.append({key: max(one[key] for one in both) for key in ("prefill_tps", "decode_tps")} | {"greedy": both[0]["greedy"]})
-                    middle = lambda runs, key: statistics.median(one[key] for one in runs)
-                    roof = [one["decode_tps"] / batch * (one["weight_bytes"] + one["cache_bytes"]) * 1e-9 / one["read_gbps"] for one in ours]
-                    row = {"model": name, "form": form, "threads": threads, "batch": batch, "reef": ours, "llama_cpp": theirs, "of_roof": statistics.median(roof)}
-                    rows.append(row)
-                    rival = [f"{middle(theirs, key):.0f}" if theirs else "-" for key in ("prefill_tps", "decode_tps")]
-                    times = f"{statistics.median(a['decode_tps'] / b['decode_tps'] for a, b in zip(ours, theirs)):.2f}" if theirs else "-"
-                    line = (f"| {name} | {form} | {threads} | {batch} | {middle(ours, 'prefill_tps'):.0f} | {rival[0]} | "
-                            f"{middle(ours, 'decode_tps'):.1f} | {rival[1]} | {times} | {row['of_roof']:.2f} |")
-                    print(line, flush=True)
-                    head += "\n" + line
+                beside = bool(options.llama) and form in RIVAL
+                flash = beside and better_way(options, name, form, threads)
+                cases.append({"model": name, "folder": str(folder), "form": form, "threads": threads, "beside": beside,
+                              "flash": flash, "reef": [], "llama_cpp": []})
+    build, rounds, longest = "", 0, 0.0
+    while rounds < options.rounds and (rounds == 0 or time.monotonic() - begin + longest < options.seconds):
+        started = time.monotonic()
+        for case in cases:
+            case["reef"].append(reef(options, case["folder"], case["form"], case["threads"]))
+            if case["beside"]:
+                case["llama_cpp"].append(llama(options, case["model"], case["form"], case["threads"], case["flash"]))
+                build = case["llama_cpp"][-1]["build"]
+        longest = max(longest, time.monotonic() - started)
+        rounds += 1
+    table = "\n".join([
+        "| model | weights | threads | batch | prefill, tokens/s | llama.cpp | decode, tokens/s | llama.cpp | times llama.cpp | of roof |",
+        "|---|---|---|---|---|---|---|---|---|---|", *lines_of(cases, options)])
+    print(f"{table}\n\n{rounds} rounds, the longest of {longest:.0f} s")
     if options.out:
-        Path(options.out + ".json").write_text(json.dumps({"rows": rows, "llama_cpp": build}, indent=1))
-        write_page(options.out + ".md", f"# Generation beside llama.cpp\n\n{__doc__}\n\n{head}\n\nllama.cpp: {build}\n")
+        Path(options.out + ".json").write_text(json.dumps({"cases": cases, "rounds": rounds, "llama_cpp": build}, indent=1))
+        write_page(options.out + ".md", f"# Generation beside llama.cpp\n\n{__doc__}\n\n{table}\n\n{rounds} rounds. llama.cpp: {build}\n")
 
 
 if __name__ == "__main__":

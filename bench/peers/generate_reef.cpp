@@ -1,15 +1,17 @@
 // Reads a prompt and continues it, by a model of Hugging Face's form: generate.py starts this beside llama.cpp.
 //
-//   peers-generate_reef-bench FOLDER FORM THREADS BATCH PROMPT NEW
+//   peers-generate_reef-bench FOLDER FORM THREADS BATCHES PROMPT NEW     BATCHES: such as 1,4,16
 //
-// Prints one JSON object: tokens/s of reading the prompt (of one sequence) and of continuing BATCH sequences, bytes that
-// a pass of decoding reads, GB/s that as many threads read from memory, and the greedy tokens of the first sequence.
+// Prints one JSON object: tokens/s of reading the prompt (of one sequence), GB/s that as many threads read from memory, the
+// greedy tokens of a sequence; and by batch tokens/s of continuing so many sequences, and bytes that a pass reads.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,7 @@ using namespace reef;
 using device::Host;
 using Tokens = std::vector<std::int32_t>;
 
-constexpr int rounds = 5;
+constexpr int rounds = 3;
 
 /// Returns the GB/s at which the threads of a device read memory.
 double read_rate(Host& host) {
@@ -54,23 +56,34 @@ std::int32_t likeliest(std::span<const float> logits) {
   return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-}  // namespace
+/// Returns the numbers of a list such as 1,4,16.
+std::vector<std::int64_t> numbers_of(const std::string& list) {
+  std::vector<std::int64_t> numbers;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) numbers.push_back(std::stoll(word));
+  return numbers;
+}
 
-int main(int argc, char** argv) try {
+int main_of(int argc, char** argv) {
   if (argc != 7) {
-    std::fprintf(stderr, "peers-generate_reef-bench FOLDER FORM THREADS BATCH PROMPT NEW\n");
+    std::fprintf(stderr, "peers-generate_reef-bench FOLDER FORM THREADS BATCHES PROMPT NEW\n");
     return 2;
   }
   const std::string folder = argv[1];
   const int threads = std::atoi(argv[3]);
-  const std::int64_t batch = std::atoll(argv[4]);
+  const std::vector<std::int64_t> batches = numbers_of(argv[4]);
+  const std::int64_t largest = *std::max_element(batches.begin(), batches.end());
   const std::int64_t length = std::atoll(argv[5]);
   const std::int64_t added = std::atoll(argv[6]);
 
   Host host({.threads = threads});
   const auto model = nn::model_of<Host, float>(folder, {.batch = 1, .sequence = 1}, threads);
+  const graph::WeightForm form = form_of(argv[2]);
   nn::Session<Host, float> session(host, model,
-                                   {.positions = length + added, .sequences = batch + 1, .weights = form_of(argv[2])});
+                                   {.positions = length + added,
+                                    .sequences = largest + 1,
+                                    .weights = form,
+                                    .outliers = form == graph::WeightForm::int8 ? 1 : 0});  // as reef-generate
   nn::read_weights<float>(folder, model.dag(), [&](const std::string& name, const std::vector<float>& values) {
     session.set_parameter(name, values);
   });
@@ -85,52 +98,68 @@ int main(int argc, char** argv) try {
     prefill.push_back(reef_bench::seconds_of([&] { session.append({{sequence, prompt}}); }));
     session.close(sequence);
   }
-  std::vector<int> sequences;
-  std::vector<Tokens> last;
-  for (std::int64_t i = 0; i < batch; ++i) {
-    sequences.push_back(session.open());
-    last.push_back({likeliest(session.append({{sequences.back(), prompt}}).row(0))});
-  }
-  Tokens greedy = last[0];
-  std::vector<double> steps;
-  for (std::int64_t step = 1; step < added; ++step) {
-    std::vector<nn::Append> appends;
-    for (std::size_t i = 0; i < sequences.size(); ++i) appends.push_back({sequences[i], last[i]});
-    steps.push_back(reef_bench::seconds_of([&] {
-      const nn::Logits logits = session.append(appends);
-      for (std::size_t i = 0; i < last.size(); ++i) last[i][0] = likeliest(logits.row(static_cast<std::int64_t>(i)));
-    }));
-    greedy.push_back(last[0][0]);
-  }
   Bytes weights = 0;
   Bytes pages = 0;
   for (const auto& [holder, bytes] : host.memory().holders) {
     if (holder == "weights") weights = bytes;
     if (holder == "pages of sequences") pages = bytes;
   }
-  // A pass reads the weights, but of a table that is not the head too one row, and of each sequence what it holds of the
-  // pages.
+  // A pass reads the weights, but one row of a table of tokens that is no head and of a table of positions, and of each
+  // sequence what it holds of the pages.
   double parameters = 0;
   double table = 0;
+  double positions = 0;  // bytes: this table is never packed
   bool own_head = false;
   for (const auto& parameter : model.dag().parameters) {
     const auto size = static_cast<double>(parameter.spec.shape.size());
     parameters += size;
     if (parameter.name.ends_with("embed_tokens.weight")) table = size;
+    if (parameter.name.ends_with("wpe.weight")) positions = size * sizeof(float);
     if (parameter.name == "lm_head.weight") own_head = true;
   }
-  const double read = static_cast<double>(weights) * (own_head ? 1 - table / parameters : 1);
+  const double read = (static_cast<double>(weights) - positions) * (own_head ? 1 - table / parameters : 1);
   const double held = static_cast<double>(length + added / 2) / static_cast<double>((length + added + 63) / 64 * 64);
-  const double cache = static_cast<double>(pages) / static_cast<double>(batch + 1) * held * static_cast<double>(batch);
-  const double step = reef_bench::median(steps);
+  const double cache = static_cast<double>(pages) / static_cast<double>(largest + 1) * held;  // of a sequence
+
+  // Each sequence reads the prompt itself, so that none shares pages with another.
+  std::vector<int> sequences;
+  std::vector<Tokens> first;
+  for (std::int64_t i = 0; i < largest; ++i) {
+    sequences.push_back(session.open());
+    first.push_back({likeliest(session.append({{sequences.back(), prompt}}).row(0))});
+  }
+  io::Json decode = io::Json::array();
+  Tokens greedy;
+  for (const std::int64_t batch : batches) {
+    std::vector<Tokens> last(first.begin(), first.begin() + batch);
+    greedy = last[0];
+    std::vector<double> steps;
+    for (std::int64_t step = 1; step < added; ++step) {
+      std::vector<nn::Append> appends;
+      for (std::size_t i = 0; i < last.size(); ++i) appends.push_back({sequences[i], last[i]});
+      steps.push_back(reef_bench::seconds_of([&] {
+        const nn::Logits logits = session.append(appends);
+        for (std::size_t i = 0; i < last.size(); ++i) last[i][0] = likeliest(logits.row(static_cast<std::int64_t>(i)));
+      }));
+      greedy.push_back(last[0][0]);
+    }
+    for (const int sequence : sequences) session.truncate(sequence, length);
+    decode.push_back({{"batch", batch},
+                      {"decode_tps", static_cast<double>(batch) / reef_bench::median(steps)},
+                      {"pass_bytes", read + cache * static_cast<double>(batch)}});
+  }
   const io::Json answer{{"prefill_tps", static_cast<double>(length) / reef_bench::median(prefill)},
-                        {"decode_tps", static_cast<double>(batch) / step},
-                        {"weight_bytes", read},
-                        {"cache_bytes", cache},
                         {"read_gbps", read_rate(host)},
-                        {"greedy", greedy}};
+                        {"greedy", greedy},
+                        {"batches", decode}};
   std::printf("%s\n", answer.dump().c_str());
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return main_of(argc, argv);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "peers-generate_reef-bench: %s\n", error.what());
   return EXIT_FAILURE;

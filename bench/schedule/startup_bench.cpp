@@ -16,6 +16,7 @@
 #include <reef/optim/ddp.hpp>
 #include <reef/pipeline/single.hpp>
 #include <reef/run/placed_program.hpp>
+#include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/hash.hpp>
 #include <reef/schedule/verify.hpp>
 

@@ -71,7 +71,7 @@ public:
                        options)),
         session_(host_, graph_,
                  {.positions = positions, .sequences = sequences, .rows = options.rows, .weights = options.weight_form(),
-                  .states = options.state_form()}) {
+                  .states = options.state_form(), .outliers = options.outliers_of_form()}) {
     std::set<std::string, std::less<>> known;  // a class head stands in the place of that of the language
     for (const reef::graph::Parameter& parameter : graph_.dag().parameters) known.insert(parameter.name);
     const auto set = [&](const std::string& name, const std::vector<float>& values) {

@@ -28,6 +28,11 @@ reef::graph::StateForm Options::state_form() const {
   return states == "int8" ? StateForm::int8 : StateForm::as_given;
 }
 
+std::int64_t Options::outliers_of_form() const {
+  if (weight_form() != reef::graph::WeightForm::int8) return 0;
+  return outliers < 0 ? 1 : outliers;
+}
+
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--model", o.model,
                  "folder of a model of Hugging Face: config.json and safetensors, as reef-train --export writes one")
@@ -66,6 +71,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--weights", o.weights, "the form of matrices: fp32, bf16, int8, blockwise8 or nf4, of 32, 16, 8, 8.5 and 4.13 bits")
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "blockwise8", "nf4"}))
       ->capture_default_str();
+  app.add_option("--outliers", o.outliers,
+                 "of --weights int8: how many of 256 inputs of a matrix, those that stand out most, stay fp32; default: 1")
+      ->transform(number_from<std::int64_t>(0, 256));
   app.add_option("--kv", o.states, "the form of keys and values, kept for each token: fp32, bf16 or int8")
       ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
       ->capture_default_str();
@@ -88,7 +96,7 @@ void add_options(CLI::App& app, Options& o) {
       {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--document-end", "--score"}},
       {"How tokens are drawn",
        {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop"}},
-      {"How it is computed", {"--weights", "--kv", "--context", "--rows", "--threads", "--no-cache"}},
+      {"How it is computed", {"--weights", "--outliers", "--kv", "--context", "--rows", "--threads", "--no-cache"}},
       {"What is written", {"--json", "--logits"}}};
   for (const auto& [group, names] : groups) {
     for (const char* const name : names) app.get_option(name)->group(group);
@@ -101,6 +109,9 @@ void check(const Options& o) {
   if (!o.prompts.empty() && !o.token_lists.empty()) refuse("--tokens", "is given beside --prompt: give one of the two");
   if (has_prompt && !o.score.empty()) refuse("--score", "is given beside a prompt: give one of the two");
   if (!has_prompt && o.score.empty()) refuse("--prompt", "is missing: a text, --tokens, or a file to --score");
+  if (o.outliers >= 0 && o.weight_form() != reef::graph::WeightForm::int8) {
+    refuse("--outliers", reef::concat("are of --weights int8, not of ", o.weights));
+  }
   if (o.logits && !o.json) refuse("--logits", "are written with --json alone");
   if (o.logits && !o.score.empty()) refuse("--logits", "are of a prompt");
   if (o.no_cache && !o.score.empty()) refuse("--no-cache", "is of a prompt: a file is scored from what is computed once");

@@ -27,6 +27,7 @@ struct Options {
   std::uint64_t seed = 0;
   std::vector<std::string> stops;
   std::string weights = "fp32";
+  std::int64_t outliers = -1;  ///< of 256 inputs of an int8 matrix; -1: 1
   std::string states = "fp32";
   std::int64_t rows = 256;
   std::int64_t context = 0;
@@ -37,6 +38,8 @@ struct Options {
 
   [[nodiscard]] reef::graph::WeightForm weight_form() const;
   [[nodiscard]] reef::graph::StateForm state_form() const;
+  /// Returns the outliers of 256 inputs; 0 in another form than int8.
+  [[nodiscard]] std::int64_t outliers_of_form() const;
 };
 
 void add_options(CLI::App& app, Options& options);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/normal_float4.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/instruction_set.hpp>
@@ -105,6 +107,134 @@ TEST(RowsProduct, is_a_chain_of_fma_over_the_numbers_that_a_form_decodes_to) {
     }
   }
   device::use_instruction_set(before);
+}
+
+/// A product of R rows with a matrix (N, K) in int8, of which `outliers` inputs are stored as given.
+std::vector<float> int8_product(const std::vector<float>& w, const std::vector<float>& in, std::int64_t K, std::int64_t outliers,
+                                std::span<const float> magnitudes = {}) {
+  const std::int64_t N = std::ssize(w) / K;
+  const std::int64_t R = std::ssize(in) / K;
+  Host host({.threads = 2});
+  Host::Lane lane(host, "compute");
+  const auto packed = host.allocate(Kernels::packed_bytes<float>(K, N, WeightForm::int8, outliers), "packed");
+  const auto workspace = host.allocate(Kernels::rows_product_workspace<float>(R, K, 2, outliers), "workspace");
+  std::vector<float> out(static_cast<std::size_t>(R * N));
+  lane.submit([&](Host::Lane& own) {
+    Kernels::pack<float>(own, packed.data(), w.data(), K, N, nn::Transpose::yes, WeightForm::int8, outliers, magnitudes);
+    Kernels::rows_product<float>(own, out.data(), in.data(), packed.data(), nullptr, R, K, N, WeightForm::int8, workspace.data());
+  });
+  lane.synchronize();
+  return out;
+}
+
+/// A matrix (N, K) whose inputs `large` have numbers that are 100 times those of the others.
+std::vector<float> with_large_inputs(std::int64_t N, std::int64_t K, const std::vector<std::int64_t>& large) {
+  std::vector<float> w = drawn(N * K, 4);
+  for (std::int64_t n = 0; n < N; ++n) {
+    for (const std::int64_t k : large) w[static_cast<std::size_t>(n * K + k)] *= 100;
+  }
+  return w;
+}
+
+TEST(RowsProduct, of_int8_adds_outliers_as_they_are_given_behind_a_chain_in_which_they_are_zero) {
+  const auto before = device::instruction_set();
+  struct Case {
+    std::int64_t K, N;
+    std::vector<std::int64_t> large;
+  };
+  std::vector<std::int64_t> many(300);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<std::int64_t>(2 * i + 1);
+  for (const auto& [K, N, large] : {Case{5, 3, {4}}, Case{131, 545, {0, 77, 130}}, Case{700, 70, many}}) {
+    std::vector<float> w = with_large_inputs(N, K, large);
+    std::vector<float> rest = w;
+    for (std::int64_t n = 0; n < N; ++n) {
+      for (const std::int64_t k : large) {
+        rest[static_cast<std::size_t>(n * K + k)] = 0;
+        // Without one that was drawn near 0, so that no other input stands out more.
+        w[static_cast<std::size_t>(n * K + k)] += std::copysign(100.0F, w[static_cast<std::size_t>(n * K + k)]);
+      }
+    }
+    const std::vector<float> numbers = decoded(rest, K, WeightForm::int8);
+    for (const std::int64_t R : {1, 2, 31}) {
+      const std::vector<float> in = drawn(R * K, 3);
+      std::vector<float> expected;
+      for (std::int64_t r = 0; r < R; ++r) {
+        for (std::int64_t n = 0; n < N; ++n) {
+          float sum = 0;
+          const auto add = [&](const std::vector<float>& from, std::int64_t k) {
+            sum = std::fma(in[static_cast<std::size_t>(r * K + k)], from[static_cast<std::size_t>(n * K + k)], sum);
+          };
+          for (std::int64_t k = 0; k < K; ++k) add(numbers, k);
+          for (const std::int64_t k : large) add(w, k);
+          expected.push_back(sum);
+        }
+      }
+      for (const auto set : {device::InstructionSet::avx2, device::InstructionSet::avx512}) {
+        if (set > device::best_instruction_set()) continue;
+        device::use_instruction_set(set);
+        EXPECT_EQ(int8_product(w, in, K, std::ssize(large)), expected) << "K " << K << ", R " << R << ", " << device::name_of(set);
+      }
+    }
+  }
+  device::use_instruction_set(before);
+}
+
+/// The largest error of a product, over the sum of |in w| over its inputs.
+double error_of(const std::vector<float>& out, const std::vector<float>& w, const std::vector<float>& in, std::int64_t K) {
+  const std::int64_t N = std::ssize(w) / K;
+  double largest = 0;
+  for (std::int64_t i = 0; i < std::ssize(out); ++i) {
+    double exact = 0, terms = 0;
+    for (std::int64_t k = 0; k < K; ++k) {
+      const double term = static_cast<double>(in[static_cast<std::size_t>(i / N * K + k)]) * w[static_cast<std::size_t>(i % N * K + k)];
+      exact += term;
+      terms += std::abs(term);
+    }
+    largest = std::max(largest, std::abs(out[static_cast<std::size_t>(i)] - exact) / terms);
+  }
+  return largest;
+}
+
+TEST(RowsProduct, of_int8_errs_by_half_a_step_of_what_is_left_without_the_outliers) {
+  constexpr std::int64_t K = 512, N = 96, R = 5;
+  const std::vector<std::int64_t> large{3, 200, 201, 511};
+  const std::vector<float> w = with_large_inputs(N, K, large);
+  const std::vector<float> in = drawn(R * K, 3);
+  const std::vector<float> out = int8_product(w, in, K, std::ssize(large));
+  for (std::int64_t r = 0; r < R; ++r) {
+    for (std::int64_t n = 0; n < N; ++n) {
+      double exact = 0, terms = 0, of_rest = 0, most = 0;
+      for (std::int64_t k = 0; k < K; ++k) {
+        const double x = in[static_cast<std::size_t>(r * K + k)];
+        const double y = w[static_cast<std::size_t>(n * K + k)];
+        exact += x * y;
+        terms += std::abs(x * y);
+        if (std::find(large.begin(), large.end(), k) != large.end()) continue;
+        of_rest += std::abs(x);
+        most = std::max(most, std::abs(y));
+      }
+      // Half a step for each input that is rounded, and the rounding of K sums.
+      const double bound = of_rest * most / 254 * 1.001 + terms * static_cast<double>(K) * 0x1p-24;
+      EXPECT_LE(std::abs(out[static_cast<std::size_t>(r * N + n)] - exact), bound) << "row " << r << ", column " << n;
+    }
+  }
+  // Numbers that are 100 times as large make steps 100 times as wide for all others.
+  EXPECT_GT(error_of(int8_product(w, in, K, 0), w, in, K), 10 * error_of(out, w, in, K));
+}
+
+TEST(RowsProduct, of_int8_takes_the_inputs_of_the_largest_magnitudes_for_outliers_where_these_are_given) {
+  constexpr std::int64_t K = 512, N = 96, R = 5;
+  const std::vector<float> w = drawn(N * K, 4);
+  std::vector<float> in = drawn(R * K, 3);
+  std::vector<float> magnitudes(static_cast<std::size_t>(K), 0.5F);
+  for (const std::int64_t k : {7, 300}) {  // activations that stand out, of weights that do not
+    for (std::int64_t r = 0; r < R; ++r) in[static_cast<std::size_t>(r * K + k)] = r % 2 == 0 ? 60.0F : -70.0F;
+    magnitudes[static_cast<std::size_t>(k)] = 70;
+  }
+  const double known = error_of(int8_product(w, in, K, 2, magnitudes), w, in, K);
+  EXPECT_GT(error_of(int8_product(w, in, K, 0), w, in, K), 5 * known);
+  EXPECT_GT(error_of(int8_product(w, in, K, 2), w, in, K), 5 * known);
+  EXPECT_THROW(int8_product(w, in, K, 2, std::span(magnitudes).first(5)), ShapeError);
 }
 
 }  // namespace

@@ -376,6 +376,46 @@ TEST(Session, holds_matrices_in_the_bits_of_their_form) {
   EXPECT_NEAR(bits[WeightForm::nf4], 4.17, 0.1);
 }
 
+TYPED_TEST(SessionLaws, has_the_same_bits_in_any_chunks_where_int8_has_outliers) {
+  const Tokens tokens = drawn_tokens(50, 12);
+  for (const auto& model : this->models()) {
+    Served<TypeParam> without(model, {.positions = 50, .rows = 23, .weights = WeightForm::int8});
+    Served<TypeParam> with(model, {.positions = 50, .sequences = 2, .rows = 23, .weights = WeightForm::int8, .outliers = 8}, 1);
+    const Rows wanted = one_by_one(*with, tokens);
+    EXPECT_NE(one_by_one(*without, tokens), wanted);
+    const int other = with->open();
+    const int sequence = with->open();
+    const auto logits = rows_of(with->append({{other, part(tokens, 0, 5)}, {sequence, tokens, true}}));
+    ASSERT_EQ(logits.size(), wanted.size() + 1);
+    EXPECT_EQ(Rows(logits.begin() + 1, logits.end()), wanted);
+  }
+}
+
+TEST(Session, of_int8_in_which_all_inputs_are_outliers_has_the_bits_of_the_weights_as_they_are_given) {
+  const auto model = llama_model<float>();
+  const Tokens tokens = drawn_tokens(20, 13);
+  Served<float> plain(model, {.positions = 20});
+  Served<float> all(model, {.positions = 20, .weights = WeightForm::int8, .outliers = 256});
+  EXPECT_EQ(one_by_one(*all, tokens), one_by_one(*plain, tokens));
+}
+
+TEST(Session, refuses_magnitudes_of_another_number_than_inputs_and_keeps_the_parameter) {
+  const auto model = llama_model<float>();
+  const Tokens tokens = drawn_tokens(9, 14);
+  EXPECT_THROW(Served<float>(model, {.positions = 9, .outliers = 257}), OptionError);
+  Served<float> served(model, {.positions = 9, .weights = WeightForm::int8, .outliers = 8});
+  const Rows before = one_by_one(*served, tokens);
+  const std::string name = "model.layers.0.mlp.up_proj.weight";
+  const Shape& shape = model.dag().parameter_at(model.dag().parameter(name)).spec.shape;
+  const std::vector<float> values(static_cast<std::size_t>(shape.size()), 0.25F);
+  std::vector<float> magnitudes(static_cast<std::size_t>(shape.last()) + 1, 1.0F);
+  EXPECT_THROW(served->set_parameter(name, values, magnitudes), ShapeError);
+  EXPECT_EQ(one_by_one(*served, tokens), before);
+  magnitudes.pop_back();
+  served->set_parameter(name, values, magnitudes);
+  EXPECT_NE(one_by_one(*served, tokens), before);
+}
+
 TEST(Session, refuses_what_cannot_be_and_leaves_sequences_as_they_were) {
   const auto model = gpt_model<float>();
   Served<float> served(model, {.positions = 70, .sequences = 2, .rows = 9});

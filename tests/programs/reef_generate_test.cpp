@@ -115,6 +115,18 @@ TEST(ReefGenerate, takes_weights_in_fewer_bits) {
   }
 }
 
+TEST(ReefGenerate, keeps_outliers_of_int8_as_they_are_given) {
+  const std::string options = model("llama_grouped") + "--tokens '5 17 80' --new 3 --json --logits ";
+  const io::Json usual = answer_to(options + "--weights int8");
+  EXPECT_EQ(usual, answer_to(options + "--weights int8 --outliers 1"));
+  EXPECT_NE(usual["logits"], answer_to(options + "--weights int8 --outliers 0")["logits"]);
+  EXPECT_EQ(answer_to(options + "--weights int8 --outliers 256"), answer_to(options));
+  const Ending refused = run_command(concat(REEF_GENERATE, " ", options, "--weights nf4 --outliers 1"));
+  EXPECT_NE(refused.status, 0);
+  EXPECT_NE(refused.errors.find("--outliers"), std::string::npos) << refused;
+  EXPECT_NE(refused.errors.find("int8"), std::string::npos) << refused;
+}
+
 TEST(ReefGenerate, reads_and_writes_text_where_there_is_a_tokenizer) {
   const TemporaryFolder folder;
   std::string text;

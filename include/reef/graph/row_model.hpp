@@ -109,9 +109,11 @@ public:
     return nodes;
   }
 
-  /// Enqueues the conversion of a node's parameter from `values` into the form that rows read, written to `prepared`.
-  void prepare(int node, Lane& lane, TensorView<const T> values, void* prepared) const {
-    code_[place_of(node)]->prepare({lane, values, prepared, options_});
+  /// Enqueues the conversion of a node's parameter from `values` into the form that rows read, written to `prepared`;
+  /// `magnitudes` as PrepareRowsCall has them.
+  void prepare(int node, Lane& lane, TensorView<const T> values, void* prepared,
+               std::span<const float> magnitudes = {}) const {
+    code_[place_of(node)]->prepare({lane, values, prepared, options_, magnitudes});
   }
 
   /// The plan of a fixed number of rows: shapes, memory locations, and the sizes of scratch memory.

@@ -31,7 +31,8 @@ using Pages = std::span<std::byte* const>;
 ///
 /// | as_given   | unchanged, in the element type of the parameters                                       |
 /// | bf16       | rounded to bfloat16                                                                    |
-/// | int8       | each column divided by its largest magnitude, times 127, rounded: 8 bits               |
+/// | int8       | each column divided by its largest magnitude, times 127, rounded: 8 bits; outliers     |
+/// |            | (RowOptions::outliers) are inputs whose numbers are as given, apart from all columns   |
 /// | blockwise8 | 64 inputs divided by their largest magnitude, as values of the dynamic code: 8.5 bits  |
 /// | nf4        | the same with 16 quantiles of a normal distribution and nested scales: 4.13 bits       |
 ///
@@ -51,6 +52,12 @@ struct RowOptions {
   WeightForm weights = WeightForm::as_given;
   std::int64_t positions = page_positions;  ///< the largest number of positions of a sequence
   StateForm states = StateForm::as_given;
+  std::int64_t outliers = 0;  ///< of 256 inputs of an int8 matrix, how many are outliers: 0 to 256
+
+  /// Returns the number of outliers of a matrix of K inputs, rounded up; 0 in another form than int8.
+  [[nodiscard]] std::int64_t outliers_of(std::int64_t K) const {
+    return weights == WeightForm::int8 ? (K * outliers + 255) / 256 : 0;
+  }
 };
 
 /// The memory that an operator needs to process rows.
@@ -76,13 +83,15 @@ struct RowsSignatureCall {
 };
 
 /// The argument of an operator's prepare_rows(), which converts the operator's first parameter, `values`, into the form
-/// that its code for rows reads, `prepared`. Both are in the device's memory.
+/// that its code for rows reads, `prepared`. Both are in the device's memory. `magnitudes`, on the host: how large each
+/// input of a matrix (K) is in what the model reads, by which outliers are chosen; empty if that is not known.
 template <class Device, real T>
 struct PrepareRowsCall {
   typename Device::Lane& lane;
   TensorView<const T> values;
   void* prepared = nullptr;
   RowOptions options;
+  std::span<const float> magnitudes = {};
 };
 
 /// The argument of an operator's forward_rows(): rows of sequences, and the stored states of the positions before them.

@@ -100,18 +100,19 @@ struct Linear {
   [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
     const Shape& in = call.inputs[0].shape;
     graph::RowsSignature result;
-    result.prepared = RowKernels<Device>::template packed_bytes<T>(in.last(), features, call.options.weights);
+    const std::int64_t outliers = call.options.outliers_of(in.last());
+    result.prepared = RowKernels<Device>::template packed_bytes<T>(in.last(), features, call.options.weights, outliers);
     result.layout = transpose == Transpose::yes ? "transposed" : "as it is";
-    result.workspace = RowKernels<Device>::template rows_product_workspace<T>(in.rows(), in.last(), call.threads);
+    result.workspace = RowKernels<Device>::template rows_product_workspace<T>(in.rows(), in.last(), call.threads, outliers);
     return result;
   }
 
   template <class Device, real T>
   void prepare_rows(const graph::PrepareRowsCall<Device, T>& call) const {
     const Shape shape = call.values.shape();
-    RowKernels<Device>::template pack<T>(call.lane, call.prepared, call.values.data(),
-                                         transpose == Transpose::no ? shape[0] : shape[1], features, transpose,
-                                         call.options.weights);
+    const std::int64_t K = transpose == Transpose::no ? shape[0] : shape[1];
+    RowKernels<Device>::template pack<T>(call.lane, call.prepared, call.values.data(), K, features, transpose,
+                                         call.options.weights, call.options.outliers_of(K), call.magnitudes);
   }
 
   template <class Device, real T>

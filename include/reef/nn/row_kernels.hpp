@@ -20,13 +20,15 @@ namespace nn {
 ///
 /// Each member, and below it the numbers that it computes:
 ///
-///     packed_bytes<T>(K, N, form)
-///         the bytes of a packed matrix
-///     pack<T>(lane, packed, w, K, N, tw, form)
-///         packed from w, (K,N) or, tw = yes, (N,K)
+///     packed_bytes<T>(K, N, form, outliers)
+///         the bytes of a packed matrix; `outliers` (0): the number of inputs of an int8 matrix that are stored as given
+///     pack<T>(lane, packed, w, K, N, tw, form, outliers, magnitudes)
+///         packed from w, (K,N) or, tw = yes, (N,K); outliers are the inputs that stand out most in w, or those with the
+///         largest of K magnitudes, if these are given
 ///     rows_product<T>(lane, out, in, packed, bias, R, K, N, form, workspace)
 ///         out (R,N) = in (R,K) w + bias: each element one chain of fma over k ascending, which begins at the bias, or
-///         0; bias may be null; rows_product_workspace<T>(R, K, threads)
+///         0; outliers are 0 in this chain and follow behind it; bias may be null;
+///         rows_product_workspace<T>(R, K, threads, outliers)
 ///     rows_low_rank<T>(lane, out, in, a, b, R, K, N, rank, scale, workspace)
 ///         out (R,N) += scale in a^T b^T, of a (rank,K) and b (N,rank); rows_low_rank_workspace<T>(rank, threads)
 ///     rows_layer_norm<T>(lane, out, in, weight, bias, R, C, epsilon)

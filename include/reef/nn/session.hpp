@@ -48,6 +48,7 @@ struct SessionOptions {
   /// The form of matrices, which are packed when they are set.
   graph::WeightForm weights = graph::WeightForm::as_given;
   graph::StateForm states = graph::StateForm::as_given;     ///< the form of keys and values in pages
+  std::int64_t outliers = 0;  ///< of 256 inputs of an int8 matrix, how many are stored as they are given; 0 to 256
 };
 
 /// Tokens to append to a sequence. `all`: logits are returned after each of them, not only after the last.
@@ -109,7 +110,8 @@ public:
   template <class... Ops>
   Session(Device& device, const Graph& model, const SessionOptions& options, graph::RowOperators<Ops...> operators)
       : options_(checked(options)),
-        model_(device, model, {options_.weights, options_.positions, options_.states}, options_.rows, operators),
+        model_(device, model, {options_.weights, options_.positions, options_.states, options_.outliers}, options_.rows,
+               operators),
         sequences_(options_.sequences * detail::OpenSequences::pages_of(options_.positions)),
         pages_(device.allocate(model_.page_bytes() * static_cast<Bytes>(sequences_.pages()), "pages of sequences")) {}
 
@@ -124,7 +126,13 @@ public:
   /// Copies a parameter's values to the device, rounded to T; a matrix is packed in the form of
   /// SessionOptions::weights. Throws ShapeError for an unknown name or another size. The states of open sequences stay
   /// as they were computed.
-  void set_parameter(std::string_view name, std::span<const sum_t<T>> values) { model_.set_parameter(name, values); }
+  ///
+  /// The outliers of an int8 matrix are the inputs that stand out most in its weights; or those with the largest
+  /// `magnitudes`, one for each input, such as the largest that calibration found. They never depend on the tokens of a
+  /// pass.
+  void set_parameter(std::string_view name, std::span<const sum_t<T>> values, std::span<const float> magnitudes = {}) {
+    model_.set_parameter(name, values, magnitudes);
+  }
 
   /// Opens an empty sequence; returns its number.
   int open() { return sequences_.open(); }
@@ -178,6 +186,9 @@ private:
     require_that(options.positions >= 1, "positions", options.positions);
     require_that(options.sequences >= 1, "sequences", options.sequences);
     require_that(options.rows >= 1, "rows", options.rows);
+    if (options.outliers < 0 || options.outliers > 256) {
+      throw OptionError("reef::nn::SessionOptions: outliers are ", options.outliers, " of 256 inputs.\n  fix: 0 to 256.");
+    }
     return options;
   }
 

@@ -16,7 +16,8 @@ template <class Device, real T>
 graph::RowsSignature rows_signature_of_table(const graph::RowsSignatureCall<Device, T>& call, std::int64_t V,
                                              std::int64_t C) {
   graph::RowsSignature result;
-  result.prepared = RowKernels<Device>::template packed_bytes<T>(C, V, call.options.weights);
+  result.prepared =
+      RowKernels<Device>::template packed_bytes<T>(C, V, call.options.weights, call.options.outliers_of(C));
   result.layout = "transposed";
   return result;
 }
@@ -25,7 +26,7 @@ graph::RowsSignature rows_signature_of_table(const graph::RowsSignatureCall<Devi
 template <class Device, real T>
 void pack_table(const graph::PrepareRowsCall<Device, T>& call, std::int64_t V, std::int64_t C) {
   RowKernels<Device>::template pack<T>(call.lane, call.prepared, call.values.data(), C, V, Transpose::yes,
-                                       call.options.weights);
+                                       call.options.weights, call.options.outliers_of(C), call.magnitudes);
 }
 
 }  // namespace nn::detail

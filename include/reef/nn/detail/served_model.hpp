@@ -51,11 +51,13 @@ public:
     token_count_ = tokens_of(dag, tokens_, vocabulary());
     prepared_.resize(static_cast<std::size_t>(head_) + 1);
     parameters_.resize(dag.parameters.size());
+    std::vector<Piece> pieces;
     for (std::size_t id = 0; id < parameters_.size(); ++id) {
-      allocate_prepared(static_cast<int>(id));
+      add_prepared(static_cast<int>(id), pieces);
       if (!body_.reads(static_cast<int>(id)) && !last_.reads(static_cast<int>(id))) continue;
-      parameters_[id] = allocate_zeros(dag.parameters[id].spec.bytes());
+      pieces.push_back({dag.parameters[id].spec.bytes(), {&parameters_[id]}});
     }
+    allocate_weights(pieces);
     const auto most = static_cast<Bytes>(rows);
     body_input_ = device_.allocate(most * sizeof(std::int32_t), "tokens");
     body_output_ = device_.allocate(most * row_bytes(hidden_), "activations");
@@ -78,7 +80,7 @@ public:
   }
 
   /// As Session::set_parameter.
-  void set_parameter(std::string_view name, std::span<const sum_t<T>> values) {
+  void set_parameter(std::string_view name, std::span<const sum_t<T>> values, std::span<const float> magnitudes) {
     const int id = dag().parameter(name);
     const Shape& shape = dag().parameter_at(id).spec.shape;
     if (std::ssize(values) != shape.size()) {
@@ -101,7 +103,7 @@ public:
       std::set<void*> written;
       for (const int n : nodes) {
         void* const prepared = prepared_[static_cast<std::size_t>(n)];
-        if (written.insert(prepared).second) part_of(n).prepare(n, lane, view, prepared);
+        if (written.insert(prepared).second) part_of(n).prepare(n, lane, view, prepared, magnitudes);
       }
     });
   }
@@ -173,21 +175,34 @@ private:
     nodes.insert(nodes.end(), heads.begin(), heads.end());
     return nodes;
   }
-  /// Gives each node that prepares the parameter memory for it: one for those of one layout.
-  void allocate_prepared(int parameter) {
-    std::map<std::pair<std::string_view, Bytes>, void*> places;
+
+  /// A part of the weights' memory, and who is to point to it.
+  struct Piece {
+    Bytes bytes = 0;
+    std::vector<void**> pointers;
+  };
+
+  /// Adds the pieces that nodes prepare of a parameter: one for those of one layout.
+  void add_prepared(int parameter, std::vector<Piece>& pieces) {
+    std::map<std::pair<std::string_view, Bytes>, std::vector<void**>> layouts;
     for (const int n : prepares(parameter)) {
-      const Bytes bytes = part_of(n).prepared_bytes(n);
-      void*& place = places[{part_of(n).prepared_layout(n), bytes}];
-      if (place == nullptr) place = allocate_zeros(bytes);
-      prepared_[static_cast<std::size_t>(n)] = place;
+      const Rows& part = part_of(n);
+      layouts[{part.prepared_layout(n), part.prepared_bytes(n)}].push_back(&prepared_[static_cast<std::size_t>(n)]);
     }
+    for (auto& [layout, pointers] : layouts) pieces.push_back({layout.second, std::move(pointers)});
   }
-  void* allocate_zeros(Bytes bytes) {
-    memory_.push_back(device_.allocate(bytes, "weights"));
-    void* const memory = memory_.back().data();
-    run([&](Lane& lane) { lane.fill_zero(memory, bytes); });
-    return memory;
+
+  /// Allocates all weights at once, as zeros: a matrix by itself may be too small for the host's huge pages.
+  void allocate_weights(const std::vector<Piece>& pieces) {
+    Bytes all = 0;
+    for (const Piece& piece : pieces) all += round_up(piece.bytes, 64);
+    weights_ = device_.allocate(all, "weights");
+    run([&](Lane& lane) { lane.fill_zero(weights_.data(), all); });
+    auto* at = static_cast<std::byte*>(weights_.data());
+    for (const Piece& piece : pieces) {
+      for (void** const pointer : piece.pointers) *pointer = at;
+      at += round_up(piece.bytes, 64);
+    }
   }
 
   template <class F>
@@ -229,7 +244,7 @@ private:
 
   Device& device_;
   int head_;
-  std::vector<typename Device::Buffer> memory_;
+  typename Device::Buffer weights_;
   typename Device::Buffer body_input_, body_output_, head_input_, head_output_, body_workspace_, head_workspace_;
   Lane lane_;
   Rows body_;

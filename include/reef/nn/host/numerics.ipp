@@ -30,9 +30,12 @@ class Questions {
 public:
   std::vector<float> numbers(std::int64_t n, float scale = 1) {
     std::vector<float> values(static_cast<std::size_t>(n));
-    ++drawn_;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = scale * (uniform({.seed = 1, .op = drawn_}, i) - 0.5F);
+    const RandomStream stream({.seed = 1, .op = ++drawn_});
+    for (std::size_t i = 0; i < values.size(); i += 4) {
+      const Philox four = stream.block(i / 4);
+      for (std::size_t k = i; k < (std::min)(i + 4, values.size()); ++k) {
+        values[k] = scale * (uniform_from(four.word[k % 4]) - 0.5F);
+      }
     }
     return values;
   }

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/normal_float4.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 #include <reef/graph/rows.hpp>
+#include <reef/nn/host/rows/outliers.hpp>
 #include <reef/nn/host/rows/panels.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -81,13 +84,35 @@ void pack_numbers(device::Host::Lane& lane, W* to, const GivenMatrix<T>& matrix)
   });
 }
 
+/// The inputs of a matrix that are to be stored as they are given: how many, and how large each input is, (K), or unknown.
+struct WantedOutliers {
+  std::int64_t count = 0;
+  std::span<const float> magnitudes;
+};
+
 template <class T>
-void pack_int8(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& matrix) {
+void pack_int8(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& matrix, const WantedOutliers& wanted) {
   using E = sum_t<T>;
-  const codec::Int8Rows rows = codec::int8_rows(columns_as_rows(lane, matrix, 1), matrix.K);
+  const PanelPlaces<T> places(matrix.K, matrix.N, graph::WeightForm::int8);
+  std::vector<float> columns = columns_as_rows(lane, matrix, 1);
+  std::vector<std::int32_t> outliers;
+  if (wanted.count > 0) {
+    outliers = chosen_outliers(outlier_scores(lane, columns, matrix.K, wanted.magnitudes), wanted.count);
+    for (std::int64_t n = 0; n < matrix.N; ++n) {
+      for (const std::int32_t k : outliers) columns[static_cast<std::size_t>(n * matrix.K + k)] = 0;
+    }
+  }
+  auto* const header = reinterpret_cast<std::int32_t*>(static_cast<std::byte*>(packed) + places.outliers);
+  *header = static_cast<std::int32_t>(outliers.size());
+  std::copy(outliers.begin(), outliers.end(), header + 1);
+  auto* const given = reinterpret_cast<T*>(static_cast<std::byte*>(packed) + places.outliers +
+                                           PanelPlaces<T>::outlier_header(wanted.count));
+  each_packed(lane, wanted.count, matrix.N, [&](std::int64_t at, std::int64_t i, std::int64_t n) {
+    given[at] = n < 0 ? T(0) : matrix.at(outliers[static_cast<std::size_t>(i)], n);
+  });
+  const codec::Int8Rows rows = codec::int8_rows(columns, matrix.K);
   auto* const numbers = static_cast<std::int8_t*>(packed);
-  auto* const scales = reinterpret_cast<E*>(static_cast<std::byte*>(packed) +
-                                            PanelPlaces<T>(matrix.K, matrix.N, graph::WeightForm::int8).scales);
+  auto* const scales = reinterpret_cast<E*>(static_cast<std::byte*>(packed) + places.scales);
   each_packed(lane, matrix.K, matrix.N, [&](std::int64_t at, std::int64_t k, std::int64_t n) {
     numbers[at] = n < 0 ? std::int8_t{0} : rows.values[static_cast<std::size_t>(n * matrix.K + k)];
   });
@@ -147,13 +172,19 @@ void pack_float4(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& m
   above[scales.largest_above.size()] = scales.offset;
 }
 
-/// Packs a matrix in the given form into `packed`, a memory of PanelPlaces::bytes.
+/// Packs a matrix in the given form into `packed`, a memory of PanelPlaces::bytes; outliers are of int8 alone. Throws
+/// ShapeError for another number of magnitudes than of inputs, before `packed` is changed.
 template <class T>
-void pack_panels(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& matrix, graph::WeightForm form) {
+void pack_panels(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& matrix, graph::WeightForm form,
+                 const WantedOutliers& wanted) {
+  if (!wanted.magnitudes.empty() && std::ssize(wanted.magnitudes) != matrix.K) {
+    throw ShapeError("reef::nn: a matrix of ", matrix.K, " inputs is given the magnitudes of ", wanted.magnitudes.size(),
+                     ".\n  fix: one for each input, or none.");
+  }
   switch (form) {
     case graph::WeightForm::as_given: return pack_numbers(lane, static_cast<T*>(packed), matrix);
     case graph::WeightForm::bf16: return pack_numbers(lane, static_cast<Bfloat16*>(packed), matrix);
-    case graph::WeightForm::int8: return pack_int8(lane, packed, matrix);
+    case graph::WeightForm::int8: return pack_int8(lane, packed, matrix, wanted);
     case graph::WeightForm::blockwise8: return pack_blockwise8(lane, packed, matrix);
     case graph::WeightForm::nf4: return pack_float4(lane, packed, matrix);
   }

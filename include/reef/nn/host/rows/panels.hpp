@@ -66,7 +66,8 @@ std::array<E, n> table_of(const std::array<float, n>& values) {
 /// The offsets of the parts of a packed (K, N) matrix in its memory, all multiples of 64 bytes.
 ///
 /// | as_given, bf16 | numbers (panel, k, 32)                                                                     |
-/// | int8           | numbers (panel, k, 32) int8; scales (panel, 32): the largest magnitude of a column / 127   |
+/// | int8           | numbers (panel, k, 32) int8; scales (panel, 32): the largest magnitude of a column / 127;  |
+/// |                | outliers: their count and inputs, int32; their numbers as given, (panel, count, 32)        |
 /// | blockwise8     | bytes (panel, k, 32), dynamic_byte of a number; largest magnitudes (panel, block, 32)      |
 /// | nf4            | codes (panel, k / 8, 32) 32-bit words: half byte i is the code of a column at k = 8 j + i; |
 /// |                | nested scales: bytes (panel, block, 32), dynamic_byte of a scale, times a float for each   |
@@ -75,7 +76,8 @@ template <class T>
 struct PanelPlaces {
   using E = sum_t<T>;
 
-  PanelPlaces(std::int64_t k, std::int64_t n, graph::WeightForm form) {
+  /// `count`: the number of outliers, of int8.
+  PanelPlaces(std::int64_t k, std::int64_t n, graph::WeightForm form, std::int64_t count = 0) {
     const auto numbers = static_cast<Bytes>(panels_of(n) * panel_columns * k);
     const auto blocks = static_cast<Bytes>(panels_of(n) * panel_columns * blocks_of(k));
     switch (form) {
@@ -83,7 +85,8 @@ struct PanelPlaces {
       case graph::WeightForm::bf16: bytes = numbers * sizeof(Bfloat16); return;
       case graph::WeightForm::int8:
         scales = round_up(numbers, 64);
-        bytes = scales + static_cast<Bytes>(panels_of(n) * panel_columns) * sizeof(E);
+        outliers = round_up(scales + static_cast<Bytes>(panels_of(n) * panel_columns) * sizeof(E), 64);
+        bytes = outliers + outlier_header(count) + static_cast<Bytes>(panels_of(n) * panel_columns * count) * sizeof(T);
         return;
       case graph::WeightForm::blockwise8:
         scales = round_up(numbers, 64);
@@ -100,8 +103,14 @@ struct PanelPlaces {
   /// of its own.
   static std::int64_t groups(std::int64_t k, std::int64_t n) { return (n * blocks_of(k) + 255) / 256; }
 
+  /// Returns the bytes before the numbers of outliers: their count and their inputs.
+  static Bytes outlier_header(std::int64_t count) {
+    return round_up(static_cast<Bytes>(count + 1) * sizeof(std::int32_t), 64);
+  }
+
   Bytes scales = 0;
   Bytes above = 0;
+  Bytes outliers = 0;
   Bytes bytes = 0;
 };
 

@@ -15,6 +15,7 @@
 #include <reef/graph/rows.hpp>
 #include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/host/rotary.hpp>
+#include <reef/nn/host/rows/outliers.hpp>
 #include <reef/nn/host/rows/packing.hpp>
 #include <reef/nn/host/rows/panels.hpp>
 #include <reef/nn/rotary_frequencies.hpp>
@@ -67,11 +68,13 @@ struct RowsPositions {
                         " is outside the vocabulary of ", V, " or the ", positions,
                         " positions that have a vector.\n  fix: the model's own tokenizer, and a shorter sequence.");
     }
+    const detail::OutlierPanels<T> outliers(packed, C, V, form);
     detail::with_panels<T>(packed, C, V, form, [&](const auto& panels) {
       device::for_each_block(lane, std::ssize(rows), 4, [&](std::int64_t begin, std::int64_t end) {
         std::vector<E> vector(static_cast<std::size_t>(C));
         for (std::int64_t r = begin; r < end; ++r) {
           detail::unpack_column(vector.data(), panels, tokens[r], C);
+          outliers.restore(vector.data(), tokens[r]);
           const T* const at = wpe == nullptr ? nullptr : wpe + rows[static_cast<std::size_t>(r)].position * C;
           for (std::int64_t i = 0; i < C; ++i) {
             const E value = vector[static_cast<std::size_t>(i)];

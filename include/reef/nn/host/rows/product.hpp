@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include <reef/core/element.hpp>
@@ -13,6 +14,7 @@
 #include <reef/device/simd.hpp>
 #include <reef/graph/rows.hpp>
 #include <reef/nn/host/rows/dynamic_bytes.hpp>
+#include <reef/nn/host/rows/outliers.hpp>
 #include <reef/nn/host/rows/packing.hpp>
 #include <reef/nn/host/rows/panel_product.hpp>
 #include <reef/nn/host/rows/panels.hpp>
@@ -42,32 +44,32 @@ void pack_tile(E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64
 /// The kernels of products of rows with a packed matrix.
 struct RowsProduct {
   template <real T>
-  static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form) {
-    return detail::PanelPlaces<T>(K, N, form).bytes;
+  static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form, std::int64_t outliers = 0) {
+    return detail::PanelPlaces<T>(K, N, form, outliers).bytes;
   }
 
   template <real T>
   static void pack(device::Host::Lane& lane, void* packed, const T* w, std::int64_t K, std::int64_t N, Transpose tw,
-                   graph::WeightForm form) {
-    detail::pack_panels(lane, packed, detail::GivenMatrix<T>{w, K, N, tw}, form);
+                   graph::WeightForm form, std::int64_t outliers = 0, std::span<const float> magnitudes = {}) {
+    detail::pack_panels(lane, packed, detail::GivenMatrix<T>{w, K, N, tw}, form, {outliers, magnitudes});
   }
 
   template <real T>
-  static Bytes rows_product_workspace(std::int64_t R, std::int64_t K, int threads) {
+  static Bytes rows_product_workspace(std::int64_t R, std::int64_t K, int threads, std::int64_t outliers = 0) {
     using E = sum_t<T>;
-    const Bytes tiles = round_up(static_cast<Bytes>(R * K) * sizeof(E), 64);
     const Bytes sums = static_cast<Bytes>(threads) * slot<E>(R);
-    return tiles + sums;
+    return tiles_bytes<E>(R, K + outliers) + sums;
   }
 
   template <real T>
   static void rows_product(device::Host::Lane& lane, T* out, const T* in, const void* packed, const T* bias,
                            std::int64_t R, std::int64_t K, std::int64_t N, graph::WeightForm form, void* workspace) {
+    const detail::OutlierPanels<T> outliers(packed, K, N, form);
     detail::with_panels<T>(packed, K, N, form, [&](const auto& panels) {
       if (R == 1) {
-        multiply_row<T>(lane, out, in, panels, bias, K, N, workspace);
+        multiply_row<T>(lane, out, in, panels, outliers, bias, K, N, workspace);
       } else {
-        multiply_rows<T>(lane, out, in, panels, bias, R, K, N, workspace);
+        multiply_rows<T>(lane, out, in, panels, outliers, bias, R, K, N, workspace);
       }
     });
   }
@@ -75,6 +77,9 @@ struct RowsProduct {
 private:
   template <class E, class Panels>
   static constexpr bool is_plain = std::is_same_v<Panels, detail::NumberPanels<E, E>>;
+
+  template <class E, class Panels>
+  static constexpr bool may_have_outliers = std::is_same_v<Panels, detail::Int8Panels<E>>;
 
   static constexpr std::int64_t depth = 256;  // the rows of a block of a panel: with 32 columns, 32 KiB of floats
 
@@ -84,10 +89,17 @@ private:
     return static_cast<Bytes>((R + depth) * detail::panel_columns) * sizeof(E);
   }
 
+  /// Returns the bytes of R rows of K numbers each, as tiles.
+  template <class E>
+  static Bytes tiles_bytes(std::int64_t R, std::int64_t K) {
+    return round_up(static_cast<Bytes>(R * K) * sizeof(E), 64);
+  }
+
   /// Multiplies one row; a task is up to four panels, which are decoded while they are read.
   template <real T, class Panels>
-  static void multiply_row(device::Host::Lane& lane, T* out, const T* in, const Panels& panels, const T* bias,
-                           std::int64_t K, std::int64_t N, void* workspace) {
+  static void multiply_row(device::Host::Lane& lane, T* out, const T* in, const Panels& panels,
+                           const detail::OutlierPanels<T>& outliers, const T* bias, std::int64_t K, std::int64_t N,
+                           void* workspace) {
     using E = sum_t<T>;
     const E* row = nullptr;
     if constexpr (std::is_same_v<T, E>) {
@@ -96,6 +108,8 @@ private:
       detail::pack_tile(static_cast<E*>(workspace), in, K, 1, K);
       row = static_cast<const E*>(workspace);
     }
+    E* const apart = static_cast<E*>(workspace) + K;  // what the outliers multiply
+    outliers.gather(apart, in, K, 1);
     const std::int64_t all = detail::panels_of(N);
     // Decoding takes longer than reading, so several panels that need decoding are computed at once; other panels are
     // read fastest one by one.
@@ -113,6 +127,11 @@ private:
       for (std::int64_t n = 0; bias != nullptr && n < columns; ++n)
         sums[static_cast<std::size_t>(n)] = static_cast<E>(bias[n0 + n]);
       detail::row_times_panels(sums.data(), row, panels, panel, count, K);
+      if constexpr (may_have_outliers<E, Panels>) {
+        if (outliers.count > 0) {
+          detail::row_times_panels(sums.data(), apart, outliers.panels, panel, count, outliers.count);
+        }
+      }
       for (std::int64_t n = 0; n < columns; ++n) out[n0 + n] = T(sums[static_cast<std::size_t>(n)]);
     });
   }
@@ -120,17 +139,21 @@ private:
   /// Multiplies several rows; a task is a panel. Each block of the panel is read from memory, and decoded, once, and
   /// multiplied with all rows, a tile at a time.
   template <real T, class Panels>
-  static void multiply_rows(device::Host::Lane& lane, T* out, const T* in, const Panels& panels, const T* bias,
-                            std::int64_t R, std::int64_t K, std::int64_t N, void* workspace) {
+  static void multiply_rows(device::Host::Lane& lane, T* out, const T* in, const Panels& panels,
+                            const detail::OutlierPanels<T>& outliers, const T* bias, std::int64_t R, std::int64_t K,
+                            std::int64_t N, void* workspace) {
     using E = sum_t<T>;
     // The rows of all tiles; those of a tile, which begins with row `first`, are side by side from rows + first * K on.
+    // The numbers that outliers multiply lie behind all of them, in the same order.
     E* const rows = static_cast<E*>(workspace);
+    E* const apart = rows + R * K;
     const std::int64_t tiles = detail::tiles_of(R);
     lane.parallel(tiles, [&](std::int64_t i) {
       const auto [first, m] = detail::tile_of(R, i);
       detail::pack_tile(rows + first * K, in + first * K, K, m, K);
+      outliers.gather(apart + first * outliers.count, in + first * K, K, m);
     });
-    std::byte* const sums = static_cast<std::byte*>(workspace) + round_up(static_cast<Bytes>(R * K) * sizeof(E), 64);
+    std::byte* const sums = static_cast<std::byte*>(workspace) + tiles_bytes<E>(R, K + outliers.count);
     device::for_each_in_slots(lane, detail::panels_of(N), [&](std::int64_t slot_of, std::int64_t panel) {
       constexpr std::int64_t ld = detail::panel_columns;
       E* const own = reinterpret_cast<E*>(sums + static_cast<Bytes>(slot_of) * slot<E>(R));
@@ -149,24 +172,31 @@ private:
           ld_last = N;
         }
       }
-      // A single tile passes over the whole panel at once, since no other tile reads its blocks again.
-      const std::int64_t block = is_plain<E, Panels> && tiles == 1 ? K : depth;
-      for (std::int64_t k = 0; k < K; k += block) {
-        const std::int64_t count = (std::min)(block, K - k);
-        const E* numbers = decoded;
-        if constexpr (is_plain<E, Panels>) {
-          numbers = panels.block(panel, k).at;
-        } else {
-          detail::decode_panel(decoded, panels, panel, k, count);
+      // Adds the products with `inputs` numbers of each row, `all` of them in tiles.
+      const auto add = [&](const auto& part, const E* all, std::int64_t inputs, bool is_first, bool is_last) {
+        constexpr bool plain = is_plain<E, std::remove_cvref_t<decltype(part)>>;
+        // A single tile passes over the whole panel at once, since no other tile reads its blocks again.
+        const std::int64_t block = plain && tiles == 1 ? inputs : depth;
+        for (std::int64_t k = 0; k < inputs; k += block) {
+          const std::int64_t count = (std::min)(block, inputs - k);
+          const E* numbers = decoded;
+          if constexpr (plain) {
+            numbers = part.block(panel, k).at;
+          } else {
+            detail::decode_panel(decoded, part, panel, k, count);
+          }
+          const bool begins = is_first && k == 0;
+          const bool ends = is_last && k + count == inputs;
+          for (std::int64_t i = 0; i < tiles; ++i) {
+            const auto [first, m] = detail::tile_of(R, i);
+            const detail::TileSums<E> places{begins ? begin.data() : own + first * ld, begins ? 0 : ld,
+                                             ends ? last + first * ld_last : own + first * ld, ends ? ld_last : ld};
+            device::run_vectors<E>(detail::TileProduct{}, places, all + first * inputs + k * m, m, numbers, count);
+          }
         }
-        for (std::int64_t i = 0; i < tiles; ++i) {
-          const auto [first, m] = detail::tile_of(R, i);
-          const bool ends = k + count == K;
-          const detail::TileSums<E> places{k == 0 ? begin.data() : own + first * ld, k == 0 ? 0 : ld,
-                                           ends ? last + first * ld_last : own + first * ld, ends ? ld_last : ld};
-          device::run_vectors<E>(detail::TileProduct{}, places, rows + first * K + k * m, m, numbers, count);
-        }
-      }
+      };
+      add(panels, rows, K, true, outliers.count == 0);
+      if constexpr (may_have_outliers<E, Panels>) add(outliers.panels, apart, outliers.count, false, true);
       if (last != own) return;
       for (std::int64_t r = 0; r < R; ++r) {
         for (std::int64_t n = 0; n < columns; ++n) out[r * N + n0 + n] = T(own[r * ld + n]);
