@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -143,6 +144,93 @@ TEST(CudaRowsProductForms, are_off_the_dense_product_by_no_more_than_their_codes
     const double part = parts[static_cast<std::size_t>(form)];
     EXPECT_LE(worst, part) << "form " << static_cast<int>(form);
     if (form != WeightForm::as_given) EXPECT_GT(worst, part / 1000) << "form " << static_cast<int>(form);
+  }
+}
+
+/// Rows of two sequences, the second of which is short, with pages of their own behind another operator's states.
+template <class T>
+class CudaRowsAttention : public CudaRows<T> {
+protected:
+  using E = sum_t<T>;
+  struct Case {
+    std::int64_t H, G, D, window;
+    bool alibi;
+    graph::StateForm states;
+    std::int64_t length = 70;
+    [[nodiscard]] std::string text() const {
+      return "H " + std::to_string(H) + ", D " + std::to_string(D) + ", window " + std::to_string(window) + ", length " +
+             std::to_string(length) + ", form " + std::to_string(static_cast<int>(states));
+    }
+  };
+  struct Outcome {
+    std::vector<std::byte> pages;
+    std::vector<T> out;
+    std::vector<T> again;  // of the last row of the first sequence, alone
+  };
+
+  template <class Device>
+  static Outcome outcome_on(RowsOn<Device>& on, const Case& c) {
+    using Kernels = nn::RowKernels<Device>;
+    constexpr std::int64_t other = 5;
+    constexpr Bytes offset = 128;
+    const std::int64_t R = c.length + other;
+    const Bytes bytes = offset + 64 * Kernels::template rows_attention_state<T>(c.G, c.D, c.states);
+    const std::int64_t count = (c.length + 63) / 64;
+    auto* const memory = static_cast<std::byte*>(on.memory(bytes * static_cast<Bytes>(count + 1)));
+    std::vector<std::byte*> addresses;
+    for (std::int64_t i = 0; i <= count; ++i) addresses.push_back(memory + static_cast<Bytes>(count - i) * bytes);
+    const std::array<graph::Pages, 2> pages = {graph::Pages(addresses).first(static_cast<std::size_t>(count)),
+                                               graph::Pages(addresses).subspan(static_cast<std::size_t>(count))};
+    std::vector<graph::Row> rows;
+    for (std::int64_t i = 0; i < c.length; ++i) rows.push_back({0, i});
+    for (std::int64_t i = 0; i < other; ++i) rows.push_back({1, i});
+    const T* const q = on.put(drawn<T>(R * (c.H * c.D + 3), 1));
+    const T* const k = on.put(drawn<T>(R * c.G * c.D, 2));
+    const T* const v = on.put(drawn<T>(R * c.G * c.D, 3));
+    T* const out = static_cast<T*>(on.memory(static_cast<Bytes>(R * c.H * c.D) * sizeof(T)));
+    const graph::RowOptions options{.positions = c.length, .states = c.states};
+    void* const workspace = on.memory(Kernels::template rows_attention_workspace<T>(R, c.H, c.D, c.length, 2) + 64);
+    const auto attend = [&](T* to, std::int64_t first, std::int64_t number) {
+      const std::int64_t pitch = c.H * c.D + 3;
+      on.run([&](auto& lane) {
+        Kernels::template rows_attention<T>(lane, to, q + first * pitch, k + first * c.G * c.D, v + first * c.G * c.D, pitch,
+                                            c.G * c.D, std::span(rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(number)),
+                                            pages, offset, c.H, c.G, c.D, c.window, c.alibi, options, workspace);
+      });
+    };
+    attend(out, 0, R);
+    T* const alone = static_cast<T*>(on.memory(static_cast<Bytes>(c.H * c.D) * sizeof(T)));
+    attend(alone, c.length - 1, 1);
+    return {on.template get<std::byte>(memory, bytes * static_cast<Bytes>(count + 1)),
+            on.template get<T>(out, static_cast<std::size_t>(R * c.H * c.D)),
+            on.template get<T>(alone, static_cast<std::size_t>(c.H * c.D))};
+  }
+};
+TYPED_TEST_SUITE(CudaRowsAttention, Elements);
+
+TYPED_TEST(CudaRowsAttention, has_the_hosts_pages_and_agrees_with_the_host_in_every_form) {
+  using T = TypeParam;
+  using enum graph::StateForm;
+  RowsOn<Host> host;
+  RowsOn<Cuda> cuda({.poison_freed = true});
+  using Case = typename TestFixture::Case;
+  std::vector<Case> cases;
+  for (const auto form : {as_given, bf16, int8}) {
+    cases.push_back({4, 2, 10, 0, false, form});
+    cases.push_back({2, 2, 130, 20, true, form});  // more channels than threads
+  }
+  cases.push_back({1, 1, 5, 0, false, as_given, 1030});  // three parts of 512 positions
+  cases.push_back({1, 1, 5, 40, true, int8, 540});       // a window that begins in the part before
+  for (const Case& c : cases) {
+    const auto wanted = this->outcome_on(host, c);
+    const auto got = this->outcome_on(cuda, c);
+    EXPECT_EQ(got.pages, wanted.pages) << c.text();
+    const double bound = std::is_same_v<T, double> ? 1e-14 : std::is_same_v<T, Bfloat16> ? 0x1p-8 : 2e-6;
+    for (std::size_t i = 0; i < wanted.out.size(); ++i) {
+      ASSERT_NEAR(static_cast<double>(got.out[i]), static_cast<double>(wanted.out[i]), bound) << c.text() << ", element " << i;
+    }
+    const auto own = got.out.begin() + (c.length - 1) * c.H * c.D;
+    EXPECT_EQ(got.again, std::vector<T>(own, own + c.H * c.D)) << c.text() << ": a row alone";
   }
 }
 

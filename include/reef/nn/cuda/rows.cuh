@@ -1,6 +1,9 @@
 #pragma once
 
 #include <reef/device/cuda.cuh>
+#include <reef/nn/cuda/rows/attention.cuh>
+#include <reef/nn/cuda/rows/norms.cuh>
+#include <reef/nn/cuda/rows/positions.cuh>
 #include <reef/nn/cuda/rows/product.cuh>
 #include <reef/nn/row_kernels.hpp>
 
@@ -12,6 +15,8 @@ namespace nn {
 ///
 /// | products | of the packed bytes of the host, which the kernel decodes tile by tile: in fp32 and bf16 the bits  |
 /// |          | of the host. Packing is done by the host's cores                                                  |
+/// | sums     | norms and low-rank updates have the host's order; attention sums parts of 512 positions, and joins   |
+/// |          | these                                                                                              |
 /// | cost     | a chain of K fma, of 4 cycles each, is the least time of a product, however few bits weights have   |
 ///
 /// \code
@@ -20,7 +25,8 @@ namespace nn {
 ///                                                   graph::WeightForm::nf4, nullptr);
 /// \endcode
 template <>
-struct RowKernels<device::Cuda> : cuda::RowsProduct {};
+struct RowKernels<device::Cuda>
+    : cuda::RowsProduct, cuda::RowsNorms, cuda::RowsAttention, cuda::RowsPositions {};
 
 }  // namespace nn
 }  // namespace v0

@@ -18,11 +18,13 @@
 ///
 /// The structs are parameters of kernels. All of them have
 ///
-/// | units(depth)              | the units of `depth` k of a panel: what a thread loads at once, a power of two of numbers   |
-/// | load(panel, k, unit)      | the bits of a unit of the depth that begins at k, a multiple of 8, with their scales       |
-/// | decode(tile, unit, bits, values) | writes the unit's numbers to a tile (depth, 32)                                     |
-/// | at(k, n, values)          | one number                                                                                 |
-/// | table, value(i)           | the size and the elements of the table of a code; kernels copy it to `values`              |
+/// | member                           | gives                                                                       |
+/// |---|---|
+/// | units(depth)                     | the units of `depth` k of a panel: what a thread loads at once               |
+/// | load(panel, k, unit)             | the bits of a unit, of those that begin at k, a multiple of 8, with scales    |
+/// | decode(tile, unit, bits, values) | writes the unit's numbers to a tile (depth, 32)                              |
+/// | at(k, n, values)                 | one number                                                                  |
+/// | table, value(i)                  | the size and elements of a code's table, which kernels copy to `values`       |
 namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
@@ -39,7 +41,8 @@ struct alignas(4 * sizeof(W)) PanelQuad {
 
 /// Returns whether a unit of four columns lies before k = K, and calls use(row of the panel, first column).
 template <class Use>
-__device__ __forceinline__ void with_quad(std::int64_t k, int unit, std::int64_t K, const Use& use) {
+__device__ __forceinline__ void with_quad(std::int64_t k, int unit, std::int64_t K,
+                                          const Use& use) {
   const std::int64_t row = k + unit / (panel_columns / 4);
   if (row < K) use(row, unit % (panel_columns / 4) * 4);
 }
@@ -51,7 +54,8 @@ struct NumberPanels {
   static constexpr int units(int depth) { return depth * panel_columns / 4; }
   using Bits = PanelQuad<W>;
 
-  NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/) : numbers(static_cast<const W*>(packed)), K(k) {}
+  NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/)
+      : numbers(static_cast<const W*>(packed)), K(k) {}
 
   __device__ float value(int /*i*/) const { return 0; }
   __device__ __forceinline__ Bits load(std::int64_t panel, std::int64_t k, int unit) const {
@@ -61,7 +65,8 @@ struct NumberPanels {
     });
     return bits;
   }
-  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits, const float* /*values*/) const {
+  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits,
+                                         const float* /*values*/) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) tile[4 * unit + i] = static_cast<E>(bits.number[i]);
   }
@@ -89,26 +94,32 @@ struct Int8Panels {
 
   Int8Panels(const void* packed, std::int64_t k, std::int64_t N)
       : numbers(static_cast<const std::int8_t*>(packed)),
-        scales(reinterpret_cast<const E*>(static_cast<const std::byte*>(packed) +
-                                          host::detail::PanelPlaces<E>(k, N, graph::WeightForm::int8).scales)),
+        scales(reinterpret_cast<const E*>(
+            static_cast<const std::byte*>(packed) +
+            host::detail::PanelPlaces<E>(k, N, graph::WeightForm::int8).scales)),
         K(k) {}
 
   __device__ float value(int /*i*/) const { return 0; }
   __device__ __forceinline__ Bits load(std::int64_t panel, std::int64_t k, int unit) const {
     Bits bits{};
     with_quad(k, unit, K, [&](std::int64_t row, int c) {
-      bits.codes = *reinterpret_cast<const PanelQuad<std::int8_t>*>(numbers + (panel * K + row) * panel_columns + c);
+      bits.codes = *reinterpret_cast<const PanelQuad<std::int8_t>*>(
+          numbers + (panel * K + row) * panel_columns + c);
 #pragma unroll
       for (int i = 0; i < 4; ++i) bits.scale[i] = scales[panel * panel_columns + c + i];
     });
     return bits;
   }
-  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits, const float* /*values*/) const {
+  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits,
+                                         const float* /*values*/) const {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) tile[4 * unit + i] = product(static_cast<E>(bits.codes.number[i]), bits.scale[i]);
+    for (int i = 0; i < 4; ++i)
+      tile[4 * unit + i] = product(static_cast<E>(bits.codes.number[i]), bits.scale[i]);
   }
   __device__ __forceinline__ E at(std::int64_t k, std::int64_t n, const float* /*values*/) const {
-    return product(static_cast<E>(numbers[(n / panel_columns * K + k) * panel_columns + n % panel_columns]), scales[n]);
+    return product(
+        static_cast<E>(numbers[(n / panel_columns * K + k) * panel_columns + n % panel_columns]),
+        scales[n]);
   }
 
   const std::int8_t* numbers;
@@ -125,8 +136,9 @@ struct DynamicPanels {
 
   DynamicPanels(const void* packed, std::int64_t k, std::int64_t N)
       : bytes(static_cast<const std::uint8_t*>(packed)),
-        largest(reinterpret_cast<const E*>(static_cast<const std::byte*>(packed) +
-                                           host::detail::PanelPlaces<E>(k, N, graph::WeightForm::blockwise8).scales)),
+        largest(reinterpret_cast<const E*>(
+            static_cast<const std::byte*>(packed) +
+            host::detail::PanelPlaces<E>(k, N, graph::WeightForm::blockwise8).scales)),
         K(k) {
     const auto& own = host::detail::dynamic_values();
     std::copy(own.begin(), own.end(), dynamic);
@@ -136,16 +148,19 @@ struct DynamicPanels {
   __device__ __forceinline__ Bits load(std::int64_t panel, std::int64_t k, int unit) const {
     Bits bits{};
     with_quad(k, unit, K, [&](std::int64_t row, int c) {
-      bits.codes = *reinterpret_cast<const PanelQuad<std::uint8_t>*>(bytes + (panel * K + row) * panel_columns + c);
+      bits.codes = *reinterpret_cast<const PanelQuad<std::uint8_t>*>(
+          bytes + (panel * K + row) * panel_columns + c);
       const E* const own = largest + (panel * blocks() + row / panel_block) * panel_columns + c;
 #pragma unroll
       for (int i = 0; i < 4; ++i) bits.scale[i] = own[i];
     });
     return bits;
   }
-  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits, const float* values) const {
+  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits,
+                                         const float* values) const {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) tile[4 * unit + i] = product(static_cast<E>(values[bits.codes.number[i]]), bits.scale[i]);
+    for (int i = 0; i < 4; ++i)
+      tile[4 * unit + i] = product(static_cast<E>(values[bits.codes.number[i]]), bits.scale[i]);
   }
   __device__ __forceinline__ E at(std::int64_t k, std::int64_t n, const float* values) const {
     const std::int64_t panel = n / panel_columns;
@@ -153,7 +168,9 @@ struct DynamicPanels {
     return product(static_cast<E>(values[bytes[(panel * K + k) * panel_columns + c]]),
                    largest[(panel * blocks() + k / panel_block) * panel_columns + c]);
   }
-  __device__ __forceinline__ std::int64_t blocks() const { return (K + panel_block - 1) / panel_block; }
+  __device__ __forceinline__ std::int64_t blocks() const {
+    return (K + panel_block - 1) / panel_block;
+  }
 
   const std::uint8_t* bytes;
   const E* largest;
@@ -191,7 +208,8 @@ struct Float4Panels {
     const int c = unit % panel_columns;
     return row < K ? bits_at(panel, row, c) : Bits{};
   }
-  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits, const float* values) const {
+  __device__ __forceinline__ void decode(E* tile, int unit, const Bits& bits,
+                                         const float* values) const {
     E* const to = tile + unit / panel_columns * 8 * panel_columns + unit % panel_columns;
     const E scale = scale_of(bits, values);
 #pragma unroll
@@ -206,7 +224,8 @@ struct Float4Panels {
     const std::int64_t block = k / panel_block;
     const std::int64_t n = panel * panel_columns + c;
     return {codes[(panel * ((K + 7) / 8) + k / 8) * panel_columns + c],
-            nested[(panel * blocks + block) * panel_columns + c], n < N ? above[(n * blocks + block) / 256] : 0.0F};
+            nested[(panel * blocks + block) * panel_columns + c],
+            n < N ? above[(n * blocks + block) / 256] : 0.0F};
   }
   __device__ __forceinline__ E scale_of(const Bits& bits, const float* values) const {
     return static_cast<E>(product(values[bits.nested], bits.above) + above[groups]);
@@ -226,7 +245,8 @@ struct Float4Panels {
 
 /// Calls use(panels) with the panels of a packed matrix; their type depends on its form.
 template <class T, class Use>
-void with_panels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form, const Use& use) {
+void with_panels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form,
+                 const Use& use) {
   using E = sum_t<T>;
   switch (form) {
     case graph::WeightForm::as_given: return use(NumberPanels<E, T>(packed, K, N));

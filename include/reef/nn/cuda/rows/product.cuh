@@ -20,8 +20,9 @@ namespace reef {
 inline namespace v0 {
 namespace nn::cuda {
 
-/// The part of a product of rows that a block of 256 threads computes: a panel of 32 columns, times 8 * Each rows. `depth`
-/// k of both lie in shared memory at once, decoded, and twice: while the warps multiply one, the next is loaded.
+/// The part of a product of rows that a block of 256 threads computes: a panel of 32 columns, times 8 * Each rows.
+/// `depth` k of both lie in shared memory at once, decoded, and twice: while the warps multiply one, the next is
+/// loaded.
 template <class E, int Each>
 struct RowsTile {
   static constexpr int warps = device::cuda_block / device::cuda_warp;
@@ -33,12 +34,12 @@ struct RowsTile {
   alignas(16) E inputs[2][rows * depth];
 };
 
-/// Computes a RowsTile of out (R, N) = in (R, K) w + bias. Warp w has the rows w, w + 8, ... of the tile and lane c column c:
-/// an element is one chain of fma over k ascending, from the bias or 0 on, in one thread, whatever R is.
+/// Computes a RowsTile of out (R, N) = in (R, K) w + bias. Warp w has the rows w, w + 8, ... of the tile and lane c
+/// column c: an element is one chain of fma over k ascending, from the bias or 0 on, in one thread, whatever R is.
 template <class T, class Panels, int Each>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
-    rows_product_kernel(T* out, const T* in, Panels panels, const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
-                        std::int64_t row_tiles) {
+    rows_product_kernel(T* out, const T* in, Panels panels, const T* bias, std::int64_t R,
+                        std::int64_t K, std::int64_t N, std::int64_t row_tiles) {
   using E = sum_t<T>;
   using Tile = RowsTile<E, Each>;
   using Pack = device::Pack<E>;
@@ -49,7 +50,9 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / device::cuda_warp;
   const int c = thread % device::cuda_warp;
-  const std::int64_t panel = blockIdx.x / row_tiles;  // blocks of one panel follow one another: it is read from memory once
+  const std::int64_t panel =
+      blockIdx.x /
+      row_tiles;  // blocks of one panel follow one another: it is read from memory once
   const std::int64_t first = blockIdx.x % row_tiles * Tile::rows;
   const std::int64_t n = panel * panel_columns + c;
 
@@ -83,7 +86,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
       if (unit < units) panels.decode(tile.weights[half], unit, bits[i], values);
     }
 #pragma unroll
-    for (int i = 0; i < Tile::inputs_each; ++i) tile.inputs[half][thread + i * device::cuda_block] = numbers[i];
+    for (int i = 0; i < Tile::inputs_each; ++i)
+      tile.inputs[half][thread + i * device::cuda_block] = numbers[i];
   };
 
   load(0);
@@ -112,7 +116,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     for (int i = whole; i < count; ++i) {
       const E weight = weights[i * panel_columns];
 #pragma unroll
-      for (int m = 0; m < Each; ++m) sum[m] = fma(inputs[m * Tile::warps * Tile::depth + i], weight, sum[m]);
+      for (int m = 0; m < Each; ++m)
+        sum[m] = fma(inputs[m * Tile::warps * Tile::depth + i], weight, sum[m]);
     }
   }
 #pragma unroll
@@ -122,8 +127,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   }
 }
 
-/// Products of rows with a packed matrix of RowKernels<device::Cuda>. The kernel reads the packed bytes, which are those of
-/// the host, and decodes them tile by tile.
+/// Products of rows with a packed matrix of RowKernels<device::Cuda>. The kernel reads the packed bytes, which are
+/// those of the host, and decodes them tile by tile.
 struct RowsProduct {
   template <real T>
   static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form) {
@@ -132,8 +137,8 @@ struct RowsProduct {
 
   /// Packs on the host's cores, with copies to and from there, and waits for them.
   template <real T>
-  static void pack(device::Cuda::Lane& lane, void* packed, const T* w, std::int64_t K, std::int64_t N, Transpose tw,
-                   graph::WeightForm form) {
+  static void pack(device::Cuda::Lane& lane, void* packed, const T* w, std::int64_t K,
+                   std::int64_t N, Transpose tw, graph::WeightForm form) {
     std::vector<T> given(static_cast<std::size_t>(K * N));
     std::vector<std::byte> bytes(packed_bytes<T>(K, N, form));
     lane.copy(given.data(), w, static_cast<Bytes>(given.size()) * sizeof(T), device::Copy::to_host);
@@ -141,7 +146,8 @@ struct RowsProduct {
     device::Host cores;
     device::Host::Lane own(cores, "pack");
     own.submit([&](device::Host::Lane& work) {
-      host::detail::pack_panels(work, bytes.data(), host::detail::GivenMatrix<T>{given.data(), K, N, tw}, form);
+      host::detail::pack_panels(work, bytes.data(),
+                                host::detail::GivenMatrix<T>{given.data(), K, N, tw}, form);
     });
     own.synchronize();
     lane.copy(packed, bytes.data(), bytes.size(), device::Copy::to_device);
@@ -154,8 +160,9 @@ struct RowsProduct {
   }
 
   template <real T>
-  static void rows_product(device::Cuda::Lane& lane, T* out, const T* in, const void* packed, const T* bias,
-                           std::int64_t R, std::int64_t K, std::int64_t N, graph::WeightForm form, void* /*workspace*/) {
+  static void rows_product(device::Cuda::Lane& lane, T* out, const T* in, const void* packed,
+                           const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
+                           graph::WeightForm form, void* /*workspace*/) {
     with_panels<T>(packed, K, N, form, [&](const auto& panels) {
       if (R <= RowsTile<sum_t<T>, 1>::rows) {
         multiply<T, 1>(lane, out, in, panels, bias, R, K, N);
@@ -167,12 +174,13 @@ struct RowsProduct {
 
 private:
   template <real T, int Each, class Panels>
-  static void multiply(device::Cuda::Lane& lane, T* out, const T* in, const Panels& panels, const T* bias, std::int64_t R,
-                       std::int64_t K, std::int64_t N) {
+  static void multiply(device::Cuda::Lane& lane, T* out, const T* in, const Panels& panels,
+                       const T* bias, std::int64_t R, std::int64_t K, std::int64_t N) {
     constexpr std::int64_t rows = RowsTile<sum_t<T>, Each>::rows;
     const std::int64_t tiles = (R + rows - 1) / rows;
-    device::launch(lane, "rows_product", &rows_product_kernel<T, Panels, Each>, host::detail::panels_of(N) * tiles,
-                   device::cuda_block, 0, out, in, panels, bias, R, K, N, tiles);
+    device::launch(lane, "rows_product", &rows_product_kernel<T, Panels, Each>,
+                   host::detail::panels_of(N) * tiles, device::cuda_block, 0, out, in, panels, bias,
+                   R, K, N, tiles);
   }
 };
 
