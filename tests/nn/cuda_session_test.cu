@@ -8,9 +8,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,7 +20,6 @@
 #include <reef/nn/gpt_neox.hpp>
 #include <reef/nn/llama.hpp>
 #include <reef/nn/lora.hpp>
-#include <reef/nn/soft_prompt.hpp>
 
 #include "../laws/graph_runner.hpp"
 #include "cuda_rows.hpp"
@@ -37,7 +35,7 @@ using Logits = std::vector<std::vector<float>>;
 constexpr std::int32_t vocabulary = 37;
 
 /// Models of every operator that has code for rows: a window on the second layer, normalised heads, biases, a tied head; heads
-/// that are turned in part; ALiBi; learned positions; adapters and soft prompts.
+/// that are turned in part; ALiBi; learned positions; adapters.
 template <class Device, class T>
 std::vector<graph::Graph<Device, T>> session_models() {
   nn::LlamaConfig llama;
@@ -68,9 +66,7 @@ std::vector<graph::Graph<Device, T>> session_models() {
   const auto plain = nn::llama<Device, T>(llama, 1);
   return {plain,
           nn::with_lora(plain, {.rank = 3, .alpha = 5, .targets = {"q_proj", "down_proj"}}),
-          nn::with_prompts(plain, {.tokens = 3}),
           nn::gpt<Device, T>(gpt, 1),
-          nn::with_prompts(nn::gpt<Device, T>(gpt, 1), {.tokens = 3}),
           nn::bloom<Device, T>({.layers = 1, .heads = 3, .channels = 24, .vocabulary = vocabulary, .context = 300, .sequence = 8}, 1),
           nn::gpt_neox<Device, T>(neox, 1)};
 }

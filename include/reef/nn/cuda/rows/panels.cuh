@@ -51,7 +51,7 @@ __device__ __forceinline__ void with_quad(std::int64_t k, int unit, std::int64_t
 template <class E, class W>
 struct NumberPanels {
   static constexpr int table = 0;
-  static constexpr int units(int depth) { return depth * panel_columns / 4; }
+  REEF_HOST_DEVICE static constexpr int units(int depth) { return depth * panel_columns / 4; }
   using Bits = PanelQuad<W>;
 
   NumberPanels(const void* packed, std::int64_t k, std::int64_t /*N*/)
@@ -89,7 +89,7 @@ struct ScaledQuad {
 template <class E>
 struct Int8Panels {
   static constexpr int table = 0;
-  static constexpr int units(int depth) { return depth * panel_columns / 4; }
+  REEF_HOST_DEVICE static constexpr int units(int depth) { return depth * panel_columns / 4; }
   using Bits = ScaledQuad<E, std::int8_t>;
 
   Int8Panels(const void* packed, std::int64_t k, std::int64_t N)
@@ -131,7 +131,7 @@ struct Int8Panels {
 template <class E>
 struct DynamicPanels {
   static constexpr int table = 256;
-  static constexpr int units(int depth) { return depth * panel_columns / 4; }
+  REEF_HOST_DEVICE static constexpr int units(int depth) { return depth * panel_columns / 4; }
   using Bits = ScaledQuad<E, std::uint8_t>;
 
   DynamicPanels(const void* packed, std::int64_t k, std::int64_t N)
@@ -182,7 +182,7 @@ struct DynamicPanels {
 template <class E>
 struct Float4Panels {
   static constexpr int table = 256 + 16;
-  static constexpr int units(int depth) { return depth * panel_columns / 8; }
+  REEF_HOST_DEVICE static constexpr int units(int depth) { return depth * panel_columns / 8; }
   struct Bits {
     std::uint32_t codes;
     std::uint8_t nested;
