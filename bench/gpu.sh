@@ -166,8 +166,8 @@ configure() {  # what else cmake is told
     ${REEF_GPU_OPTIONS:-} "$@"
 }
 
-tests=${TESTS:-device.cuda device.cuda_transform compress.cuda_codecs compress.cuda_top_k nn.cuda_kernels nn.cuda_operators nn.cuda_llama_operators trainer.cuda trainer.cuda_policies trainer.cuda_pipelines trainer.cuda_channels trainer.cuda_all_axes trace.nvtx}
-benches=${BENCHES:-device_cuda nn_cuda_kernels compress_cuda_codecs peers_gpt_reef_cuda swap_cuda_step}
+tests=${TESTS:-device.cuda device.cuda_transform compress.cuda_codecs compress.cuda_top_k nn.cuda_kernels nn.cuda_operators nn.cuda_llama_operators nn.cuda_bloom_operators nn.cuda_rows nn.cuda_session nn.cuda_packing trainer.cuda trainer.cuda_policies trainer.cuda_pipelines trainer.cuda_channels trainer.cuda_all_axes trace.nvtx}
+benches=${BENCHES:-device_cuda nn_cuda_kernels nn_cuda_rows compress_cuda_codecs peers_gpt_reef_cuda swap_cuda_step}
 
 # Entries of ctest, or of programs that were carried, that run one test.
 entries_of() {
@@ -299,7 +299,7 @@ run_all() {
     # shellcheck disable=SC2046
     must build_bench 120 cmake --build "$build" -j "$jobs" --target $(bench_targets)
   fi
-  for bench in device_cuda nn_cuda_kernels compress_cuda_codecs; do
+  for bench in device_cuda nn_cuda_kernels nn_cuda_rows compress_cuda_codecs; do
     has $bench || continue
     step "bench_$bench" 200 "$programs/${bench}_bench" --benchmark_out="$build/$bench.json" --benchmark_out_format=json
   done

@@ -115,6 +115,8 @@ def main():
                              "Through a lane, beside the runtime's copies, CUB and cuBLAS in the same run: 1 is equal, more is faster."),
         "gpu_kernels": google(build, "nn_cuda_kernels", "Kernels on a GPU",
                               "Beside matrix products by cuBLASLt of as many operations, or a copy on the device of as many bytes."),
+        "gpu_rows": google(build, "nn_cuda_rows", "Products with coded weights on a GPU",
+                           "Bytes of the packed matrix, beside a copy on the device that moves as many: 1 is the roof of the memory."),
         "gpu_codecs": google(build, "compress_cuda_codecs", "Codecs on a GPU",
                              "Bytes of the numbers, beside a copy of them over the link; top-k beside CUB's sort of all."),
         "gpu_top_k": google(build, "compress_cuda_top_k", "Top-k on a GPU beside PyTorch",

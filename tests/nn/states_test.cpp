@@ -79,7 +79,7 @@ struct Attended {
     const graph::Pages table(pages);
     std::vector<graph::Row> rows;
     for (std::int64_t i = 0; i < positions; ++i) rows.push_back({0, i});
-    std::vector<std::byte> workspace(Kernels::rows_attention_workspace<float>(D, positions, 2) + 64);
+    std::vector<std::byte> workspace(Kernels::rows_attention_workspace<float>(positions, H, D, positions, 2) + 64);
     Host::Lane lane(host, "test");
     lane.submit([&](Host::Lane& on) {
       Kernels::rows_attention<float>(on, out.data(), q.data(), k.data(), v.data(), H * D, G * D, rows, {&table, 1}, 0, H, G, D,

@@ -98,7 +98,8 @@ struct CausalAttention {
     graph::RowsSignature result;
     result.state = RowKernels<Device>::template rows_attention_state<T>(heads, D, call.options.states);
     result.workspace =
-        RowKernels<Device>::template rows_attention_workspace<T>(D, call.options.positions, call.threads);
+        RowKernels<Device>::template rows_attention_workspace<T>(call.inputs[0].shape.rows(), heads, D,
+                                                                      call.options.positions, call.threads);
     return result;
   }
 

@@ -122,7 +122,8 @@ struct GroupedAttention {
     graph::RowsSignature result;
     result.state = RowKernels<Device>::template rows_attention_state<T>(kv_heads, D, call.options.states);
     result.workspace =
-        RowKernels<Device>::template rows_attention_workspace<T>(D, call.options.positions, call.threads);
+        RowKernels<Device>::template rows_attention_workspace<T>(call.inputs[0].shape.rows(), heads, D,
+                                                                      call.options.positions, call.threads);
     return result;
   }
 

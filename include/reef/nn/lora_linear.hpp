@@ -143,7 +143,8 @@ struct LoraLinear {
   [[nodiscard]] graph::RowsSignature rows_signature(const graph::RowsSignatureCall<Device, T>& call) const {
     graph::RowsSignature result = linear.rows_signature(call);
     result.workspace = (std::max)(result.workspace,
-                                  RowKernels<Device>::template rows_low_rank_workspace<T>(rank, call.threads));
+                                  RowKernels<Device>::template rows_low_rank_workspace<T>(
+                                      call.inputs[0].shape.rows(), rank, call.threads));
     return result;
   }
 

@@ -14,7 +14,7 @@
 #include <reef/core/tensor_view.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
-#include <reef/device/host.hpp>
+#include <reef/device/concept.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/detail/samples_of_row.hpp>
 #include <reef/nn/embedding.hpp>
@@ -54,9 +54,10 @@ struct PackedKind {
 /// | errors   | OptionError for dropout in Op, since all samples of a row would draw the same numbers; the errors of |
 /// |          | Op                                                                                                   |
 ///
-/// The device is the host, which can read where samples begin while it starts kernels. Op is any operator whose inputs,
-/// outputs and saved tensors have B T times as many elements as one position has, and whose workspace grows with T;
-/// views of saved tensors are flat.
+/// Where samples begin is read while kernels are started. The host reads the tokens where they are; another device
+/// copies them, and each call waits for the work that was enqueued before. Op is any operator whose inputs, outputs and
+/// saved tensors have B T times as many elements as one position has, and whose workspace grows with T; views of saved
+/// tensors are flat.
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int qkv, int tokens
@@ -73,8 +74,6 @@ struct Packed {
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
-    static_assert(std::same_as<Device, device::Host>,
-                  "reef::nn::Packed: this device cannot read where samples begin.\n  fix: device::Host.");
     if constexpr (requires { op.dropout; }) {
       if (op.dropout > 0) {
         throw OptionError("reef::nn::Packed: the node '", call.node, "' has dropout of ", op.dropout,
@@ -108,11 +107,13 @@ struct Packed {
   void forward(const graph::ForwardCall<Device, T>& call) const {
     const auto tokens = call.integers(call.inputs.size() - 1);
     if (keeps_tokens(call)) {
-      std::copy_n(tokens.data(), tokens.size(), call.saved.back().template as<std::int32_t>().data());
+      call.lane.copy(call.saved.back().template as<std::int32_t>().data(), tokens.data(), bytes_of(tokens.shape()),
+                     device::Copy::on_device);
     }
     graph::ForwardCall<Device, T> own = call;
-    const std::vector<AnyView> inputs = inputs_of(call, tokens, own.workspace);
-    detail::for_each_sample(tokens.data(), tokens.shape(), [&](const detail::SampleOfRow& sample) {
+    const detail::ReadableTokens<Device> readable(call.lane, tokens);
+    const std::vector<AnyView> inputs = inputs_of(call, readable, own.workspace);
+    detail::for_each_sample(readable.data(), tokens.shape(), [&](const detail::SampleOfRow& sample) {
       const auto views = [&](const auto& all, std::size_t count) { return detail::parts_of(all, count, sample); };
       const auto in = views(inputs, inputs.size());
       const auto out = views(call.outputs, call.outputs.size());
@@ -131,9 +132,10 @@ struct Packed {
     const auto tokens =
         kept ? call.saved.back().template as<const std::int32_t>() : call.integers(call.inputs.size() - 1);
     graph::BackwardCall<Device, T> own = call;
-    const std::vector<AnyView> inputs = inputs_of(call, tokens, own.workspace);
+    const detail::ReadableTokens<Device> readable(call.lane, tokens);
+    const std::vector<AnyView> inputs = inputs_of(call, readable, own.workspace);
     own.writes = call.writes.first(inputs.size());
-    detail::for_each_sample(tokens.data(), tokens.shape(), [&](const detail::SampleOfRow& sample) {
+    detail::for_each_sample(readable.data(), tokens.shape(), [&](const detail::SampleOfRow& sample) {
       const auto in = detail::parts_of(inputs, inputs.size(), sample);
       const auto out = detail::parts_of(call.outputs, call.outputs.size(), sample);
       const auto saved = detail::flat_parts_of(call.saved, call.saved.size(), sample);
@@ -151,9 +153,8 @@ struct Packed {
   }
 
 private:
-  static Bytes space_of(const Shape& tokens) {
-    return round_up(static_cast<Bytes>(tokens.size()) * sizeof(std::int32_t), 64);
-  }
+  static Bytes bytes_of(const Shape& tokens) { return static_cast<Bytes>(tokens.size()) * sizeof(std::int32_t); }
+  static Bytes space_of(const Shape& tokens) { return round_up(bytes_of(tokens), 64); }
 
   /// Returns true if the signature has added the tokens to the saved tensors, of which only they are integers.
   static bool keeps_tokens(const auto& call) {
@@ -162,11 +163,13 @@ private:
 
   /// Returns the inputs of Op. If the tokens are among them, a copy without marks is written to the workspace, whose
   /// rest is left for Op.
-  static std::vector<AnyView> inputs_of(const auto& call, TensorView<const std::int32_t> tokens, void*& workspace) {
+  template <class Device>
+  static std::vector<AnyView> inputs_of(const auto& call, const detail::ReadableTokens<Device>& tokens,
+                                        void*& workspace) {
     if constexpr (reads_tokens) {
       auto* const plain = static_cast<std::int32_t*>(workspace);
       workspace = static_cast<char*>(workspace) + space_of(tokens.shape());
-      std::transform(tokens.data(), tokens.data() + tokens.size(), plain, detail::token_without_mark);
+      tokens.write_without_marks(call.lane, plain);
       return {AnyView(plain, tokens.shape(), Element::int32)};
     } else {
       return {call.inputs.begin(), call.inputs.end() - 1};

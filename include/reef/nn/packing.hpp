@@ -70,8 +70,6 @@ bool keeps_samples_apart(const graph::Graph<Device, T>& model, int n) {
 /// \endcode
 template <class Device, real T>
 graph::Graph<Device, T> with_packing(const graph::Graph<Device, T>& model) {
-  static_assert(std::same_as<Device, device::Host>,
-                "reef::nn::with_packing: this device cannot read where samples begin.\n  fix: device::Host.");
   const graph::Dag& dag = model.dag();
   std::vector<int> tables;
   for (int n = 0; n < dag.node_count(); ++n) {

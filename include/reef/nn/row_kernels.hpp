@@ -8,8 +8,8 @@ inline namespace v0 {
 namespace nn {
 
 /// The arithmetic of operators that run by rows, one specialisation per device: RowKernels<device::Host> is in
-/// nn/host/rows.hpp. All members are static; the first argument of each is a lane, on whose thread the member is
-/// called.
+/// nn/host/rows.hpp, RowKernels<device::Cuda> in nn/cuda/rows.cuh. All members are static; the first argument of each is
+/// a lane, on whose thread the member is called.
 ///
 ///     a row's results depend on its own operands, its position and the states before it: not on the other rows
 ///
@@ -30,7 +30,7 @@ namespace nn {
 ///         0; outliers are 0 in this chain and follow behind it; bias may be null;
 ///         rows_product_workspace<T>(R, K, threads, outliers)
 ///     rows_low_rank<T>(lane, out, in, a, b, R, K, N, rank, scale, workspace)
-///         out (R,N) += scale in a^T b^T, of a (rank,K) and b (N,rank); rows_low_rank_workspace<T>(rank, threads)
+///         out (R,N) += scale in a^T b^T, of a (rank,K) and b (N,rank); rows_low_rank_workspace<T>(R, rank, threads)
 ///     rows_layer_norm<T>(lane, out, in, weight, bias, R, C, epsilon)
 ///         of rows of C; as Kernels::layer_norm_forward
 ///     rows_rms_norm<T>(lane, out, in, weight, R, C, epsilon)
@@ -40,7 +40,7 @@ namespace nn {
 ///         stores keys and values of the rows in their pages, in the form options.states; out (R, H D) = attention of
 ///         each row over the positions of its sequence up to its own, the last `window` if that is not 0, scale
 ///         1/sqrt(D); rows of q are ld_q apart, of k and v ld_kv; rows_attention_state<T>(G, D, form) bytes a position,
-///         options.positions: the most of a sequence; rows_attention_workspace<T>(D, positions, threads)
+///         options.positions: the most of a sequence; rows_attention_workspace<T>(R, H, D, positions, threads)
 ///     rows_rotary<T>(lane, out, in, rows, H, D, turned, frequencies, workspace)
 ///         turns pairs (i, i + turned/2) of each head by the angle position * f(i), its other columns stay; out may be
 ///         in; rows_rotary_workspace<T>(R, turned)
@@ -55,7 +55,8 @@ template <class Device>
 struct RowKernels {
   static_assert(sizeof(Device) == 0,
                 "reef::nn: this device has no kernels for rows.\n"
-                "  fix: #include <reef/nn/host/rows.hpp> for device::Host; device::Cuda has none yet.");
+                "  fix: #include <reef/nn/host/rows.hpp> for device::Host, or, in a .cu file, "
+                "<reef/nn/cuda/rows.cuh> for device::Cuda.");
 };
 
 }  // namespace nn

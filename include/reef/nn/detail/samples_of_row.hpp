@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -7,6 +9,9 @@
 #include <reef/core/element.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/concept.hpp>
+#include <reef/device/host.hpp>
 
 // Several samples in a row of tokens: where each begins, and the parts of tensors that belong to it.
 
@@ -16,6 +21,44 @@ namespace nn::detail {
 
 /// Returns a token without the mark that a sample begins with it.
 constexpr std::int32_t token_without_mark(std::int32_t token) { return token < 0 ? ~token : token; }
+
+/// Tokens in the memory of a device, (B, T), and where the host can read them: as they lie, if the device is the host;
+/// else a copy, for which the constructor waits.
+template <class Device>
+class ReadableTokens {
+public:
+  ReadableTokens([[maybe_unused]] typename Device::Lane& lane,
+                 TensorView<const std::int32_t> tokens)
+      : tokens_(tokens) {
+    if constexpr (!std::same_as<Device, device::Host>) {
+      copy_.resize(static_cast<std::size_t>(tokens.size()));
+      lane.copy(copy_.data(), tokens.data(), copy_.size() * sizeof(std::int32_t),
+                device::Copy::to_host);
+      lane.settle();
+    }
+  }
+
+  [[nodiscard]] const std::int32_t* data() const {
+    return copy_.empty() ? tokens_.data() : copy_.data();
+  }
+  [[nodiscard]] Shape shape() const { return tokens_.shape(); }
+
+  /// Writes the tokens without marks to memory of the device.
+  void write_without_marks([[maybe_unused]] typename Device::Lane& lane, std::int32_t* to) const {
+    if constexpr (std::same_as<Device, device::Host>) {
+      std::transform(data(), data() + tokens_.size(), to, token_without_mark);
+    } else {
+      std::vector<std::int32_t> plain(copy_.size());
+      std::transform(copy_.begin(), copy_.end(), plain.begin(), token_without_mark);
+      lane.copy(to, plain.data(), plain.size() * sizeof(std::int32_t), device::Copy::to_device);
+      lane.settle();  // `plain` has been read
+    }
+  }
+
+private:
+  TensorView<const std::int32_t> tokens_;
+  std::vector<std::int32_t> copy_;
+};
 
 /// A sample: positions [begin, end) of a row of T, among B rows.
 struct SampleOfRow {

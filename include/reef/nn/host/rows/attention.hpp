@@ -219,7 +219,8 @@ struct RowsAttention {
 
   /// Returns the bytes of the workspace for sequences of at most `positions` positions.
   template <real T>
-  static Bytes rows_attention_workspace(std::int64_t D, std::int64_t positions, int threads) {
+  static Bytes rows_attention_workspace(std::int64_t /*R*/, std::int64_t /*H*/, std::int64_t D, std::int64_t positions,
+                                        int threads) {
     return static_cast<Bytes>(threads) * slot<T>(D, positions);
   }
 

@@ -45,7 +45,7 @@ struct LowRankRow {
 /// The kernel of the low-rank update of a product of rows; a task is one row.
 struct RowsLowRank {
   template <real T>
-  static Bytes rows_low_rank_workspace(std::int64_t rank, int threads) {
+  static Bytes rows_low_rank_workspace(std::int64_t /*R*/, std::int64_t rank, int threads) {
     return static_cast<Bytes>(threads) * detail::Scratch::bytes<sum_t<T>>(rank);
   }
 
