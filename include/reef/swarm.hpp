@@ -9,6 +9,7 @@
 #include <reef/swarm/core/digest.hpp>
 #include <reef/swarm/core/entry.hpp>
 #include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/core/event.hpp>
 #include <reef/swarm/core/failure_detector.hpp>
 #include <reef/swarm/core/fault_plan.hpp>
 #include <reef/swarm/core/index_runs.hpp>
@@ -18,9 +19,11 @@
 #include <reef/swarm/core/message.hpp>
 #include <reef/swarm/core/peer.hpp>
 #include <reef/swarm/core/peer_id.hpp>
+#include <reef/swarm/core/peer_options.hpp>
 #include <reef/swarm/core/pieces.hpp>
 #include <reef/swarm/core/round.hpp>
 #include <reef/swarm/core/simulation.hpp>
+#include <reef/swarm/core/simulation_result.hpp>
 #include <reef/swarm/elastic/averaged.hpp>
 #include <reef/swarm/elastic/kinds.hpp>
 #include <reef/swarm/elastic/local_round.hpp>

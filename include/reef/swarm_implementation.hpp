@@ -1,18 +1,25 @@
 #pragma once
 
 /// \file
-/// The bodies of reef/swarm/ but swarm/elastic/, which need Boost.Asio, Boost.Beast and OpenSSL: for one file of a program that
-/// links reef::swarm, beside one that has core_implementation.hpp or implementation.hpp.
+/// The bodies of reef/swarm/ but swarm/elastic/, which need Boost.Asio, Boost.Beast and OpenSSL: for one file of a
+/// program that links reef::swarm, beside one that has core_implementation.hpp or implementation.hpp.
 
 #ifndef REEF_COMPILED
-#error "reef/swarm_implementation.hpp: this file is compiled without -DREEF_COMPILED, which says that bodies are elsewhere. \
-fix: that flag for every file of the program, this one too; or, without this header, for none."
+#error "reef/swarm_implementation.hpp: this file is compiled without -DREEF_COMPILED, which says that bodies \
+are elsewhere. fix: that flag for every file of the program, this one too; or, without this header, for none."
 #else
 
 #include <reef/swarm/average/averaging_peer.ipp>
 #include <reef/swarm/average/dense_parts.ipp>
+#include <reef/swarm/average/detail/keepers.ipp>
 #include <reef/swarm/average/detail/peer_frames.ipp>
 #include <reef/swarm/average/sha256.ipp>
+#include <reef/swarm/core/detail/asking.ipp>
+#include <reef/swarm/core/detail/duty.ipp>
+#include <reef/swarm/core/detail/listening.ipp>
+#include <reef/swarm/core/detail/round_duty.ipp>
+#include <reef/swarm/core/detail/simulated_run.ipp>
+#include <reef/swarm/core/detail/view_duty.ipp>
 #include <reef/swarm/core/digest.ipp>
 #include <reef/swarm/core/entry_json.ipp>
 #include <reef/swarm/core/failure_detector.ipp>

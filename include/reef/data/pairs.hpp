@@ -35,8 +35,8 @@ struct TokenRange {
   friend bool operator==(const TokenRange&, const TokenRange&) = default;
 };
 
-/// A prompt and its completion as tokens: the first `prompt` tokens are the prompt, the others the completion, but for the
-/// ranges of `skipped`, ascending and apart, which are no targets either: what others say in a conversation.
+/// A prompt and its completion as tokens: the first `prompt` tokens are the prompt, the others the completion, but
+/// for the ranges of `skipped`, ascending and apart, which are no targets either: what others say in a conversation.
 struct TokenPair {
   std::vector<std::int32_t> tokens;
   std::size_t prompt = 0;

@@ -103,7 +103,8 @@ struct Linear {
     const std::int64_t outliers = call.options.outliers_of(in.last());
     result.prepared = RowKernels<Device>::template packed_bytes<T>(in.last(), features, call.options.weights, outliers);
     result.layout = transpose == Transpose::yes ? "transposed" : "as it is";
-    result.workspace = RowKernels<Device>::template rows_product_workspace<T>(in.rows(), in.last(), call.threads, outliers);
+    result.workspace = RowKernels<Device>::template rows_product_workspace<T>(in.rows(), in.last(), call.threads,
+                                                                               outliers);
     return result;
   }
 

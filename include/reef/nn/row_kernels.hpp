@@ -8,8 +8,8 @@ inline namespace v0 {
 namespace nn {
 
 /// The arithmetic of operators that run by rows, one specialisation per device: RowKernels<device::Host> is in
-/// nn/host/rows.hpp, RowKernels<device::Cuda> in nn/cuda/rows.cuh. All members are static; the first argument of each is
-/// a lane, on whose thread the member is called.
+/// nn/host/rows.hpp, RowKernels<device::Cuda> in nn/cuda/rows.cuh. All members are static; the first argument of each
+/// is a lane, on whose thread the member is called.
 ///
 ///     a row's results depend on its own operands, its position and the states before it: not on the other rows
 ///
@@ -21,10 +21,11 @@ namespace nn {
 /// Each member, and below it the numbers that it computes:
 ///
 ///     packed_bytes<T>(K, N, form, outliers)
-///         the bytes of a packed matrix; `outliers` (0): the number of inputs of an int8 matrix that are stored as given
+///         the bytes of a packed matrix; `outliers` (0): the number of inputs of an int8 matrix that are stored as
+///         given
 ///     pack<T>(lane, packed, w, K, N, tw, form, outliers, magnitudes)
-///         packed from w, (K,N) or, tw = yes, (N,K); outliers are the inputs that stand out most in w, or those with the
-///         largest of K magnitudes, if these are given
+///         packed from w, (K,N) or, tw = yes, (N,K); outliers are the inputs that stand out most in w, or those with
+///         the largest of K magnitudes, if these are given
 ///     rows_product<T>(lane, out, in, packed, bias, R, K, N, form, workspace)
 ///         out (R,N) = in (R,K) w + bias: each element one chain of fma over k ascending, which begins at the bias, or
 ///         0; outliers are 0 in this chain and follow behind it; bias may be null;

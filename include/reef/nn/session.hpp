@@ -72,18 +72,18 @@ struct Logits {
 /// A language model that continues sequences and stores what it has computed for them: the keys and values of each
 /// position are in pages of memory, and a further token costs one row.
 ///
-/// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose   |
-/// |        | operators run by rows (graph::RowModel), such as nn::gpt and nn::llama                                  |
-/// | bits   | the logits after a token depend on the tokens of its sequence up to it and on the weights alone: not on |
-/// |        | how these were split into calls, chunks or batches, or on other sequences, forks, truncations, or       |
-/// |        | threads                                                                                                 |
-/// | memory | on the device, allocated once: parameters (matrices and tables packed, once if a table is also the      |
-/// |        | head), pages, one pass' activations                                                                     |
-/// | cost   | each matrix is multiplied once for all rows of a pass; a row's attention reads its sequence's pages     |
-/// | class  | of nn::with_class_head: logits are those of classes, and a text's are behind its last token              |
-/// | errors | ShapeError for a graph without these tensors; OptionError for a node that does not run by rows, by      |
-/// |        | name, a sequence that is not open, a token outside the vocabulary, a sequence beyond its positions or   |
-/// |        | when pages run out; MemoryError. After any of these errors, sequences are as before the call            |
+/// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose |
+/// |        | operators run by rows (graph::RowModel), such as nn::gpt and nn::llama                                |
+/// | bits   | the logits after a token depend on the tokens of its sequence up to it and on the weights alone: not  |
+/// |        | on how these were split into calls, chunks or batches, or on other sequences, forks, truncations, or  |
+/// |        | threads                                                                                               |
+/// | memory | on the device, allocated once: parameters (matrices and tables packed, once if a table is also the    |
+/// |        | head), pages, one pass' activations                                                                   |
+/// | cost   | each matrix is multiplied once for all rows of a pass; a row's attention reads its sequence's pages   |
+/// | class  | of nn::with_class_head: logits are those of classes, and a text's are behind its last token           |
+/// | errors | ShapeError for a graph without these tensors; OptionError for a node that does not run by rows, by    |
+/// |        | name, a sequence that is not open, a token outside the vocabulary, a sequence beyond its positions or |
+/// |        | when pages run out; MemoryError. After any of these errors, sequences are as before the call          |
 ///
 /// The device must outlive the Session, which one thread may use at a time.
 ///
@@ -187,7 +187,8 @@ private:
     require_that(options.sequences >= 1, "sequences", options.sequences);
     require_that(options.rows >= 1, "rows", options.rows);
     if (options.outliers < 0 || options.outliers > 256) {
-      throw OptionError("reef::nn::SessionOptions: outliers are ", options.outliers, " of 256 inputs.\n  fix: 0 to 256.");
+      throw OptionError("reef::nn::SessionOptions: outliers are ", options.outliers,
+                        " of 256 inputs.\n  fix: 0 to 256.");
     }
     return options;
   }

@@ -21,9 +21,10 @@ namespace swarm {
 
 /// The access of an AveragingPeer to what its trainer keeps from round to round, in pieces.
 ///
-/// | read  | returns a piece, for a peer that joins; called on the event loop's thread, never between the result of a |
-/// |       | round and the next enter()                                                                                |
-/// | write | replaces all pieces by those after `rounds` rounds; called in enter(). `applied`: rounds that changed weights |
+/// | read  | returns a piece, for a peer that joins; called on the event loop's thread, never between the result of |
+/// |       | a round and the next enter()                                                                           |
+/// | write | replaces all pieces by those after `rounds` rounds; called in enter(). `applied`: rounds that changed  |
+/// |       | weights                                                                                                |
 struct StateAccess {
   std::function<Bulk(std::int64_t piece)> read{};
   std::function<void(std::span<const Bulk> pieces, std::int64_t rounds, std::int64_t applied)> write{};
@@ -53,15 +54,15 @@ struct RoundSum {
   std::vector<PeerId> contributors{};
 };
 
-/// A peer of a job that sums a vector among processes which come and go, round by round: core::Peer over sockets and a log.
-/// It needs no Trainer and no MPI.
+/// A peer of a job that sums a vector among processes which come and go, round by round: core::Peer over sockets and
+/// a log. It needs no Trainer and no MPI.
 ///
 ///     while (enter())  { next, computed }  contribute  result           on one thread
 ///
-/// | agrees | all peers get the same bits in a round, whatever fails; each index is in one committed round at most        |
-/// | ends   | a peer that is killed is out of the view after about `suspect`, and the others go on                         |
-/// | waits  | enter, next and result block; each wait has a reason, waits_for(), and ends with interrupt()                 |
-/// | errors | OptionError: a log of another job; Error from a call that interrupt() ended                                  |
+/// | agrees | all peers get the same bits in a round, whatever fails; each index is in one committed round at most |
+/// | ends   | a peer that is killed is out of the view after about `suspect`, and the others go on                 |
+/// | waits  | enter, next and result block; each wait has a reason, waits_for(), and ends with interrupt()         |
+/// | errors | OptionError: a log of another job; Error from a call that interrupt() ended                          |
 ///
 /// \code
 /// #include <reef/swarm/log/remote_log.hpp>
@@ -86,12 +87,13 @@ public:
   AveragingPeer(const AveragingPeer&) = delete;
   AveragingPeer& operator=(const AveragingPeer&) = delete;
 
-  /// Says that the result of the last round is applied, and blocks until this peer is a member with the newest weights, and
-  /// a round is in progress. Returns the number of rounds that its weights contain; nothing after leave().
+  /// Says that the result of the last round is applied, and blocks until this peer is a member with the newest
+  /// weights, and a round is in progress. Returns the number of rounds that its weights contain; nothing after
+  /// leave().
   std::optional<std::int64_t> enter();
 
-  /// Returns the next micro-batch for this peer to compute; nothing once the round is closed. Blocks while it is dealt none
-  /// in an open round.
+  /// Returns the next micro-batch for this peer to compute; nothing once the round is closed. Blocks while it is
+  /// dealt none in an open round.
   std::optional<std::int64_t> next();
   /// Notes that a micro-batch of this round is computed.
   void computed();
@@ -110,6 +112,7 @@ public:
 
   [[nodiscard]] core::JobState state() const;
   [[nodiscard]] const PeerId& id() const&;
+  [[nodiscard]] PeerId id() const&& { return static_cast<const AveragingPeer&>(*this).id(); }
   [[nodiscard]] std::string address() const;
   /// Returns a sentence that says for what, and for whom, this peer waits; empty if for nothing.
   [[nodiscard]] std::string waits_for() const;

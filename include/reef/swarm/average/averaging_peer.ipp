@@ -25,8 +25,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// Drives a core::Peer: everything that it hears of comes on the endpoint's loop, under one mutex that the trainer's thread
-/// takes as well.
+/// Drives a core::Peer: everything that it hears of comes on the endpoint's loop, under one mutex that the trainer's
+/// thread takes as well.
 class AveragingPeer::Implementation {
 public:
   Implementation(AveragingOptions options, DecisionLog& log, Presence& presence) : options_(std::move(options)) {

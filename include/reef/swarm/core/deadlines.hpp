@@ -9,8 +9,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The deadlines of a peer, in seconds. Each is longer than the one before: a peer must be heard several times before it
-/// can be suspected, and suspected before a round gives up on it.
+/// The deadlines of a peer, in seconds. Each is longer than the one before: a peer must be heard several times before
+/// it can be suspected, and suspected before a round gives up on it.
 ///
 /// | beat     | between two signs of life                                                                   |
 /// | suspect  | without a sign of life after which a peer is suspected                                      |

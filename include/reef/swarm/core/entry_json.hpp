@@ -15,14 +15,16 @@ namespace swarm {
 /// Returns an entry as the text that stands in the log: one JSON object with the key "kind".
 std::string to_text(const Entry& entry);
 
-/// Returns the entry that a text of the log says. Never throws: a text that is no entry is `Unreadable`, on every reader
-/// alike.
+/// Returns the entry that a text of the log says. Never throws: a text that is no entry is `Unreadable`, on every
+/// reader alike.
 Entry entry_from_text(std::string_view text);
 
-/// Returns the identity that a text such as "garage/5eed" says. Throws DecodeError, naming `source`, for any other text.
+/// Returns the identity that a text such as "garage/5eed" says. Throws DecodeError, naming `source`, for any other
+/// text.
 PeerId peer_id_from_text(std::string_view text, std::string_view source);
 
-/// Returns control messages as JSON. A Want names at most as many pieces as fit in a frame: it is asked again for others.
+/// Returns control messages as JSON. A Want names at most as many pieces as fit in a frame: it is asked again for
+/// others.
 io::Json to_json(const Beat& beat);
 io::Json to_json(const Offer& offer);
 io::Json to_json(const Want& want);
@@ -34,8 +36,8 @@ Offer offer_from_json(const io::Json& json);
 Want want_from_json(const io::Json& json);
 WantState want_state_from_json(const io::Json& json);
 
-/// Returns the account of a ledger as JSON: the numbers of committed indices, holes and quarantined ones, which add up to
-/// `end`; `open`, the first index that nobody has taken; and the rounds with the indices of each contributor.
+/// Returns the account of a ledger as JSON: the numbers of committed indices, holes and quarantined ones, which add
+/// up to `end`; `open`, the first index that nobody has taken; and the rounds with the indices of each contributor.
 io::Json to_json(const Ledger& ledger);
 
 }  // namespace swarm

@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The last durations of something that repeats, and the longest that a further one may take: median + k MAD, where MAD is
-/// the median of the distances from the median. A few outliers move neither.
+/// The last durations of something that repeats, and the longest that a further one may take: median + k MAD, where
+/// MAD is the median of the distances from the median. A few outliers move neither.
 ///
 /// \code
 /// swarm::DurationWindow steps(16);
@@ -38,8 +38,8 @@ private:
   std::deque<Seconds> durations_;
 };
 
-/// A detector of failed peers. It suspects, and removes nobody: it may err, and then only time is lost. The clock is the
-/// caller's, any that never goes back.
+/// A detector of failed peers. It suspects, and removes nobody: it may err, and then only time is lost. The clock is
+/// the caller's, any that never goes back.
 ///
 /// | suspected | nothing was heard of the peer for `suspect`, or its connection is lost and was not restored        |
 /// | stalled   | the peer is heard, but makes no progress for longer than the bound of its own steps, at least       |

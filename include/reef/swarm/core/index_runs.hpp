@@ -27,8 +27,8 @@ inline constexpr std::int64_t max_indices_of_round = 1 << 20;
 /// Returns ascending indices as runs, each as long as it can be.
 std::vector<IndexRun> runs_of(std::span<const std::int64_t> ascending);
 
-/// Returns the indices of runs, ascending. Throws DecodeError for negative or repeated indices, strides below 1, and more
-/// than max_indices_of_round.
+/// Returns the indices of runs, ascending. Throws DecodeError for negative or repeated indices, strides below 1, and
+/// more than max_indices_of_round.
 std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs);
 
 /// A set of indices, kept as ranges: cheap where nearly all indices up to the highest are in it.

@@ -42,7 +42,8 @@ struct JobState {
   /// Returns the round that is not committed yet.
   [[nodiscard]] std::int64_t round() const { return static_cast<std::int64_t>(rounds.size()); }
   /// Returns the member of that identity; null if it is none.
-  [[nodiscard]] const Member* member(const PeerId& id) const;
+  [[nodiscard]] const Member* member(const PeerId& id) const&;
+  void member(const PeerId& id) const&& = delete;
   [[nodiscard]] std::vector<PeerId> member_ids() const;
   /// Returns whose contributions the round that is not committed yet consists of.
   [[nodiscard]] std::vector<PeerId> targets() const { return contributors.empty() ? member_ids() : contributors; }
@@ -50,11 +51,12 @@ struct JobState {
   friend bool operator==(const JobState&, const JobState&) = default;
 };
 
-/// Returns the least number of holders with which a round of a view of n members is committed: min(n, max(2, majority)).
+/// Returns the least number of holders with which a round of a view of n members is committed: min(n, max(2,
+/// majority)).
 std::int64_t least_holders(std::int64_t members);
 
-/// Applies an entry to the state of a job. Pure and total: an entry that breaks a rule changes nothing but the counts of
-/// entries and of ignored ones. Returns the broken rule as text, empty if there is none.
+/// Applies an entry to the state of a job. Pure and total: an entry that breaks a rule changes nothing but the counts
+/// of entries and of ignored ones. Returns the broken rule as text, empty if there is none.
 ///
 /// | genesis      | the first entry                                                                             |
 /// | view         | epoch + 1; other members than before, ascending, each name once; its author is one of them, |
@@ -74,8 +76,8 @@ std::int64_t least_holders(std::int64_t members);
 /// \endcode
 std::string apply(JobState& state, const Entry& entry);
 
-/// Returns why a peer with this genesis cannot take part in the job of a log: another job, model, data, processor class or
-/// layout; an empty text if it can.
+/// Returns why a peer with this genesis cannot take part in the job of a log: another job, model, data, processor
+/// class or layout; an empty text if it can.
 std::string refusal_of(const JobState& state, const Genesis& own);
 
 }  // namespace core

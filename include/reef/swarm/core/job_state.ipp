@@ -13,7 +13,7 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-REEF_INLINE const Member* JobState::member(const PeerId& id) const {
+REEF_INLINE const Member* JobState::member(const PeerId& id) const& {
   const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.id == id; });
   return found == members.end() ? nullptr : &*found;
 }

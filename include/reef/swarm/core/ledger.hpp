@@ -32,7 +32,8 @@ public:
   /// Returns the element of the order that `peer` takes as its k-th, from 0; nothing if the peer is not dealt to.
   [[nodiscard]] std::optional<std::int64_t> index_of(const PeerId& peer, std::int64_t k) const;
   /// Returns the peer that takes an index; null if nobody does in this round: it is committed or quarantined.
-  [[nodiscard]] const PeerId* taker_of(std::int64_t index) const;
+  [[nodiscard]] const PeerId* taker_of(std::int64_t index) const&;
+  void taker_of(std::int64_t index) const&& = delete;
 
   friend bool operator==(const Dealing&, const Dealing&) = default;
 
@@ -75,8 +76,8 @@ public:
   /// Returns why these shares cannot be committed: an index twice, committed, quarantined or of impossible runs; empty
   /// text if they can.
   [[nodiscard]] std::string refusal(std::span<const Share> shares) const;
-  /// Commits the shares of a round; only where refusal() is empty. Where the round is not `applied`, since its sum is not
-  /// finite, its indices are quarantined instead.
+  /// Commits the shares of a round; only where refusal() is empty. Where the round is not `applied`, since its sum is
+  /// not finite, its indices are quarantined instead.
   void commit(std::int64_t round, std::vector<Share> shares, bool applied = true);
   /// Opens again all indices of rounds from `rounds` on.
   void roll_back(std::int64_t rounds);

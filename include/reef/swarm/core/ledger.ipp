@@ -18,7 +18,7 @@ REEF_INLINE std::optional<std::int64_t> Dealing::index_of(const PeerId& peer, st
   return at < holes ? holes_[static_cast<std::size_t>(at)] : next_ + (at - holes);
 }
 
-REEF_INLINE const PeerId* Dealing::taker_of(std::int64_t index) const {
+REEF_INLINE const PeerId* Dealing::taker_of(std::int64_t index) const& {
   if (members_.empty() || index < 0) return nullptr;
   std::int64_t at = static_cast<std::int64_t>(holes_.size()) + (index - next_);
   if (index < next_) {

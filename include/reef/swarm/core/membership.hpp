@@ -13,8 +13,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// What a peer writes beside the log under a lease, for others to read: that it is there, where, and whom it hears. A hint:
-/// where it is wrong, time is lost and nothing else.
+/// What a peer writes beside the log under a lease, for others to read: that it is there, where, and whom it hears. A
+/// hint: where it is wrong, time is lost and nothing else.
 struct PeerPresence {
   Member who{};
   std::vector<PeerId> reach{};  ///< the peers that it hears, ascending, itself left out
@@ -30,16 +30,16 @@ struct PeerPresence {
 /// |      | of one failed peer or one partition among 64                                                 |
 std::vector<PeerId> largest_mutual_set(std::span<const PeerPresence> present);
 
-/// Returns the members that the next view should have after `rounds` committed rounds, or nothing if the view stays, or none can be known to be the right
-/// one yet.
+/// Returns the members that the next view should have after `rounds` committed rounds, or nothing if the view stays,
+/// or none can be known to be the right one yet.
 ///
 ///     S = largest_mutual_set(the members that are present)
 ///     next view = S and each peer that asks to join, where all of S and the others who join hear it, and it them
 ///
-/// | decides | if no other set of members can be larger than S, where members that are present and hear nobody of S, but  |
-/// |         | have not said so yet, count as one set that hears itself                                                  |
-/// | members | those of the last view; if none of them is present, all who ask to join                                      |
-/// | joins   | only who has the weights after all committed rounds                                                       |
+/// | decides | if no other set of members can be larger than S, where members that are present and hear nobody of |
+/// |         | S, but have not said so yet, count as one set that hears itself                                    |
+/// | members | those of the last view; if none of them is present, all who ask to join                            |
+/// | joins   | only who has the weights after all committed rounds                                                |
 std::optional<std::vector<Member>> next_view(std::span<const Member> members, std::span<const PeerPresence> present,
                                              std::int64_t rounds);
 

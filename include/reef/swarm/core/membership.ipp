@@ -20,7 +20,8 @@ inline bool hear_each_other(const PeerPresence& a, const PeerPresence& b) {
   return a.who.id == b.who.id || (hears(a, b) && hears(b, a));
 }
 
-/// A search for the largest set whose members are pairwise related, by taking or leaving one peer that lacks a relation.
+/// A search for the largest set whose members are pairwise related, by taking or leaving one peer that lacks a
+/// relation.
 class LargestSet {
 public:
   explicit LargestSet(std::vector<std::vector<bool>> related) : related_(std::move(related)) {
@@ -90,7 +91,8 @@ REEF_INLINE std::optional<std::vector<Member>> next_view(std::span<const Member>
   if (chosen.empty()) return std::nullopt;
   const auto is_chosen = [&](const PeerId& id) { return std::binary_search(chosen.begin(), chosen.end(), id); };
 
-  // Those outside of the set that still say they hear one of it may have fallen silent: together they are one set at most.
+  // Those outside of the set that still say they hear one of it may have fallen silent: together they are one set at
+  // most.
   std::size_t others = 0;
   for (const PeerPresence& presence : here) others += is_chosen(presence.who.id) ? 0 : 1;
   if (others > chosen.size()) return std::nullopt;

@@ -41,8 +41,8 @@ public:
 
   std::vector<Action> on(const Event& event, Seconds now);
 
-  /// Returns the next micro-batch that this peer computes in this round; nothing while it is no member, lacks the newest
-  /// weights, or the round is closed.
+  /// Returns the next micro-batch that this peer computes in this round; nothing while it is no member, lacks the
+  /// newest weights, or the round is closed.
   std::optional<std::int64_t> take();
 
   [[nodiscard]] const JobState& state() const& { return memory_.state; }
@@ -52,13 +52,15 @@ public:
   [[nodiscard]] Phase phase() const { return memory_.phase(); }
   [[nodiscard]] std::int64_t applied() const { return memory_.applied; }
   [[nodiscard]] bool is_member() const { return memory_.is_member(); }
-  /// Returns the presence that stands beside the log while this peer lives, to be written again where a lease has run out.
+  /// Returns the presence that stands beside the log while this peer lives, to be written again where a lease has run
+  /// out.
   [[nodiscard]] PeerPresence presence(Seconds now) const;
   /// Returns true if this peer can give others all results of a round, for these contributors.
   [[nodiscard]] bool holds(std::int64_t round, std::span<const PeerId> contributors) const;
   /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for(Seconds now) const;
-  /// Returns why this peer cannot take part: another job, model, data or processor class than the log's genesis; else empty.
+  /// Returns why this peer cannot take part: another job, model, data or processor class than the log's genesis; else
+  /// empty.
   [[nodiscard]] std::string refusal() const { return refusal_of(memory_.state, memory_.options.genesis); }
 
 private:

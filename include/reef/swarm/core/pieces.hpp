@@ -36,8 +36,8 @@ std::vector<double> reduction_shares(std::span<const double> bandwidths);
 /// Returns how many of `pieces` each share gets: whole pieces by largest remainder, ties to the first.
 std::vector<std::int64_t> split_pieces(std::int64_t pieces, std::span<const double> shares);
 
-/// Returns the reducer of each piece in a view. A piece keeps its reducer in `before` (empty: none) unless that one has left
-/// or has more pieces than its share.
+/// Returns the reducer of each piece in a view. A piece keeps its reducer in `before` (empty: none) unless that one
+/// has left or has more pieces than its share.
 std::vector<PeerId> assign_reducers(std::span<const PeerId> before, std::span<const Member> members,
                                     std::int64_t pieces);
 

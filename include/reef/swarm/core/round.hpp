@@ -58,10 +58,12 @@ public:
   void contribute(const PeerId& self, Contribution contribution, const DigestFunction& digest);
   [[nodiscard]] bool contributed() const { return contributed_; }
   [[nodiscard]] const std::vector<Bulk>& own_parts() const& { return own_parts_; }
+  [[nodiscard]] std::vector<Bulk> own_parts() const&& { return own_parts_; }
 
   /// Notes an offer: the first of each peer counts. Returns true if it was new.
   bool offered(const PeerId& from, const Offer& offer);
-  [[nodiscard]] const Offer* offer_of(const PeerId& peer) const;
+  [[nodiscard]] const Offer* offer_of(const PeerId& peer) const&;
+  void offer_of(const PeerId& peer) const&& = delete;
   /// Notes a part: the first of each (piece, peer) counts. Returns true if it was new.
   bool received(const PeerId& from, const Part& part);
   [[nodiscard]] bool has_part(std::int64_t piece, const PeerId& from) const { return parts_.contains({piece, from}); }

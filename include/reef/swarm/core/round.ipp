@@ -38,7 +38,7 @@ REEF_INLINE bool Round::offered(const PeerId& from, const Offer& offer) {
   return offers_.try_emplace(from, offer).second;
 }
 
-REEF_INLINE const Offer* Round::offer_of(const PeerId& peer) const {
+REEF_INLINE const Offer* Round::offer_of(const PeerId& peer) const& {
   const auto found = offers_.find(peer);
   return found == offers_.end() ? nullptr : &found->second;
 }

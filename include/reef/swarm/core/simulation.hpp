@@ -9,8 +9,9 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// A job of real peers (Peer) in a world of one queue of events: virtual time, links that delay, double and lose messages,
-/// a log whose answers are late or lost, and computation that is a sum of numbers known for each micro-batch.
+/// A job of real peers (Peer) in a world of one queue of events: virtual time, links that delay, double and lose
+/// messages, a log whose answers are late or lost, and computation that is a sum of numbers known for each
+/// micro-batch.
 ///
 /// Laws, tested after each event:
 ///

@@ -11,7 +11,8 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// The world of a simulation: its links, log and computation. Durations are drawn, evenly, between the two of each pair.
+/// The world of a simulation: its links, log and computation. Durations are drawn, evenly, between the two of each
+/// pair.
 struct SimulatedWorld {
   Deadlines deadlines{.beat = 0.25, .suspect = 2.5, .exchange = 10, .round = 600};
   std::int64_t global_batch = 8;

@@ -22,11 +22,11 @@ namespace swarm {
 ///
 ///     piece k   numbers [k n, (k + 1) n) of the layout:  weights | state.0 | state.1 | ... | master weights
 ///
-/// | bytes  | do not depend on a trainer's cuts, swapping and memory; what no parameter or state fills is zero           |
-/// | peers  | have the same model, precision and rule: another state has pieces of another length                         |
-/// | who    | one process with the whole model, as of Averaged; read between two updates, on any thread if the host can  |
-/// |        | read the memory, else between two steps; write between two steps, then Training::set_progress              |
-/// | errors | OptionError for a piece that is not there, or of another length                                            |
+/// | bytes  | do not depend on a trainer's cuts, swapping and memory; what no parameter or state fills is zero      |
+/// | peers  | have the same model, precision and rule: another state has pieces of another length                   |
+/// | who    | one process with the whole model, as of Averaged; read between two updates, on any thread if the host |
+/// |        | can read the memory, else between two steps; write between two steps, then Training::set_progress     |
+/// | errors | OptionError for a piece that is not there, or of another length                                       |
 ///
 /// \code
 /// // given: Training& donor, Training& joiner

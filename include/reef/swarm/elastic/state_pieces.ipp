@@ -77,7 +77,8 @@ REEF_INLINE std::vector<std::byte> StatePieces::read(std::int64_t piece) const {
 
 REEF_INLINE void StatePieces::write(std::int64_t piece, std::span<const std::byte> bytes) {
   if (bytes.size() != bytes_of(piece)) {
-    throw OptionError("reef::swarm::StatePieces: piece ", piece, " has ", bytes.size(), " bytes, where ", bytes_of(piece),
+    throw OptionError("reef::swarm::StatePieces: piece ", piece, " has ", bytes.size(), " bytes, where ",
+                      bytes_of(piece),
                       " are to be.\n  why: another model, precision or rule, or pieces of another length.\n"
                       "  fix: peers that have these alike.");
   }

@@ -366,8 +366,8 @@ REEF_INLINE void Engine::find_not_finite(const run::StepState& before) {
   std::vector<std::uint64_t> numbers = std::move(numbers_[1]);
   numbers.insert(numbers.end(), numbers_[0].begin(), numbers_[0].end());
   std::size_t next = 0;
-  const auto executable =
-      load(program, source_, [&] { return numbers[(std::min)(next++, numbers.size() - 1)]; }, before);
+  const auto number = [&] { return numbers[(std::min)(next++, numbers.size() - 1)]; };
+  const auto executable = load(program, source_, number, before);
   Finding first;
   while (next < numbers.size()) {
     const auto done = static_cast<int>(next);

@@ -104,6 +104,21 @@ struct PrefixRows {
   }
 };
 
+/// Adds a vector to each row of a position below P, and copies the other rows.
+template <class T>
+struct AddedPrefixRows {
+  T* out;
+  const T* in;
+  const T* vectors;
+  std::int64_t C, P;
+  RowPositions positions;
+
+  __device__ void operator()(std::int64_t i) const {
+    const std::int64_t p = positions.of[i / C];
+    out[i] = p < P ? T(sum_t<T>{in[i]} + sum_t<T>{vectors[p * C + i % C]}) : in[i];
+  }
+};
+
 /// Decodes one vector of a packed table for each row; of a token outside it NaNs.
 template <class T, class Panels>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
@@ -191,6 +206,15 @@ struct RowsPositions {
     RowPositions::each(rows, [&](const RowPositions& own, std::int64_t first, std::int64_t count) {
       device::for_each_index(lane, count * C,
                              PrefixRows<T>{out + first * C, vectors, wpe, C, P, own});
+    });
+  }
+
+  template <real T>
+  static void rows_added_prefix(device::Cuda::Lane& lane, T* out, const T* in, const T* vectors,
+                                std::span<const graph::Row> rows, std::int64_t C, std::int64_t P) {
+    RowPositions::each(rows, [&](const RowPositions& own, std::int64_t first, std::int64_t count) {
+      device::for_each_index(lane, count * C,
+                             AddedPrefixRows<T>{out + first * C, in + first * C, vectors, C, P, own});
     });
   }
 };

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/host.hpp>
@@ -130,24 +132,31 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
 /// Products of rows with a packed matrix of RowKernels<device::Cuda>. The kernel reads the packed bytes, which are
 /// those of the host, and decodes them tile by tile.
 struct RowsProduct {
+  /// Throws OptionError for outliers, which these kernels do not read.
   template <real T>
-  static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form) {
+  static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form, std::int64_t outliers = 0) {
+    if (outliers > 0) {
+      throw OptionError("reef::nn: ", outliers, " outliers of an int8 matrix on a CUDA device.\n",
+                        "  why: its kernels multiply with coded weights alone.\n",
+                        "  fix: SessionOptions::outliers = 0, or a session on the host.");
+    }
     return host::detail::PanelPlaces<T>(K, N, form).bytes;
   }
 
   /// Packs on the host's cores, with copies to and from there, and waits for them.
   template <real T>
   static void pack(device::Cuda::Lane& lane, void* packed, const T* w, std::int64_t K,
-                   std::int64_t N, Transpose tw, graph::WeightForm form) {
+                   std::int64_t N, Transpose tw, graph::WeightForm form, std::int64_t outliers = 0,
+                   std::span<const float> /*magnitudes*/ = {}) {
     std::vector<T> given(static_cast<std::size_t>(K * N));
-    std::vector<std::byte> bytes(packed_bytes<T>(K, N, form));
+    std::vector<std::byte> bytes(packed_bytes<T>(K, N, form, outliers));
     lane.copy(given.data(), w, static_cast<Bytes>(given.size()) * sizeof(T), device::Copy::to_host);
     lane.settle();
     device::Host cores;
     device::Host::Lane own(cores, "pack");
     own.submit([&](device::Host::Lane& work) {
       host::detail::pack_panels(work, bytes.data(),
-                                host::detail::GivenMatrix<T>{given.data(), K, N, tw}, form);
+                                host::detail::GivenMatrix<T>{given.data(), K, N, tw}, form, {});
     });
     own.synchronize();
     lane.copy(packed, bytes.data(), bytes.size(), device::Copy::to_device);
@@ -155,7 +164,8 @@ struct RowsProduct {
   }
 
   template <real T>
-  static Bytes rows_product_workspace(std::int64_t /*R*/, std::int64_t /*K*/, int /*threads*/) {
+  static Bytes rows_product_workspace(std::int64_t /*R*/, std::int64_t /*K*/, int /*threads*/,
+                                      std::int64_t /*outliers*/ = 0) {
     return 0;
   }
 

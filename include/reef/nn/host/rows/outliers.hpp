@@ -19,8 +19,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// The outliers of a packed int8 matrix: the inputs k whose numbers are stored as they are given. In the panels of int8 these
-/// numbers are 0, and a product adds them behind all others. There are none in another form.
+/// The outliers of a packed int8 matrix: the inputs k whose numbers are stored as they are given. In the panels of
+/// int8 these numbers are 0, and a product adds them behind all others. There are none in another form.
 template <class T>
 struct OutlierPanels {
   using E = sum_t<T>;
@@ -54,8 +54,8 @@ struct OutlierPanels {
   NumberPanels<E, T> panels;
 };
 
-/// Returns how much each input of a matrix stands out, (K): its magnitude, if magnitudes are given, else the sum over columns
-/// of (w^2 / mean square of the column)^2, which few large numbers decide.
+/// Returns how much each input of a matrix stands out, (K): its magnitude, if magnitudes are given, else the sum over
+/// columns of (w^2 / mean square of the column)^2, which few large numbers decide.
 inline std::vector<double> outlier_scores(device::Host::Lane& lane,
                                           const std::vector<float>& columns, std::int64_t K,
                                           std::span<const float> magnitudes) {

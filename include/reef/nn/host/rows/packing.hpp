@@ -84,7 +84,8 @@ void pack_numbers(device::Host::Lane& lane, W* to, const GivenMatrix<T>& matrix)
   });
 }
 
-/// The inputs of a matrix that are to be stored as they are given: how many, and how large each input is, (K), or unknown.
+/// The inputs of a matrix that are to be stored as they are given: how many, and how large each input is, (K), or
+/// unknown.
 struct WantedOutliers {
   std::int64_t count = 0;
   std::span<const float> magnitudes;
@@ -178,8 +179,8 @@ template <class T>
 void pack_panels(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& matrix, graph::WeightForm form,
                  const WantedOutliers& wanted) {
   if (!wanted.magnitudes.empty() && std::ssize(wanted.magnitudes) != matrix.K) {
-    throw ShapeError("reef::nn: a matrix of ", matrix.K, " inputs is given the magnitudes of ", wanted.magnitudes.size(),
-                     ".\n  fix: one for each input, or none.");
+    throw ShapeError("reef::nn: a matrix of ", matrix.K, " inputs is given the magnitudes of ",
+                     wanted.magnitudes.size(), ".\n  fix: one for each input, or none.");
   }
   switch (form) {
     case graph::WeightForm::as_given: return pack_numbers(lane, static_cast<T*>(packed), matrix);

@@ -18,8 +18,8 @@ inline namespace v0 {
 namespace swarm {
 namespace detail {
 
-/// The link of a peer to the log of its job and to the presences beside it. What comes on threads of the log is posted to
-/// the loop of the peer's endpoint; functions are called on that loop.
+/// The link of a peer to the log of its job and to the presences beside it. What comes on threads of the log is
+/// posted to the loop of the peer's endpoint; functions are called on that loop.
 class Keepers {
 public:
   /// `hear` is given what the peer must hear of; `found`, the members and others whose presence was found.

@@ -20,8 +20,8 @@ Frame frame_of(const Message& message);
 /// Returns the message of a frame. Throws DecodeError for one that is no message of peers.
 Message message_of(const Frame& frame);
 
-/// Returns a presence as the text that stands beside the log, and the presence of such a text; nothing of any other text,
-/// since it is only a hint.
+/// Returns a presence as the text that stands beside the log, and the presence of such a text; nothing of any other
+/// text, since it is only a hint.
 std::string text_of(const PeerPresence& presence);
 std::optional<PeerPresence> presence_from_text(std::string_view text);
 

@@ -14,8 +14,8 @@ namespace detail {
 
 /// What a peer does when it hears of an event, before it acts: it notes what the event says.
 struct Listening : Duty {
-  /// Returns true for a message of the round in progress. One of the next round is kept: its sender has read a commit that
-  /// this peer will read.
+  /// Returns true for a message of the round in progress. One of the next round is kept: its sender has read a commit
+  /// that this peer will read.
   template <class M>
   bool is_of_this_round(const PeerId& from, const M& message) {
     if (in_this_round(message)) return true;

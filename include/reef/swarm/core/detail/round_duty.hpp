@@ -14,8 +14,8 @@ namespace detail {
 
 /// A member's part in a round: to close it, to exchange, to reduce, and to append its commit.
 struct RoundDuty : Duty {
-  /// Gives the trainer the results of the next committed round that it lacks, once all of them are here and are those whose
-  /// root the log has.
+  /// Gives the trainer the results of the next committed round that it lacks, once all of them are here and are those
+  /// whose root the log has.
   void apply_committed();
   void close_round();
   /// Sends the own contribution to whom it has not been sent: the offer to all members, parts to their reducers.

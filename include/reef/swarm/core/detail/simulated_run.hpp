@@ -56,7 +56,8 @@ private:
 
   bool land(std::int64_t index, Entry entry);
 
-  /// Lets a process read the entries of the log that it has not read, one after the other; not before it reaches the log.
+  /// Lets a process read the entries of the log that it has not read, one after the other; not before it reaches the
+  /// log.
   void read_next(const std::shared_ptr<Process>& process);
 
   void act(const std::shared_ptr<Process>& from, action::Announce& announce);

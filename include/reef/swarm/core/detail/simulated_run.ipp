@@ -352,7 +352,8 @@ REEF_INLINE void Simulation::check() {
 
 REEF_INLINE bool Simulation::finished() const {
   if (log_state_.round() < plan_.rounds) return false;
-  // A further peer that came late need not have joined by the end, but must have no other weights, which applied() tests.
+  // A further peer that came late need not have joined by the end, but must have no other weights, which applied()
+  // tests.
   return std::all_of(processes_.begin(), processes_.end(), [&](const auto& process) {
     return !process->alive || process->applied >= plan_.rounds || !process->peer->is_member();
   });
