@@ -358,10 +358,7 @@ REEF_INLINE void Engine::replay(std::vector<int> counts) {
 REEF_INLINE void Engine::find_not_finite(const run::StepState& before) {
   *finding_ = {};
   const run::PlacedProgram& program = *loaded_program({run::Purpose::diagnosis}).placed;
-  if (!chooses_numbers()) {
-    load(program, source_, {}, before)->run();
-    return;
-  }
+  if (!chooses_numbers()) return load(program, source_, {}, before)->run();
   // In portions of what the plan has: the pending micro-batches, and all of this round.
   std::vector<std::uint64_t> numbers = std::move(numbers_[1]);
   numbers.insert(numbers.end(), numbers_[0].begin(), numbers_[0].end());
