@@ -73,7 +73,7 @@ private:
 Genesis genesis_of(Training& training, Genesis genesis);
 
 /// Returns an access to a trainer's weights, optimizer state and progress, in pieces of `numbers` numbers of the
-/// layout: what a peer that joins gets from others. The trainer outlives the access, and keeps its state in host memory.
+/// layout: what a peer that joins gets from others. The trainer outlives the access, and its state is in host memory.
 ///
 /// \code
 /// // given: Training& trainer, swarm::AveragingOptions& options
