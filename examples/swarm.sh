@@ -41,11 +41,11 @@ until_so() {
   done
 }
 
-# A peer of 50 rounds, of a small model and this repository's documentation.
+# A peer of 80 rounds, of a small model and this repository's documentation.
 job="--log http://127.0.0.1"
-options="--rounds 50 --global-batch 12 --layers 2 --heads 2 --channels 64 --context 64 --batch 4 --threads 1"
+options="--rounds 80 --global-batch 12 --layers 2 --heads 2 --channels 64 --context 64 --batch 4 --threads 1"
 start() {
-  "$program" train $job $options --data "$root"/docs/*.md --job example --plain-loopback --members 5 --name "$1" \
+  "$program" train $job $options --data "$root"/docs/*.md --job example --plain-loopback --members 5 --pace 0.05 --name "$1" \
     --export "$folder/$1/model.safetensors" --metrics "$folder/$1.jsonl" 2> "$folder/$1.log" &
   eval "process_$1=$!"
   started="$started $!"

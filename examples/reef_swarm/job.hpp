@@ -1,11 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
@@ -64,6 +66,15 @@ inline reef::swarm::Genesis genesis_of(const JobOptions& options, const std::str
   return reef::swarm::genesis_of(weights, genesis);
 }
 
+/// Returns a source that takes so many seconds more for a micro-batch.
+inline reef::run::Source paced(reef::run::Source source, double seconds) {
+  if (seconds == 0) return source;
+  return [source = std::move(source), seconds](std::uint64_t first, std::span<const reef::AnyView> inputs) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    return source(first, inputs);
+  };
+}
+
 /// A trainer of a job, whose rounds an exchange gives it, and its data.
 template <class TrainerType>
 class JobTrainer {
@@ -74,7 +85,8 @@ public:
         data_(files_of(options), tokenizer_),
         config_(config_of(options, tokenizer_.vocabulary())),
         trainer_(reef::nn::gpt<reef::device::Host, float>(config_, threads()),
-                 training_source(data_, {.context = options.context}, options.seed), trainer_options(exchange), {},
+                 paced(training_source(data_, {.context = options.context}, options.seed), options.pace),
+                 trainer_options(exchange), {},
                  reef::comm::Communicator::alone()) {}
 
   [[nodiscard]] TrainerType& trainer() { return trainer_; }

@@ -46,14 +46,16 @@ reef::io::Json json_of(const LogText& read) {
     for (const swarm::Member& member : view.members) members.push_back(swarm::to_text(member.id));
     json["views"].push_back({{"epoch", view.epoch}, {"members", std::move(members)}, {"why", view.why}});
   }
-  json["ledger"] = swarm::to_json(state.ledger);
-  json["rounds"] = std::move(json["ledger"]["rounds"]);
-  json["ledger"].erase("rounds");
+  reef::io::Json ledger = swarm::to_json(state.ledger);
+  reef::io::Json rounds = std::move(ledger["rounds"]);
+  ledger.erase("rounds");
   for (std::size_t r = 0; r < state.rounds.size(); ++r) {
-    json["rounds"][r]["epoch"] = state.rounds[r].epoch;
-    json["rounds"][r]["loss"] = state.rounds[r].verdict.loss;
-    json["rounds"][r]["root"] = swarm::to_hex(state.rounds[r].root);
+    rounds[r]["epoch"] = state.rounds[r].epoch;
+    rounds[r]["loss"] = state.rounds[r].verdict.loss;
+    rounds[r]["root"] = swarm::to_hex(state.rounds[r].root);
   }
+  json["ledger"] = std::move(ledger);
+  json["rounds"] = std::move(rounds);
   return json;
 }
 

@@ -50,6 +50,9 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   app.add_option("--threads", o.threads, "default: all cores")->transform(number_from<int>(1, 1024));
   app.add_option("--device-memory", o.device_memory, "of --swap atom: bytes of the emulated device")
       ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
+  app.add_option("--pace", o.pace, "least seconds of a micro-batch, where others are to have the rest of the machine")
+      ->transform(number_from<double>(0, 3600))
+      ->capture_default_str();
   app.add_option("--export", o.export_file,
                  "where to write the weights after the last round, .safetensors, and beside them config.json");
 }

@@ -30,6 +30,7 @@ struct JobOptions {
 
   int threads = 0;                  ///< 0: those of the device's default
   std::uint64_t device_memory = 0;  ///< bytes
+  double pace = 0;                  ///< seconds
   std::string export_file;
 
   [[nodiscard]] std::int64_t warmup_steps() const;

@@ -153,14 +153,15 @@ void expect_account_adds_up(const io::Json& log) {
 }  // namespace
 
 TEST_F(ReefSwarm, peers_of_which_one_is_killed_and_one_joins_end_with_the_weights_of_a_replay) {
-  constexpr int rounds = 25;
-  const auto a = peer("a", rounds, 3);
-  const auto b = peer("b", rounds, 3);
-  const auto c = peer("c", rounds, 3);
+  constexpr int rounds = 120;
+  const std::string slow = "--pace 0.03";  // the job takes a while, so that who joins finds it
+  const auto a = peer("a", rounds, 3, slow);
+  const auto b = peer("b", rounds, 3, slow);
+  const auto c = peer("c", rounds, 3, slow);
   ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 4; })) << a->log();
   c->signal(SIGKILL);
   EXPECT_EQ(c->wait(), -1);
-  const auto d = peer("d", rounds, 3);
+  const auto d = peer("d", rounds, 3, slow);
   EXPECT_EQ(a->wait(), 0) << a->log();
   EXPECT_EQ(b->wait(), 0) << b->log();
   EXPECT_EQ(d->wait(), 0) << d->log();
@@ -183,9 +184,9 @@ TEST_F(ReefSwarm, peers_of_which_one_is_killed_and_one_joins_end_with_the_weight
 }
 
 TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
-  constexpr int rounds = 12;
-  const auto a = peer("a", rounds, 2);
-  const auto b = peer("b", rounds, 2);
+  constexpr int rounds = 60;
+  const auto a = peer("a", rounds, 2, "--pace 0.03");
+  const auto b = peer("b", rounds, 2, "--pace 0.03");
   ASSERT_TRUE(comes_true([&] { return rounds_of("b") >= 2; })) << b->log();
   b->signal(SIGTERM);
   EXPECT_EQ(b->wait(), 0) << b->log();

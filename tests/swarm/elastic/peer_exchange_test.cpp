@@ -48,10 +48,16 @@ public:
     return options;
   }
 
-  /// Takes steps until so many rounds are committed, leaves, and returns the state.
-  std::vector<std::vector<std::byte>> train(std::int64_t rounds) {
+  /// Takes steps until so many rounds are committed, leaves, and returns the state. After round `waits_after` it waits
+  /// until there are two members.
+  std::vector<std::vector<std::byte>> train(std::int64_t rounds, std::int64_t waits_after = -1) {
     std::optional<std::int64_t> done = peer_->enter();
-    for (; done && *done < rounds; done = peer_->enter()) trainer_.step();
+    for (; done && *done < rounds; done = peer_->enter()) {
+      while (*done == waits_after && peer_->state().members.size() < 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      trainer_.step();
+    }
     EXPECT_EQ(done, rounds);
     std::vector<std::vector<std::byte>> state = state_of(trainer_);
     peer_->leave("all rounds are done");
@@ -121,9 +127,9 @@ TEST(PeerExchange, trainers_that_average_have_the_state_of_a_replay_of_the_ledge
 TEST(PeerExchange, a_trainer_that_joins_late_gets_the_state_of_the_others) {
   const TemporaryFolder folder;
   const swarm::LogServer server({.folder = folder / "log"});
-  constexpr std::int64_t rounds = 40;
+  constexpr std::int64_t rounds = 6;
   std::array<std::vector<std::vector<std::byte>>, 2> states;
-  std::jthread first([&] { states[0] = Part(server.url(), "a", 1).train(rounds); });
+  std::jthread first([&] { states[0] = Part(server.url(), "a", 1).train(rounds, 2); });
   std::jthread second([&] {
     while (ledger_of(server.url()).rounds().size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     Part late(server.url(), "b", 1);
