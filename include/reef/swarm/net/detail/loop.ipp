@@ -341,12 +341,12 @@ struct Connecting::State : std::enable_shared_from_this<Connecting::State> {
     const auto [host, port] = host_and_port(address, "address to connect to");
     resolver.async_resolve(host, std::to_string(port), [self = shared_from_this()](ErrorCode error, auto found) {
       if (error) return self->end(error.message());
-      std::vector<Tcp::endpoint> endpoints;
+      std::vector<Tcp::endpoint> allowed;
       for (const auto& entry : found) {
-        if (!self->options.loopback_only || entry.endpoint().address().is_loopback()) endpoints.push_back(entry);
+        if (!self->options.loopback_only || entry.endpoint().address().is_loopback()) allowed.push_back(entry);
       }
-      if (endpoints.empty()) return self->end("is no loopback address, which connections without TLS need");
-      self->endpoints = std::move(endpoints);
+      if (allowed.empty()) return self->end("is no loopback address, which connections without TLS need");
+      self->endpoints = std::move(allowed);
       asio::async_connect(self->socket, self->endpoints, [self](ErrorCode failed, const Tcp::endpoint&) {
         // A port that nobody listens on may be chosen for this end too: TCP then connects the socket with itself.
         ErrorCode ignored;
