@@ -18,7 +18,8 @@ namespace core {
 ///     agreement     peers that have applied as many rounds have the same weights
 ///     replay        these weights are those of applying the ledger's micro-batches, round by round, alone
 ///     once          no micro-batch is committed twice; committed, quarantined and holes are all below the highest
-///     durability    a committed result is with a peer that lives, or in its weights, unless it had one holder only
+///     durability    a round is committed with min(n, max(2, majority)) of n holders; as long as one of these lives, a
+///                   living peer has the result, or weights with it
 ///     progress      the plan's rounds are committed and applied by all peers that live, within the time limit
 ///
 /// | cost | 1 to 3 microseconds an event; a plan of 5 peers and 6 rounds has some thousands |

@@ -35,7 +35,7 @@ struct SimulationResult {
   std::int64_t rounds = 0;  ///< that were committed
   std::int64_t views = 0;
   std::int64_t excluded = 0;
-  std::int64_t rollbacks = 0;  ///< because the only holder of a round, in a view of one, has ended
+  std::int64_t rollbacks = 0;  ///< because all who held a round have ended
   std::int64_t ignored = 0;    ///< entries that broke a rule
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -36,7 +37,11 @@ public:
       weights[piece] = next_weight(weights[piece], sum);
     }
     weights_.push_back(std::move(weights));
-    holders_.push_back(commit.holders.size());
+    const std::size_t members = commit.holders.size() + commit.stragglers.size();
+    holders_.push_back(commit.holders);
+    if (commit.holders.size() < (std::min)(members, (std::max)(std::size_t{2}, members / 2 + 1))) {
+      return concat("durability: a round is committed that ", commit.holders.size(), " of ", members, " hold");
+    }
     for (const Share& share : commit.shares) {
       for (const std::int64_t index : indices_of(share.indices)) {
         if (commit.verdict.finite && !once_.insert(index).second) {
@@ -63,12 +68,13 @@ public:
     return weights_[static_cast<std::size_t>(rounds)];
   }
   void weights_after(std::int64_t rounds) const&& = delete;
-  /// Returns how many peers held the last round when it was committed.
-  [[nodiscard]] std::size_t holders_of_last() const { return holders_.back(); }
+  /// Returns the peers that had the last round when it was committed.
+  [[nodiscard]] const std::vector<PeerId>& holders_of_last() const& { return holders_.back(); }
+  void holders_of_last() const&& = delete;
 
 private:
   std::vector<std::vector<std::uint64_t>> weights_;  // by rounds
-  std::vector<std::size_t> holders_;                 // by round
+  std::vector<std::vector<PeerId>> holders_;         // by round
   std::set<std::int64_t> once_;
 };
 

@@ -343,10 +343,14 @@ REEF_INLINE void Simulation::check() {
         somebody || (process->alive && (process->applied >= round || process->peer->holds(round - 1, contributors)));
   }
   if (somebody) return;
-  if (account_.holders_of_last() > 1) {
+  const std::vector<PeerId>& holders = account_.holders_of_last();
+  const bool one_lives = std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
+    return process->alive && std::find(holders.begin(), holders.end(), process->id) != holders.end();
+  });
+  if (one_lives) {
     result_.violation = concat("durability: nobody has the committed round ", round - 1);
   } else {
-    roll_back();  // as an operator would: its only holder has ended
+    roll_back();  // as an operator would: all who held it have ended
   }
 }
 
