@@ -213,15 +213,15 @@ TYPED_TEST(CudaRowsAttention, has_the_hosts_pages_and_agrees_with_the_host_in_ev
   using enum graph::StateForm;
   RowsOn<Host> host;
   RowsOn<Cuda> cuda({.poison_freed = true});
-  using Case = typename TestFixture::Case;
-  std::vector<Case> cases;
+  using Setting = typename TestFixture::Case;
+  std::vector<Setting> cases;
   for (const auto form : {as_given, bf16, int8}) {
     cases.push_back({4, 2, 10, 0, false, form});
     cases.push_back({2, 2, 130, 20, true, form});  // more channels than threads
   }
   cases.push_back({1, 1, 5, 0, false, as_given, 1030});  // three parts of 512 positions
   cases.push_back({1, 1, 5, 40, true, int8, 540});       // a window that begins in the part before
-  for (const Case& c : cases) {
+  for (const Setting& c : cases) {
     const auto wanted = this->outcome_on(host, c);
     const auto got = this->outcome_on(cuda, c);
     EXPECT_EQ(got.pages, wanted.pages) << c.text();

@@ -195,21 +195,17 @@ REEF_TARGET_VBMI inline void decode_bytes(float* to, const DynamicPanels<float>&
   }
 }
 
-/// Writes the scales that Float4Panels::scales writes, by AVX-512 VBMI.
-REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float>& panels,
-                                             std::int64_t panel, std::int64_t first,
-                                             std::int64_t count) {
-  const DynamicLookUp look_up(DynamicBytes::get());
-  const std::int64_t blocks = blocks_of(panels.K);
-  const std::int64_t columns = (std::min)(panel_columns, panels.N - panel * panel_columns);
-  const std::int64_t groups = PanelPlaces<float>::groups(panels.K, panels.N);
-  const auto valid = static_cast<std::uint32_t>((std::uint64_t{1} << columns) - 1);
-  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i low = _mm512_mullo_epi32(lane, _mm512_set1_epi32(static_cast<int>(blocks)));
-  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(static_cast<int>(16 * blocks)));
-  const __m512 mean = _mm512_set1_ps(panels.mean);
-  const auto scale = [&](float* at, __m512 nested, __m512i step, std::int64_t place,
-                         __mmask16 own) REEF_TARGET_VBMI {
+/// The nested scales of Float4Panels, whose two levels it joins. It is a struct because nvcc drops the target of a
+/// lambda.
+struct NestedScales {
+  const Float4Panels<float>& panels;
+  std::int64_t blocks;
+  std::int64_t groups;
+  __m512 mean;
+
+  /// Writes 16 scales.
+  REEF_ALWAYS_INLINE REEF_TARGET_VBMI void write(float* at, __m512 nested, __m512i step, std::int64_t place,
+                                                 __mmask16 own) const {
     // The groups of 256 blocks to which the blocks of these columns belong: most often 16 groups or fewer.
     const __m512i group = _mm512_maskz_srli_epi32(
         0xFFFF, _mm512_add_epi32(step, _mm512_set1_epi32(static_cast<int>(place % 256))), 8);
@@ -226,22 +222,38 @@ REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float
     // Keeps the compiler from fusing this product with an addition, as core/product.hpp does.
     __asm__("" : "+v"(result));
     _mm512_storeu_ps(at, _mm512_maskz_add_ps(own, result, mean));
-  };
+  }
+};
+
+/// Writes the scales that Float4Panels::scales writes, by AVX-512 VBMI.
+REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float>& panels,
+                                             std::int64_t panel, std::int64_t first,
+                                             std::int64_t count) {
+  const DynamicLookUp look_up(DynamicBytes::get());
+  const std::int64_t blocks = blocks_of(panels.K);
+  const std::int64_t columns = (std::min)(panel_columns, panels.N - panel * panel_columns);
+  const std::int64_t groups = PanelPlaces<float>::groups(panels.K, panels.N);
+  const auto valid = static_cast<std::uint32_t>((std::uint64_t{1} << columns) - 1);
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i low = _mm512_mullo_epi32(lane, _mm512_set1_epi32(static_cast<int>(blocks)));
+  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(static_cast<int>(16 * blocks)));
+  const __m512 mean = _mm512_set1_ps(panels.mean);
+  const NestedScales scales{panels, blocks, groups, mean};
   const std::uint8_t* own = panels.bytes + (panel * blocks + first) * panel_columns;
   std::int64_t place = panel * panel_columns * blocks + first;  // the index of the block among those of all columns
   const auto own_low = static_cast<__mmask16>(valid);
   const auto own_high = static_cast<__mmask16>(valid >> 16);
   for (; count >= 2; count -= 2, own += 2 * panel_columns, to += 2 * panel_columns, place += 2) {
     const auto nested = look_up(own);
-    scale(to, nested.of[0], low, place, own_low);
-    scale(to + 16, nested.of[1], high, place, own_high);
-    scale(to + 32, nested.of[2], low, place + 1, own_low);
-    scale(to + 48, nested.of[3], high, place + 1, own_high);
+    scales.write(to, nested.of[0], low, place, own_low);
+    scales.write(to + 16, nested.of[1], high, place, own_high);
+    scales.write(to + 32, nested.of[2], low, place + 1, own_low);
+    scales.write(to + 48, nested.of[3], high, place + 1, own_high);
   }
   if (count == 0) return;
   const auto nested = look_up.template operator()<true>(own);
-  scale(to, nested.of[0], low, place, own_low);
-  scale(to + 16, nested.of[1], high, place, own_high);
+  scales.write(to, nested.of[0], low, place, own_low);
+  scales.write(to + 16, nested.of[1], high, place, own_high);
 }
 
 #endif
