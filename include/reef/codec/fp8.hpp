@@ -33,7 +33,7 @@ namespace codec {
 ///
 /// Source: Micikevicius et al., FP8 formats for deep learning, arXiv 2209.05433 (no infinity, NaN is all ones).
 struct Fp8 {
-  std::int64_t block = 512;  ///< numbers in a row
+  std::int64_t block = 512;  ///< the length of a row: the consecutive numbers that share a scale
 
   static constexpr CodecId id = CodecId::fp8;
   static constexpr std::string_view name = "fp8";

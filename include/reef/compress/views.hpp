@@ -31,7 +31,7 @@ struct Coding {
   bool adds = false;       ///< decoded numbers are summed: a buffer holds the numbers of one message
   bool masks = false;      ///< the instruction writes a mask of the numbers that arrive as zero
   bool masked = false;     ///< the instruction leaves out the numbers that a mask marks
-  bool judged = false;     ///< the instruction does nothing if the step does not count
+  bool judged = false;     ///< the instruction does nothing if the Verdict rejects the step, as for NaNs
 
   [[nodiscard]] std::uint8_t mode() const {
     return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) |

@@ -39,7 +39,7 @@ inline constexpr std::int64_t max_placed_bytes = 10'000'000'000'000;
 /// | loss       | the tensor that is the loss: of 4 bytes, float, written by a node and read by none                 |
 /// | elements   | floats and parameters are fp32; an int tensor is int32, or uint8 where 4 does not divide its bytes |
 /// | names      | tensors have different names, and so have nodes, and parameters                                    |
-/// | errors     | DecodeError with source and member; also for unknown keys, and beyond the limits of a case         |
+/// | errors     | DecodeError with source and member; also for unknown keys, and beyond the limits max_placed_...    |
 /// | cost       | memory linear in the text, and time O(nodes * tensors)                                             |
 ///
 /// \code

@@ -15,8 +15,8 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// The instructions by which one replica computes a Verdict from its own micro-batches, shared by optimizer policies:
-/// `OwnNorms(b)`, `OwnDecide`.
+/// The instructions by which one replica decides from its own micro-batches alone whether its step counts and how the
+/// gradient is scaled (optim::Verdict), shared by optimizer policies: `OwnNorms(b)` of gradient bucket b, `OwnDecide`.
 
 namespace reef {
 inline namespace v0 {

@@ -8,8 +8,8 @@ inline namespace v0 {
 namespace run {
 
 /// Returns the waits that make every instruction follow its predecessor in the program: with them an Executor runs
-/// serially, as the reference for the bits of a concurrent run. In this order the instruction that ends a loop
-/// (Repeat::until) comes before the loop, so the loop runs its replayed iterations, or none.
+/// serially, as the reference for the bits of a concurrent run. The instruction that ends a loop (Repeat::until) is
+/// then complete before the loop begins: the loop runs as often as Executor::replay was told, and else never.
 ///
 /// \code
 /// // given: const schedule::Program& program

@@ -116,7 +116,7 @@ struct StepBuilder {
   schedule::Program program{};
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
-  std::vector<StorageId> tied_weights{};  ///< by parameter: its storage, if this stage uses it, and another holds it
+  std::vector<StorageId> tied_weights{};  ///< by parameter: its storage if this stage uses it and another stage owns it
   std::vector<StorageId> frozen{};        ///< by parameter: its storage, if it is frozen and this stage uses it
   std::vector<int> tied_versions{};       ///< the versions of tied_weights, if they differ from phase.weights
   std::vector<Accumulators> accumulators{};

@@ -10,11 +10,11 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// The operands of `Evict(segment)`, which copies gradients that were summed in a slot to host memory. Its mode must
-/// be set before: whether the sums began in the slot, or continued earlier ones.
+/// The operands of `Evict(segment)`, which copies a segment's summed gradients from a slot, device memory that segments
+/// take in turn, to host memory. Instruction::mode says if the sums began there; it is set before this view is made.
 ///
 ///     reads                 the parts of the slot, in the order of gradients_of(segment)
-///     writes, accumulates   gradients_of(segment), as the mode says
+///     writes, accumulates   gradients_of(segment): of sums that began in the slot; that continued those of the host
 ///
 /// \code
 /// // given: schedule::Program& program, run::StorageId elsewhere

@@ -75,9 +75,9 @@ struct TrainerSettings {
 
   Accumulation accumulation{};
 
-  /// A function that returns the number in the job of the micro-batch that this rank computes next, for ranks that
-  /// decide themselves which they compute: called once for each, in the order of a step, on the thread of the source.
-  /// Not given: the plan numbers them, and extra ones as `accumulation` says. For ranks that have the whole model.
+  /// A function that returns the job-wide index of the micro-batch that this rank computes next, called once for each
+  /// in order, on the thread that reads the data (run::Source). Without it the Trainer numbers micro-batches itself,
+  /// also those that `accumulation` adds to `micro_batches`. Only for ranks that have the whole model.
   std::function<std::uint64_t()> next_micro_batch{};
 
   /// The rank that holds each stage of each replica. Not given: every rank has the whole model. More than one stage

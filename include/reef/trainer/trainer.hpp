@@ -169,11 +169,11 @@ public:
                                                  int ranks, std::vector<int> micro_batches = {},
                                                  int variant = 0);
 
-  /// Returns estimate() for each rank, all with the same options, and passes the programs to `each`. Every program is
-  /// built and placed once, so this takes a fraction of the time of estimate() and programs().
+  /// Returns estimate() for each rank, all with the same options. Every program is built, and its storages are given
+  /// addresses in memory, once: so this takes a fraction of the time of estimate() and programs().
   ///
-  /// `each(variant, programs, placements)` is called for each variant of the training program, with the result of
-  /// programs() and the placements by schedule::place, both of which it may keep.
+  /// `each(variant, programs, placements)` is called once for each number `variant` of a training program that
+  /// programs() takes, with what programs() and schedule::place return for it, both of which it may keep.
   static std::vector<StepEstimate> estimate_all(const Model& model, const Options& options, int ranks,
                                            const detail::EachVariant& each);
 

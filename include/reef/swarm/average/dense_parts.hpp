@@ -11,11 +11,14 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// Returns the functions of a job whose contributions and results are numbers of fp32, little-endian, as they are.
+/// Returns the functions of a job that sums vectors of `parameters` fp32 numbers, sent uncompressed and little-endian
+/// in pieces of `piece` numbers, of which the last may be shorter.
 ///
 ///     result = part of the first contributor + part of the second + ...       in fp32, in ascending order of peers
 ///
-/// | judge | not finite if any number is not, or the weight; norm = |sum| / weight, in fp64; no clipping |
+/// | accepts | a part of its piece's length, all of whose numbers are finite                                    |
+/// | judge   | the norm of the sum over all contributors, in fp64, by their total loss weight; no clipping. Not |
+/// |         | finite if a number of the sum or the loss is not                                                 |
 ///
 /// \code
 /// const swarm::core::RoundFunctions functions = swarm::dense_functions(1'000'000, 262'144);

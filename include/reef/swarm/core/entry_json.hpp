@@ -23,8 +23,8 @@ Entry entry_from_text(std::string_view text);
 /// text.
 PeerId peer_id_from_text(std::string_view text, std::string_view source);
 
-/// Returns control messages as JSON. A Want names at most as many pieces as fit in a frame: it is asked again for
-/// others.
+/// Returns a control message as JSON. Of a request for missing pieces (Want, WantState) the JSON has at most the first
+/// 250 pieces, since the message must fit in a network frame; the sender asks for the others later.
 io::Json to_json(const Beat& beat);
 io::Json to_json(const Offer& offer);
 io::Json to_json(const Want& want);

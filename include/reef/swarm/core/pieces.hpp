@@ -20,9 +20,10 @@ constexpr std::int64_t piece_count(const Genesis& genesis) {
   return genesis.parameters / genesis.piece + (genesis.parameters % genesis.piece != 0 ? 1 : 0);
 }
 
-/// Returns each member's share of a round's reductions, for which the slowest member is done soonest.
+/// Returns the share w_i of a round's reductions of each of n members, for which the slowest member is done soonest.
+/// `bandwidths`: b_i of each member, the smaller of its upload and download in bytes a second.
 ///
-///     minimise over w >= 0, sum w = 1    max_i (1 + (n - 2) w_i) / b_i,    b_i = min(up_i, down_i)
+///     minimise over w >= 0, sum w = 1    max_i (1 + (n - 2) w_i) / b_i
 ///
 /// A member whose bandwidth is not known (0) counts as one with the mean of the others.
 ///
