@@ -18,12 +18,6 @@ namespace nn {
 /// | sums     | norms and low-rank updates have the host's order; attention sums parts of 512 positions, and joins   |
 /// |          | these                                                                                              |
 /// | cost     | a chain of K fma, of 4 cycles each, is the least time of a product, however few bits weights have   |
-///
-/// \code
-/// // given: device::Cuda::Lane& lane, float* out, const float* in, const void* packed
-/// nn::RowKernels<device::Cuda>::rows_product<float>(lane, out, in, packed, nullptr, 4, 768, 3072,
-///                                                   graph::WeightForm::nf4, nullptr);
-/// \endcode
 template <>
 struct RowKernels<device::Cuda>
     : cuda::RowsProduct, cuda::RowsNorms, cuda::RowsAttention, cuda::RowsPositions {};

@@ -17,6 +17,11 @@ std::string to_text(const Entry& entry);
 
 /// Returns the entry that a text of the log says. Never throws: a text that is no entry is `Unreadable`, on every
 /// reader alike.
+///
+/// \code
+/// const swarm::Entry entry = swarm::entry_from_text("{}");
+/// const bool readable = !std::holds_alternative<swarm::Unreadable>(entry.what);  // false: it has no author
+/// \endcode
 Entry entry_from_text(std::string_view text);
 
 /// Returns the identity that a text such as "garage/5eed" says. Throws DecodeError, naming `source`, for any other

@@ -65,6 +65,11 @@ struct FaultPlan {
 };
 
 /// Returns a plan drawn from a seed: 2 to 6 peers, and up to 4 faults, of which at least two peers survive.
+///
+/// \code
+/// const swarm::core::FaultPlan plan = swarm::core::drawn_plan(7);
+/// const std::string text = swarm::core::to_text(plan);
+/// \endcode
 FaultPlan drawn_plan(std::uint64_t seed);
 
 /// Returns a plan as text, by which it can be written into a test: one line for each fault.

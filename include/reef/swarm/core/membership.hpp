@@ -40,6 +40,11 @@ std::vector<PeerId> largest_mutual_set(std::span<const PeerPresence> present);
 /// |         | S, but have not said so yet, count as one set that hears itself                                    |
 /// | members | those of the last view; if none of them is present, all who ask to join                            |
 /// | joins   | only who has the weights after all committed rounds                                                |
+///
+/// \code
+/// // given: std::span<const swarm::Member> members, std::span<const swarm::PeerPresence> present
+/// const std::optional<std::vector<swarm::Member>> next = swarm::next_view(members, present, 12);
+/// \endcode
 std::optional<std::vector<Member>> next_view(std::span<const Member> members, std::span<const PeerPresence> present,
                                              std::int64_t rounds);
 
