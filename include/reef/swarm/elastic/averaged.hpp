@@ -36,6 +36,7 @@ namespace swarm {
 /// has one result, with the same bits for all peers.
 ///
 /// \code
+/// #include <reef/swap/atom.hpp>
 /// // given: swarm::RoundExchange& exchange
 /// using PeerTrainer = Trainer<swap::Atom<>, swarm::Averaged<optim::AdamW>>;
 /// PeerTrainer::Options options;
