@@ -1,12 +1,15 @@
 #include <reef/swarm/average/averaging_peer.hpp>
 
+#include <chrono>
+#include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <memory>
 #include <set>
-#include <sstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +32,7 @@
 namespace reef::swarm {
 namespace {
 
+using test::TemporaryFolder;
 using testing::HasSubstr;
 
 TEST(Sha256, is_that_of_the_standard) {
