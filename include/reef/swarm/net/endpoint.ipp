@@ -262,7 +262,7 @@ private:
       });
     }
     Known& peer = peers_[hello.peer.name];
-    peer.newest = std::max(peer.newest, hello.peer.incarnation);
+    peer.newest = (std::max)(peer.newest, hello.peer.incarnation);
     dialer_.answered(link.target, hello.peer.name);
     link.connection->set_receiver(hello.receives);
     if (options_.shape) link.connection->set_shape(options_.shape(hello.peer.name));

@@ -110,7 +110,7 @@ REEF_INLINE Bytes append_slice(std::vector<std::byte>& out, const Frame& frame, 
     throw OptionError("reef::swarm::append_slice: there is no slice at byte ", offset, " of a ", name_of(frame.kind),
                       " frame of ", all, " bytes.\n  fix: offsets below the size, of bulk below 4 GiB.");
   }
-  const Bytes bytes = std::min(slice_bytes, all - offset);
+  const Bytes bytes = (std::min)(slice_bytes, all - offset);
   FrameHeader header;
   header.kind = frame.kind;
   header.sequence = sequence;
@@ -231,7 +231,7 @@ REEF_INLINE std::size_t FrameDecoder::read(std::span<const std::byte> bytes) {
     if (fault_ != FrameFault::none || filled_ < frame_header_bytes) return used;
   }
   const std::size_t missing = frame_header_bytes + header_.bytes - filled_;
-  const auto part = bytes.subspan(used, std::min(missing, bytes.size() - used));
+  const auto part = bytes.subspan(used, (std::min)(missing, bytes.size() - used));
   checksum_ = io::crc32c(part, checksum_);
   if (header_.kind == FrameKind::bulk) {
     std::vector<std::byte>& message = unfinished_.find(header_.head.stream)->second.bytes;

@@ -65,7 +65,7 @@ REEF_INLINE bool SendQueue::add_slice(std::vector<std::byte>& out) {
     auto& [number, stream] = *next;
     if (stream.frames.empty()) continue;
     const Frame& frame = stream.frames.front();
-    if (stream.credit < std::min(slice_bytes, frame.size() - stream.offset)) continue;
+    if (stream.credit < (std::min)(slice_bytes, frame.size() - stream.offset)) continue;
     const Bytes bytes = append_slice(out, frame, sequence_++, stream.offset);
     stream.offset += bytes;
     stream.credit -= bytes;
@@ -336,9 +336,9 @@ REEF_INLINE void Connection::transmit(std::vector<std::byte>&& wire) {
   const auto nanoseconds = [](double seconds) {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
   };
-  free_ = std::max(now - slack, free_);
+  free_ = (std::max)(now - slack, free_);
   if (shape_.rate > 0) free_ += nanoseconds(static_cast<double>(wire.size()) / shape_.rate);
-  const auto due = std::max(now, free_) + nanoseconds(shape_.latency);
+  const auto due = (std::max)(now, free_) + nanoseconds(shape_.latency);
   on_its_way_.emplace_back(due, std::move(wire));
   loop_.after(std::max(free_ - now, Clock::duration{}), [weak = weak_from_this()] {
     const auto self = weak.lock();

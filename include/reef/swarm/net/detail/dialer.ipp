@@ -79,7 +79,7 @@ REEF_INLINE void Dialer::retry(const std::string& address, Target& target) {
   // Waits differ by up to a half, so that two sides do not always meet in the middle.
   jitter_ = jitter_ * 6364136223846793005U + 1442695040888963407U;
   const auto wait = target.wait / 2 + target.wait * static_cast<int>(jitter_ >> 57) / 256;
-  target.wait = std::min(target.wait * 2, times_.last_retry);
+  target.wait = (std::min)(target.wait * 2, times_.last_retry);
   target.timer = loop_.after(wait, [this, address] { dial(address); });
 }
 

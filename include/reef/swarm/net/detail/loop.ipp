@@ -173,7 +173,7 @@ REEF_INLINE void set_options(Tcp::socket& socket, const SocketOptions& options) 
   socket.set_option(Tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
   socket.non_blocking(true, ignored);
-  const int seconds = std::max(1, static_cast<int>(options.unacknowledged.count() / 4000));
+  const int seconds = (std::max)(1, static_cast<int>(options.unacknowledged.count() / 4000));
   const int probes = 3;
   const auto milliseconds = static_cast<unsigned>(options.unacknowledged.count());
   const int handle = socket.native_handle();

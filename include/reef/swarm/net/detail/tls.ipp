@@ -52,7 +52,7 @@ REEF_INLINE std::string serial_of(const X509* certificate) {
 /// Returns a serial number as serial_of spells it: upper case, without leading zeros but of whole bytes.
 REEF_INLINE std::string same_spelling(std::string serial) {
   std::ranges::transform(serial, serial.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  serial.erase(0, std::min(serial.find_first_not_of('0'), serial.size()));
+  serial.erase(0, (std::min)(serial.find_first_not_of('0'), serial.size()));
   return serial.size() % 2 == 0 ? serial : "0" + serial;
 }
 
@@ -163,7 +163,7 @@ struct TlsSession::State {
       BIO_set_retry_read(bio);
       return -1;
     }
-    const std::size_t count = std::min(state->input.size(), static_cast<std::size_t>(size));
+    const std::size_t count = (std::min)(state->input.size(), static_cast<std::size_t>(size));
     std::memcpy(data, state->input.data(), count);
     state->input = state->input.subspan(count);
     return static_cast<int>(count);
