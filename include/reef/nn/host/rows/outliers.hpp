@@ -64,7 +64,7 @@ inline std::vector<double> outlier_scores(device::Host::Lane& lane,
   std::vector<double> scores(static_cast<std::size_t>(K));
   if (!magnitudes.empty()) {
     std::transform(magnitudes.begin(), magnitudes.end(), scores.begin(),
-                   [](float x) { return std::abs(static_cast<double>(x)); });
+                   [](float x) { return (std::abs)(static_cast<double>(x)); });
   } else {
     std::vector<double> mean(static_cast<std::size_t>(N));
     lane.parallel(N, [&](std::int64_t n) {
