@@ -139,7 +139,7 @@ TEST_F(DocumentedCommands, of_the_first_two_machines_run_on_the_loopback_of_one)
   const std::vector<std::string> outputs = run(commands);
   ASSERT_EQ(outputs.size(), 7U) << "a network, a run; hosts, a run; a measurement, a case, a simulation";
   EXPECT_TRUE(std::filesystem::exists(path("report.html")));
-  const io::Json measured = io::read_json(path("network.json"));
+  const io::Json measured = io::read_json(path("measured.json"));
   EXPECT_EQ(measured.at("latency_ms").size(), 2U) << measured;
   EXPECT_THAT(outputs.back(), StartsWith("{"));
   EXPECT_THAT(outputs.back(), HasSubstr("\"step_s\""));

@@ -63,10 +63,10 @@ TEST(NextMicroBatch, is_asked_once_for_each_also_where_a_step_is_looked_at_again
   options.non_finite = optim::NonFinite::skip;
   auto trainer = numbered(noting_source(asked), options);
   trainer.step();
-  std::vector<float> weights = trainer.parameter("wte.weight");
+  std::vector<float> weights = trainer.parameter("transformer.wte.weight");
   weights[3] = std::numeric_limits<float>::quiet_NaN();
-  trainer.set_parameter("wte.weight", weights);
-  EXPECT_THAT(trainer.step().not_finite, testing::HasSubstr("element 3 of 'wte.weight'"));
+  trainer.set_parameter("transformer.wte.weight", weights);
+  EXPECT_THAT(trainer.step().not_finite, testing::HasSubstr("element 3 of 'transformer.wte.weight'"));
   EXPECT_THAT(asked, testing::ElementsAre(4, 9, 5, 6, 5, 6));
 }
 
