@@ -37,7 +37,13 @@ public:
     events.on_connected = [this](const RemotePeer& peer) { connected_[peer.name] = peer.incarnation; };
     events.on_lost = [this](const RemotePeer& peer, const std::string& /*why*/) {
       const auto found = connected_.find(peer.name);
-      if (found != connected_.end() && found->second == peer.incarnation) connected_.erase(found);
+      if (found == connected_.end() || found->second != peer.incarnation) return;
+      connected_.erase(found);
+      // Two attempts to connect again come within a beat or two; only then is the peer suspected.
+      endpoint_->after(seconds(2 * options_.deadlines.beat), [this, lost = PeerId{peer.name, peer.incarnation}] {
+        const auto again = connected_.find(lost.name);
+        if (again == connected_.end() || again->second != lost.incarnation) hear(core::event::Lost{lost});
+      });
     };
     events.on_error = [this](const std::string& what) { fail(what); };
     endpoint_ = std::make_unique<Endpoint>(options_.net, std::move(events));
@@ -147,10 +153,8 @@ public:
     const core::action::Apply apply = std::move(results_.at(round_));
     results_.erase(round_);
     const Ledger::Round& record = peer_->state().ledger.rounds()[static_cast<std::size_t>(round_)];
-    for (const Share& share : record.shares) {
-      outcome.contributors.push_back(share.id);
-      for (const IndexRun& run : share.indices) outcome.micro_batches += run.count;
-    }
+    outcome.contributors = record.contributors();
+    outcome.micro_batches = record.micro_batches();
     done_ = round_;
     lock.unlock();
     outcome.apply = apply.verdict.finite;
@@ -191,6 +195,9 @@ private:
     const auto micros =
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
     return micros * 16 + std::random_device{}() % 16;
+  }
+  static std::chrono::nanoseconds seconds(Seconds duration) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(duration));
   }
   static Seconds now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -246,12 +253,8 @@ private:
     }
     if (state.round() > rounds && rounds >= 0) {
       const Ledger::Round& round = state.ledger.rounds().back();
-      std::int64_t count = 0;
-      for (const Share& share : round.shares) {
-        for (const IndexRun& run : share.indices) count += run.count;
-      }
-      options_.report(concat("round ", round.round, ": ", count, " micro-batches of ", round.shares.size(),
-                             round.applied ? "" : ", skipped: not finite or empty"));
+      options_.report(concat("round ", round.round, ": ", round.micro_batches(), " micro-batches of ",
+                             round.shares.size(), round.applied ? "" : ", skipped: not finite or empty"));
     }
   }
 
@@ -318,8 +321,7 @@ private:
 
   void tick() {
     const Seconds beat = options_.deadlines.beat;
-    endpoint_->after(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(beat / 2)),
-                     [this] { tick(); });
+    endpoint_->after(seconds(beat / 2), [this] { tick(); });
     keepers_->tick(now(), beat);
     std::vector<Member> members;
     {
@@ -328,6 +330,25 @@ private:
     }
     for (const Member& member : members) reach_out(member);
     hear(core::event::Tick{});
+    watch_round();
+  }
+
+  /// Reports a round that is not committed in time, once, and gives up the job if it takes too long.
+  void watch_round() {
+    std::string what;
+    bool is_over = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const Seconds takes = peer_->round_takes(now());
+      const std::int64_t round = peer_->state().round();
+      is_over = options_.deadlines.job > 0 && takes > options_.deadlines.job;
+      if (!is_over && (takes <= options_.deadlines.round || reported_ == round)) return;
+      reported_ = round;
+      what = concat("round ", round, " is not committed after ", static_cast<std::int64_t>(takes), " s; ",
+                    to_text(peer_->id()), " waits ", peer_->waits_for(now()));
+    }
+    if (options_.report) options_.report(what);
+    if (is_over) fail(what + ".\n  fix: a longer Deadlines::job, or what it waits for.");
   }
 
   AveragingOptions options_;
@@ -337,6 +358,7 @@ private:
   // Used on the loop's thread alone.
   std::map<std::string, std::uint64_t> connected_;
   std::set<std::string> asked_;
+  std::int64_t reported_ = -1;  // the last round that was reported to take too long
 
   // Used on the trainer's thread alone.
   std::int64_t round_ = 0;

@@ -248,7 +248,6 @@ REEF_INLINE Entry entry_from_text(std::string_view text) {
 REEF_INLINE io::Json to_json(const Beat& beat) {
   return {{"epoch", beat.epoch},
           {"round", beat.round},
-          {"entries", beat.entries},
           {"attempt", beat.attempt},
           {"applied", beat.applied},
           {"phase", static_cast<int>(beat.phase)},
@@ -264,7 +263,6 @@ REEF_INLINE Beat beat_from_json(const io::Json& json) {
   Beat beat;
   beat.epoch = io::require<std::int64_t>(json, "epoch", "a beat");
   beat.round = io::require<std::int64_t>(json, "round", "a beat");
-  beat.entries = io::require<std::int64_t>(json, "entries", "a beat");
   beat.attempt = io::require<std::int64_t>(json, "attempt", "a beat");
   beat.applied = io::require<std::int64_t>(json, "applied", "a beat");
   const int phase = io::require<int>(json, "phase", "a beat");

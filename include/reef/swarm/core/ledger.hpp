@@ -62,6 +62,10 @@ public:
     std::vector<Share> shares{};
     bool applied = true;  ///< false: the round was skipped, and its indices are quarantined
 
+    [[nodiscard]] std::vector<PeerId> contributors() const;
+    /// Returns the number of micro-batches of all contributors.
+    [[nodiscard]] std::int64_t micro_batches() const;
+
     friend bool operator==(const Round&, const Round&) = default;
   };
 

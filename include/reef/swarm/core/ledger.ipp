@@ -29,6 +29,21 @@ REEF_INLINE const PeerId* Dealing::taker_of(std::int64_t index) const& {
   return &members_[static_cast<std::size_t>(at % static_cast<std::int64_t>(members_.size()))];
 }
 
+REEF_INLINE std::vector<PeerId> Ledger::Round::contributors() const {
+  std::vector<PeerId> ids;
+  ids.reserve(shares.size());
+  for (const Share& share : shares) ids.push_back(share.id);
+  return ids;
+}
+
+REEF_INLINE std::int64_t Ledger::Round::micro_batches() const {
+  std::int64_t count = 0;
+  for (const Share& share : shares) {
+    for (const IndexRun& run : share.indices) count += run.count;
+  }
+  return count;
+}
+
 REEF_INLINE std::string Ledger::refusal(std::span<const Share> shares) const {
   IndexSet seen;
   for (const Share& share : shares) {

@@ -27,7 +27,6 @@ enum class Phase : std::uint8_t { absent, accumulate, exchange, ready };
 struct Beat {
   std::int64_t epoch = 0;
   std::int64_t round = 0;
-  std::int64_t entries = 0;  ///< of the log that the sender has read
   std::int64_t attempt = 0;  ///< JobState::attempt of the round
   std::int64_t applied = 0;  ///< rounds that its weights contain
   Phase phase = Phase::absent;

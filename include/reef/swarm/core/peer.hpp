@@ -57,6 +57,8 @@ public:
   [[nodiscard]] PeerPresence presence(Seconds now) const;
   /// Returns true if this peer can give others all results of a round, for these contributors.
   [[nodiscard]] bool holds(std::int64_t round, std::span<const PeerId> contributors) const;
+  /// Returns for how long the round in progress has not been committed.
+  [[nodiscard]] Seconds round_takes(Seconds now) const { return now - memory_.round_began; }
   /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for(Seconds now) const;
   /// Returns why this peer cannot take part: another job, model, data or processor class than the log's genesis; else

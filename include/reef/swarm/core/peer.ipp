@@ -109,7 +109,9 @@ REEF_INLINE std::string Peer::waits_for(Seconds now) const {
   if (!memory_.round.contributed()) return {};
   std::string late;
   for (const PeerId& target : memory_.state.targets()) {
-    if (memory_.round.offer_of(target) == nullptr) late += concat(late.empty() ? "" : ", ", to_text(target));
+    if (memory_.round.offer_of(target) != nullptr) continue;
+    const bool stalled = memory_.detector.stalled(target, now);
+    late += concat(late.empty() ? "" : ", ", to_text(target), stalled ? " (it answers, and computes nothing)" : "");
   }
   if (!late.empty()) return concat("for the contributions of ", late);
   return memory_.ready_at < 0 ? "for results" : "for the commit";

@@ -67,8 +67,8 @@ public:
   /// Notes a part: the first of each (piece, peer) counts. Returns true if it was new.
   bool received(const PeerId& from, const Part& part);
   [[nodiscard]] bool has_part(std::int64_t piece, const PeerId& from) const { return parts_.contains({piece, from}); }
-  /// Notes a result of a piece for the contributors of this digest.
-  void reduced(const Digest& targets, std::int64_t piece, Bulk bytes);
+  /// Notes a result of a piece for the contributors of this digest. Its own digest is computed here, once.
+  void reduced(const Digest& targets, std::int64_t piece, Bulk bytes, const DigestFunction& digest);
 
   /// Drops the results for these contributors: their root is not that of the log.
   void forget_results(const Digest& targets) { results_.erase(targets); }
@@ -82,6 +82,8 @@ public:
   [[nodiscard]] Bulk result(const Digest& targets, std::int64_t piece) const;
   /// Returns the results of all pieces; nothing if one has not come.
   [[nodiscard]] std::optional<std::vector<Bulk>> results(const Digest& targets) const;
+  /// Returns the root of the results of all pieces; all zeros if one has not come.
+  [[nodiscard]] Digest root(const Digest& targets, const DigestFunction& digest) const;
   [[nodiscard]] std::vector<std::int64_t> missing_results(const Digest& targets) const;
 
   friend bool operator==(const Round&, const Round&) = default;
@@ -95,7 +97,13 @@ private:
   std::vector<Bulk> own_parts_;
   std::map<PeerId, Offer> offers_;
   std::map<std::pair<std::int64_t, PeerId>, Bulk> parts_;
-  std::map<Digest, std::map<std::int64_t, Bulk>> results_;
+  struct Reduced {
+    Bulk bytes{};
+    Digest digest{};
+
+    friend bool operator==(const Reduced&, const Reduced&) = default;
+  };
+  std::map<Digest, std::map<std::int64_t, Reduced>> results_;
 };
 
 }  // namespace core

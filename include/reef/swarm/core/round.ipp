@@ -47,8 +47,9 @@ REEF_INLINE bool Round::received(const PeerId& from, const Part& part) {
   return parts_.try_emplace({part.piece, from}, part.bytes).second;
 }
 
-REEF_INLINE void Round::reduced(const Digest& targets, std::int64_t piece, Bulk bytes) {
-  results_[targets].try_emplace(piece, std::move(bytes));
+REEF_INLINE void Round::reduced(const Digest& targets, std::int64_t piece, Bulk bytes, const DigestFunction& digest) {
+  const auto [at, is_new] = results_[targets].try_emplace(piece);
+  if (is_new) at->second = {bytes, digest(*bytes)};
 }
 
 REEF_INLINE bool Round::has_whole(const PeerId& peer, const PeerId& self, std::span<const PeerId> reducers) const {
@@ -81,15 +82,23 @@ REEF_INLINE bool Round::has_result(const Digest& targets, std::int64_t piece) co
 }
 
 REEF_INLINE Bulk Round::result(const Digest& targets, std::int64_t piece) const {
-  return has_result(targets, piece) ? results_.at(targets).at(piece) : nullptr;
+  return has_result(targets, piece) ? results_.at(targets).at(piece).bytes : nullptr;
 }
 
 REEF_INLINE std::optional<std::vector<Bulk>> Round::results(const Digest& targets) const {
   const auto found = results_.find(targets);
   if (found == results_.end() || static_cast<std::int64_t>(found->second.size()) < pieces_) return std::nullopt;
   std::vector<Bulk> results;
-  for (const auto& [piece, bytes] : found->second) results.push_back(bytes);
+  for (const auto& [piece, reduced] : found->second) results.push_back(reduced.bytes);
   return results;
+}
+
+REEF_INLINE Digest Round::root(const Digest& targets, const DigestFunction& digest) const {
+  const auto found = results_.find(targets);
+  if (found == results_.end() || static_cast<std::int64_t>(found->second.size()) < pieces_) return {};
+  std::vector<Digest> digests;
+  for (const auto& [piece, reduced] : found->second) digests.push_back(reduced.digest);
+  return root_of(digests, digest);
 }
 
 REEF_INLINE std::vector<std::int64_t> Round::missing_results(const Digest& targets) const {

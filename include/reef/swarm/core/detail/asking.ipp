@@ -53,11 +53,8 @@ REEF_INLINE void Asking::want_parts() {
 REEF_INLINE void Asking::want_results() {
   const auto behind = peer.behind.find(peer.applying);
   if (behind == peer.behind.end()) return;
-  std::vector<PeerId> contributors;
-  for (const Share& share : state().ledger.rounds()[static_cast<std::size_t>(peer.applying)].shares) {
-    contributors.push_back(share.id);
-  }
-  const Digest targets = digest_of(contributors, functions().digest);
+  const Ledger::Round& record = state().ledger.rounds()[static_cast<std::size_t>(peer.applying)];
+  const Digest targets = digest_of(record.contributors(), functions().digest);
   const std::vector<std::int64_t> missing = behind->second.missing_results(targets);
   if (missing.empty()) return;
   for (const auto& [id, beat] : peer.beats) {

@@ -56,7 +56,6 @@ struct Duty {
     return message.round == peer.round.round() && message.attempt == peer.round.attempt();
   }
 
-  [[nodiscard]] Digest root(const std::vector<Bulk>& results) const;
   [[nodiscard]] std::vector<PeerId> whole() const;
   /// Returns true if a member has not had the newest weights for longer than an exchange takes.
   [[nodiscard]] bool lags(const PeerId& id) const;

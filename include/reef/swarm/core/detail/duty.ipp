@@ -9,12 +9,6 @@ namespace swarm {
 namespace core {
 namespace detail {
 
-REEF_INLINE Digest Duty::root(const std::vector<Bulk>& results) const {
-  std::vector<Digest> digests;
-  for (const Bulk& bytes : results) digests.push_back(functions().digest(*bytes));
-  return root_of(digests, functions().digest);
-}
-
 REEF_INLINE std::vector<PeerId> Duty::whole() const {
   std::vector<PeerId> ids;
   for (const Member& member : state().members) {

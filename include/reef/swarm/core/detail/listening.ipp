@@ -43,9 +43,9 @@ REEF_INLINE void Listening::take(const PeerId& from, const Result& result) {
   if (result.piece < 0 || result.piece >= pieces() || !result.bytes) return;
   const auto behind = peer.behind.find(result.round);
   if (behind != peer.behind.end()) {
-    behind->second.reduced(result.targets, result.piece, result.bytes);
+    behind->second.reduced(result.targets, result.piece, result.bytes, functions().digest);
   } else if (is_of_this_round(from, result)) {
-    peer.round.reduced(result.targets, result.piece, result.bytes);
+    peer.round.reduced(result.targets, result.piece, result.bytes, functions().digest);
   }
 }
 

@@ -18,17 +18,13 @@ REEF_INLINE void RoundDuty::apply_committed() {
     peer.behind.erase(peer.behind.begin(), peer.behind.lower_bound(peer.applying));
     if (behind == peer.behind.end()) return;
     const Ledger::Round& record = state().ledger.rounds()[static_cast<std::size_t>(peer.applying)];
-    std::vector<PeerId> contributors;
     double weight = 0;
-    for (const Share& share : record.shares) {
-      contributors.push_back(share.id);
-      weight += share.weight;
-    }
-    const Digest targets = digest_of(contributors, functions().digest);
+    for (const Share& share : record.shares) weight += share.weight;
+    const Digest targets = digest_of(record.contributors(), functions().digest);
     std::optional<std::vector<Bulk>> results = behind->second.results(targets);
     if (!results) return;
     const JobState::Decided& decided = state().rounds[static_cast<std::size_t>(peer.applying)];
-    if (root(*results) != decided.root) {
+    if (behind->second.root(targets, functions().digest) != decided.root) {
       behind->second.forget_results(targets);
       return;
     }
@@ -78,7 +74,7 @@ REEF_INLINE void RoundDuty::reduce() {
     if (!parts) continue;
     Bulk bytes = functions().fold(at, *parts);
     send_to_members(Result{state().round(), state().attempt, digest, at, bytes});
-    peer.round.reduced(digest, at, std::move(bytes));
+    peer.round.reduced(digest, at, std::move(bytes), functions().digest);
   }
 }
 
@@ -94,7 +90,7 @@ REEF_INLINE void RoundDuty::agree() {
     peer.ready_at = now;
     peer.exchanges.add(now - peer.closed_at);
   }
-  const Digest own_root = root(*results);
+  const Digest own_root = peer.round.root(digest, functions().digest);
   Commit commit{state().epoch, state().round(), {}, own_root, {}, {}, {}};
   std::int64_t before_self = 0;
   for (const Member& member : state().members) {

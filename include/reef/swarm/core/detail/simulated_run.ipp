@@ -335,8 +335,7 @@ REEF_INLINE void Simulation::check() {
   if (!result_.violation.empty()) return;
   const std::int64_t round = log_state_.round();
   if (round == 0) return;
-  std::vector<PeerId> contributors;
-  for (const Share& share : log_state_.ledger.rounds().back().shares) contributors.push_back(share.id);
+  const std::vector<PeerId> contributors = log_state_.ledger.rounds().back().contributors();
   bool somebody = false;
   for (const auto& process : processes_) {
     somebody =

@@ -113,7 +113,6 @@ REEF_INLINE void ViewDuty::beat() {
   Beat beat;
   beat.epoch = state().epoch;
   beat.round = state().round();
-  beat.entries = state().entries;
   beat.attempt = state().attempt;
   beat.applied = peer.applied;
   beat.phase = peer.phase();
@@ -123,10 +122,9 @@ REEF_INLINE void ViewDuty::beat() {
   if (in_round() && peer.round.contributed()) {
     beat.whole = whole();
     beat.targets = digest_of_targets();
-    if (const auto results = peer.round.results(beat.targets)) beat.root = root(*results);
+    beat.root = peer.round.root(beat.targets, functions().digest);
   }
   Beat same = beat;
-  same.entries = peer.beat.entries;
   same.computed = peer.beat.computed;
   same.steps = peer.beat.steps;
   if (same == peer.beat && now - peer.last_beat < deadlines().beat) return;
