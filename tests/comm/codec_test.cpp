@@ -40,6 +40,8 @@ struct Codecs : testing::TestWithParam<Travel> {
       std::vector<float> data(1);
       AllReduceTask<float> after("after", std::span(data), progress.size());
       progress.run(progress.queue("after"), after);
+      // A send may be in flight while the peer has what it carried.
+      progress.wait_all();
     } catch (const std::exception& error) {
       return error.what();
     }

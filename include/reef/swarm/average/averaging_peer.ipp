@@ -68,10 +68,7 @@ public:
     keepers_->post([this] { tick(); });
   }
 
-  ~Implementation() {
-    keepers_->stop();
-    endpoint_.reset();  // no callback comes any more
-  }
+  ~Implementation() { keepers_->stop(); }
 
   std::optional<std::int64_t> enter() {
     if (done_) {
@@ -352,8 +349,6 @@ private:
   }
 
   AveragingOptions options_;
-  std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<detail::Keepers> keepers_;  // goes before the endpoint
 
   // Used on the loop's thread alone.
   std::map<std::string, std::uint64_t> connected_;
@@ -375,6 +370,9 @@ private:
   std::string failure_;
   std::string gone_;
   bool interrupted_ = false;
+
+  std::unique_ptr<detail::Keepers> keepers_;
+  std::unique_ptr<Endpoint> endpoint_;  // the first to go: until then its loop uses all of the above
 };
 
 REEF_INLINE AveragingPeer::AveragingPeer(AveragingOptions options, DecisionLog& log, Presence& presence)

@@ -20,6 +20,7 @@ struct PeerPresence {
   std::vector<PeerId> reach{};  ///< the peers that it hears, ascending, itself left out
   bool joins = false;           ///< true: it is no member, and asks to become one
   std::int64_t applied = 0;     ///< rounds that its weights contain
+  std::int64_t epoch = 0;       ///< the newest view that it has read
 
   friend bool operator==(const PeerPresence&, const PeerPresence&) = default;
 };

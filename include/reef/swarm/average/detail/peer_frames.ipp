@@ -88,7 +88,7 @@ REEF_INLINE std::string text_of(const PeerPresence& presence) {
   for (const PeerId& id : presence.reach) reach.push_back(to_text(id));
   return io::Json{{"id", to_text(presence.who.id)}, {"address", presence.who.address}, {"up", presence.who.up},
                   {"down", presence.who.down},      {"reach", std::move(reach)},       {"joins", presence.joins},
-                  {"applied", presence.applied}}
+                  {"applied", presence.applied},    {"epoch", presence.epoch}}
       .dump();
 }
 
@@ -106,6 +106,7 @@ REEF_INLINE std::optional<PeerPresence> presence_from_text(std::string_view text
     std::sort(presence.reach.begin(), presence.reach.end());
     presence.joins = io::require<bool>(json, "joins");
     presence.applied = io::require<std::int64_t>(json, "applied");
+    presence.epoch = io::require<std::int64_t>(json, "epoch");
     return presence;
   } catch (const Error&) {
     return std::nullopt;

@@ -14,10 +14,12 @@ namespace detail {
 
 REEF_INLINE void Asking::ask_again() {
   const Seconds interval = deadlines().suspect / 2;
+  // Who is no member is sent no result, and keeps up with rounds that may be shorter than a beat.
+  const bool at_once = !peer.is_member() && peer.results_wanted != peer.applying;
+  if (at_once || now - peer.last_results_want >= (peer.is_member() ? interval : deadlines().beat)) want_results();
   if (now - peer.last_want < interval) return;
   peer.last_want = now;
   if (in_round() && peer.round.contributed()) want_parts();
-  want_results();
   if (!peer.is_member() && peer.applied == peer.applying && peer.applied < state().round()) want_state();
 }
 
@@ -57,10 +59,22 @@ REEF_INLINE void Asking::want_results() {
   const Digest targets = digest_of(record.contributors(), functions().digest);
   const std::vector<std::int64_t> missing = behind->second.missing_results(targets);
   if (missing.empty()) return;
+  std::vector<PeerId> holders;
   for (const auto& [id, beat] : peer.beats) {
-    if (beat.applied > peer.applying)
-      send(id, Want{peer.applying, behind->second.attempt(), false, {}, targets, missing});
+    if (beat.applied > peer.applying && !peer.detector.suspects(id, now)) holders.push_back(id);
   }
+  if (holders.empty()) return;
+  // Pieces are spread over the holders; a holder that does not answer is asked for others the next time.
+  std::map<PeerId, Want> wants;
+  for (const std::int64_t piece : missing) {
+    const PeerId& from = holders[(static_cast<std::size_t>(piece) + peer.results_wants) % holders.size()];
+    wants.try_emplace(from, Want{peer.applying, behind->second.attempt(), false, {}, targets, {}})
+        .first->second.results.push_back(piece);
+  }
+  ++peer.results_wants;
+  peer.last_results_want = now;
+  peer.results_wanted = peer.applying;
+  for (auto& [from, want] : wants) send(from, std::move(want));
 }
 
 REEF_INLINE void Asking::want_state() {

@@ -70,6 +70,9 @@ struct PeerMemory {
   Beat beat{};  // the last one that was sent
   Seconds last_beat = -1e9;
   Seconds last_want = 0;
+  Seconds last_results_want = 0;  // of a round that is committed
+  std::int64_t results_wanted = -1;  // the last such round
+  std::size_t results_wants = 0;
   Seconds closed_at = -1;  // of this round; below 0: not yet
   Seconds ready_at = -1;
   Seconds round_began = 0;

@@ -21,14 +21,12 @@ REEF_INLINE void ViewDuty::leave() {
     actions.push_back(action::Gone{*peer.leaving});
     return;
   }
-  // Members that lack the last round's results get them from this peer first, for a while.
-  const auto lacks = [&](const Member& member) {
-    const auto beat = peer.beats.find(member.id);
-    return member.id != self() && beat != peer.beats.end() && beat->second.applied < peer.applied &&
-           !peer.detector.suspects(member.id, now);
+  // Members and joiners that lack the last round's results get them from this peer first, for a while.
+  const auto lacks = [&](const auto& other) {
+    return other.second.applied < peer.applied && !peer.detector.suspects(other.first, now);
   };
   const bool may_wait = now - peer.leaving_since < 2 * deadlines().suspect;
-  if (may_wait && std::any_of(state().members.begin(), state().members.end(), lacks)) return;
+  if (may_wait && std::any_of(peer.beats.begin(), peer.beats.end(), lacks)) return;
   ViewEntry view{state().epoch + 1, {}, concat(to_text(self()), " leaves: ", *peer.leaving)};
   for (const Member& member : state().members) {
     if (member.id != self()) view.members.push_back(member);
@@ -38,6 +36,13 @@ REEF_INLINE void ViewDuty::leave() {
 
 REEF_INLINE std::vector<PeerId> ViewDuty::reach() const {
   std::vector<PeerId> ids = peer.detector.reached(now);
+  // Members of a new view may not be connected yet.
+  if (now - peer.view_read_at <= deadlines().suspect) {
+    for (const Member& member : state().members) {
+      if (!peer.detector.silence(member.id, now)) ids.push_back(member.id);
+    }
+    std::sort(ids.begin(), ids.end());
+  }
   std::erase_if(ids, [&](const PeerId& id) { return id == self() || lags(id); });
   return ids;
 }
@@ -47,7 +52,8 @@ REEF_INLINE bool ViewDuty::could_join() const {
 }
 
 REEF_INLINE PeerPresence ViewDuty::own_presence() const {
-  return {peer.options.self, reach(), could_join(), peer.applied};
+  return {peer.options.self, reach(), !peer.is_member() && !peer.leaving, peer.applied,
+          state().epoch};
 }
 
 REEF_INLINE void ViewDuty::change_view() {
@@ -61,12 +67,19 @@ REEF_INLINE void ViewDuty::change_view() {
   std::optional<std::vector<Member>> next;
   if (may && !peer.leaving) {
     std::vector<PeerPresence> present{own_presence()};
-    for (const auto& [id, presence] : peer.presences) present.push_back(presence);
+    for (const auto& [id, presence] : peer.presences) {
+      present.push_back(presence);
+      // What a peer says itself is newer than what stands beside the log.
+      const auto beat = peer.beats.find(id);
+      if (beat != peer.beats.end()) present.back().applied = beat->second.applied;
+      // A member whose presence is older than the view says nothing against other members.
+      if (state().member(id) != nullptr && presence.epoch < state().epoch) present.back().reach = state().member_ids();
+    }
     // A member that this peer hears is there, whether or not its presence has run out.
     for (const Member& member : state().members) {
       if (member.id == self() || peer.presences.contains(member.id) || lags(member.id)) continue;
       if (peer.detector.suspects(member.id, now)) continue;
-      PeerPresence presence{member, state().member_ids(), false, state().round()};
+      PeerPresence presence{member, state().member_ids(), false, state().round(), state().epoch};
       present.push_back(std::move(presence));
     }
     // In the middle of an exchange only departures count: a newcomer waits for the next round.
