@@ -2,11 +2,7 @@
 
 #include <chrono>
 #include <cmath>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <span>
@@ -14,25 +10,23 @@
 #include <thread>
 #include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <reef/io/file.hpp>
 #include <reef/swarm/average/dense_parts.hpp>
 #include <reef/swarm/average/sha256.hpp>
-#include <reef/swarm/core/entry_json.hpp>
-#include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <support/temporary_folder.hpp>
+#include <swarm/average/averaging_process.hpp>
 
 namespace reef::swarm {
 namespace {
 
-using test::TemporaryFolder;
+using reef::test::TemporaryFolder;
+using test::AveragingProcess;
+using test::state_of;
+using test::wait_for_round;
 using testing::HasSubstr;
 
 TEST(Sha256, is_that_of_the_standard) {
@@ -69,77 +63,16 @@ TEST(DenseParts, of_another_length_or_not_finite_are_not_accepted) {
   EXPECT_TRUE(functions.accepts(1, dense_parts(infinite, 2)[1]));
 }
 
-/// A process of the program swarm-average, whose output is in a file.
-class Process {
-public:
-  Process(const std::filesystem::path& folder, const std::string& url, const std::string& name, int rounds, int members)
-      : output_(folder / (name + ".txt")) {
-    const std::string count = std::to_string(rounds);
-    const std::string first = std::to_string(members);
-    pid_ = fork();
-    if (pid_ == 0) {
-      // It must not keep a log server's port in use that is to start again.
-      for (int file = 3; file < 1024; ++file) close(file);
-      if (std::freopen(output_.c_str(), "w", stdout) == nullptr) _exit(126);
-      execl(REEF_SWARM_AVERAGE, REEF_SWARM_AVERAGE, url.c_str(), name.c_str(), count.c_str(), first.c_str(), "30",
-            static_cast<char*>(nullptr));
-      _exit(127);
-    }
-  }
-  ~Process() {
-    if (pid_ > 0) kill();
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
-  void kill() {
-    ::kill(pid_, SIGKILL);
-    wait();
-  }
-  /// Waits for the end of the process, and returns its exit status; for one that a signal has ended, minus its number.
-  int wait() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  /// Returns the line of the program's output that says the digest of its weights.
-  [[nodiscard]] std::string weights() const {
-    std::ifstream file(output_);
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    const std::size_t at = text.rfind("has weights ");
-    // The peer's thread may still report something after it.
-    return at == std::string::npos ? "no weights: " + text : text.substr(at, text.find('\n', at) - at);
-  }
-
-private:
-  std::filesystem::path output_;
-  pid_t pid_ = 0;
-};
-
-/// Returns the state of the job whose log is at this address.
-core::JobState state_of(const std::string& url) {
-  RemoteLog log(url);
-  core::JobState state;
-  for (const std::string& text : BlockingLog(log).read(0)) core::apply(state, entry_from_text(text));
-  return state;
-}
-
-/// Waits until the log has that many committed rounds.
-void wait_for_round(const std::string& url, std::int64_t rounds) {
-  while (state_of(url).round() < rounds) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-}
-
 TEST(AveragingPeer, killed_with_9_does_not_stop_the_others_and_a_newcomer_gets_their_bits) {
   const TemporaryFolder folder;
   const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
   constexpr int rounds = 40;
-  Process a(folder.path(), server.url(), "a", rounds, 3);
-  Process b(folder.path(), server.url(), "b", rounds, 3);
-  Process c(folder.path(), server.url(), "c", rounds, 3);
+  AveragingProcess a(folder.path(), server.url(), "a", rounds, 3);
+  AveragingProcess b(folder.path(), server.url(), "b", rounds, 3);
+  AveragingProcess c(folder.path(), server.url(), "c", rounds, 3);
   wait_for_round(server.url(), 3);
   c.kill();
-  Process d(folder.path(), server.url(), "d", rounds, 3);
+  AveragingProcess d(folder.path(), server.url(), "d", rounds, 3);
   EXPECT_EQ(a.wait(), 0);
   EXPECT_EQ(b.wait(), 0);
   EXPECT_EQ(d.wait(), 0);
@@ -165,8 +98,8 @@ TEST(AveragingPeer, goes_on_when_the_log_server_was_killed_and_started_again) {
   auto server = std::make_unique<LogServer>(LogServerOptions{.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
   const std::string url = server->url();
   constexpr int rounds = 12;
-  Process a(folder.path(), url, "a", rounds, 2);
-  Process b(folder.path(), url, "b", rounds, 2);
+  AveragingProcess a(folder.path(), url, "a", rounds, 2);
+  AveragingProcess b(folder.path(), url, "b", rounds, 2);
   wait_for_round(url, 2);
   server.reset();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));

@@ -101,7 +101,16 @@ REEF_INLINE std::string Peer::waits_for(Seconds now) const {
     }
   }
   if (!is_member()) {
-    if (memory_.applied < memory_.state.round()) return concat("for the weights after round ", memory_.state.round());
+    if (memory_.applied < memory_.state.round()) {
+      std::int64_t newest = memory_.applied;
+      for (const auto& [other, beat] : memory_.beats) {
+        if (!memory_.detector.suspects(other, now)) newest = (std::max)(newest, beat.applied);
+      }
+      const std::string weights = concat("for the weights after round ", memory_.state.round());
+      if (newest >= memory_.state.round()) return weights;
+      return concat(weights, ", which nobody has who is heard; where they are lost, reef-swarm rollback --rounds ", newest,
+                    " goes on from there");
+    }
     return "to be heard by all members, who then append a view with it";
   }
   if (memory_.applied < memory_.state.round()) return concat("for the results of round ", memory_.applied);

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+
+namespace reef::swarm::test {
+
+/// A process of the program swarm-average, whose output is in a file of `folder`.
+class AveragingProcess {
+public:
+  AveragingProcess(const std::filesystem::path& folder, const std::string& url, const std::string& name, int rounds,
+                   int members)
+      : output_(folder / (name + "." + std::to_string(started++) + ".txt")) {
+    const std::string count = std::to_string(rounds);
+    const std::string first = std::to_string(members);
+    pid_ = fork();
+    if (pid_ == 0) {
+      // It must not keep a log server's port in use that is to start again.
+      for (int file = 3; file < 1024; ++file) close(file);
+      if (std::freopen(output_.c_str(), "w", stdout) == nullptr) _exit(126);
+      execl(REEF_SWARM_AVERAGE, REEF_SWARM_AVERAGE, url.c_str(), name.c_str(), count.c_str(), first.c_str(), "30",
+            static_cast<char*>(nullptr));
+      _exit(127);
+    }
+  }
+  ~AveragingProcess() {
+    if (pid_ > 0) kill();
+  }
+  AveragingProcess(AveragingProcess&& other) noexcept
+      : output_(std::move(other.output_)), pid_(std::exchange(other.pid_, 0)) {}
+  AveragingProcess& operator=(AveragingProcess&&) = delete;
+
+  void kill() {
+    signal(SIGKILL);
+    wait();
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+
+  /// Waits for the end of the process, and returns its exit status; for one that a signal has ended, minus its number.
+  int wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  /// Returns the line of the program's output that says the digest of its weights.
+  [[nodiscard]] std::string weights() const {
+    std::ifstream file(output_);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::size_t at = text.rfind("has weights ");
+    // The peer's thread may still report something after it.
+    return at == std::string::npos ? "no weights: " + text : text.substr(at, text.find('\n', at) - at);
+  }
+
+private:
+  inline static int started = 0;
+  std::filesystem::path output_;
+  pid_t pid_ = 0;
+};
+
+/// Returns the state of the job whose log is at this address.
+inline core::JobState state_of(const std::string& url) {
+  RemoteLog log(url);
+  core::JobState state;
+  for (const std::string& text : BlockingLog(log).read(0)) core::apply(state, entry_from_text(text));
+  return state;
+}
+
+/// Waits until the log has that many committed rounds.
+inline void wait_for_round(const std::string& url, std::int64_t rounds) {
+  while (state_of(url).round() < rounds) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+}  // namespace reef::swarm::test
