@@ -1,5 +1,6 @@
 #include <reef/swarm/core/simulation.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -35,13 +36,13 @@ TEST(Simulation, keeps_all_laws_in_drawn_plans) {
   }
   RecordProperty("events", concat(sum.events));
   EXPECT_GT(sum.views, static_cast<std::int64_t>(plans())) << "members came and went";
-  EXPECT_GT(sum.excluded, 0) << "some contributions came too late";
+  if (plans() >= 1000) EXPECT_GT(sum.excluded, 0) << "some contributions came too late";
 }
 
 TEST(Simulation, goes_on_over_links_that_lose_messages) {
   SimulatedWorld world;
   world.lost = 0.05;
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+  for (std::uint64_t seed = 1; seed <= std::min<std::uint64_t>(50, plans()); ++seed) {
     const SimulationResult result = simulate({.seed = seed, .peers = 4, .rounds = 5, .faults = {}}, world);
     EXPECT_EQ(result.violation, "") << seed;
     EXPECT_EQ(result.rounds, 5) << seed;
