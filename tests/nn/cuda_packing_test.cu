@@ -60,7 +60,7 @@ TYPED_TEST(PackingOnCuda, operators_are_the_hosts_sample_by_sample) {
 template <class Device, class T>
 std::map<std::string, std::vector<sum_t<T>>> packed_gradients(const graph::Graph<Device, T>& plain) {
   Device device{typename Device::Options{}};
-  const auto model = nn::with_packing(plain);
+  const auto model = nn::with_packing(plain).serving(device.threads());
   GraphRunner<Device, T> runner(device, model);
   const auto& dag = model.dag();
   for (const auto& [id, values] : Point<T>::make(dag, 11).parameters) runner.set_parameter(id, values);
