@@ -37,7 +37,7 @@ void add_gradient(std::int64_t index, std::vector<float>& sum) {
 int main(int argc, char** argv) try {
   using namespace reef;
   if (argc < 3) {
-    std::printf("usage: swarm-average LOG-URL NAME [ROUNDS [FIRST-MEMBERS [MILLISECONDS-A-MICRO-BATCH]]]\n");
+    std::printf("usage: swarm-average LOG-URL NAME [ROUNDS [FIRST-MEMBERS [MILLISECONDS-A-MICRO-BATCH [CODEC]]]]\n");
     return 2;
   }
   const std::int64_t rounds = argc > 3 ? std::atoll(argv[3]) : 5;
@@ -50,6 +50,7 @@ int main(int argc, char** argv) try {
   options.genesis.global_batch = 8;
   options.genesis.parameters = numbers;
   options.genesis.piece = 1 << 14;
+  options.genesis.codec = argc > 6 ? argv[6] : "fp32";
   options.first_members = first_members;
   options.net.name = argv[2];
   options.net.listen = "127.0.0.1:0";

@@ -62,7 +62,7 @@ inline reef::swarm::Genesis genesis_of(const JobOptions& options, const std::str
   genesis.update_class = digest(reef::nn::host::text_of_numerics_class());
   genesis.seed = options.seed;
   genesis.global_batch = options.global_batch;
-  genesis.codec = "fp32";
+  genesis.codec = options.codec;
   return reef::swarm::genesis_of(weights, genesis);
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include <reef/core/error.hpp>
+#include <reef/swarm/average/part_codec.hpp>
+
 #include "../support/input_files.hpp"
 #include "../support/number_option.hpp"
 #include "../support/tokenizer.hpp"
@@ -12,6 +15,24 @@ namespace reef_examples {
 std::int64_t JobOptions::warmup_steps() const {
   return warmup >= 0 ? warmup : (std::min<std::int64_t>)(100, rounds / 10);
 }
+
+namespace {
+
+/// Returns a validator of texts that name the codecs of a job.
+CLI::Validator codec_of_parts() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        try {
+          static_cast<void>(reef::swarm::PartCodec::of(text));
+        } catch (const reef::Error& error) {
+          return error.what();
+        }
+        return {};
+      },
+      "CODEC");
+}
+
+}  // namespace
 
 void add_job_options(CLI::App& app, JobOptions& o) {
   const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
@@ -23,6 +44,11 @@ void add_job_options(CLI::App& app, JobOptions& o) {
       ->capture_default_str();
   app.add_option("--swap", o.swap, "none, or atom: the model's parts come to the device and go")
       ->check(CLI::IsMember({"none", "atom"}))
+      ->capture_default_str();
+  app.add_option("--codec", o.codec,
+                 "of what peers send: fp32, or a CODEC of reef-train's --compress, as bf16 or blockwise8; or two, "
+                 "CODEC,CODEC: of contributions, and of results")
+      ->check(codec_of_parts())
       ->capture_default_str();
   app.add_option("--global-batch", o.global_batch, "micro-batches after which a round is closed; it may get some more")
       ->transform(number_from<std::int64_t>(1, 1'000'000))

@@ -15,6 +15,7 @@ struct JobOptions {
   std::string log;  ///< URL
   std::string recipe = "averaged";
   std::string swap = "none";
+  std::string codec = "fp32";
   std::int64_t global_batch = 8;
   std::int64_t rounds = 0;
   std::vector<std::string> data;

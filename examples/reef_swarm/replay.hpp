@@ -46,9 +46,10 @@ int replay(const JobOptions& options, const reef::comm::StopRequest& stop) {
   std::vector<reef::swarm::Ledger::Round> rounds = read.state.ledger.rounds();
   if (static_cast<std::int64_t>(rounds.size()) > options.rounds)
     rounds.resize(static_cast<std::size_t>(options.rounds));
-  reef::swarm::ReplayExchange exchange(rounds);
+  const reef::swarm::Genesis& genesis = *read.state.genesis;
+  reef::swarm::ReplayExchange exchange(rounds, reef::swarm::PartCodec::of(genesis.codec), genesis.piece);
   JobTrainer<TrainerType> job(options, exchange);
-  require_same_job(*read.state.genesis, genesis_of(options, read.state.genesis->job, job.data(), job.trainer()));
+  require_same_job(genesis, genesis_of(options, genesis.job, job.data(), job.trainer()));
   while (!exchange.is_done()) {
     if (stop.asked()) {
       std::fprintf(stderr, "stopped by a signal in round %lld, nothing is exported\n",

@@ -4,6 +4,7 @@
 
 #include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/dense_parts.hpp>
+#include <reef/swarm/average/part_codec.hpp>
 #include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/core/deadlines.hpp>
 #include <reef/swarm/core/digest.hpp>

@@ -12,7 +12,9 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/averaging_peer.ipp>
 #include <reef/swarm/average/dense_parts.ipp>
 #include <reef/swarm/average/detail/keepers.ipp>
+#include <reef/swarm/average/detail/own_contributions.ipp>
 #include <reef/swarm/average/detail/peer_frames.ipp>
+#include <reef/swarm/average/part_codec.ipp>
 #include <reef/swarm/average/sha256.ipp>
 #include <reef/swarm/core/detail/asking.ipp>
 #include <reef/swarm/core/detail/duty.ipp>

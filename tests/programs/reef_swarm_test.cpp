@@ -183,6 +183,26 @@ TEST_F(ReefSwarm, peers_of_which_one_is_killed_and_one_joins_end_with_the_weight
   EXPECT_THAT(other.errors, HasSubstr("the log is of a job with another model, seed"));
 }
 
+TEST_F(ReefSwarm, peers_that_send_encoded_sums_end_with_the_weights_of_a_replay) {
+  constexpr int rounds = 12;
+  const std::string codec = " --codec ef:0.9+top-k:10,bf16";
+  const auto a = peer("a", rounds, 2, codec);
+  const auto b = peer("b", rounds, 2, codec);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("b"));
+  const Ending replay = run_command(concat(REEF_SWARM, " replay ", job(rounds, "replay"), codec));
+  EXPECT_EQ(replay.status, 0) << replay;
+  EXPECT_EQ(weights("a"), weights("replay"));
+  const Ending plain = run_command(concat(REEF_SWARM, " replay ", job(rounds, "plain")));
+  EXPECT_EQ(plain.status, 2);
+  EXPECT_THAT(plain.errors, HasSubstr("the log is of a job with another codec"));
+  const Ending none = run_command(concat(REEF_SWARM, " replay ", job(rounds, "none"), " --codec zip"));
+  EXPECT_NE(none.status, 0);
+  EXPECT_THAT(none.errors, HasSubstr("there is no 'zip'"));
+}
+
 TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
   constexpr int rounds = 60;
   const auto a = peer("a", rounds, 2, "--pace 0.03");

@@ -93,6 +93,45 @@ TEST(AveragingPeer, killed_with_9_does_not_stop_the_others_and_a_newcomer_gets_t
   EXPECT_THAT(contributors, testing::IsSupersetOf({"a", "b", "c", "d"}));
 }
 
+TEST(AveragingPeer, peers_have_the_same_bits_of_what_codecs_decode_to_and_one_of_another_codec_is_refused) {
+  for (const std::string codec : {"blockwise8:1024", "ef+top-k:8,bf16"}) {
+    const TemporaryFolder folder;
+    const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+    constexpr int rounds = 8;
+    AveragingProcess a(folder.path(), server.url(), "a", rounds, 2, codec);
+    AveragingProcess b(folder.path(), server.url(), "b", rounds, 2, codec);
+    wait_for_round(server.url(), 2);
+    AveragingProcess c(folder.path(), server.url(), "c", rounds, 2, "bf16");
+    EXPECT_EQ(c.wait(), 1);
+    EXPECT_EQ(a.wait(), 0);
+    EXPECT_EQ(b.wait(), 0);
+    EXPECT_THAT(a.weights(), HasSubstr("has weights"));
+    EXPECT_EQ(b.weights(), a.weights());
+    const core::JobState state = state_of(server.url());
+    EXPECT_EQ(state.genesis->codec, codec);
+    EXPECT_EQ(state.ignored, 0);
+    for (const Ledger::Round& round : state.ledger.rounds()) EXPECT_TRUE(round.applied) << round.round;
+  }
+}
+
+TEST(AveragingPeer, of_a_codec_that_there_is_not_says_which_there_are) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  RemoteLog log(server.url());
+  AveragingOptions options;
+  options.genesis = {.job = "one", .parameters = 10, .piece = 4, .codec = "zip"};
+  options.net.name = "a";
+  options.net.listen = "127.0.0.1:0";
+  options.net.plain_loopback = true;
+  try {
+    const AveragingPeer peer(options, log, log);
+    ADD_FAILURE() << "it is a peer";
+  } catch (const OptionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("there is no 'zip'"));
+    EXPECT_THAT(error.what(), HasSubstr("blockwise8"));
+  }
+}
+
 TEST(AveragingPeer, goes_on_when_the_log_server_was_killed_and_started_again) {
   const TemporaryFolder folder;
   auto server = std::make_unique<LogServer>(LogServerOptions{.listen = "127.0.0.1:0", .folder = folder.path() / "log"});

@@ -27,7 +27,7 @@ namespace reef::swarm::test {
 class AveragingProcess {
 public:
   AveragingProcess(const std::filesystem::path& folder, const std::string& url, const std::string& name, int rounds,
-                   int members)
+                   int members, const std::string& codec = "fp32")
       : output_(folder / (name + "." + std::to_string(started++) + ".txt")) {
     const std::string count = std::to_string(rounds);
     const std::string first = std::to_string(members);
@@ -37,7 +37,7 @@ public:
       for (int file = 3; file < 1024; ++file) close(file);
       if (std::freopen(output_.c_str(), "w", stdout) == nullptr) _exit(126);
       execl(REEF_SWARM_AVERAGE, REEF_SWARM_AVERAGE, url.c_str(), name.c_str(), count.c_str(), first.c_str(), "30",
-            static_cast<char*>(nullptr));
+            codec.c_str(), static_cast<char*>(nullptr));
       _exit(127);
     }
   }

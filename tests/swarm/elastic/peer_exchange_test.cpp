@@ -37,8 +37,9 @@ using Peer = Trainer<swarm::Averaged<optim::AdamW>>;
 /// A trainer, its exchange, and its peer in the job of a log server.
 class Part {
 public:
-  Part(const std::string& url, const std::string& name, std::int64_t members)
-      : trainer_(peer<Peer>(exchange_, skipping())),
+  Part(const std::string& url, const std::string& name, std::int64_t members, std::string codec = "fp32")
+      : codec_(std::move(codec)),
+        trainer_(peer<Peer>(exchange_, skipping())),
         log_(url),
         peer_(exchange_, trainer_, options(name, members), log_, log_) {}
 
@@ -77,6 +78,7 @@ private:
     swarm::AveragingOptions result;
     result.genesis.job = "test";
     result.genesis.global_batch = 4;
+    result.genesis.codec = codec_;
     result.genesis = swarm::genesis_of(trainer_, result.genesis);
     result.net.name = name;
     result.net.listen = "127.0.0.1:0";
@@ -85,23 +87,30 @@ private:
     return result;
   }
 
+  std::string codec_;
   swarm::PeerExchange exchange_;
   Peer trainer_;
   swarm::RemoteLog log_;
   swarm::TrainerPeer peer_;
 };
 
-swarm::Ledger ledger_of(const std::string& url) {
+swarm::core::JobState job_of(const std::string& url) {
   swarm::RemoteLog log(url);
   swarm::core::JobState state;
   for (const std::string& text : swarm::BlockingLog(log).read(0))
     swarm::core::apply(state, swarm::entry_from_text(text));
-  return state.ledger;
+  return state;
 }
+
+swarm::Ledger ledger_of(const std::string& url) { return job_of(url).ledger; }
 
 }  // namespace
 
-TEST(PeerExchange, trainers_that_average_have_the_state_of_a_replay_of_the_ledger) {
+class PeerExchangeOf : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Codecs, PeerExchangeOf,
+                         testing::Values("fp32", "bf16", "blockwise8:512", "ef:0.9+top-k:4,bf16"));
+
+TEST_P(PeerExchangeOf, trainers_that_average_have_the_state_of_a_replay_of_the_ledger) {
   const TemporaryFolder folder;
   const swarm::LogServer server({.folder = folder / "log"});
   constexpr std::int64_t rounds = 5;
@@ -109,13 +118,13 @@ TEST(PeerExchange, trainers_that_average_have_the_state_of_a_replay_of_the_ledge
   {
     std::vector<std::jthread> threads;
     for (std::size_t m = 0; m < states.size(); ++m) {
-      threads.emplace_back([&, m] { states[m] = Part(server.url(), m == 0 ? "a" : "b", 2).train(rounds); });
+      threads.emplace_back([&, m] { states[m] = Part(server.url(), m == 0 ? "a" : "b", 2, GetParam()).train(rounds); });
     }
   }
   EXPECT_EQ(states[0], states[1]);
 
-  const swarm::Ledger ledger = ledger_of(server.url());
-  swarm::ReplayExchange replay(ledger.rounds());
+  const swarm::core::JobState job = job_of(server.url());
+  swarm::ReplayExchange replay(job.ledger.rounds(), swarm::PartCodec::of(job.genesis->codec), job.genesis->piece);
   EXPECT_GE(replay.steps(), rounds);
   auto trainer = peer<Peer>(replay, Part::skipping());
   while (!replay.is_done()) trainer.step();

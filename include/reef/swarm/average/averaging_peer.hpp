@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <reef/core/units.hpp>
+#include <reef/swarm/average/part_codec.hpp>
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/core/peer.hpp>
 #include <reef/swarm/log/decision_log.hpp>
@@ -40,6 +41,8 @@ struct AveragingOptions {
   Deadlines deadlines{};
   std::int64_t first_members = 1;  ///< peers that the first round waits for
   StateAccess state{};             ///< without it, a peer can only join before the first round is committed
+  /// The codecs of the job, where they are none that Genesis::codec can name: then it is a name by which peers compare.
+  std::optional<PartCodec> codec{};
   std::function<void(const std::string&)>
       report{};  ///< is given a line for each view and round; on the loop's thread
 };
@@ -61,8 +64,11 @@ struct RoundSum {
 ///
 /// | agrees | all peers get the same bits in a round, whatever fails; each index is in one committed round at most |
 /// | ends   | a peer that is killed is out of the view after about `suspect`, and the others go on                 |
+/// | codec  | sums are encoded as Genesis::codec says (PartCodec); the memory of a codec that has one advances with |
+/// |        | a round that is applied and has this peer among its contributors, and begins at 0 with the peer      |
 /// | waits  | enter, next and result block; each wait has a reason, waits_for(), and ends with interrupt()         |
-/// | errors | OptionError: a log of another job; Error from a call that interrupt() ended                          |
+/// | errors | OptionError: a log of another job, a codec that there is not; Error from a call that interrupt()     |
+/// |        | ended                                                                                                |
 ///
 /// \code
 /// #include <reef/swarm/log/remote_log.hpp>

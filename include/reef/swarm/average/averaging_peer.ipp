@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <random>
 #include <set>
 #include <utility>
 #include <variant>
@@ -13,10 +12,10 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
-#include <reef/io/json.hpp>
 #include <reef/swarm/average/averaging_peer.hpp>
-#include <reef/swarm/average/dense_parts.hpp>
 #include <reef/swarm/average/detail/keepers.hpp>
+#include <reef/swarm/average/detail/own_contributions.hpp>
+#include <reef/swarm/average/detail/own_options.hpp>
 #include <reef/swarm/average/detail/peer_frames.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/net/endpoint.hpp>
@@ -29,9 +28,12 @@ namespace swarm {
 /// thread takes as well.
 class AveragingPeer::Implementation {
 public:
-  Implementation(AveragingOptions options, DecisionLog& log, Presence& presence) : options_(std::move(options)) {
+  Implementation(AveragingOptions options, DecisionLog& log, Presence& presence)
+      : options_(std::move(options)),
+        codec_(options_.codec ? *options_.codec : PartCodec::of(options_.genesis.codec)),
+        contributions_(codec_, options_.genesis.parameters, options_.genesis.piece) {
     options_.net.job = options_.genesis.job;
-    if (options_.net.incarnation == 0) options_.net.incarnation = drawn_incarnation();
+    if (options_.net.incarnation == 0) options_.net.incarnation = detail::drawn_incarnation();
     EndpointEvents events;
     events.on_frame = [this](const RemotePeer& from, Frame frame) { received(from, std::move(frame)); };
     events.on_connected = [this](const RemotePeer& peer) { connected_[peer.name] = peer.incarnation; };
@@ -47,17 +49,7 @@ public:
     };
     events.on_error = [this](const std::string& what) { fail(what); };
     endpoint_ = std::make_unique<Endpoint>(options_.net, std::move(events));
-    core::PeerOptions peer;
-    peer.self.id = {options_.net.name, options_.net.incarnation};
-    peer.self.address = options_.advertise.empty() ? endpoint_->address() : options_.advertise;
-    peer.self.up = options_.up;
-    peer.self.down = options_.down;
-    peer.genesis = options_.genesis;
-    peer.deadlines = options_.deadlines;
-    peer.functions = dense_functions(options_.genesis.parameters, options_.genesis.piece);
-    peer.first_members = options_.first_members;
-    peer.seed = options_.net.incarnation;
-    peer_.emplace(std::move(peer));
+    peer_.emplace(detail::peer_options_of(options_, codec_, endpoint_->address()));
     keepers_ = std::make_unique<detail::Keepers>(
         log, presence, *endpoint_, [this](core::Event event) { hear(std::move(event)); },
         [this](const std::vector<PeerPresence>& found) {
@@ -130,7 +122,11 @@ public:
     core::event::Contributed contributed{round_, attempt_, {}};
     if (weight > 0) {
       std::sort(indices.begin(), indices.end());
-      contributed.contribution = {std::move(indices), weight, loss, dense_parts(sum, options_.genesis.piece)};
+      if (contributions_.has_memory()) {
+        const std::lock_guard lock(mutex_);
+        contributions_.settle(id(), peer_->state().ledger.rounds());
+      }
+      contributed.contribution = {std::move(indices), weight, loss, contributions_.encode(round_, sum)};
     }
     post_event(std::move(contributed));
   }
@@ -157,7 +153,7 @@ public:
     outcome.apply = apply.verdict.finite;
     outcome.weight = apply.weight;
     outcome.loss = apply.verdict.loss * apply.weight;
-    if (outcome.apply) read_dense_parts(apply.results, sum);
+    if (outcome.apply) read_results(codec_, apply.results, options_.genesis.piece, sum);
     return outcome;
   }
 
@@ -186,13 +182,6 @@ public:
   }
 
 private:
-  static std::uint64_t drawn_incarnation() {
-    // Later ones are larger, as an endpoint wants; two in one microsecond differ by chance.
-    const auto since = std::chrono::system_clock::now().time_since_epoch();
-    const auto micros =
-        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
-    return micros * 16 + std::random_device{}() % 16;
-  }
   static std::chrono::nanoseconds seconds(Seconds duration) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(duration));
   }
@@ -349,6 +338,7 @@ private:
   }
 
   AveragingOptions options_;
+  PartCodec codec_;
 
   // Used on the loop's thread alone.
   std::map<std::string, std::uint64_t> connected_;
@@ -359,6 +349,7 @@ private:
   std::int64_t round_ = 0;
   std::int64_t attempt_ = 0;
   std::optional<std::int64_t> done_;  // the round whose result the trainer has
+  detail::OwnContributions contributions_;
 
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;

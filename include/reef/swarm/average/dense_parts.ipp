@@ -26,6 +26,12 @@ inline float number_at(const Bulk& bytes, std::size_t i) {
   return number;
 }
 
+/// Returns the verdict on a sum with this sum of squares, whose contributors have this total weight and loss.
+inline RoundVerdict verdict_of(double squares, double weight, double loss) {
+  if (!std::isfinite(squares) || !std::isfinite(loss)) return {false, 0, 1, 0};
+  return {true, std::sqrt(squares) / weight, 1, loss / weight};
+}
+
 }  // namespace detail
 
 REEF_INLINE core::RoundFunctions dense_functions(std::int64_t parameters, std::int64_t piece) {
@@ -60,10 +66,7 @@ REEF_INLINE core::RoundFunctions dense_functions(std::int64_t parameters, std::i
       }
       squares += of_piece;
     }
-    RoundVerdict verdict{std::isfinite(squares) && std::isfinite(loss), std::sqrt(squares) / weight, 1,
-                         loss / weight};
-    if (!verdict.finite) verdict = {false, 0, 1, 0};
-    return verdict;
+    return detail::verdict_of(squares, weight, loss);
   };
   return functions;
 }

@@ -28,7 +28,7 @@ struct Genesis {
   std::int64_t global_batch = 1;  ///< micro-batches of a round, at least
   std::int64_t parameters = 0;    ///< numbers in the flat parameter layout
   std::int64_t piece = 0;         ///< numbers in a piece, the last one may have fewer
-  std::string codec{};            ///< of contributions and results
+  std::string codec{};            ///< of contributions and results (average/part_codec.hpp)
 
   friend bool operator==(const Genesis&, const Genesis&) = default;
 };

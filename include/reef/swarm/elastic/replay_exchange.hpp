@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include <reef/core/inline.hpp>
+#include <reef/swarm/average/part_codec.hpp>
 #include <reef/swarm/core/ledger.hpp>
 #include <reef/swarm/elastic/round_exchange.hpp>
 
@@ -21,7 +23,10 @@ namespace swarm {
 /// | steps  | one for each contributor with micro-batches, in ascending order of ids; only the round's last one |
 /// |        | changes weights, so the trainer needs NonFinite::skip. Rounds that were skipped take none         |
 /// | bits   | those of the peers, on a machine of their update class, from the weights that the job began with  |
-/// | memory | a gradient beside the trainer's                                                                   |
+/// | codec  | contributions are encoded and decoded as the job's are, each peer's with its memory, and so is the |
+/// |        | sum                                                                                               |
+/// | memory | a gradient beside the trainer's; with a codec another, and with one that has a memory twice that  |
+/// |        | for each peer that has contributed                                                                |
 /// | errors | OptionError: more steps than steps(); a contributor's loss weight that is not the ledger's        |
 ///
 /// \code
@@ -32,6 +37,8 @@ namespace swarm {
 class ReplayExchange final : public RoundExchange {
 public:
   explicit ReplayExchange(const std::vector<Ledger::Round>& rounds);
+  /// Constructs the replay of a job whose Genesis::codec and Genesis::piece are these.
+  ReplayExchange(const std::vector<Ledger::Round>& rounds, PartCodec codec, std::int64_t piece);
 
   void begin(std::int64_t steps) override;
   std::optional<std::int64_t> next_micro_batch() override;
@@ -49,16 +56,24 @@ private:
   /// What one contributor has computed for a round.
   struct Part {
     std::int64_t round = 0;
+    PeerId peer{};
     bool is_first = false;  ///< of its round
     bool is_last = false;
     double weight = 0;
     std::vector<std::int64_t> micro_batches{};
   };
 
+  /// Encodes a contribution as its peer did, and returns what it decodes to.
+  [[nodiscard]] std::span<const float> as_received(const Part& part, std::span<const float> gradient);
+
+  PartCodec codec_{};
+  std::int64_t piece_ = 0;
   std::vector<Part> parts_{};
   std::size_t done_ = 0;
   std::size_t taken_ = 0;
   std::vector<float> sum_{};
+  std::vector<float> received_{};                    ///< of the contribution in hand, decoded
+  std::map<PeerId, ContributionEncoder> encoders_{};  ///< of a codec with memory: by peer; else one, of no peer
   RoundOutcome outcome_{};
 };
 
