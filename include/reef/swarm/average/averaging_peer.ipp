@@ -128,9 +128,11 @@ public:
                         " numbers.\n  fix: ", options_.genesis.parameters, ", as Genesis::parameters says.");
     }
     core::event::Contributed contributed{round_, attempt_, {}};
-    if (weight > 0) {
+    if (!indices.empty() || weight > 0) {
       std::sort(indices.begin(), indices.end());
-      contributed.contribution = {std::move(indices), weight, loss, dense_parts(sum, options_.genesis.piece)};
+      std::vector<Bulk> parts;
+      if (weight > 0) parts = dense_parts(sum, options_.genesis.piece);
+      contributed.contribution = {std::move(indices), weight, loss, std::move(parts)};
     }
     post_event(std::move(contributed));
   }
