@@ -1,7 +1,11 @@
 #include <reef/swarm/core/job_state.hpp>
 
 #include <cstdint>
+#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 #include <utility>
 #include <vector>
 
@@ -73,6 +77,7 @@ TEST(JobState, ignores_a_commit_that_breaks_a_rule) {
       {"all members", [](Commit& e) { e.holders = {a, b}; }},
       {"not members", [](Commit& e) { e.holders = {a, b, {"d", 1}}; }},
       {"weight", [](Commit& e) { e.shares[0].weight = -1; }},
+      {"not finite", [](Commit& e) { e.shares[0].finite = false; }},
       {"weight of 0", [](Commit& e) { for (Share& share : e.shares) share.weight = 0; }},
       {"beyond", [](Commit& e) { e.shares[0].indices = {{0, 1, std::int64_t{1} << 50}}; }},
   };
@@ -137,14 +142,77 @@ TEST(JobState, excludes_only_some_of_the_contributors) {
   EXPECT_EQ(state.targets().size(), 3U) << "and contributes to the next round";
 }
 
-TEST(JobState, quarantines_the_numbers_of_a_round_that_is_not_finite) {
+/// A commit of the round that is next in `state`, in which each contributor has the first index that it is dealt. Those of
+/// `failed` are not finite.
+Commit commit_of_next(const JobState& state, const std::vector<PeerId>& failed) {
+  Commit commit;
+  commit.epoch = state.epoch;
+  commit.round = state.round();
+  commit.holders = state.member_ids();
+  for (const PeerId& id : state.member_ids()) {
+    const bool finite = std::find(failed.begin(), failed.end(), id) == failed.end();
+    const std::int64_t index = *state.dealing.index_of(id, 0);
+    commit.shares.push_back({id, {{index, 1, 1}}, finite ? 1.0 : 0.0, {}, finite});
+  }
+  return commit;
+}
+
+TEST(JobState, lets_another_peer_retry_what_was_not_finite_and_then_quarantines_it) {
   JobState state = job();
-  Commit commit = commit_of_first();
+  EXPECT_THAT(append(state, a, commit_of_next(state, {b})), IsEmpty());
+  EXPECT_EQ(state.round(), 1);
+  EXPECT_EQ(state.ledger.committed().count(), 2) << "the others' indices count";
+  EXPECT_EQ(state.ledger.quarantined().count(), 0);
+  EXPECT_EQ(state.ledger.failed(), (std::map<std::int64_t, PeerId>{{1, b}}));
+  EXPECT_EQ(state.dealing.index_of(a, 0), 1) << "which b had, is dealt to another";
+  JobState good = state;
+  EXPECT_THAT(append(good, a, commit_of_next(good, {})), IsEmpty());
+  EXPECT_TRUE(good.ledger.committed().contains(1));
+  EXPECT_TRUE(good.ledger.failed().empty());
+  EXPECT_THAT(append(state, a, commit_of_next(state, {a})), IsEmpty());
+  EXPECT_TRUE(state.ledger.quarantined().contains(1));
+  EXPECT_TRUE(state.ledger.failed().empty());
+  EXPECT_EQ(state.dealing.taker_of(1), nullptr);
+  EXPECT_EQ(state.ledger.end(), 5);
+}
+
+TEST(JobState, retries_all_indices_of_a_round_whose_sum_is_not_finite) {
+  JobState state = job();
+  Commit commit = commit_of_next(state, {});
   commit.verdict.finite = false;
   EXPECT_THAT(append(state, a, commit), IsEmpty());
   EXPECT_EQ(state.round(), 1);
   EXPECT_EQ(state.ledger.committed().count(), 0);
-  EXPECT_EQ(state.ledger.quarantined().count(), 3);
+  EXPECT_EQ(state.ledger.failed(), (std::map<std::int64_t, PeerId>{{0, a}, {1, b}, {2, c}}));
+  commit = commit_of_next(state, {});  // a has 1 now, b has 0, and c 3, since no other index is left that c has not had
+  commit.verdict.finite = false;
+  EXPECT_THAT(append(state, a, commit), IsEmpty());
+  EXPECT_EQ(state.ledger.quarantined().ranges(), (std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 2}}));
+  EXPECT_EQ(state.ledger.failed(), (std::map<std::int64_t, PeerId>{{2, c}, {3, c}}));
+}
+
+TEST(JobState, opens_what_was_quarantined_in_rounds_that_are_rolled_back) {
+  JobState state = job();
+  EXPECT_THAT(append(state, a, commit_of_next(state, {b})), IsEmpty());
+  const Ledger before = state.ledger;
+  EXPECT_THAT(append(state, a, commit_of_next(state, {a})), IsEmpty());
+  EXPECT_EQ(state.ledger.quarantined().count(), 1);
+  EXPECT_THAT(append(state, {"operator", 0}, Rollback{1, ""}), IsEmpty());
+  EXPECT_EQ(state.ledger, before);
+}
+
+TEST(JobState, refuses_indices_that_no_member_takes_in_a_round) {
+  const JobState state = job();
+  constexpr std::int64_t far = std::int64_t{3} << 40;
+  Commit commit = commit_of_next(state, {});
+  commit.shares[0].indices = {{far, 1, 1}};  // dealt to a, long after this round
+  JobState after = state;
+  EXPECT_THAT(append(after, a, commit), HasSubstr("beyond"));
+  EXPECT_THAT(append(after, a, Quarantine{{{far, 1, 1}}, ""}), HasSubstr("beyond"));
+  EXPECT_THAT(append(after, a, Quarantine{{{4, 1, 1}}, ""}), IsEmpty());
+  commit = commit_of_next(state, {});
+  commit.shares[0].indices = {{0, 3, 1000}};
+  EXPECT_THAT(append(after, a, commit), HasSubstr("more micro-batches of a/1"));
 }
 
 TEST(JobState, rolls_back_to_a_committed_round_and_then_has_no_view) {
@@ -180,6 +248,23 @@ TEST(EntryText, says_each_entry_so_that_it_is_read_again) {
     const Entry entry{a, 0xfedcba9876543210, what};
     EXPECT_EQ(entry_from_text(to_text(entry)), entry) << to_text(entry);
   }
+}
+
+TEST(ControlMessages, refuse_lists_that_stand_for_more_than_a_message_may) {
+  const std::string many = R"([[0,1,1048576],[0,1,1048576]])";
+  const std::string zeros(64, '0');
+  const auto json = [](const std::string& text) { return io::parse_json(text, "a test"); };
+  EXPECT_THROW(static_cast<void>(want_state_from_json(json(R"({"state":)" + many + "}"))), DecodeError);
+  EXPECT_THROW(static_cast<void>(want_state_from_json(json(R"({"state":[[0,1,251]]})"))), DecodeError);
+  EXPECT_EQ(want_state_from_json(json(R"({"state":[[3,1,2]]})")).pieces, (std::vector<std::int64_t>{3, 4}));
+  Offer offer{1, 1, {{0, 2, 3}, {1, 2, 3}}, 2, 1, {}};
+  EXPECT_EQ(offer_from_json(to_json(offer)), offer);
+  offer.indices = {{0, 2, 3}, {1, 3, 2}};  // 4 is in both
+  EXPECT_THROW(static_cast<void>(offer_from_json(to_json(offer))), DecodeError);
+  offer = {1, 1, {{0, 1, 1}}, 2, 1, {}, false};
+  EXPECT_THROW(static_cast<void>(offer_from_json(to_json(offer))), DecodeError) << "not finite, and weighs 2";
+  offer.weight = 0;
+  EXPECT_EQ(offer_from_json(to_json(offer)), offer);
 }
 
 TEST(EntryText, that_is_damaged_is_no_entry_and_never_an_exception) {

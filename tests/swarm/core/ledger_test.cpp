@@ -1,6 +1,7 @@
 #include <reef/swarm/core/ledger.hpp>
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -67,6 +68,28 @@ TEST(Dealing, gives_each_index_to_one_member_and_holes_first) {
   EXPECT_EQ(dealing.taker_of(2), nullptr) << "it is committed";
 }
 
+TEST(Dealing, gives_what_has_failed_to_another_member_first) {
+  for (const std::vector<std::int64_t>& failed : {std::vector<std::int64_t>{0}, {2}, {0, 1, 2, 3}, {1, 5}}) {
+    std::map<std::int64_t, PeerId> with;
+    for (const std::int64_t index : failed) with[index] = a;
+    const Dealing dealing({a, b}, {0, 1, 2, 3, 5}, 7, with);
+    std::set<std::int64_t> dealt;
+    for (std::int64_t k = 0; k < 6; ++k) {
+      for (const PeerId& peer : {a, b}) {
+        const std::int64_t index = *dealing.index_of(peer, k);
+        EXPECT_TRUE(dealt.insert(index).second) << index << " is dealt twice";
+        EXPECT_EQ(*dealing.taker_of(index), peer);
+        EXPECT_EQ(dealing.turn_of(index), k);
+        EXPECT_TRUE(!with.contains(index) || peer == b) << index;
+      }
+    }
+    for (const std::int64_t index : {0, 1, 2, 3, 5, 7, 8}) EXPECT_TRUE(dealt.contains(index)) << index;
+    EXPECT_EQ(*dealing.index_of(b, 0), failed.front());
+  }
+  const Dealing alone({a}, {0, 1}, 2, {{1, a}});
+  EXPECT_EQ(alone.index_of(a, 1), 1) << "nobody else is there";
+}
+
 TEST(Ledger, commits_no_index_twice) {
   Ledger ledger;
   ledger.commit(0, {{a, {{0, 1, 2}}, 2, {}}});
@@ -83,7 +106,9 @@ TEST(Ledger, adds_up_and_opens_what_is_rolled_back) {
   Ledger ledger;
   ledger.commit(0, {{a, {{0, 2, 2}}, 2, {}}});
   ledger.commit(1, {{b, {{5, 1, 2}}, 2, {}}});
-  ledger.commit(2, {{b, {{7, 1, 1}}, 1, {}}}, false);  // not finite: quarantined
+  ledger.commit(2, {{b, {{7, 1, 1}}, 1, {}}}, false);  // not finite
+  EXPECT_EQ(ledger.place_of(7).kind, Ledger::Place::Kind::open) << "which is retried once";
+  ledger.commit(3, {{a, {{7, 1, 1}}, 0, {}, false}});
   EXPECT_EQ(ledger.committed().count() + ledger.quarantined().count() + static_cast<std::int64_t>(ledger.holes().size()),
             ledger.end());
   EXPECT_EQ(ledger.place_of(5).peer, b);

@@ -33,10 +33,15 @@ TEST(Simulation, keeps_all_laws_in_drawn_plans) {
     sum.excluded += result.excluded;
     sum.ignored += result.ignored;
     sum.views += result.views;
+    sum.retried += result.retried;
+    sum.quarantined += result.quarantined;
   }
   RecordProperty("events", concat(sum.events));
   EXPECT_GT(sum.views, static_cast<std::int64_t>(plans())) << "members came and went";
-  if (plans() >= 1000) EXPECT_GT(sum.excluded, 0) << "some contributions came too late";
+  if (plans() < 1000) return;
+  EXPECT_GT(sum.excluded, 0) << "some contributions came too late";
+  EXPECT_GT(sum.quarantined, 0) << "some gradients were finite with nobody";
+  EXPECT_GT(sum.retried, sum.quarantined) << "others were with another peer";
 }
 
 TEST(Simulation, goes_on_over_links_that_lose_messages) {
@@ -59,6 +64,18 @@ TEST(Simulation, goes_on_with_the_last_of_two_peers_and_takes_a_new_one_in) {
   EXPECT_EQ(result.violation, "");
   EXPECT_EQ(result.rounds, 8);
   EXPECT_EQ(result.ignored, 0);
+}
+
+TEST(Simulation, retries_a_micro_batch_that_is_not_finite_and_quarantines_it_only_if_it_never_is) {
+  for (const FaultKind kind : {FaultKind::spoil, FaultKind::poison}) {
+    const FaultPlan plan{.seed = 9, .peers = 3, .rounds = 6, .faults = {{kind, 1, 1, FaultPhase::accumulate, 0}}};
+    const SimulationResult result = simulate(plan);
+    EXPECT_EQ(result.violation, "");
+    EXPECT_EQ(result.rounds, 6);
+    EXPECT_EQ(result.excluded, 0) << "nobody waits for what is not finite";
+    EXPECT_GT(result.retried, 0);
+    EXPECT_EQ(result.quarantined > 0, kind == FaultKind::poison);
+  }
 }
 
 TEST(Simulation, says_when_rounds_are_not_committed_in_time) {

@@ -120,13 +120,17 @@ public:
                         " numbers.\n  fix: ", options_.genesis.parameters, ", as Genesis::parameters says.");
     }
     core::event::Contributed contributed{round_, attempt_, {}};
-    if (weight > 0) {
+    if (!indices.empty() || weight > 0) {
       std::sort(indices.begin(), indices.end());
-      if (contributions_.has_memory()) {
-        const std::lock_guard lock(mutex_);
-        contributions_.settle(id(), peer_->state().ledger.rounds());
+      std::vector<Bulk> parts;
+      if (weight > 0) {
+        if (contributions_.has_memory()) {
+          const std::lock_guard lock(mutex_);
+          contributions_.settle(id(), peer_->state().ledger.rounds());
+        }
+        parts = contributions_.encode(round_, sum);
       }
-      contributed.contribution = {std::move(indices), weight, loss, contributions_.encode(round_, sum)};
+      contributed.contribution = {std::move(indices), weight, loss, std::move(parts)};
     }
     post_event(std::move(contributed));
   }

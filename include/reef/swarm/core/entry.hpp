@@ -67,6 +67,7 @@ struct Share {
   std::vector<IndexRun> indices{};  ///< the micro-batches in its gradient sum
   double weight = 0;                ///< the sum of their loss weights
   Digest digest{};                  ///< of its encoded parts
+  bool finite = true;               ///< false: its sum was not finite; it has no parts and weight 0
 
   friend bool operator==(const Share&, const Share&) = default;
 };

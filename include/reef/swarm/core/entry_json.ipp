@@ -61,12 +61,12 @@ inline Digest digest_at(const io::Json& json, std::string_view key) {
 inline double finite_or_zero(double value) { return std::isfinite(value) ? value : 0; }
 
 inline std::vector<std::int64_t> piece_list(const io::Json& json, std::string_view key) {
-  std::vector<std::int64_t> pieces;
-  for (const IndexRun& run : runs_from(json, key)) {
-    const std::vector<std::int64_t> some = indices_of(std::span(&run, 1));
-    pieces.insert(pieces.end(), some.begin(), some.end());
+  const std::vector<IndexRun> runs = runs_from(json, key);
+  if (count_of(runs) > static_cast<std::int64_t>(max_pieces_of_want)) {
+    throw DecodeError("reef::swarm: ", key, ": ", count_of(runs), " pieces are asked for.\n  fix: at most ",
+                      max_pieces_of_want, " in a message.");
   }
-  return pieces;
+  return indices_of(runs);
 }
 
 inline io::Json json_of_pieces(const std::vector<std::int64_t>& pieces) {
@@ -116,7 +116,8 @@ struct EntryWriter {
       json["contributors"].push_back({{"id", to_text(share.id)},
                                       {"numbers", json_of(share.indices)},
                                       {"weight", share.weight},
-                                      {"digest", to_hex(share.digest)}});
+                                      {"digest", to_hex(share.digest)},
+                                      {"finite", share.finite}});
     }
     json["verdict"] = {{"finite", e.verdict.finite},
                        {"norm", finite_or_zero(e.verdict.norm)},
@@ -177,7 +178,8 @@ inline Commit commit_from(const io::Json& json) {
   e.root = digest_at(json, "root");
   for (const io::Json& share : io::require<std::vector<io::Json>>(json, "contributors")) {
     e.shares.push_back({peer_id_from_text(io::require<std::string>(share, "id"), "id"), runs_from(share, "numbers"),
-                        io::require<double>(share, "weight"), digest_at(share, "digest")});
+                        io::require<double>(share, "weight"), digest_at(share, "digest"),
+                        io::value_or<bool>(share, "finite", true)});
   }
   e.verdict.finite = io::require<bool>(json, "verdict.finite");
   e.verdict.norm = io::require<double>(json, "verdict.norm");
@@ -285,7 +287,8 @@ REEF_INLINE Beat beat_from_json(const io::Json& json) {
 
 REEF_INLINE io::Json to_json(const Offer& offer) {
   return {{"round", offer.round},   {"attempt", offer.attempt}, {"numbers", detail::json_of(offer.indices)},
-          {"weight", offer.weight}, {"loss", offer.loss},       {"digest", to_hex(offer.digest)}};
+          {"weight", offer.weight}, {"loss", offer.loss},       {"digest", to_hex(offer.digest)},
+          {"finite", offer.finite}};
 }
 
 REEF_INLINE Offer offer_from_json(const io::Json& json) {
@@ -293,13 +296,17 @@ REEF_INLINE Offer offer_from_json(const io::Json& json) {
   offer.round = io::require<std::int64_t>(json, "round", "an offer");
   offer.attempt = io::require<std::int64_t>(json, "attempt", "an offer");
   offer.indices = detail::runs_from(json, "numbers");
-  static_cast<void>(indices_of(offer.indices));
+  static_cast<void>(count_of(offer.indices));
   offer.weight = io::require<double>(json, "weight", "an offer");
   offer.loss = io::require<double>(json, "loss", "an offer");
   if (!(std::isfinite(offer.weight) && offer.weight >= 0 && std::isfinite(offer.loss))) {
     throw DecodeError("reef::swarm: an offer's weight or loss is negative or not finite.\n  fix: finite ones.");
   }
   offer.digest = detail::digest_at(json, "digest");
+  offer.finite = io::value_or<bool>(json, "finite", true, "an offer");
+  if (!offer.finite && offer.weight != 0) {
+    throw DecodeError("reef::swarm: an offer that is not finite weighs ", offer.weight, ".\n  fix: 0, and no parts.");
+  }
   return offer;
 }
 
@@ -331,6 +338,7 @@ REEF_INLINE io::Json to_json(const Ledger& ledger) {
   io::Json json = {{"committed", ledger.committed().count()},
                    {"holes", ledger.holes()},
                    {"quarantined", ledger.quarantined().count()},
+                   {"retried", ledger.failed().size()},
                    {"open", ledger.end()}};
   json["rounds"] = io::Json::array();
   for (const Ledger::Round& round : ledger.rounds()) {
@@ -338,6 +346,7 @@ REEF_INLINE io::Json to_json(const Ledger& ledger) {
     for (const Share& share : round.shares) {
       shares.push_back(
           {{"id", to_text(share.id)}, {"numbers", detail::json_of(share.indices)}, {"weight", share.weight}});
+      if (!share.finite) shares.back()["finite"] = false;
     }
     json["rounds"].push_back(
         {{"round", round.round}, {"applied", round.applied}, {"contributors", std::move(shares)}});

@@ -26,6 +26,8 @@ namespace core {
 /// | corrupt   | the bytes of the next part that it sends are others                                          |
 /// | leave     | it leaves in order                                                                           |
 /// | join      | a further peer starts                                                                        |
+/// | spoil     | the gradient of the next micro-batch that it takes is not finite; of another peer it is      |
+/// | poison    | the gradient of the next micro-batch that it takes is not finite, whoever computes it        |
 enum class FaultKind : std::uint8_t {
   kill,
   restart,
@@ -38,7 +40,9 @@ enum class FaultKind : std::uint8_t {
   no_answer,
   corrupt,
   leave,
-  join
+  join,
+  spoil,
+  poison
 };
 
 /// The phase in which a fault happens, of the peer that it is done to.

@@ -15,9 +15,10 @@ namespace core {
 
 namespace detail {
 
-inline constexpr std::array<const char*, 12> fault_names{"kill",      "restart", "pause",  "stall",
+inline constexpr std::array<const char*, 14> fault_names{"kill",      "restart", "pause",  "stall",
                                                          "cut_off",   "deaf",    "no_log", "isolate",
-                                                         "no_answer", "corrupt", "leave",  "join"};
+                                                         "no_answer", "corrupt", "leave",  "join",
+                                                         "spoil",     "poison"};
 inline constexpr std::array<const char*, 4> phase_names{"accumulate", "exchange", "ready", "applied"};
 
 }  // namespace detail

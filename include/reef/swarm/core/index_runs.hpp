@@ -27,6 +27,9 @@ inline constexpr std::int64_t max_indices_of_round = 1 << 20;
 /// Returns ascending indices as runs, each as long as it can be.
 std::vector<IndexRun> runs_of(std::span<const std::int64_t> ascending);
 
+/// Returns how many indices runs stand for. Throws DecodeError as indices_of(), with memory by runs, not by indices.
+std::int64_t count_of(std::span<const IndexRun> runs);
+
 /// Returns the indices of runs, ascending. Throws DecodeError for negative or repeated indices, strides below 1, and
 /// more than max_indices_of_round.
 std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs);

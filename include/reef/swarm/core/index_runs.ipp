@@ -1,6 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <queue>
+#include <vector>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
@@ -27,7 +30,10 @@ REEF_INLINE std::vector<IndexRun> runs_of(std::span<const std::int64_t> ascendin
   return runs;
 }
 
-REEF_INLINE std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs) {
+namespace detail {
+
+/// Returns how many indices runs stand for, where an index of two runs counts twice.
+inline std::int64_t total_of(std::span<const IndexRun> runs) {
   constexpr std::int64_t highest = std::int64_t{1} << 53;  // that JSON's numbers can say
   std::int64_t total = 0;
   for (const IndexRun& run : runs) {
@@ -42,16 +48,46 @@ REEF_INLINE std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs)
                         max_indices_of_round, " indices.");
     }
   }
+  return total;
+}
+
+[[noreturn]] inline void refuse_twice(std::int64_t index) {
+  throw DecodeError("reef::swarm: micro-batch ", index, " is in a list of runs twice.\n  fix: each index once.");
+}
+
+}  // namespace detail
+
+REEF_INLINE std::int64_t count_of(std::span<const IndexRun> runs) {
+  const std::int64_t total = detail::total_of(runs);
+  if (runs.size() < 2) return total;
+  // Merges the runs: the next index of each, and how many more it has.
+  struct Next {
+    std::int64_t index;
+    std::int64_t stride;
+    std::int64_t left;
+    bool operator>(const Next& other) const { return index > other.index; }
+  };
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> merged;
+  for (const IndexRun& run : runs) merged.push({run.first, run.stride, run.count - 1});
+  for (std::int64_t last = -1; !merged.empty();) {
+    const Next next = merged.top();
+    merged.pop();
+    if (next.index == last) detail::refuse_twice(last);
+    last = next.index;
+    if (next.left > 0) merged.push({next.index + next.stride, next.stride, next.left - 1});
+  }
+  return total;
+}
+
+REEF_INLINE std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs) {
   std::vector<std::int64_t> indices;
-  indices.reserve(static_cast<std::size_t>(total));
+  indices.reserve(static_cast<std::size_t>(detail::total_of(runs)));
   for (const IndexRun& run : runs) {
     for (std::int64_t k = 0; k < run.count; ++k) indices.push_back(run.first + k * run.stride);
   }
   std::sort(indices.begin(), indices.end());
   const auto twice = std::adjacent_find(indices.begin(), indices.end());
-  if (twice != indices.end()) {
-    throw DecodeError("reef::swarm: micro-batch ", *twice, " is in a list of runs twice.\n  fix: each index once.");
-  }
+  if (twice != indices.end()) detail::refuse_twice(*twice);
   return indices;
 }
 

@@ -55,6 +55,10 @@ struct JobState {
 /// majority)).
 std::int64_t least_holders(std::int64_t members);
 
+/// Returns the most micro-batches that one member takes in a round: it closes the round itself when it has computed the
+/// global batch alone, with a few under way.
+constexpr std::int64_t most_of_member(const Genesis& genesis) { return 2 * genesis.global_batch + 16; }
+
 /// Applies an entry to the state of a job. Pure and total: an entry that breaks a rule changes nothing but the counts
 /// of entries and of ignored ones. Returns the broken rule as text, empty if there is none.
 ///
@@ -64,9 +68,10 @@ std::int64_t least_holders(std::int64_t members);
 /// | exclude      | of this epoch and round, by a member; fewer contributors than before, at least one          |
 /// | commit       | of this epoch and round, by a member; shares of exactly the contributors; at least          |
 /// |              | least_holders() of the members hold it, the others are its stragglers; each index dealt to  |
-/// |              | its contributor, and open; weight finite and not 0 in total                                 |
+/// |              | its contributor, among the first most_of_member() of it, and open; weight finite, 0 for a   |
+/// |              | share that is not finite, and not 0 in total                                                |
 /// | rollback     | to a round that is committed; after it there is no view                                     |
-/// | quarantine   | of indices that are not committed                                                           |
+/// | quarantine   | by a member; of indices that are not committed, and that a member can take in this round    |
 /// | checkpoint   | of a committed round, with its root                                                         |
 ///
 /// \code

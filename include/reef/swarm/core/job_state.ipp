@@ -124,16 +124,28 @@ struct Rules {
     for (const Share& share : commit.shares) {
       ids.push_back(share.id);
       if (!(std::isfinite(share.weight) && share.weight >= 0)) return "a weight that is negative or not finite";
+      if (!share.finite && share.weight != 0) return "a weight of what is not finite";
       total += share.weight;
     }
     if (ids != state.targets()) return "shares of others than the contributors";
     if (!(total > 0) && commit.verdict.finite) return "a total weight of 0 that is to change weights";
+    const std::int64_t most = most_of_member(*state.genesis);
+    for (const Share& share : commit.shares) {
+      for (const IndexRun& run : share.indices) {
+        // What no round may have is named by the ledger.
+        if (run.count > most && run.count <= max_indices_of_round)
+          return concat("more micro-batches of ", to_text(share.id), " than a member takes");
+      }
+    }
     if (std::string why = state.ledger.refusal(commit.shares); !why.empty()) return why;
     for (const Share& share : commit.shares) {
       for (const std::int64_t index : indices_of(share.indices)) {
         const PeerId* const taker = state.dealing.taker_of(index);
         if (taker == nullptr || *taker != share.id) {
           return concat("micro-batch ", index, " of ", to_text(share.id), ", to which it is not dealt");
+        }
+        if (*state.dealing.turn_of(index) >= most) {
+          return concat("micro-batch ", index, " of ", to_text(share.id), ", which is beyond what a member takes");
         }
       }
     }
@@ -167,6 +179,17 @@ struct Rules {
 
   std::string operator()(const Quarantine& quarantine) const {
     if (state.member(author) == nullptr) return "a quarantine by a peer that is no member";
+    const std::int64_t most = most_of_member(*state.genesis);
+    for (const IndexRun& run : quarantine.indices) {
+      // Of an impossible run the ledger says what is wrong with it.
+      const bool possible = run.first >= 0 && run.stride >= 1 && run.count >= 1 && run.count <= max_indices_of_round;
+      if (!possible || run.stride > max_indices_of_round || run.first > (std::int64_t{1} << 53)) continue;
+      const std::int64_t last = run.first + (run.count - 1) * run.stride;
+      const std::optional<std::int64_t> turn = state.dealing.turn_of(last);
+      if (last >= state.ledger.end() && (!turn || *turn >= most)) {
+        return concat("micro-batch ", last, " is beyond what a member takes");
+      }
+    }
     return state.ledger.quarantine(quarantine.indices);
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
@@ -10,23 +11,64 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
+REEF_INLINE Dealing::Dealing(std::vector<PeerId> members, std::vector<std::int64_t> holes, std::int64_t next,
+                             const std::map<std::int64_t, PeerId>& failed)
+    : members_(std::move(members)), next_(next) {
+  std::vector<std::pair<std::int64_t, const PeerId*>> again;
+  for (const std::int64_t index : holes) {
+    const auto found = failed.find(index);
+    if (found == failed.end() || members_.size() < 2) {
+      holes_.push_back(index);
+    } else {
+      again.emplace_back(index, &found->second);
+    }
+  }
+  // Each place is for the first one left that has not failed with its member, else for an index that has not failed.
+  std::size_t plain = 0;
+  while (!again.empty()) {
+    const PeerId& member = members_[first_.size() % members_.size()];
+    const auto other = std::find_if(again.begin(), again.end(), [&](const auto& one) { return *one.second != member; });
+    if (other != again.end()) {
+      first_.push_back(other->first);
+      again.erase(other);
+    } else {
+      first_.push_back(plain < holes_.size() ? holes_[plain++] : next_++);
+    }
+  }
+  holes_.erase(holes_.begin(), holes_.begin() + static_cast<std::ptrdiff_t>(plain));
+}
+
 REEF_INLINE std::optional<std::int64_t> Dealing::index_of(const PeerId& peer, std::int64_t k) const {
   const auto found = std::find(members_.begin(), members_.end(), peer);
   if (found == members_.end()) return std::nullopt;
-  const std::int64_t at = (found - members_.begin()) + k * static_cast<std::int64_t>(members_.size());
+  std::int64_t at = (found - members_.begin()) + k * static_cast<std::int64_t>(members_.size());
+  const auto first = static_cast<std::int64_t>(first_.size());
+  if (at < first) return first_[static_cast<std::size_t>(at)];
+  at -= first;
   const auto holes = static_cast<std::int64_t>(holes_.size());
   return at < holes ? holes_[static_cast<std::size_t>(at)] : next_ + (at - holes);
 }
 
+REEF_INLINE std::optional<std::int64_t> Dealing::place_of(std::int64_t index) const {
+  if (members_.empty() || index < 0) return std::nullopt;
+  const auto first = static_cast<std::int64_t>(first_.size());
+  if (index >= next_) return first + static_cast<std::int64_t>(holes_.size()) + (index - next_);
+  const auto hole = std::lower_bound(holes_.begin(), holes_.end(), index);
+  if (hole != holes_.end() && *hole == index) return first + (hole - holes_.begin());
+  const auto found = std::find(first_.begin(), first_.end(), index);
+  if (found == first_.end()) return std::nullopt;
+  return found - first_.begin();
+}
+
+REEF_INLINE std::optional<std::int64_t> Dealing::turn_of(std::int64_t index) const {
+  const std::optional<std::int64_t> place = place_of(index);
+  return place ? std::optional(*place / static_cast<std::int64_t>(members_.size())) : std::nullopt;
+}
+
 REEF_INLINE const PeerId* Dealing::taker_of(std::int64_t index) const& {
-  if (members_.empty() || index < 0) return nullptr;
-  std::int64_t at = static_cast<std::int64_t>(holes_.size()) + (index - next_);
-  if (index < next_) {
-    const auto found = std::lower_bound(holes_.begin(), holes_.end(), index);
-    if (found == holes_.end() || *found != index) return nullptr;
-    at = found - holes_.begin();
-  }
-  return &members_[static_cast<std::size_t>(at % static_cast<std::int64_t>(members_.size()))];
+  const std::optional<std::int64_t> place = place_of(index);
+  if (!place) return nullptr;
+  return &members_[static_cast<std::size_t>(*place % static_cast<std::int64_t>(members_.size()))];
 }
 
 REEF_INLINE std::vector<PeerId> Ledger::Round::contributors() const {
@@ -39,13 +81,13 @@ REEF_INLINE std::vector<PeerId> Ledger::Round::contributors() const {
 REEF_INLINE std::int64_t Ledger::Round::micro_batches() const {
   std::int64_t count = 0;
   for (const Share& share : shares) {
-    for (const IndexRun& run : share.indices) count += run.count;
+    for (const IndexRun& run : share.indices) count += share.finite ? run.count : 0;
   }
   return count;
 }
 
 REEF_INLINE std::string Ledger::refusal(std::span<const Share> shares) const {
-  IndexSet seen;
+  std::vector<std::int64_t> all;
   for (const Share& share : shares) {
     std::vector<std::int64_t> indices;
     try {
@@ -56,28 +98,46 @@ REEF_INLINE std::string Ledger::refusal(std::span<const Share> shares) const {
     for (const std::int64_t index : indices) {
       if (committed_.contains(index)) return concat("micro-batch ", index, " is committed already");
       if (quarantined_.contains(index)) return concat("micro-batch ", index, " is quarantined");
-      if (!seen.add(index)) return concat("micro-batch ", index, " is in two shares");
     }
+    all.insert(all.end(), indices.begin(), indices.end());
+    if (static_cast<std::int64_t>(all.size()) > max_indices_of_round) return "more micro-batches than a round has";
   }
-  return {};
+  std::sort(all.begin(), all.end());
+  const auto twice = std::adjacent_find(all.begin(), all.end());
+  return twice == all.end() ? std::string() : concat("micro-batch ", *twice, " is in two shares");
 }
 
 REEF_INLINE void Ledger::commit(std::int64_t round, std::vector<Share> shares, bool applied) {
-  IndexSet& to = applied ? committed_ : quarantined_;
-  for (const Share& share : shares) {
-    for (const std::int64_t index : indices_of(share.indices)) to.add(index);
-  }
   rounds_.push_back({round, std::move(shares), applied});
+  account(rounds_.back());
+}
+
+REEF_INLINE void Ledger::account(const Round& round) {
+  // In ascending order, in which a set grows at its end.
+  std::vector<std::int64_t> good;
+  for (const Share& share : round.shares) {
+    for (const std::int64_t index : indices_of(share.indices)) {
+      if (round.applied && share.finite) {
+        good.push_back(index);
+      } else if (!failed_.try_emplace(index, share.id).second) {
+        failed_.erase(index);
+        quarantined_.add(index);
+      }
+    }
+  }
+  std::sort(good.begin(), good.end());
+  for (const std::int64_t index : good) {
+    committed_.add(index);
+    failed_.erase(index);
+  }
 }
 
 REEF_INLINE void Ledger::roll_back(std::int64_t rounds) {
-  while (!rounds_.empty() && rounds_.back().round >= rounds) {
-    IndexSet& from = rounds_.back().applied ? committed_ : quarantined_;
-    for (const Share& share : rounds_.back().shares) {
-      for (const std::int64_t index : indices_of(share.indices)) from.remove(index);
-    }
-    rounds_.pop_back();
-  }
+  while (!rounds_.empty() && rounds_.back().round >= rounds) rounds_.pop_back();
+  committed_ = {};
+  failed_.clear();
+  quarantined_ = withdrawn_;
+  for (const Round& round : rounds_) account(round);
 }
 
 REEF_INLINE std::string Ledger::quarantine(std::span<const IndexRun> runs) {
@@ -90,31 +150,37 @@ REEF_INLINE std::string Ledger::quarantine(std::span<const IndexRun> runs) {
   for (const std::int64_t index : indices) {
     if (committed_.contains(index)) return concat("micro-batch ", index, " is committed already");
   }
-  for (const std::int64_t index : indices) quarantined_.add(index);
+  for (const std::int64_t index : indices) {
+    quarantined_.add(index);
+    withdrawn_.add(index);
+    failed_.erase(index);
+  }
   return {};
 }
 
-REEF_INLINE std::int64_t Ledger::end() const { return (std::max)(committed_.end(), quarantined_.end()); }
+REEF_INLINE std::int64_t Ledger::end() const {
+  const std::int64_t failed = failed_.empty() ? 0 : failed_.rbegin()->first + 1;
+  return (std::max)({committed_.end(), quarantined_.end(), failed});
+}
 
 REEF_INLINE std::vector<std::int64_t> Ledger::holes() const {
   std::vector<std::int64_t> holes;
-  std::int64_t from = 0;
-  for (const auto& [begin, end] : committed_.ranges()) {
-    for (std::int64_t index = from; index < begin; ++index) {
+  const auto open_until = [&](std::int64_t from, std::int64_t until) {
+    for (std::int64_t index = from; index < until; ++index) {
       if (!quarantined_.contains(index)) holes.push_back(index);
     }
-    from = end;
+  };
+  std::int64_t from = 0;
+  for (const auto& [begin, until] : committed_.ranges()) {
+    open_until(from, begin);
+    from = until;
   }
+  open_until(from, end());
   return holes;
 }
 
 REEF_INLINE Dealing Ledger::deal(std::vector<PeerId> members) const {
-  // Quarantined indices above the highest committed one are left out as well: they are holes of nobody.
-  std::vector<std::int64_t> open = holes();
-  for (std::int64_t index = committed_.end(); index < end(); ++index) {
-    if (!quarantined_.contains(index)) open.push_back(index);
-  }
-  return {std::move(members), std::move(open), end()};
+  return {std::move(members), holes(), end(), failed_};
 }
 
 REEF_INLINE Ledger::Place Ledger::place_of(std::int64_t index) const {

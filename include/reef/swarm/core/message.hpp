@@ -48,6 +48,7 @@ struct Offer {
   double weight = 0;  ///< 0: no part follows
   double loss = 0;    ///< the sum of weight * loss
   Digest digest{};    ///< root of the digests of its parts
+  bool finite = true;  ///< false: the sum of these micro-batches is not finite; weight 0
 
   friend bool operator==(const Offer&, const Offer&) = default;
 };

@@ -65,6 +65,10 @@ public:
   /// empty.
   [[nodiscard]] std::string refusal() const { return refusal_of(memory_.state, memory_.options.genesis); }
 
+  /// Returns everything that this peer remembers: for tests that compare peers, and explore what they may do.
+  [[nodiscard]] const detail::PeerMemory& memory() const& { return memory_; }
+  void memory() const&& = delete;
+
 private:
   detail::PeerMemory memory_;
 };

@@ -73,6 +73,7 @@ REEF_INLINE std::optional<std::int64_t> Peer::take() {
     return std::nullopt;
   }
   if (memory_.round.closed() || memory_.round.contributed()) return std::nullopt;
+  if (memory_.taken >= most_of_member(*memory_.state.genesis)) return std::nullopt;
   const std::optional<std::int64_t> index = memory_.state.dealing.index_of(id(), memory_.taken);
   if (index) ++memory_.taken;
   return index;

@@ -36,7 +36,12 @@ struct Contribution {
   double weight = 0;                    ///< the sum of their loss weights; 0: no parts
   double loss = 0;                      ///< the sum of weight * loss
   std::vector<Bulk> parts{};            ///< by piece; empty if weight is 0
+  bool finite = true;                   ///< false: weight is 0, since the sum or the loss is not finite
 };
+
+/// Returns a contribution as it can be offered: without weight and parts, and not `finite`, if a part is not accepted, or
+/// weight or loss are not finite.
+Contribution checked(Contribution contribution, const RoundFunctions& functions);
 
 /// Returns the digest of a list of contributors, by which parts of a result are told from those of other lists.
 Digest digest_of(std::span<const PeerId> contributors, const DigestFunction& function);

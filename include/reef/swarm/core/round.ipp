@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,14 @@ REEF_INLINE Digest digest_of(std::span<const PeerId> contributors, const DigestF
   return function(std::as_bytes(std::span(text)));
 }
 
+REEF_INLINE Contribution checked(Contribution contribution, const RoundFunctions& functions) {
+  bool good = std::isfinite(contribution.weight) && std::isfinite(contribution.loss);
+  for (std::size_t piece = 0; good && piece < contribution.parts.size(); ++piece)
+    good = functions.accepts(static_cast<std::int64_t>(piece), contribution.parts[piece]);
+  if (good) return contribution;
+  return {std::move(contribution.indices), 0, 0, {}, false};
+}
+
 REEF_INLINE void Round::contribute(const PeerId& self, Contribution contribution, const DigestFunction& digest) {
   contributed_ = true;
   own_parts_ = std::move(contribution.parts);
@@ -31,7 +40,8 @@ REEF_INLINE void Round::contribute(const PeerId& self, Contribution contribution
                    runs_of(contribution.indices),
                    contribution.weight,
                    contribution.loss,
-                   root_of(digests, digest)};
+                   root_of(digests, digest),
+                   contribution.finite};
 }
 
 REEF_INLINE bool Round::offered(const PeerId& from, const Offer& offer) {

@@ -18,6 +18,9 @@ namespace core {
 ///     agreement     peers that have applied as many rounds have the same weights
 ///     replay        these weights are those of applying the ledger's micro-batches, round by round, alone
 ///     once          no micro-batch is committed twice; committed, quarantined and holes are all below the highest
+///     finite        no micro-batch whose gradient is not finite is committed as finite
+///     retry         a micro-batch is quarantined when, and only when, it has failed twice: with two peers, unless the
+///                   round was dealt to one alone
 ///     durability    a round is committed with min(n, max(2, majority)) of n holders; as long as one of these lives, a
 ///                   living peer has the result, or weights with it
 ///     progress      the plan's rounds are committed and applied by all peers that live, within the time limit

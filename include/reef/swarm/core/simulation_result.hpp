@@ -37,6 +37,8 @@ struct SimulationResult {
   std::int64_t excluded = 0;
   std::int64_t rollbacks = 0;  ///< because all who held a round have ended
   std::int64_t ignored = 0;    ///< entries that broke a rule
+  std::int64_t retried = 0;    ///< micro-batches that have failed once
+  std::int64_t quarantined = 0;  ///< micro-batches that have failed twice
 };
 
 }  // namespace core

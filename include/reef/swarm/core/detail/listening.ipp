@@ -169,7 +169,7 @@ REEF_INLINE void Listening::note(const event::Present& present) {
 REEF_INLINE void Listening::note(const event::Contributed& contributed) {
   if (!in_this_round(contributed) || peer.round.contributed()) return;
   peer.round.close();
-  peer.round.contribute(self(), contributed.contribution, functions().digest);
+  peer.round.contribute(self(), checked(contributed.contribution, functions()), functions().digest);
   peer.closed_at = now;
 }
 

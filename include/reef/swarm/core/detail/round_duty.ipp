@@ -111,7 +111,7 @@ REEF_INLINE void RoundDuty::agree() {
   for (const PeerId& id : state().targets()) {
     const Offer* const offer = peer.round.offer_of(id);
     if (offer == nullptr) return;  // its results came from others, but not its offer yet
-    commit.shares.push_back({id, offer->indices, offer->weight, offer->digest});
+    commit.shares.push_back({id, offer->indices, offer->weight, offer->digest, offer->finite});
     weight += offer->weight;
     loss += offer->loss;
   }

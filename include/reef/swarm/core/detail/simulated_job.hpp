@@ -50,6 +50,13 @@ inline bool is_whole(const Bulk& bulk) {
   return bulk->size() == sizeof(std::uint64_t) + 1 && *bulk_of(value_of(bulk)) == *bulk;
 }
 
+/// Bytes that are no part, as of a sum that is not finite.
+inline Bulk bulk_not_finite() {
+  std::vector<std::byte> bytes = *bulk_of(0);
+  bytes.back() ^= std::byte{1};
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
 /// The gradient of a micro-batch in one piece: a sum of these is exact in any order.
 inline std::uint64_t gradient_of(std::int64_t micro_batch, std::int64_t piece) {
   return Draws(static_cast<std::uint64_t>(micro_batch) * 1000003 + static_cast<std::uint64_t>(piece)).next();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <reef/core/units.hpp>
@@ -34,6 +35,9 @@ struct Process {
   Seconds no_log_until = 0;
   Seconds no_answer_until = 0;
   bool corrupts = false;
+  bool spoils = false;                 // the next micro-batch is not finite here
+  bool poisons = false;                // the next micro-batch is finite nowhere
+  std::set<std::int64_t> spoiled{};  // micro-batches that are not finite here
 };
 
 }  // namespace detail

@@ -38,6 +38,8 @@ REEF_INLINE SimulationResult Simulation::run() {
   result_.rounds = log_state_.round();
   result_.views = log_state_.epoch;
   result_.ignored = log_state_.ignored;
+  result_.retried = account_.retried();
+  result_.quarantined = log_state_.ledger.quarantined().count();
   return result_;
 }
 
@@ -129,9 +131,10 @@ REEF_INLINE bool Simulation::land(std::int64_t index, Entry entry) {
   if (index != static_cast<std::int64_t>(log_.size())) return false;
   log_.push_back(entry);
   const std::int64_t before = log_state_.round();
+  const std::size_t dealt = log_state_.dealing.members().size();
   const std::string why = apply(log_state_, entry);
   if (why.empty() && std::holds_alternative<Exclude>(entry.what)) ++result_.excluded;
-  if (log_state_.round() > before) result_.violation = account_.commit(std::get<Commit>(entry.what));
+  if (log_state_.round() > before) result_.violation = account_.commit(std::get<Commit>(entry.what), dealt, log_state_.ledger);
   for (const auto& process : processes_) read_next(process);
   return true;
 }
@@ -188,6 +191,8 @@ REEF_INLINE void Simulation::begin_micro_batch(const std::shared_ptr<Process>& p
     return;
   const std::optional<std::int64_t> index = process->peer->take();
   if (!index) return;
+  if (std::exchange(process->spoils, false)) process->spoiled.insert(*index);
+  if (std::exchange(process->poisons, false)) account_.poison(*index);
   process->computing = true;
   compute(process, *index, now() + drawn(world_.micro_batch));
 }
@@ -223,11 +228,14 @@ REEF_INLINE void Simulation::contribute(const std::shared_ptr<Process>& process)
   contributed.contribution.indices = process->indices;
   contributed.contribution.weight = static_cast<double>(process->indices.size());
   contributed.contribution.loss = contributed.contribution.weight;
+  const bool finite = std::none_of(process->indices.begin(), process->indices.end(), [&](std::int64_t index) {
+    return process->spoiled.contains(index) || account_.is_poisoned(index);
+  });
   if (!process->indices.empty()) {
     for (std::int64_t piece = 0; piece < world_.pieces; ++piece) {
       std::uint64_t sum = 0;
       for (const std::int64_t index : process->indices) sum += gradient_of(index, piece);
-      contributed.contribution.parts.push_back(bulk_of(sum));
+      contributed.contribution.parts.push_back(finite ? bulk_of(sum) : bulk_not_finite());
     }
   }
   process->indices.clear();
@@ -316,6 +324,8 @@ REEF_INLINE void Simulation::inflict(const std::shared_ptr<Process>& process, co
     case FaultKind::no_answer: process->no_answer_until = until; break;
     case FaultKind::corrupt: process->corrupts = true; break;
     case FaultKind::leave: after(0, [this, process] { hear(process, event::Leave{"planned"}); }); break;
+    case FaultKind::spoil: process->spoils = true; break;
+    case FaultKind::poison: process->poisons = true; break;
     case FaultKind::join: start(plan_.peers + joined_++, 1); break;
   }
 }
