@@ -35,6 +35,7 @@
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/decision_log.hpp>
 #include <reef/swarm/log/etcd_log.hpp>
+#include <reef/swarm/log/keeper.hpp>
 #include <reef/swarm/log/local_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/presence.hpp>

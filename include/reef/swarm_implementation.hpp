@@ -36,11 +36,17 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/simulation.ipp>
 #include <reef/swarm/log/blocking_log.ipp>
 #include <reef/swarm/log/decision_log.ipp>
+#include <reef/swarm/log/detail/asio_stream.ipp>
 #include <reef/swarm/log/detail/base64.ipp>
+#include <reef/swarm/log/detail/end_signals.ipp>
+#include <reef/swarm/log/detail/http_address.ipp>
 #include <reef/swarm/log/detail/http_client.ipp>
 #include <reef/swarm/log/detail/log_file.ipp>
+#include <reef/swarm/log/detail/log_rules.ipp>
+#include <reef/swarm/log/detail/own_process.ipp>
 #include <reef/swarm/log/detail/presence_table.ipp>
 #include <reef/swarm/log/etcd_log.ipp>
+#include <reef/swarm/log/keeper.ipp>
 #include <reef/swarm/log/local_log.ipp>
 #include <reef/swarm/log/log_server.ipp>
 #include <reef/swarm/log/presence.ipp>

@@ -45,7 +45,7 @@ foreach(header IN LISTS headers)
 endforeach()
 
 # In swarm/, what is pure stands below what has sockets, and only bodies see those of others.
-set(parts core log net average state elastic serve client)
+set(parts core net log average state elastic serve client)
 file(GLOB_RECURSE headers RELATIVE "${INCLUDE}" "${INCLUDE}/swarm/*.hpp" "${INCLUDE}/swarm/*.ipp")
 foreach(header IN LISTS headers)
   string(REGEX MATCH "^swarm/([a-z_]+)/" match "${header}")

@@ -9,6 +9,7 @@
 #include <reef/core/units.hpp>
 #include <reef/swarm/log/decision_log.hpp>
 #include <reef/swarm/log/presence.hpp>
+#include <reef/swarm/net/endpoint_options.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -16,9 +17,10 @@ namespace swarm {
 
 /// The keepers of an EtcdLog, and the job whose log it is.
 struct EtcdLogOptions {
-  std::vector<std::string> keepers;  ///< http://ADDRESS:PORT of each member of the cluster, on this machine
+  std::vector<std::string> keepers;  ///< http://ADDRESS:PORT of each member of the cluster, on this machine; or https
   std::string job;                   ///< 1 to 64 letters, digits, '.', '_' or '-'
   Seconds time = 5;                  ///< for each call; then an append is `unknown`
+  TlsFiles tls{};            ///< a keeper's, for https; etcd shows the certificate of a keeper of the same CA
 };
 
 /// A decision log and presences that etcd keeps, 3.4 or later: they outlast the loss of any minority of its members.
@@ -31,7 +33,7 @@ struct EtcdLogOptions {
 /// | time-out | `unknown`; within the time each attempt has 2 s, and the next one goes to another keeper. Where an |
 /// |          | earlier attempt may still arrive, `early` is said as `unknown`                                     |
 /// | presence | leases of whole seconds, rounded up; one that ends late, or early after an election, is only a hint |
-/// | who      | plain HTTP on this machine: other addresses are refused                                            |
+/// | who      | plain HTTP on this machine, or mutual TLS 1.3 by `tls`; other addresses are refused                |
 /// | errors   | OptionError from the constructor: no keeper, an address of another machine, the name of the job   |
 ///
 /// Source: etcd 3.4, api reference, the JSON gateway (/v3/kv/txn, /v3/kv/range, /v3/watch, /v3/lease).

@@ -118,7 +118,7 @@ struct EtcdLog::State {
       : log(concat("/reef/", options.job, "/log/")),
         presence(concat("/reef/", options.job, "/presence/")),
         time(options.time),
-        client(std::move(keepers)) {}
+        client(std::move(keepers), options.tls) {}
 
   [[nodiscard]] detail::HttpRequest post(std::string target, const io::Json& body) const {
     detail::HttpRequest request;
@@ -282,10 +282,7 @@ REEF_INLINE EtcdLog::EtcdLog(const EtcdLogOptions& options) {
   std::vector<detail::HttpAddress> keepers;
   for (const std::string& url : options.keepers) {
     keepers.push_back(detail::parse_http_url(url, who));
-    if (detail::is_loopback(keepers.back().host)) continue;
-    throw OptionError(who, ": ", in_quotes(url),
-                      " is another machine's.\n  why: nothing is encrypted, and nobody is asked for an identity.\n  "
-                      "fix: keepers on 127.0.0.1.");
+    detail::require_safe(keepers.back(), !options.tls.authority.empty(), who, "keepers on 127.0.0.1.");
   }
   if (keepers.empty()) throw OptionError(who, ": there is no keeper.\n  fix: name one, such as http://127.0.0.1:2379.");
   state_ = std::make_unique<State>(std::move(keepers), options);

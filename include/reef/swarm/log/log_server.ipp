@@ -1,8 +1,5 @@
 #pragma once
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -23,11 +20,13 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
-#include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/thread.hpp>
 #include <reef/io/json.hpp>
+#include <reef/swarm/log/detail/asio_stream.hpp>
+#include <reef/swarm/log/detail/end_signals.hpp>
 #include <reef/swarm/log/detail/http_client.hpp>
+#include <reef/swarm/log/detail/log_rules.hpp>
 #include <reef/swarm/log/detail/presence_table.hpp>
 #include <reef/swarm/log/local_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
@@ -35,50 +34,22 @@
 namespace reef {
 inline namespace v0 {
 namespace swarm {
-namespace detail {
-
-/// What a request is answered with.
-struct ServedAnswer {
-  int status = 200;
-  io::Json body = io::Json::object();
-};
-
-inline ServedAnswer served_error(int status, std::string_view what, std::string_view fix) {
-  return {status, {{"error", concat("reef::swarm: the log's server: ", what, ".\n  fix: ", fix)}}};
-}
-
-/// Returns the value of a number in the query of a target, such as from=7; nothing where it is no number.
-template <class Number>
-std::optional<Number> query_number(std::string_view target, std::string_view key, Number otherwise) {
-  std::string_view rest = target.substr((std::min)(target.find('?'), target.size()));
-  while (!rest.empty()) {
-    rest.remove_prefix(1);  // ? or &
-    const std::string_view pair = rest.substr(0, rest.find('&'));
-    rest.remove_prefix(pair.size());
-    const std::size_t equals = (std::min)(pair.find('='), pair.size());
-    if (pair.substr(0, equals) == key)
-      return parse_number<Number>(pair.substr((std::min)(equals + 1, pair.size())));
-  }
-  return otherwise;
-}
-
-inline io::Json json_of(const Appended& answer) {
-  io::Json json{{"outcome", std::string(name_of(answer.outcome))}};
-  if (answer.outcome == AppendOutcome::lost) json["other"] = answer.other;
-  if (!answer.why.empty()) json["why"] = answer.why;
-  return json;
-}
-
-}  // namespace detail
-
 struct LogServer::State {
   using Tcp = boost::asio::ip::tcp;
   using Error = boost::beast::error_code;
   struct Session;
 
-  explicit State(const LogServerOptions& with) : options(with), acceptor(context), local(bound(), options.patience) {
-    watch = local.watch(local.size(), [this](LogIndex, std::string_view) {
-      boost::asio::post(context, [this] { wake(); });
+  State(const LogServerOptions& with, DecisionLog* shared_log, Presence* shared_presence)
+      : options(with), rate(options.rate), acceptor(context), shared(shared_presence) {
+    bind();
+    if (shared_log == nullptr) local.emplace(options.folder, options.patience);
+    log = shared_log == nullptr ? &*local : shared_log;
+    end = local ? local->size() : 0;
+    watch = log->watch(end, [this](LogIndex at, std::string_view) {
+      boost::asio::post(context, [this, at] {
+        end = at + 1;
+        wake();
+      });
     });
     acceptor.listen();
     accept();
@@ -89,28 +60,37 @@ struct LogServer::State {
     watch.stop();
     context.stop();
     thread.join();
+    gate->close();
   }
 
-  /// Binds the address, before the log is opened or made. Returns the log's folder.
-  const std::filesystem::path& bound() {
+  /// Binds the address, before the log is opened or made.
+  void bind() {
     constexpr std::string_view who = "reef::swarm: the log's server";
     const detail::HttpAddress at = detail::parse_address(options.listen, who);
-    if (!detail::is_loopback(at.host)) {
+    if (!options.tls.authority.empty()) {
+      tls.emplace(options.tls);
+      if (const Identity own = tls->keys.identity(); own.role != "keeper") {
+        throw OptionError(who, ": the certificate is that of ", own.uri(),
+                          ".\n  why: peers send what they decide to keepers alone.\n  fix: a certificate of the role "
+                          "keeper, by `reef-swarm keys issue --role keeper`.");
+      }
+    } else if (!detail::is_loopback(at.host)) {
       throw OptionError(who, ": ", in_quotes(options.listen),
                         " is no address of this machine alone.\n  why: the server asks nobody who it is, and encrypts "
                         "nothing.\n  fix: 127.0.0.1:PORT; for several machines, keepers over TLS.");
     }
     Error error;
-    const Tcp::endpoint end(boost::asio::ip::make_address(at.host == "localhost" ? "127.0.0.1" : at.host), at.port);
-    acceptor.open(end.protocol(), error);
+    const auto ip = boost::asio::ip::make_address(at.host == "localhost" ? "127.0.0.1" : at.host, error);
+    const Tcp::endpoint place(ip, at.port);
+    if (!error) acceptor.open(place.protocol(), error);
+    if (!error) detail::close_on_exec(acceptor.native_handle());
     if (!error) acceptor.set_option(Tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(end, error);
+    if (!error) acceptor.bind(place, error);
     if (error) {
       throw OptionError(who, ": cannot listen on ", detail::text_of(at), ": ", error.message(),
                         ".\n  fix: another port, or 0 for any that is free.");
     }
-    address = {at.host, acceptor.local_endpoint().port()};
-    return options.folder;
+    address = {at.host, acceptor.local_endpoint().port(), tls.has_value()};
   }
 
   void accept();
@@ -121,12 +101,19 @@ struct LogServer::State {
 
   const LogServerOptions options;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  std::optional<detail::AsioTls> tls;
+  detail::RequestRate rate;
   boost::asio::io_context context{1};  // outlives the log, which posts to it
+  const std::shared_ptr<detail::AsioGate> gate = std::make_shared<detail::AsioGate>(context);
   Tcp::acceptor acceptor;
   detail::HttpAddress address;
-  detail::PresenceTable presences;
   std::set<std::shared_ptr<Session>> sessions;
-  LocalLog local;
+  std::size_t unknown = 0;  ///< sessions whose certificate has not been seen yet
+  Presence* shared;         ///< null: `presences` are those of this server
+  detail::PresenceTable presences;
+  std::optional<LocalLog> local;
+  DecisionLog* log = nullptr;
+  LogIndex end = 0;  ///< the entries that the watch has seen
   LogWatch watch;
   std::thread thread;
 };
@@ -136,12 +123,26 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
   Session(State& of, Tcp::socket socket)
       : state(of), stream(std::move(socket)), timer(of.context) {}
 
+  /// Begins with the handshake of TLS, if there is any, and reads requests.
+  void start() {
+    if (!state.tls) return read();
+    constexpr Seconds longest = 5;
+    stream.tcp().expires_after(detail::as_duration((std::min)(longest, state.options.request_time)));
+    ++state.unknown;
+    stream.shake_hands(*state.tls, false, [self = shared_from_this()](Error error) {
+      --self->state.unknown;
+      if (error) return self->close();
+      self->who = self->stream.identity();
+      self->read();
+    });
+  }
+
   void read() {
     parser.emplace();
     constexpr std::uint64_t most_bytes = 512_KiB;
     parser->body_limit(most_bytes);
     parser->header_limit(8 * 1024);
-    stream.expires_after(detail::as_duration(state.options.request_time));
+    stream.tcp().expires_after(detail::as_duration(state.options.request_time));
     boost::beast::http::async_read(stream, buffer, *parser, [self = shared_from_this()](Error error, std::size_t) {
       self->taken(error);
     });
@@ -162,6 +163,7 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
 
   void serve() {
     keep = parser->get().keep_alive();
+    if (state.tls && state.tls->keys.is_revoked(stream.serial())) return close();
     try {
       if (const std::optional<detail::ServedAnswer> answer = route()) respond(*answer);
     } catch (const reef::Error& wrong) {
@@ -177,7 +179,10 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
     const std::string_view path = std::string_view(target).substr(0, target.find('?'));
     const std::string host(request[http::field::host]);
     const bool six = host.starts_with('[');
-    if (!detail::is_loopback(six ? host.substr(1, host.find(']') - 1) : host.substr(0, host.find(':'))))
+    if (state.tls) {
+      if (!state.rate.take(who.name, state.now()))
+        return detail::served_error(429, concat(in_quotes(who.name), " asks too often"), "wait a second.");
+    } else if (!detail::is_loopback(six ? host.substr(1, host.find(']') - 1) : host.substr(0, host.find(':'))))
       return detail::served_error(403, "the request is for another host", "name 127.0.0.1 in the URL.");
     const bool post = request.method() == http::verb::post;
     if (!post && request.method() != http::verb::get)
@@ -185,36 +190,68 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
     if (post && request[http::field::content_type] != "application/json")
       return detail::served_error(415, "the request is no JSON", "Content-Type: application/json.");
     if (!post && path == "/v1/entries") return entries(target);
-    if (!post && path == "/v1/presences") {
-      io::Json all = io::Json::array();
-      for (auto& [key, value] : state.presences.keys(state.now())) all.push_back({{"key", key}, {"value", value}});
-      return detail::ServedAnswer{200, {{"presences", std::move(all)}}};
-    }
+    if (!post && path == "/v1/presences") return presences();
     if (!post || (path != "/v1/append" && path != "/v1/present" && path != "/v1/absent"))
       return detail::served_error(404, concat("there is no ", in_quotes(path)), "use RemoteLog of the same version.");
     const io::JsonSource source("the request", "use RemoteLog.");
     const io::Json json = io::parse_json(request.body(), source, {.bytes = 512_KiB, .depth = 4});
-    if (path == "/v1/append") {
-      append(io::require<LogIndex>(json, "at", source), io::require<std::string>(json, "entry", source));
-      return std::nullopt;
-    }
+    if (path == "/v1/append")
+      return append(io::require<LogIndex>(json, "at", source), io::require<std::string>(json, "entry", source));
     const auto key = io::require<std::string>(json, "key", source);
+    if (state.tls && !state.options.any_text) {
+      if (const std::string why = detail::why_not_present(who, key); !why.empty())
+        return detail::served_error(403, why, "the name of the own certificate.");
+    }
+    const auto written = [gate = state.gate, self = weak_from_this()](std::string_view why) {
+      detail::ServedAnswer answer;
+      if (!why.empty()) answer = {503, {{"error", why}}};
+      send(gate, self, answer);
+    };
     if (path == "/v1/absent") {
+      detail::require_presence(key, {}, 1);
+      if (state.shared != nullptr) {
+        state.shared->absent(key, written);
+        return std::nullopt;
+      }
       state.presences.absent(key);
       return detail::ServedAnswer{};
     }
     auto value = io::require<std::string>(json, "value", source);
     const auto ttl = io::require<Seconds>(json, "ttl", source);
     detail::require_presence(key, value, ttl);
+    if (state.shared != nullptr) {
+      state.shared->present(key, std::move(value), ttl, written);
+      return std::nullopt;
+    }
     if (!state.presences.present(key, std::move(value), ttl, state.now()))
       return detail::served_error(503, "too many presences", "wait until the leases of others have ended.");
     return detail::ServedAnswer{};
   }
 
-  void append(LogIndex at, std::string entry) {
-    state.local.append(at, std::move(entry), [self = shared_from_this()](const Appended& answer) {
-      boost::asio::post(self->state.context, [self, answer] { self->respond({200, detail::json_of(answer)}); });
+  std::optional<detail::ServedAnswer> append(LogIndex at, std::string entry) {
+    if (state.tls && !state.options.any_text) {
+      const std::string why = detail::why_not_append(who, state.tls->keys.identity().job, entry);
+      if (!why.empty()) return detail::served_error(403, why, "an entry of this version, by the certificate's owner.");
+    }
+    state.log->append(at, std::move(entry), [gate = state.gate, self = weak_from_this()](const Appended& answer) {
+      send(gate, self, detail::served_append(answer));
     });
+    return std::nullopt;
+  }
+
+  std::optional<detail::ServedAnswer> presences() {
+    const auto answer_of = [](const std::vector<PresentKey>& keys) {
+      io::Json all = io::Json::array();
+      for (const auto& [key, value] : keys) all.push_back({{"key", key}, {"value", value}});
+      return detail::ServedAnswer{200, {{"presences", std::move(all)}}};
+    };
+    if (state.shared == nullptr) return answer_of(state.presences.keys(state.now()));
+    state.shared->presences([gate = state.gate, self = weak_from_this(), answer_of](const Presences& now) {
+      const detail::ServedAnswer answer =
+          now.answered ? answer_of(now.keys) : detail::ServedAnswer{503, {{"error", now.why}}};
+      send(gate, self, answer);
+    });
+    return std::nullopt;
   }
 
   std::optional<detail::ServedAnswer> entries(std::string_view target) {
@@ -223,7 +260,7 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
     if (!from || !wait || !(*wait >= 0))
       return detail::served_error(400, "`from` or `wait` is no number", "use RemoteLog.");
     waits_for = *from;
-    if (*wait > 0 && state.local.size() <= *from) {
+    if (*wait > 0 && state.end <= *from) {
       constexpr Seconds longest = 25;
       waiting = true;
       timer.expires_after(detail::as_duration((std::min)(*wait, longest)));
@@ -240,10 +277,16 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
   void page() {
     waiting = false;
     timer.cancel();
-    state.local.read(waits_for, [self = shared_from_this()](const LogPage& page) {
-      detail::ServedAnswer answer{200, {{"from", page.from}, {"entries", page.entries}}};
-      if (!page.answered) answer = {500, {{"error", page.why}}};
-      boost::asio::post(self->state.context, [self, answer = std::move(answer)] { self->respond(answer); });
+    state.log->read(waits_for, [gate = state.gate, self = weak_from_this()](const LogPage& page) {
+      send(gate, self, detail::served_page(page));
+    });
+  }
+
+  /// Responds on the thread of the server, from any other, unless one of the two has ended.
+  static void send(const std::shared_ptr<detail::AsioGate>& gate, const std::weak_ptr<Session>& to,
+                   detail::ServedAnswer answer) {
+    gate->post([to, answer = std::move(answer)] {
+      if (const auto session = to.lock()) session->respond(answer);
     });
   }
 
@@ -256,12 +299,12 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
     response.keep_alive(keep);
     response.body() = answer.body.dump(-1, ' ', false, io::Json::error_handler_t::replace);
     response.prepare_payload();
-    stream.expires_after(detail::as_duration(state.options.request_time));
+    stream.tcp().expires_after(detail::as_duration(state.options.request_time));
     http::async_write(stream, response, [self = shared_from_this()](Error error, std::size_t) {
       if (error) return self->close();
       if (self->keep) return self->read();
       Error ignored;
-      self->stream.socket().shutdown(Tcp::socket::shutdown_send, ignored);
+      self->stream.tcp().socket().shutdown(Tcp::socket::shutdown_send, ignored);
       self->drain(1_MiB);
     });
   }
@@ -269,7 +312,7 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
   /// Takes what a client still sends, for a moment: an end at once would reset the connection, and lose the answer.
   void drain(Bytes most) {
     buffer.clear();
-    if (most == 1_MiB) stream.expires_after(std::chrono::seconds(1));
+    if (most == 1_MiB) stream.tcp().expires_after(std::chrono::seconds(1));
     constexpr std::size_t piece = 16 * 1024;
     stream.async_read_some(buffer.prepare(piece), [self = shared_from_this(), most](Error error, std::size_t got) {
       if (error || got >= most) return self->close();
@@ -278,13 +321,13 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
   }
 
   void close() {
-    Error ignored;
-    stream.socket().close(ignored);
+    stream.close();
     state.sessions.erase(shared_from_this());
   }
 
   State& state;
-  boost::beast::tcp_stream stream;
+  Identity who;  ///< with TLS
+  detail::AsioStream stream;
   boost::beast::flat_buffer buffer;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser;
   boost::beast::http::response<boost::beast::http::string_body> response;
@@ -302,13 +345,16 @@ inline void LogServer::State::accept() {
       pause->async_wait([this, pause](Error) { accept(); });
       return;
     }
-    Error ignored;
-    socket.set_option(Tcp::no_delay(true), ignored);
     const auto session = std::make_shared<Session>(*this, std::move(socket));
     const std::size_t most = options.connections;
-    if (sessions.size() < 2 * most) {  // above, not even a refusal is written
+    if (tls) {
+      if (sessions.size() < most && unknown < (most + 1) / 2) {
+        sessions.insert(session);
+        session->start();
+      }
+    } else if (sessions.size() < 2 * most) {  // above, not even a refusal is written
       sessions.insert(session);
-      if (sessions.size() <= most) session->read();
+      if (sessions.size() <= most) session->start();
       else session->respond(detail::served_error(503, "too many connections", "end some of them, or ask later."));
     }
     accept();
@@ -317,31 +363,35 @@ inline void LogServer::State::accept() {
 
 inline void LogServer::State::wake() {
   for (const auto& session : std::set(sessions))
-    if (session->waiting && session->waits_for < local.size()) session->page();
+    if (session->waiting && session->waits_for < end) session->page();
 }
 
-REEF_INLINE LogServer::LogServer(const LogServerOptions& options) : state_(std::make_unique<State>(options)) {}
+REEF_INLINE LogServer::LogServer(const LogServerOptions& options)
+    : state_(std::make_unique<State>(options, nullptr, nullptr)) {}
+
+REEF_INLINE LogServer::LogServer(const LogServerOptions& options, DecisionLog& log, Presence& presence)
+    : state_(std::make_unique<State>(options, &log, &presence)) {}
 
 REEF_INLINE LogServer::~LogServer() = default;
 
 REEF_INLINE std::uint16_t LogServer::port() const { return state_->address.port; }
 
-REEF_INLINE std::string LogServer::url() const { return "http://" + detail::text_of(state_->address); }
+REEF_INLINE std::string LogServer::url() const { return detail::url_of(state_->address); }
+
+REEF_INLINE void LogServer::set_revoked(std::vector<std::string> serials) {
+  boost::asio::post(state_->context, [state = state_.get(), serials = std::move(serials)] {
+    if (!state->tls) return;
+    state->tls->keys.set_revoked(serials);
+    for (const auto& session : std::set(state->sessions))
+      if (state->tls->keys.is_revoked(session->stream.serial())) session->close();
+  });
+}
 
 REEF_INLINE int serve_log(const LogServerOptions& options, std::ostream& out) {
-  ::sigset_t ends;
-  ::sigemptyset(&ends);
-  ::sigaddset(&ends, SIGINT);
-  ::sigaddset(&ends, SIGTERM);
-  ::sigset_t before;
-  ::pthread_sigmask(SIG_BLOCK, &ends, &before);
-  {
-    const LogServer server(options);
-    out << server.port() << std::endl;
-    int came = 0;
-    ::sigwait(&ends, &came);
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const detail::EndSignals ends;
+  const LogServer server(options);
+  out << server.port() << std::endl;
+  while (!ends.wait(3600)) continue;
   return 0;
 }
 

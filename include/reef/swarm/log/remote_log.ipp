@@ -66,14 +66,16 @@ REEF_INLINE Presences decode_presences(std::string_view body) {
 }  // namespace detail
 
 struct RemoteLog::State {
-  explicit State(detail::HttpAddress server, Seconds time_of_calls)
-      : time(time_of_calls), client({std::move(server)}) {}
+  State(std::vector<detail::HttpAddress> servers, const RemoteLogOptions& options)
+      : time(options.time), several(servers.size() > 1), client(std::move(servers), options.tls) {}
+
+  static constexpr Seconds time_of_attempt = 2;  ///< where there are several servers
 
   [[nodiscard]] detail::HttpRequest get(std::string target) const {
     detail::HttpRequest request;
     request.target = std::move(target);
     request.time = time;
-    request.attempt = time;
+    request.attempt = several ? (std::min)(time, time_of_attempt) : time;
     return request;
   }
 
@@ -95,10 +97,10 @@ struct RemoteLog::State {
   /// Asks for entries again and again: each time the server answers when there is one more.
   void follow(const std::shared_ptr<detail::Watcher>& watcher, Seconds pause) {
     if (watcher->stopped()) return;
-    constexpr Seconds wait = 20;
+    const Seconds wait = several ? 3 : 20;  // a keeper that hangs is given up soon
     const LogIndex from = watcher->next();
     detail::HttpRequest request = get(concat("/v1/entries?from=", from, "&wait=", wait));
-    request.time = request.attempt = wait + time;
+    request.time = request.attempt = wait + request.attempt;
     client.request(std::move(request), [this, watcher, from, pause](const detail::HttpAnswer& answer) {
       constexpr Seconds least = 0.02;
       try {
@@ -116,18 +118,23 @@ struct RemoteLog::State {
   }
 
   const Seconds time;
+  const bool several;
   detail::HttpClient client;
 };
 
-REEF_INLINE RemoteLog::RemoteLog(std::string_view url, Seconds time) {
+REEF_INLINE RemoteLog::RemoteLog(std::string_view url, Seconds time)
+    : RemoteLog(RemoteLogOptions{.servers = {std::string(url)}, .tls = {}, .time = time}) {}
+
+REEF_INLINE RemoteLog::RemoteLog(const RemoteLogOptions& options) {
   constexpr std::string_view who = "reef::swarm: a remote log";
-  detail::HttpAddress server = detail::parse_http_url(url, who);
-  if (!detail::is_loopback(server.host)) {
-    throw OptionError(who, ": ", in_quotes(url),
-                      " is another machine's.\n  why: nothing is encrypted, and nobody is asked for an identity.\n  "
-                      "fix: http://127.0.0.1:PORT; for several machines, keepers over TLS.");
+  std::vector<detail::HttpAddress> servers;
+  for (const std::string& url : options.servers) {
+    servers.push_back(detail::parse_http_url(url, who));
+    detail::require_safe(servers.back(), !options.tls.authority.empty(), who,
+                         "http://127.0.0.1:PORT; for several machines, keepers over TLS.");
   }
-  state_ = std::make_unique<State>(std::move(server), time);
+  if (servers.empty()) throw OptionError(who, ": there is no server.\n  fix: the URL of one.");
+  state_ = std::make_unique<State>(std::move(servers), options);
 }
 
 REEF_INLINE RemoteLog::~RemoteLog() = default;

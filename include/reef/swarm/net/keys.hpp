@@ -13,6 +13,9 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
+/// The host that the certificates of keepers have, and no others: the etcds of keepers know each other by it.
+inline constexpr std::string_view keeper_host = "keeper.reef";
+
 /// The settings of a certificate.
 struct CertificateOptions {
   std::chrono::seconds begins{-300};                          ///< from now: clocks differ
@@ -34,7 +37,8 @@ struct IssuedCertificate {
 /// | NAME.pem, NAME.key | the certificate and private key of one peer, keeper or client, which it alone needs      |
 /// | keys.json          | what was issued, and what is revoked                                                     |
 /// | keys               | EC P-256; subjects without a common name; the identity is a URI in the subjectAltName,   |
-/// |                    | reef://JOB/ROLE/NAME. Peers and keepers act as server and client, clients as client      |
+/// |                    | reef://JOB/ROLE/NAME. Peers and keepers act as server and client, clients as client.     |
+/// |                    | Keepers have the hosts keeper.reef and 127.0.0.1 besides those that are asked for        |
 /// | files              | mode 0600, in a folder of mode 0700; each appears whole or not at all                    |
 /// | errors             | OptionError: names, a folder that is no such CA, or has one already, a name that is      |
 /// |                    | issued; FileError: files that cannot be read or written. Nothing was issued then         |

@@ -155,6 +155,13 @@ REEF_INLINE std::string alternative_names(const Identity& identity, const std::v
   return text;
 }
 
+/// Returns true for keeper_host in any case of its letters, with dots behind it or without.
+REEF_INLINE bool is_keeper_host(std::string host) {
+  for (char& c : host) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  while (host.ends_with('.')) host.pop_back();
+  return host == keeper_host;
+}
+
 /// Reads the CA's certificate and key.
 REEF_INLINE std::pair<Certificate, KeyPair> read_authority(const std::filesystem::path& folder) {
   const std::string certificate_text = io::read_file(folder / "ca.pem", 1_MiB);
@@ -248,7 +255,15 @@ REEF_INLINE IssuedCertificate Keys::issue(std::string_view role, std::string_vie
                       " already.\n  fix: revoke it first, or another name.");
   }
   const auto [authority, authority_key] = detail::read_authority(folder_);
-  const std::string names = detail::alternative_names(issued.identity, options.hosts);
+  std::vector<std::string> hosts = options.hosts;
+  if (role == "keeper") {
+    hosts.emplace_back(keeper_host);
+    hosts.emplace_back("127.0.0.1");
+  } else if (std::ranges::any_of(hosts, detail::is_keeper_host)) {
+    throw OptionError("reef::swarm::Keys: ", in_quotes(name), " is no keeper, and cannot have the host ", keeper_host,
+                      ".\n  fix: the role keeper, or another host.");
+  }
+  const std::string names = detail::alternative_names(issued.identity, hosts);
   const detail::KeyPair key(EVP_EC_gen("P-256"));
   detail::require_made(key != nullptr, "make a key");
   const detail::Certificate made = detail::begin_certificate(key.get(), "reef", {}, options);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,33 +8,16 @@
 #include <vector>
 
 #include <reef/core/units.hpp>
+#include <reef/swarm/log/detail/http_address.hpp>
+#include <reef/swarm/net/endpoint_options.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace swarm {
 namespace detail {
 
-/// The address of an HTTP server.
-struct HttpAddress {
-  std::string host;  ///< an address without brackets, or "localhost", which is 127.0.0.1
-  std::uint16_t port = 0;
-  friend bool operator==(const HttpAddress&, const HttpAddress&) = default;
-};
-
-/// Parses "HOST:PORT" or "[ADDRESS]:PORT". Throws OptionError, which begins with `who`.
-HttpAddress parse_address(std::string_view text, std::string_view who);
-
-/// Parses "http://HOST:PORT", with or without a slash behind it. Throws OptionError, which begins with `who`.
-HttpAddress parse_http_url(std::string_view url, std::string_view who);
-
-/// Returns true if an address is one of this machine alone: 127.0.0.0/8, ::1, or "localhost".
-bool is_loopback(const std::string& host);
-
 /// Returns seconds as a duration of the clock of deadlines; negative ones as 0.
 std::chrono::steady_clock::duration as_duration(Seconds time);
-
-/// Returns an address as "HOST:PORT".
-std::string text_of(const HttpAddress& address);
 
 /// The answer to a request. One with a status of 500 or more, 408 or 429 is asked for again, until the time is over.
 struct HttpAnswer {
@@ -56,11 +38,12 @@ struct HttpRequest {
 };
 
 /// A client of one or several equal HTTP servers, with a thread of its own, on which all its functions are called.
+/// With TLS a server must show a certificate of a keeper of the client's job.
 ///
 /// Failed attempts are made again after 20 ms, then twice as long each time, up to 5 s.
 class HttpClient {
 public:
-  explicit HttpClient(std::vector<HttpAddress> servers);
+  explicit HttpClient(std::vector<HttpAddress> servers, const TlsFiles& tls = {});
 
   /// Ends the thread; requests that are open are answered with status 0, timers and streams are not called any more.
   ~HttpClient();

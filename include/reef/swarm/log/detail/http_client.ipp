@@ -21,51 +21,15 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
-#include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/thread.hpp>
+#include <reef/swarm/log/detail/asio_stream.hpp>
 #include <reef/swarm/log/detail/http_client.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace swarm {
 namespace detail {
-
-REEF_INLINE HttpAddress parse_address(std::string_view text, std::string_view who) {
-  const std::size_t colon = text.rfind(':');
-  const auto port = parse_number<std::uint16_t>(colon == std::string_view::npos ? "" : text.substr(colon + 1));
-  std::string_view host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    host = {};  // an address of IPv6 without brackets: its end is not to be told from a port
-  }
-  if (!port || host.empty() || host.find_first_of(" /@") != std::string_view::npos) {
-    throw OptionError(who, ": ", in_quotes(text), " is no address.\n  fix: ADDRESS:PORT, such as 127.0.0.1:4100.");
-  }
-  return {std::string(host), *port};
-}
-
-REEF_INLINE HttpAddress parse_http_url(std::string_view url, std::string_view who) {
-  constexpr std::string_view scheme = "http://";
-  if (!url.starts_with(scheme)) {
-    throw OptionError(who, ": ", in_quotes(url), " is no URL of a log.\n  fix: http://127.0.0.1:PORT.");
-  }
-  url.remove_prefix(scheme.size());
-  if (url.ends_with('/')) url.remove_suffix(1);
-  return parse_address(url, who);
-}
-
-REEF_INLINE bool is_loopback(const std::string& host) {
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  return error ? host == "localhost" : address.is_loopback();
-}
-
-REEF_INLINE std::string text_of(const HttpAddress& address) {
-  const bool six = address.host.find(':') != std::string::npos;
-  return concat(six ? "[" : "", address.host, six ? "]:" : ":", address.port);
-}
 
 namespace http = boost::beast::http;
 using HttpTcp = boost::asio::ip::tcp;
@@ -82,7 +46,7 @@ inline bool is_of_the_moment(int status) { return status >= 500 || status == 408
 /// A connection to one of the servers.
 struct HttpConnection {
   explicit HttpConnection(boost::asio::io_context& context) : stream(context) {}
-  boost::beast::tcp_stream stream;
+  AsioStream stream;
   boost::beast::flat_buffer buffer;
   std::size_t server = 0;
   bool used = false;  ///< has answered before: the server may have closed it since
@@ -93,7 +57,29 @@ struct HttpClient::State {
   struct Call;
   struct Stream;
 
-  explicit State(std::vector<HttpAddress> all) : servers(std::move(all)), work(context.get_executor()) {}
+  State(std::vector<HttpAddress> all, const TlsFiles& files)
+      : servers(std::move(all)), work(context.get_executor()) {
+    if (!files.authority.empty()) tls.emplace(files);
+  }
+
+  /// Connects, with TLS where the server's URL says so, and calls `done` with why that failed, or an empty text. `held`
+  /// keeps the connection until then.
+  void connect(const std::shared_ptr<HttpConnection>& held, const std::function<void(const std::string&)>& done) {
+    HttpError error;
+    const HttpTcp::endpoint to = endpoint(held->server, error);
+    if (error) return done(error.message());
+    held->stream.tcp().async_connect(to, [this, held, done](HttpError refused) {
+      if (refused) return done(refused.message());
+      held->stream.prepare();
+      if (!servers[held->server].tls) return done({});
+      held->stream.shake_hands(*tls, true, [this, held, done](HttpError failed) {
+        if (failed) return done(held->stream.why(failed));
+        const Identity who = held->stream.identity();
+        const bool keeper = who.role == "keeper" && who.job == tls->keys.identity().job;
+        done(keeper ? std::string() : concat("its certificate is that of ", who.uri(), ", no keeper of this job"));
+      });
+    });
+  }
 
   /// Returns where a server is. No name is resolved but "localhost": that could make the thread wait.
   [[nodiscard]] HttpTcp::endpoint endpoint(std::size_t of, HttpError& error) const {
@@ -111,10 +97,11 @@ struct HttpClient::State {
   }
 
   std::vector<HttpAddress> servers;
+  std::optional<AsioTls> tls;
   boost::asio::io_context context{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work;
   std::size_t server = 0;  ///< the one that answered last
-  std::vector<std::unique_ptr<HttpConnection>> idle;
+  std::vector<std::shared_ptr<HttpConnection>> idle;
   std::set<std::shared_ptr<Call>> calls;
   bool closing = false;
   std::thread thread;
@@ -142,65 +129,71 @@ struct HttpClient::State::Call : std::enable_shared_from_this<Call> {
       write();
       return;
     }
-    connection = std::make_unique<HttpConnection>(state.context);
+    connection = std::make_shared<HttpConnection>(state.context);
     connection->server = server;
-    HttpError error;
-    const HttpTcp::endpoint to = state.endpoint(server, error);
-    if (error) return failed(error);
     arm();
-    connection->stream.async_connect(to, [self = shared_from_this()](HttpError refused) {
+    state.connect(connection, [self = shared_from_this()](const std::string& refused) {
       if (self->finished) return;
-      if (refused) return self->failed(refused);
-      HttpError ignored;
-      self->connection->stream.socket().set_option(HttpTcp::no_delay(true), ignored);
+      if (!refused.empty()) return self->failed(refused);
       self->write();
     });
   }
 
-  void arm() const { connection->stream.expires_at((std::min)(end, HttpClock::now() + as_duration(request.attempt))); }
+  void arm() const {
+    connection->stream.tcp().expires_at((std::min)(end, HttpClock::now() + as_duration(request.attempt)));
+  }
 
   void write() {
     message = state.message(request, server);
-    http::async_write(connection->stream, *message, [self = shared_from_this()](HttpError error, std::size_t) {
+    const auto sent = [self = shared_from_this(), held = connection](HttpError error, std::size_t) {
       if (self->finished) return;
-      if (error) return self->failed(error);
+      if (error) return self->failed(held->stream.why(error), error == boost::beast::error::timeout);
       self->read();
-    });
+    };
+    http::async_write(connection->stream, *message, sent);
   }
 
   void read() {
     parser.emplace();
     parser->body_limit(request.limit);
     parser->header_limit(16 * 1024);
-    http::async_read(connection->stream, connection->buffer, *parser,
-                     [self = shared_from_this()](HttpError error, std::size_t) {
-                       if (self->finished) return;
-                       if (error) return self->failed(error);
-                       self->answered();
-                     });
+    const auto got = [self = shared_from_this(), held = connection](HttpError error, std::size_t) {
+      if (self->finished) return;
+      if (error) return self->failed(held->stream.why(error), error == boost::beast::error::timeout);
+      self->answered();
+    };
+    http::async_read(connection->stream, connection->buffer, *parser, got);
+  }
+
+  /// Closes the connection. Handlers that are open hold it until they have run.
+  void drop() {
+    if (connection) connection->stream.close();
+    connection.reset();
   }
 
   void answered() {
     auto response = parser->release();
     if (response.keep_alive()) {
       connection->used = true;
-      connection->stream.expires_never();
+      connection->stream.tcp().expires_never();
       constexpr std::size_t most_idle = 8;
-      if (state.idle.size() < most_idle) state.idle.push_back(std::move(connection));
+      if (state.idle.size() < most_idle) state.idle.push_back(std::exchange(connection, nullptr));
     }
-    connection.reset();
+    drop();
     answer.status = static_cast<int>(response.result_int());
     answer.body = std::move(response.body());
     if (is_of_the_moment(answer.status) && HttpClock::now() < end) return again();
     finish();
   }
 
-  void failed(HttpError error) {
+  void failed(const std::string& error, bool late = false) {
     const bool used = connection->used;
-    connection.reset();
-    answer.why = concat("reef::swarm: http://", text_of(state.servers[server]), " does not answer: ", error.message(),
-                        ".\n  fix: start the log's server there, or see why it is slow.");
-    if (used && error != boost::beast::error::timeout) return attempt();  // closed while nobody used it
+    drop();
+    const bool tls = state.servers[server].tls;
+    answer.why = concat("reef::swarm: ", url_of(state.servers[server]), " does not answer: ", error, ".\n  fix: start ",
+                        tls ? "a keeper there, or see why it is slow; certificates of one CA, not expired, not revoked."
+                            : "the log's server there, or see why it is slow.");
+    if (used && !late) return attempt();  // closed while nobody used it
     again();
   }
 
@@ -221,7 +214,7 @@ struct HttpClient::State::Call : std::enable_shared_from_this<Call> {
     if (finished) return;
     finished = true;
     timer.cancel();
-    connection.reset();
+    drop();
     const auto self = shared_from_this();
     state.calls.erase(self);
     done(std::move(answer));
@@ -234,7 +227,7 @@ struct HttpClient::State::Call : std::enable_shared_from_this<Call> {
   HttpClock::time_point end;
   Seconds pause = 0.02;
   std::size_t server = 0;
-  std::unique_ptr<HttpConnection> connection;
+  std::shared_ptr<HttpConnection> connection;
   std::optional<http::request<http::string_body>> message;
   std::optional<http::response_parser<http::string_body>> parser;
   HttpAnswer answer;
@@ -244,19 +237,16 @@ struct HttpClient::State::Call : std::enable_shared_from_this<Call> {
 /// One answer without an end.
 struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
   Stream(State& of, std::function<bool(std::string_view)> with, std::function<void()> then)
-      : state(of), bytes(std::move(with)), end(std::move(then)), connection(of.context) {}
+      : state(of), bytes(std::move(with)), end(std::move(then)), held(std::make_shared<HttpConnection>(of.context)) {}
 
   void start(const HttpRequest& what) {
-    HttpError error;
     connection.server = state.server;
-    const HttpTcp::endpoint to = state.endpoint(connection.server, error);
-    if (error) return ended();
     message = state.message(what, connection.server);
-    connection.stream.expires_after(as_duration(what.attempt));
-    connection.stream.async_connect(to, [self = shared_from_this()](HttpError refused) {
-      if (refused) return self->ended();
+    connection.stream.tcp().expires_after(as_duration(what.attempt));
+    state.connect(held, [self = shared_from_this()](const std::string& refused) {
+      if (!refused.empty()) return self->ended();
       HttpError ignored;
-      self->connection.stream.socket().set_option(boost::asio::socket_base::keep_alive(true), ignored);
+      self->connection.stream.tcp().socket().set_option(boost::asio::socket_base::keep_alive(true), ignored);
       http::async_write(self->connection.stream, *self->message, [self](HttpError failed, std::size_t) {
         if (failed) return self->ended();
         self->read_head();
@@ -269,7 +259,7 @@ struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
     http::async_read_header(connection.stream, connection.buffer, parser,
                             [self = shared_from_this()](HttpError failed, std::size_t) {
                               if (failed || self->parser.get().result() != http::status::ok) return self->ended();
-                              self->connection.stream.expires_never();
+                              self->connection.stream.tcp().expires_never();
                               self->read_on();
                             });
   }
@@ -290,8 +280,7 @@ struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
   }
 
   void ended() {
-    HttpError ignored;
-    connection.stream.socket().close(ignored);
+    connection.stream.close();
     if (state.closing) return;
     if (!connection.used && state.server == connection.server) state.server = (state.server + 1) % state.servers.size();
     end();
@@ -300,14 +289,15 @@ struct HttpClient::State::Stream : std::enable_shared_from_this<Stream> {
   State& state;
   std::function<bool(std::string_view)> bytes;
   std::function<void()> end;
-  HttpConnection connection;
+  std::shared_ptr<HttpConnection> held;
+  HttpConnection& connection = *held;
   std::optional<http::request<http::string_body>> message;
   http::response_parser<http::buffer_body> parser;
   std::string piece = std::string(16 * 1024, '\0');
 };
 
-REEF_INLINE HttpClient::HttpClient(std::vector<HttpAddress> servers)
-    : state_(std::make_unique<State>(std::move(servers))) {
+REEF_INLINE HttpClient::HttpClient(std::vector<HttpAddress> servers, const TlsFiles& tls)
+    : state_(std::make_unique<State>(std::move(servers), tls)) {
   state_->thread = make_thread("reef::swarm: the log's client", [state = state_.get()] { state->context.run(); });
 }
 

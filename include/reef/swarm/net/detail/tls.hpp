@@ -10,6 +10,10 @@
 #include <reef/swarm/net/endpoint_options.hpp>
 #include <reef/swarm/net/identity.hpp>
 
+// OpenSSL's SSL and SSL_CTX, by their own names: its headers are for bodies.
+struct ssl_st;
+struct ssl_ctx_st;
+
 namespace reef {
 inline namespace v0 {
 namespace swarm {
@@ -35,9 +39,21 @@ public:
   [[nodiscard]] State& state() const& { return *state_; }
   State& state() const&& = delete;
 
+  /// Returns OpenSSL's context, for those who make sessions by another way than TlsSession.
+  [[nodiscard]] ssl_ctx_st* handle() const;
+
 private:
   std::unique_ptr<State> state_;
 };
+
+/// Returns the identity of the certificate of a session's other side; an empty one where there is none.
+Identity identity_of_other(const ssl_st* session);
+
+/// Returns the serial number of the certificate of a session's other side, hexadecimal; empty where there is none.
+std::string serial_of_other(const ssl_st* session);
+
+/// Returns why a session's handshake has failed: what is wrong with the other side's certificate, or `otherwise`.
+std::string why_handshake_failed(const ssl_st* session, const std::string& otherwise);
 
 /// One side of a TLS connection, apart from sockets: turns plain bytes into those on the wire and back.
 class TlsSession {

@@ -82,12 +82,20 @@ struct TlsContext::State {
   std::set<std::string> revoked{};
 };
 
+/// Returns the place of a TlsContext::State among the data of an OpenSSL context: another one than that of
+/// SSL_CTX_set_app_data, since Asio frees what is there.
+REEF_INLINE int tls_state_place() {
+  static const int place = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return place;
+}
+
 // A certificate of the job's CA passes unless it is revoked, or says no identity.
 REEF_INLINE int verify_peer(int good, X509_STORE_CTX* store) {
   if (good != 1 || X509_STORE_CTX_get_error_depth(store) != 0) return good;
   const auto* const session =
       static_cast<const SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
-  const auto* const state = static_cast<const TlsContext::State*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
+  const auto* const state = static_cast<const TlsContext::State*>(
+      SSL_CTX_get_ex_data(SSL_get_SSL_CTX(session), tls_state_place()));
   const X509* const certificate = X509_STORE_CTX_get_current_cert(store);
   if (state->revoked.contains(serial_of(certificate))) {
     X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
@@ -108,7 +116,7 @@ REEF_INLINE TlsContext::TlsContext(const TlsFiles& files) : state_(std::make_uni
   };
   SSL_CTX* const context = state_->context.get();
   if (context == nullptr) fail("TLS of OpenSSL", "this process");
-  SSL_CTX_set_app_data(context, state_.get());
+  SSL_CTX_set_ex_data(context, tls_state_place(), state_.get());
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
   SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
@@ -139,6 +147,7 @@ REEF_INLINE TlsContext::TlsContext(const TlsFiles& files) : state_(std::make_uni
 
 REEF_INLINE TlsContext::~TlsContext() = default;
 REEF_INLINE Identity TlsContext::identity() const { return state_->identity; }
+REEF_INLINE ssl_ctx_st* TlsContext::handle() const { return state_->context.get(); }
 
 REEF_INLINE void TlsContext::set_revoked(const std::vector<std::string>& serials) {
   state_->revoked.clear();
@@ -147,6 +156,23 @@ REEF_INLINE void TlsContext::set_revoked(const std::vector<std::string>& serials
 
 REEF_INLINE bool TlsContext::is_revoked(const std::string& serial) const {
   return state_->revoked.contains(same_spelling(serial));
+}
+
+REEF_INLINE Identity identity_of_other(const ssl_st* session) {
+  const X509* const certificate = SSL_get0_peer_certificate(session);
+  return certificate == nullptr ? Identity{} : identity_of(certificate).value_or(Identity{});
+}
+
+REEF_INLINE std::string serial_of_other(const ssl_st* session) {
+  const X509* const certificate = SSL_get0_peer_certificate(session);
+  return certificate == nullptr ? std::string() : serial_of(certificate);
+}
+
+REEF_INLINE std::string why_handshake_failed(const ssl_st* session, const std::string& otherwise) {
+  const long verified = SSL_get_verify_result(session);
+  if (verified == X509_V_OK) return otherwise;
+  if (verified == X509_V_ERR_APPLICATION_VERIFICATION) return "its certificate says no identity of a peer";
+  return concat("its certificate is refused: ", X509_verify_cert_error_string(verified));
 }
 
 struct TlsSession::State {
@@ -195,15 +221,7 @@ struct TlsSession::State {
 
   /// Notes why the session has ended. Returns false.
   bool end(std::string_view otherwise) {
-    const long verified = SSL_get_verify_result(session.get());
-    if (verified != X509_V_OK) {
-      ERR_clear_error();
-      error = verified == X509_V_ERR_APPLICATION_VERIFICATION
-                  ? std::string("its certificate says no identity of a peer")
-                  : concat("its certificate is refused: ", X509_verify_cert_error_string(verified));
-    } else {
-      error = concat("TLS: ", tls_error(otherwise));
-    }
+    error = why_handshake_failed(session.get(), concat("TLS: ", tls_error(otherwise)));
     return false;
   }
 };
@@ -259,14 +277,11 @@ REEF_INLINE void TlsSession::send(std::span<const std::byte> plain, std::vector<
 }
 
 REEF_INLINE Identity TlsSession::identity() const {
-  const X509* const certificate = SSL_get0_peer_certificate(state_->session.get());
-  if (certificate == nullptr) return {};
-  return identity_of(certificate).value_or(Identity{});
+  return identity_of_other(state_->session.get());
 }
 
 REEF_INLINE std::string TlsSession::serial() const {
-  const X509* const certificate = SSL_get0_peer_certificate(state_->session.get());
-  return certificate == nullptr ? std::string() : serial_of(certificate);
+  return serial_of_other(state_->session.get());
 }
 
 REEF_INLINE std::string TlsSession::error() const { return state_->error; }
