@@ -12,20 +12,21 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// A fault that is done to a job: to one peer, when it first reaches a round and a phase, or at a time.
+/// A fault that a simulation or test inflicts on a job: on one peer, when it first reaches a given round and phase, or
+/// at a given time.
 ///
-/// | kill      | the process ends at once; nothing of it is left                                             |
-/// | restart   | kill, and the same name starts again `seconds` later, as a new incarnation                   |
-/// | pause     | the process stands still for `seconds`, and then goes on as if nothing were                  |
-/// | stall     | its computation stands still for `seconds`; it goes on answering                             |
-/// | cut_off   | for `seconds`, no message between it and the other peers arrives; the log answers it          |
-/// | deaf      | for `seconds`, it receives no message of others, who receive its own                         |
-/// | no_log    | for `seconds`, it reaches the log no more                                                    |
-/// | isolate   | for `seconds`, cut_off and no_log                                                            |
-/// | no_answer | the answers to its appends are lost for `seconds`, though the entries may land               |
-/// | corrupt   | the bytes of the next part that it sends are others                                          |
-/// | leave     | it leaves in order                                                                           |
-/// | join      | a further peer starts                                                                        |
+/// | kill      | the process ends at once; nothing of it is left                                            |
+/// | restart   | kill, and the same name starts again `seconds` later, as a new incarnation                 |
+/// | pause     | the process stands still for `seconds`, and then goes on as if nothing were                |
+/// | stall     | the peer computes nothing for `seconds`, but goes on answering                             |
+/// | cut_off   | for `seconds`, no message between the peer and others arrives; the log still answers       |
+/// | deaf      | for `seconds`, the peer receives no message of others, who receive its messages            |
+/// | no_log    | for `seconds`, the peer does not reach the log                                             |
+/// | isolate   | cut_off and no_log for `seconds`                                                           |
+/// | no_answer | the answers to the peer's appends to the log are lost for `seconds`; the entries may stand |
+/// | corrupt   | the bytes of the next gradient message that the peer sends are damaged                     |
+/// | leave     | the peer leaves in order                                                                   |
+/// | join      | a further peer starts                                                                      |
 enum class FaultKind : std::uint8_t {
   kill,
   restart,
@@ -41,7 +42,7 @@ enum class FaultKind : std::uint8_t {
   join
 };
 
-/// The phase in which a fault happens, of the peer that it is done to.
+/// The phase of a round, at a peer, in which a fault is inflicted on that peer.
 enum class FaultPhase : std::uint8_t { accumulate, exchange, ready, applied };
 
 struct Fault {
@@ -54,17 +55,18 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-/// The faults of one run of a job. Equal plans and seeds give equal runs of a simulation.
+/// The faults of one run of a job. Equal plans and seeds give equal simulations.
 struct FaultPlan {
-  std::uint64_t seed = 1;  ///< of all delays and durations
+  std::uint64_t seed = 1;  ///< seed of all random delays and durations
   int peers = 3;
-  std::int64_t rounds = 6;  ///< that the job is to commit
+  std::int64_t rounds = 6;  ///< number of rounds that the job is to commit
   std::vector<Fault> faults{};
 
   friend bool operator==(const FaultPlan&, const FaultPlan&) = default;
 };
 
-/// Returns a plan drawn from a seed: 2 to 6 peers, and up to 4 faults, of which at least two peers survive.
+/// Returns random faults for one simulated run, drawn from a seed: 2 to 6 peers, and up to 4 faults, of which at least
+/// two peers survive.
 ///
 /// \code
 /// const swarm::core::FaultPlan plan = swarm::core::drawn_plan(7);
@@ -72,7 +74,7 @@ struct FaultPlan {
 /// \endcode
 FaultPlan drawn_plan(std::uint64_t seed);
 
-/// Returns a plan as text, by which it can be written into a test: one line for each fault.
+/// Returns a plan of faults as text that can be copied into a test: one line for each fault.
 std::string to_text(const FaultPlan& plan);
 
 }  // namespace core

@@ -14,12 +14,12 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The order in which a round's members take micro-batches, a function of the log.
+/// The assignment of micro-batch indices to a round's members, a function of the log.
 ///
 ///     order   the indices below the highest committed one that are neither committed nor quarantined, then all above
 ///     member i of n takes elements i, i + n, i + 2n, ... of the order
 ///
-/// The members are those of the view in which the round began, so that whoever stays keeps what it took.
+/// The members are those with whom the round began, so that a peer which stays keeps the micro-batches that it took.
 class Dealing {
 public:
   Dealing() = default;
@@ -29,9 +29,11 @@ public:
   [[nodiscard]] const std::vector<PeerId>& members() const& { return members_; }
   [[nodiscard]] std::vector<PeerId> members() const&& { return members_; }
 
-  /// Returns the element of the order that `peer` takes as its k-th, from 0; nothing if the peer is not dealt to.
+  /// Returns the index of the k-th micro-batch, from 0, that `peer` computes in the round; nothing if the peer has no
+  /// part in it.
   [[nodiscard]] std::optional<std::int64_t> index_of(const PeerId& peer, std::int64_t k) const;
-  /// Returns the peer that takes an index; null if nobody does in this round: it is committed or quarantined.
+  /// Returns the peer that computes a micro-batch index; null if nobody does in this round: the index is committed or
+  /// quarantined.
   [[nodiscard]] const PeerId* taker_of(std::int64_t index) const&;
   void taker_of(std::int64_t index) const&& = delete;
 
@@ -43,7 +45,8 @@ private:
   std::int64_t next_ = 0;
 };
 
-/// The account of micro-batches: each index is committed in one round by one peer, open, or quarantined.
+/// The account of a job's micro-batches: each index is committed in one round by one peer, open, or quarantined (left
+/// out).
 ///
 /// | law  | an index is committed at most once; committed, quarantined and holes add up to all below end() |
 /// | cost | memory by rounds and contributors, not by indices                                              |
@@ -56,7 +59,7 @@ private:
 /// \endcode
 class Ledger {
 public:
-  /// A committed round.
+  /// A committed round, with the micro-batches of each contributor.
   struct Round {
     std::int64_t round = 0;
     std::vector<Share> shares{};
@@ -69,26 +72,27 @@ public:
     friend bool operator==(const Round&, const Round&) = default;
   };
 
-  /// The place of one index.
+  /// The state of one micro-batch index.
   struct Place {
     enum class Kind : std::uint8_t { committed, open, quarantined };
     Kind kind = Kind::open;
-    std::int64_t round = -1;  ///< in which it is committed
-    PeerId peer{};            ///< by whom
+    std::int64_t round = -1;  ///< round in which the index is committed; -1: none
+    PeerId peer{};            ///< peer that computed the micro-batch
   };
 
-  /// Returns why these shares cannot be committed: an index twice, committed, quarantined or of impossible runs; empty
-  /// text if they can.
+  /// Returns why these shares of a round cannot be committed: an index twice, committed, quarantined, or a malformed
+  /// list; empty text if they can.
   [[nodiscard]] std::string refusal(std::span<const Share> shares) const;
-  /// Commits the shares of a round; only where refusal() is empty. Where the round is not `applied`, since its sum is
-  /// not finite, its indices are quarantined instead.
+  /// Commits the shares of a round; only where refusal() is empty. If `applied` is false, since the sum is not finite,
+  /// the indices are quarantined (left out of the job) instead.
   void commit(std::int64_t round, std::vector<Share> shares, bool applied = true);
-  /// Opens again all indices of rounds from `rounds` on.
+  /// Makes the micro-batches of round `rounds` and of all later ones open again.
   void roll_back(std::int64_t rounds);
-  /// Takes indices that are not committed out of the job. Returns why not, and then changes nothing; empty if done.
+  /// Takes indices that are not committed out of the job. Returns why that is refused, and then changes nothing; empty
+  /// if done.
   std::string quarantine(std::span<const IndexRun> runs);
 
-  /// Returns the dealing of a round that begins now among `members`, ascending.
+  /// Returns the assignment of micro-batches for a round that begins now among `members`, ascending.
   [[nodiscard]] Dealing deal(std::vector<PeerId> members) const;
 
   /// Returns one more than the highest index that is committed or quarantined.

@@ -14,16 +14,16 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// What a LogServer listens on, keeps, and bears.
+/// The settings of a LogServer: its address, folder and limits.
 struct LogServerOptions {
-  std::string listen = "127.0.0.1:0";  ///< ADDRESS:PORT of this machine alone; port 0: any that is free
-  std::filesystem::path folder;        ///< that of its LocalLog
-  Seconds patience = 5;                ///< the wait for a server before this one to end
-  std::size_t connections = 256;       ///< further ones are answered 503
-  Seconds request_time = 30;           ///< the longest that a client may take to send a request, or to take an answer
+  std::string listen = "127.0.0.1:0";  ///< ADDRESS:PORT of this machine alone; port 0: any free one
+  std::filesystem::path folder;        ///< folder of its LocalLog, where the entries are stored
+  Seconds patience = 5;                ///< seconds to wait for an earlier server on this folder to end
+  std::size_t connections = 256;       ///< most open connections; further ones are answered 503
+  Seconds request_time = 30;  ///< the longest time in seconds for a client to send a request, or to take an answer
 };
 
-/// A LocalLog and a Presence for the processes of one machine, over HTTP. Its client is RemoteLog.
+/// A server of a LocalLog and of presence keys for the processes of one machine, over HTTP. Its client is RemoteLog.
 ///
 ///     POST /v1/append    {"at": N, "entry": TEXT}             {"outcome": "won" | ..., "other": TEXT, "why": TEXT}
 ///     GET  /v1/entries?from=N&wait=S                          {"from": N, "entries": [TEXT, ...]}
@@ -31,15 +31,15 @@ struct LogServerOptions {
 ///     POST /v1/absent    {"key": K}                           {}
 ///     GET  /v1/presences                                      {"presences": [{"key": K, "value": V}, ...]}
 ///
-/// | wait    | up to 25 s for an entry at N, where none stands yet                                              |
-/// | who     | anybody on this machine: nothing is encrypted, and nobody is asked for an identity. Other        |
-/// |         | addresses than 127.0.0.0/8 and ::1 are refused. Requests of web pages are refused (Host,         |
-/// |         | Content-Type)                                                                                    |
-/// | limits  | requests of 512 KiB, heads of 8 KiB; connections; a slow client waits alone, and is dropped;     |
-/// |         | 1024 presences. Refusals are {"error": TEXT} with 400, 403, 404, 405, 413, 415 or 503            |
-/// | durable | entries, as LocalLog's. Presences are in memory, and gone when the server restarts               |
-/// | threads | one for all connections, and the LocalLog's                                                      |
-/// | errors  | OptionError: an address that is refused, is no address, or is in use; LocalLog's                 |
+/// | wait    | up to 25 s for an entry at N, where none stands yet                                          |
+/// | who     | anybody on this machine: nothing is encrypted, and nobody is asked for an identity. Other    |
+/// |         | addresses than 127.0.0.0/8 and ::1 are refused. Requests of web pages are refused (Host,     |
+/// |         | Content-Type)                                                                                |
+/// | limits  | requests of 512 KiB, heads of 8 KiB; connections; a slow client waits alone, and is dropped; |
+/// |         | 1024 presences. Refusals are {"error": TEXT} with 400, 403, 404, 405, 413, 415 or 503        |
+/// | durable | entries, as LocalLog's. Presences are in memory, and gone when the server restarts           |
+/// | threads | one for all connections, and the LocalLog's                                                  |
+/// | errors  | OptionError: an address that is refused, is no address, or is in use; LocalLog's             |
 ///
 /// \code
 /// const swarm::LogServer server({.listen = "127.0.0.1:0", .folder = "job.log"});
@@ -49,7 +49,7 @@ class LogServer {
 public:
   explicit LogServer(const LogServerOptions& options);
 
-  /// Closes all connections; an append that was not answered may stand.
+  /// Closes all connections. An append that was not answered may stand in the log.
   ~LogServer();
   LogServer(const LogServer&) = delete;
   LogServer& operator=(const LogServer&) = delete;
@@ -63,11 +63,11 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// Serves a log until SIGINT or SIGTERM, as `reef-swarm log-server` does, and returns 0.
+/// Serves a log over HTTP until SIGINT or SIGTERM, as `reef-swarm log-server` does, and returns 0.
 ///
-/// | prints | the port and a newline on `out`, when clients can connect                                        |
+/// | prints | the port and a newline on `out`, when clients can connect                                       |
 /// | who    | the main thread, before it has started others: the signals are blocked in all threads from then |
-/// | errors | LogServer's                                                                                      |
+/// | errors | LogServer's                                                                                     |
 ///
 /// \code
 /// #include <iostream>

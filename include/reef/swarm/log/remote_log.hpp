@@ -12,13 +12,14 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The decision log and the presences of a LogServer of this machine: a program's `--log http://127.0.0.1:PORT`.
+/// A client of a LogServer of this machine, for its log and its presence keys: a program's `--log
+/// http://127.0.0.1:PORT`.
 ///
-/// | time    | `time` seconds for each call; then an append is `unknown`, and a page has `answered` false        |
-/// | retries | within that time, after 20 ms, then twice as long each time; a watch without an end, up to 5 s    |
-/// |         | apart. So a server may be killed and started again                                                |
-/// | early   | where an earlier attempt may still arrive, `early` is said as `unknown`                           |
-/// | errors  | OptionError from the constructor: no URL, or no address of this machine                           |
+/// | time    | `time` seconds for each call; then an append is `unknown`, and a page has `answered` false     |
+/// | retries | within that time, after 20 ms, then twice as long each time; a watch without an end, up to 5 s |
+/// |         | apart. So a server may be killed and started again                                             |
+/// | early   | where an earlier attempt may still arrive, `early` is said as `unknown`                        |
+/// | errors  | OptionError from the constructor: no URL, or no address of this machine                        |
 ///
 /// \code
 /// #include <reef/swarm/log/blocking_log.hpp>
@@ -47,7 +48,7 @@ static_assert(decision_log<RemoteLog>);
 
 namespace detail {
 
-/// Reads the answers of a LogServer. Throw DecodeError where a body is no such answer.
+/// Return what the body of a LogServer's answer says. Throw DecodeError for a malformed body.
 Appended decode_appended(std::string_view body);
 LogPage decode_page(std::string_view body, LogIndex from);
 Presences decode_presences(std::string_view body);
