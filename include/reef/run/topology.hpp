@@ -33,14 +33,15 @@ namespace run {
 /// |                       | if ranks ascend with replicas, D_DP replicas give the bits of one     |
 /// |                       | process with virtual_ranks = D_DP, for any number of stages           |
 struct Topology {
-  int replicas = 1;             ///< number of copies of the model (D_DP)
-  int stages = 1;               ///< number of stages of each copy (D_PP)
-  std::vector<int> rank_at{};   ///< the rank at [replica * stages + stage]; empty: that index itself is the rank
-  std::vector<int> chunk_of_segment{};  ///< the chunk of each segment, ascending; empty: segments are divided evenly
+  int replicas = 1;            ///< number of copies of the model (D_DP)
+  int stages = 1;              ///< number of stages of each copy (D_PP)
+  std::vector<int> rank_at{};  ///< the rank at [replica * stages + stage]; empty: that index itself is the rank
+  /// The pipeline chunk of each segment, ascending; empty: segments are divided evenly.
+  std::vector<int> chunk_of_segment{};
   std::vector<int> stage_of_chunk{};    ///< the stage of each chunk; empty: chunk k is all of stage k
   std::vector<int> bounds{};  ///< the nodes at which a Trainer begins chunks: 0, ..., and then the number of nodes;
                               ///< empty: bounds whose slowest chunk takes the least time
-  std::vector<int> stage_of_segment{};  ///< the stage of each segment; empty: as chunk_of_segment and stage_of_chunk
+  std::vector<int> stage_of_segment{};  ///< the stage of each segment; empty: by chunk_of_segment and stage_of_chunk
 
   Topology() = default;
   /// Constructs a topology in which every rank has the whole model; also an implicit conversion from a number of ranks.

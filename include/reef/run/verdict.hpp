@@ -20,7 +20,7 @@ struct Verdict {
   double loss = 0;                 ///< weighted mean loss
   double norm = 0;                 ///< norm of the mean gradient, before clipping
   double scale = 0;                ///< factor by which the update multiplies the summed gradient
-  std::int64_t micro_batches = 0;  ///< number of micro-batches of all ranks
+  std::int64_t micro_batches = 0;  ///< number of micro-batches of all ranks in the step
   bool finite = false;             ///< true if loss and norm are finite
   bool commit = false;             ///< true if the update changes the weights
 };
