@@ -18,11 +18,11 @@ enum class ClusterWeights : std::uint8_t { log, raw };
 
 /// A partition of devices into clusters.
 struct Clusters {
-  std::vector<int> labels;  ///< the cluster of each device; clusters are numbered by first occurrence
+  std::vector<int> labels;  ///< the number of each device's cluster; clusters are numbered by first occurrence
   int count = 0;
   double modularity = 0;
   bool optimal =
-      false;  ///< an exhaustive search has proven that no partition has a higher modularity
+      false;  ///< true: an exhaustive search has proven that no partition has a higher modularity
 };
 
 /// Returns the weights of links with these bandwidths, (n, n) row-major in any unit; both directions of a link count

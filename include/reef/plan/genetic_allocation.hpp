@@ -18,8 +18,8 @@ struct GeneticOptions {
   int population = 100;
   int trials = 4900;
   GeneticGain gain = GeneticGain::published;
-  /// A function called at every evaluation, with the number of evaluations and the least cost so far. The search stops
-  /// if it returns false.
+  /// A function called at every evaluation, with the number of evaluations and the least cost so far, in seconds. The
+  /// search stops if it returns false.
   std::function<bool(int, Seconds)> progress;
 };
 
