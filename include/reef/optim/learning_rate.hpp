@@ -47,7 +47,7 @@ struct LearningRate {
     return floor + product((peak - floor) * 0.5, 1.0 + std::cos(std::numbers::pi * progress));
   }
 
-  /// Throws OptionError that names the first impossible number.
+  /// Throws OptionError that names the first impossible number of the schedule.
   void validate() const {
     const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "LearningRate", option, value, range);
