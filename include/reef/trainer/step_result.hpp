@@ -24,9 +24,9 @@ struct StepResult {
   std::uint64_t micro_batches = 0;  ///< the number of micro-batches of all ranks
   std::uint64_t samples = 0;        ///< the number of samples of all ranks
   std::uint64_t tokens = 0;         ///< the number of tokens of all ranks: elements of the first input
-  Seconds seconds = 0;              ///< the duration of the step on this rank
+  Seconds seconds = 0;              ///< the duration of the step on this rank in seconds
   bool committed = true;            ///< false: the step was skipped, because some number was not finite
-  std::string not_finite;  ///< the first tensor that is not finite in a skipped step, its rank and micro-batch
+  std::string not_finite;           ///< the first tensor that is not finite in a skipped step, its rank and micro-batch
 };
 
 }  // namespace v0
