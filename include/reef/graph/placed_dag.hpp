@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A model, and the rank on which each of its nodes runs.
+/// A model's graph, and the rank on which each of its nodes runs.
 struct PlacedDag {
   Dag dag;
   int ranks = 0;

@@ -28,15 +28,15 @@ namespace graph {
 /// The description of an attribute that a file can set for an operator, for tables and error messages.
 struct AttributeEntry {
   std::string name;
-  std::string type;       ///< the name of the value's type, such as "integer"
-  std::string otherwise;  ///< the default value, as JSON; empty: a file must give the attribute
+  std::string type;       ///< name of the value's type, such as "integer"
+  std::string otherwise;  ///< default value, as JSON; empty: a file must give the attribute
   std::string about;
 };
 
 namespace detail {
 
-/// Returns the names of a node's parameters in the graph, some of which a file gives. Throws ShapeError for a parameter
-/// that the operator does not have.
+/// Returns the names of a node's parameters in the graph, some of which a model file gives. Throws ShapeError for a
+/// parameter that the operator does not have.
 std::vector<std::string> parameter_names(const NodeEntry& node, const Signature& signature);
 
 [[noreturn]] void refuse_kind(std::string_view name, std::string_view source,
@@ -112,11 +112,11 @@ public:
     enter<Op>(std::move(entries), std::move(make), std::move(to_attributes));
   }
 
-  /// Returns the kinds, in the order of their names. They live as long as the registry.
+  /// Returns the registered kinds of operators, in the order of their names. They live as long as the registry.
   [[nodiscard]] const std::vector<Kind>& kinds() const& { return kinds_; }
   void kinds() const&& = delete;
 
-  /// Returns the kind of that name. Throws DecodeError, with the names of all kinds, if there is none.
+  /// Returns the kind of operator of that name. Throws DecodeError, with the names of all kinds, if there is none.
   [[nodiscard]] const Kind& kind(std::string_view name, std::string_view source) const& {
     const auto found = find(name);
     if (found != kinds_.end() && found->name == name) return *found;

@@ -13,7 +13,8 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A model under construction out of the nodes of another model: the argument of the function that rewritten() calls.
+/// A model under construction out of the nodes of another model: the argument of the function that rewritten() calls
+/// for each node.
 template <class Device, real T>
 struct Rewriting {
   const Graph<Device, T>& model;  ///< the model that is rewritten
