@@ -81,11 +81,12 @@ public:
     window_.emplace(device, model);
   }
 
-  /// Returns T, the context of the model; vocabulary() returns V.
+  /// Returns T, the longest sequence (context) that the model reads; vocabulary() returns V.
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
 
-  /// Copies a parameter's values to the device, rounded to T. Throws ShapeError for an unknown name or another size.
+  /// Copies a parameter's values to the device, rounded to the model's element type T. Throws ShapeError for an unknown
+  /// name or another size.
   void set_parameter(std::string_view name, std::span<const sum_t<T>> values) {
     if constexpr (has_rows) {
       if (session_) {
@@ -121,7 +122,7 @@ public:
     return window_->logits(text);
   }
 
-  /// Returns the prompt and the tokens that follow it.
+  /// Returns the prompt and the generated tokens that follow it.
   std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt,
                                      const GenerateOptions& options = {}) {
     options.validate(vocabulary());
@@ -141,7 +142,8 @@ private:
   static constexpr bool has_rows = std::same_as<Device, device::Host>;  // the device that has RowKernels
   struct NoSession {};
 
-  /// Returns whether a Session accepts the model, whose logits the node `head` computes.
+  /// Returns true if a Session (generation with a key-value cache) accepts the model, whose logits the node `head`
+  /// computes.
   static bool runs_by_rows(const Graph& model, int head) {
     const graph::Dag& dag = model.dag();
     return head >= 0 && dag.node_at(head).inputs.size() == 1 &&

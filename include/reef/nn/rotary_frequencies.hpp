@@ -28,7 +28,7 @@ struct RotaryFrequencies {
   double theta = 10000;
   double factor = 1;
   std::int64_t original =
-      0;  ///< the positions in training, for Llama 3's scaling; 0: linear scaling
+      0;  ///< number of positions in training, for Llama 3's scaling; 0: linear scaling
   double low = 1;
   double high = 4;
 
