@@ -83,7 +83,7 @@ inline constexpr bool is_variant<std::variant<Ts...>> = true;
 template <class T>
 std::string expectation();
 
-/// Joins the descriptions of a variant's types: "a number, or an array, each element a number".
+/// Joins the descriptions of a variant's types for an error text: "a number, or an array, each element a number".
 template <class... Ts>
 std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   std::string text;
@@ -91,7 +91,7 @@ std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   return text;
 }
 
-/// Returns the description of type T for the errors of `require`, such as "a number".
+/// Returns the description of type T for the error texts of `require`, such as "a number".
 template <class T>
 std::string expectation() {
   if constexpr (std::is_same_v<T, bool>) {
@@ -126,7 +126,7 @@ bool convert_to_one(const Json& from, std::variant<Ts...>& to) {
   return true;
 }
 
-/// Converts `from` to the first of the variant's types that it fits; returns false if it fits none.
+/// Converts JSON `from` to the first of the variant's types that it fits; returns false if it fits none.
 template <class... Ts>
 bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
   return (convert_to_one<Ts>(from, to) || ...);
@@ -142,7 +142,7 @@ bool convert_whole(double from, T& to) {
   return static_cast<double>(to) == from;
 }
 
-/// Converts a value that is exactly of type T, without parsing strings, rounding or wrapping; else returns false.
+/// Converts a JSON value that is exactly of type T, without parsing strings, rounding or wrapping; else returns false.
 template <class T>
 bool convert(const Json& from, T& to) {
   if constexpr (std::is_same_v<T, Json>) {
@@ -190,7 +190,7 @@ bool convert(const Json& from, T& to) {
 [[noreturn]] void refuse_value(const Json& found, std::string_view path, std::string_view wanted,
                                JsonSource source);
 
-/// Finds the value at a dotted path such as "a.b.0"; returns null where the last object or array lacks it. Throws
+/// Finds the JSON value at a dotted path such as "a.b.0"; returns null where the last object or array lacks it. Throws
 /// DecodeError where a value on the way is neither an object nor an array with an index: a mistake, not an omission.
 const Json* find_at(const Json& root, std::string_view path, JsonSource source);
 
@@ -203,7 +203,7 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 
 }  // namespace detail
 
-/// Returns the value at a dotted path ("device.memory_bytes", "links.0.latency"), converted to T without any loss.
+/// Returns the JSON value at a dotted path ("device.memory_bytes", "links.0.latency"), converted to T without any loss.
 ///
 /// T is bool, an integer, a floating-point type, std::string, a vector or a variant of
 /// these, or Json. An integer may be written as a real number with an integer value:
@@ -230,8 +230,8 @@ inline void require_object(const Json& value, std::string_view path, JsonSource 
   if (!value.is_object()) detail::refuse_value(value, path, "an object", source);
 }
 
-/// Returns the value at a dotted path, or `otherwise` if there is no value. Throws DecodeError
-/// for a value that is not a T, null included: whoever wrote null did not mean the default.
+/// Returns the JSON value at a dotted path, or `otherwise` if there is no value. Throws DecodeError for a value that is
+/// not a T, null included: whoever wrote null did not mean the default.
 template <class T>
 T value_or(const Json& root, std::string_view path, T otherwise, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path, source);

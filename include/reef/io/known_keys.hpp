@@ -14,7 +14,7 @@ namespace io {
 
 namespace detail {
 
-/// Returns the known key of which `key` is most probably a misspelling; empty if none is similar enough.
+/// Returns the known JSON key of which `key` is most probably a misspelling; empty if none is similar enough.
 std::string_view nearest_key(std::string_view key, std::span<const std::string_view> known);
 
 }  // namespace detail
