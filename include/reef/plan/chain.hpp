@@ -44,8 +44,7 @@ struct ChainOperator {
 struct OperatorChain {
   std::vector<ChainOperator> operators{};
   /// The bytes of a micro-batch that cross each boundary between operators; one more boundary than operators.
-  std::vector<Bytes>
-      cut{};
+  std::vector<Bytes> cut{};
 
   [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
 

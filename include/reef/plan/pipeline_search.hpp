@@ -34,8 +34,7 @@ struct PipelineOrderProblem {
   std::vector<PipelineEdge> forward{};
   std::vector<PipelineEdge> backward{};
   /// The most activations that each rank may hold (PipelineEstimate::peak_activations); empty: any.
-  std::vector<int>
-      max_activations{};
+  std::vector<int> max_activations{};
   /// True: backwards may be split into the tasks I (gradient of inputs) and W (gradient of weights).
   bool splits = true;
 

@@ -44,19 +44,19 @@ constexpr bool stashes(Activations choice) {
 /// The schedule by which the segments (consecutive operators) of a model that is swapped between host and device are on
 /// the device.
 ///
-/// | per_micro_batch        | true: each micro-batch runs through all segments alone; false: all  |
-/// |                        | micro-batches of a step run through a segment, then the next. A     |
-/// |                        | pipeline with an order of its own (several stages) keeps its order  |
-/// | copies_on_compute_lane | true: copies to host memory run on the compute queue; false: on a   |
-/// |                        | queue of their own                                                  |
-/// | writes_back            | true: weights are copied to host memory after each forward and      |
-/// |                        | backward, too, even though they have not changed                    |
-/// | resident_segments      | the number of first segments of a stage that always stay on the     |
-/// |                        | device, with gradients and optimizer state: no step waits for their |
-/// |                        | loads, or for copies of their gradients                             |
-/// | stash_slots            | the number of device buffers for activations on their way to host   |
-/// |                        | memory, and of buffers for their way back: with more, the link      |
-/// |                        | stays busy where segments have activations of uneven size           |
+/// | per_micro_batch        | true: each micro-batch runs through all segments alone; false: all             |
+/// |                        | micro-batches of an accumulation phase run through a segment, then             |
+/// |                        | the next. A pipeline with an order of its own (several stages) keeps its order |
+/// | copies_on_compute_lane | true: copies to host memory run on the compute queue; false: on a              |
+/// |                        | queue of their own                                                             |
+/// | writes_back            | true: weights are copied to host memory after each forward and                 |
+/// |                        | backward, too, even though they have not changed                               |
+/// | resident_segments      | the number of first segments of a stage that always stay on the                |
+/// |                        | device, with gradients and optimizer state: no step waits for their            |
+/// |                        | loads, or for copies of their gradients                                        |
+/// | stash_slots            | the number of device buffers for activations on their way to host              |
+/// |                        | memory, and of buffers for their way back: with more, the link                 |
+/// |                        | stays busy where segments have activations of uneven size                      |
 struct SwapSchedule {
   int weight_slots = 2;  ///< number of device buffers for the weights of swapped segments; gradients have at most 3
   bool per_micro_batch = false;
