@@ -15,7 +15,8 @@ namespace plan {
 struct AdaTopKCase {
   std::vector<AdaTopKLink> links;
   AdaTopKOptions options;       ///< the options; `compute` is 0 even if the file has compute_s
-  Seconds slowest_compute = 0;  ///< the longest compute time of a stage in the file's compute_s; 0 if the file has none
+  /// The longest compute time of a stage in the file's compute_s; 0 if the file has none.
+  Seconds slowest_compute = 0;
 };
 
 /// Reads an input of adatopk() from JSON, with links given by times of uncompressed messages, or by alpha, beta and

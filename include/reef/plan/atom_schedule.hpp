@@ -47,7 +47,8 @@ struct SwapTimes {
   /// The time of an iteration in the steady state, in ticks: of the last of some dozens, or their mean if they differ.
   Ticks iteration = 0;
   Ticks compute = 0;  ///< the time of all forwards and backwards in an iteration, in ticks
-  Ticks first = 0;    ///< the time of the first iteration, in ticks, which begins with nothing on the device
+  /// The time of the first iteration, in ticks, which begins with nothing on the device.
+  Ticks first = 0;
 
   [[nodiscard]] double utilisation() const {
     return iteration > 0 ? static_cast<double>(compute) / static_cast<double>(iteration) : 0;

@@ -18,12 +18,14 @@ struct SimulatedWorld {
   std::int64_t global_batch = 8;
   std::int64_t pieces = 3;
   Seconds link[2] = {0.002, 0.08};  ///< delay of a message, in seconds
-  Seconds log[2] = {0.002, 0.05};   ///< delay of an append, of its answer, and of reading an entry, in seconds
+  /// Delay of an append, of its answer, and of reading an entry, in seconds.
+  Seconds log[2] = {0.002, 0.05};
   Seconds micro_batch[2] = {0.1, 0.6};
   Seconds update[2] = {0.01, 0.1};  ///< duration of applying a round to the weights, in seconds
   double lost = 0;                  ///< probability that a message is lost
   double doubled = 0.01;            ///< probability that a message comes twice
-  Seconds lease = 2;                ///< seconds for which the published presence of a peer outlives the peer
+  /// Seconds for which the published presence of a peer outlives the peer.
+  Seconds lease = 2;
   Seconds time_limit = 600;         ///< virtual seconds within which the rounds must be committed
 };
 
@@ -35,7 +37,8 @@ struct SimulationResult {
   std::int64_t rounds = 0;  ///< number of rounds that were committed
   std::int64_t views = 0;
   std::int64_t excluded = 0;
-  std::int64_t rollbacks = 0;  ///< number of rollbacks, each because all peers that held a round's result have ended
+  /// Number of rollbacks, each because all peers that held a round's result have ended.
+  std::int64_t rollbacks = 0;
   std::int64_t ignored = 0;    ///< number of log entries that broke a rule
 };
 

@@ -20,7 +20,8 @@ namespace swarm {
 struct RemotePeer {
   std::string name{};
   std::string role{};             ///< "peer", "keeper" or "client"
-  std::uint64_t incarnation = 0;  ///< number drawn when the peer's process started, larger in later processes
+  /// Number drawn when the peer's process started, larger in later processes.
+  std::uint64_t incarnation = 0;
   std::string address{};          ///< "ADDRESS:PORT" of the other end of the connection
   /// The JSON text that the peer sent with its first message (its EndpointOptions::greeting).
   std::string greeting = "{}";
