@@ -52,7 +52,7 @@ struct Dct {
   static constexpr std::string_view name = detail::joined_name<detail::dct_name, C>;
   static constexpr bool exact = C::exact;
   static constexpr bool lossless = false;
-  /// false: since a transform is rounded, messages of sums are only nearly the sums of messages
+  /// False: messages of sums are only nearly the sums of messages, since a transform is rounded.
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const {

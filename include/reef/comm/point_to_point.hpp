@@ -32,7 +32,8 @@ public:
   /// itself: a posted send may match a held receive. Not while in flight.
   void set_completion(Completion completion) { completion_ = completion; }
 
-  /// Sets whether both ends know the length of the next submissions; not while in flight. Both ends set the same.
+  /// Sets whether both ends know the exact length of the next submissions, or only an upper bound; not while in flight.
+  /// Both ends set the same.
   void set_length(Length length) { length_ = length; }
   /// Sets the number of bytes that the next submission sends: fewer than its memory has, if the length is `at_most`.
   /// Call it before the task starts; its `ready` function may still do so. Throws OptionError for more bytes.

@@ -166,7 +166,8 @@ struct Channels {
   }
 
 protected:
-  /// Plans the sorts of message for which `wanted(traffic, codec)`; the others stay as they are.
+  /// Writes into the plan the codec of each sort of message for which `wanted(traffic, codec)` is true; other sorts
+  /// stay unencoded.
   template <class Wanted>
   static void plan_if(run::StepPlan& plan, const Options& options, const Wanted& wanted) {
     options.ramp.validate();

@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// The messages of an edge between stages, of a gradient bucket or of a piece of a fragment, which a codec encodes: the
-/// argument of a RatioFunction.
+/// The messages of an edge between stages, of a gradient bucket (parameters that are reduced together) or of a piece of
+/// a fragment (weights that DiLoCo averages together), which a codec encodes: the argument of a RatioFunction.
 ///
 /// \code
 /// #include <optional>

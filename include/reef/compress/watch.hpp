@@ -14,7 +14,7 @@ namespace compress {
 
 /// The numbers of one message, before it is encoded and as receivers decode it.
 struct Coded {
-  /// the message's name, such as "activation 3, micro-batch 2", "gradient 1, for rank 2", "pseudo-gradient 0, part 1"
+  /// The message's name, such as "activation 3, micro-batch 2", "gradient 1, for rank 2", "pseudo-gradient 0, part 1".
   std::string name{};
   Shape shape{};       ///< shape of a tensor between stages; else one dimension, the count of numbers
   std::span<const float> before{};

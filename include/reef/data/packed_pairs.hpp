@@ -46,7 +46,7 @@ public:
   /// Constructs a sampler that refers to `pairs`, which must outlive this object.
   PackedPairSampler(std::span<const TokenPair> pairs, std::int64_t context, std::uint64_t seed);
 
-  /// Returns the number of rows that all pairs (prompt and completion) take.
+  /// Returns the number of training rows into which all pairs (prompt and completion) are packed.
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
 
   /// Writes consecutive rows of packed pairs, in the order of epochs, from row number `first` on, as many as the inputs

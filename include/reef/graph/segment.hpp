@@ -20,7 +20,8 @@ namespace graph {
 struct Location {
   enum class Place : std::uint8_t { none, bound, saved, workspace, pending };
   Place place = Place::none;
-  int tensor = -1;  ///< for `bound`: the tensor whose memory is used, since one may be computed in place of another
+  /// Id of the tensor whose memory is used, if `bound`, since one may be computed in place of another.
+  int tensor = -1;
   Bytes offset = 0;
 
   friend bool operator==(const Location&, const Location&) = default;
@@ -66,7 +67,7 @@ struct NodePlan {
   std::vector<Location> scratch;
   std::vector<Location> parameter_scratch;    ///< location of each parameter's gradient, if nobody reads it
   std::vector<GradientWrite> input_gradient;  ///< how the gradient of each input is written
-  std::vector<bool> zero_gradient;  ///< for each output, true if no node uses it, so that its gradient is zero
+  std::vector<bool> zero_gradient;            ///< true for each output that no node uses, so that its gradient is zero
 
   /// The part of the node's backward that runs in the input half of the segment's backward, and that of the weight
   /// half, if the segment's backward is split.
@@ -76,7 +77,7 @@ struct NodePlan {
   double weight_share = 0;    ///< the fraction of the node's backward operations that are in the weight half
 };
 
-/// Nodes [first, last) of a Dag as a unit that runs alone: the tensors that cross its boundary, and the
+/// Nodes [first, last) of a model's graph (Dag) as a unit that runs alone: the tensors that cross its boundary, and the
 /// memory location of everything inside it. Plain data; equal on every rank.
 ///
 /// | forward   | reads `boundary_inputs`, writes `boundary_outputs` and the saved activations     |
@@ -107,7 +108,7 @@ struct Segment {
   std::vector<int> backward_reads;               ///< tensors at the segment's boundary whose values backward reads
   std::vector<int> output_gradients;             ///< outputs of the segment whose gradients are given to backward
   std::vector<int> input_gradients;              ///< inputs of the segment whose gradients backward computes
-  std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients: true if backward adds to it
+  std::vector<bool> input_gradient_accumulates;  ///< true for each of input_gradients to which backward adds
 
   std::vector<int> recompute_reads;   ///< inputs of the segment that a recomputation reads
   std::vector<int> recompute_writes;  ///< outputs of the segment that a recomputation writes
@@ -150,7 +151,7 @@ struct Segment {
 /// The gradients that backward computes: those of differentiable tensors on which a result depends.
 struct GradientFlow {
   std::vector<bool> tensors;
-  std::vector<bool> nodes;  ///< for each node of the graph, true if backward runs it
+  std::vector<bool> nodes;  ///< true for each node of the graph that backward runs
 };
 
 GradientFlow gradient_flow(const Dag& dag);

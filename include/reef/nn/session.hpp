@@ -71,7 +71,7 @@ struct Logits {
 };
 
 /// A language model that continues sequences and stores what it has computed for them: the keys and values of each
-/// position are in pages of memory, and a further token costs one row.
+/// position are in pages of memory (a key-value cache), and a further token costs one row of computation.
 ///
 /// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose |
 /// |        | operators run by rows (graph::RowModel), such as nn::gpt and nn::llama                                |

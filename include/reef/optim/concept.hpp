@@ -149,7 +149,7 @@ concept overlapping_policy = OptimizerPolicy<O> &&
                              };
 
 /// An optimizer policy whose ranks step on their own, and take an outer step of all ranks together now and then:
-/// training has several programs, its variants, of which each step runs one.
+/// training has several programs (variants), of which each step runs one.
 ///
 /// | members  | plan(plan, options) sets plan.outer_schedule; variants(plan): how many programs   |
 /// |          | there are; variant_after(plan, began, committed): the one, builder.variant, that  |

@@ -31,7 +31,7 @@ struct DecisionOptions {
   /// True: gradient norms are computed beside the model, in the update queue; false: only those of buckets in host
   /// memory.
   bool beside = false;
-  /// true: the decision has the norm of the gradient; false, or if the plan waits for no global norm: 0
+  /// The decision has the norm of the gradient if this is true; 0 if false, or if the plan waits for no global norm.
   bool norms = true;
   bool losses = true;   ///< false: losses do not exist yet, and loss weights are read in place of losses
   /// Values of the instruction `Count`: the sums of losses and loss weights of each rank that this process stands for.

@@ -120,8 +120,8 @@ struct DiLoCo {
 
   /// The options of the policy DiLoCo, given as TrainerOptions::optim.
   struct Options {
-    int every = 50;     ///< H: number of inner steps between outer steps of a weight
-    int fragments = 1;  ///< F: the number of fragments that the weights are cut into
+    int every = 50;     ///< number H of inner steps between outer steps of a weight
+    int fragments = 1;  ///< number F of fragments into which the weights are cut
     Overlap overlap = Overlap::none;
     double mix = 0.5;  ///< the fraction of its own weights that a rank keeps at an outer step, with Overlap::mix
     Outer outer{};

@@ -32,8 +32,9 @@ void reserve_states(run::StepBuilder& builder, int states, bool sharded);
 std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int states,
                                      bool sharded);
 
-/// Adds to `ranges`, for each weight that arrives in builder.tied_buffer, a copy of `ahead` with its storage and
-/// bounds, for an optimizer that trains ahead of its committed weights.
+/// Adds to `ranges`, for each tied weight (used by several stages) that arrives in builder.tied_buffer, a copy of
+/// `ahead` with its storage and bounds, for an optimizer that computes gradients at weights ahead of the committed
+/// ones.
 void add_tied_ranges(std::vector<StateRange>& ranges, const run::StepBuilder& builder,
                      StateRange ahead);
 
@@ -48,7 +49,7 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
 struct UpdateOperands {
   run::Value gradient;  ///< summed gradient of the elements of `target`
   run::Value weights;   ///< the bucket's weights before the update
-  run::Value target;    ///< storage of the updated weights: the bucket's, its part that is the shard, or another
+  run::Value target;    ///< memory of the updated weights: that of the bucket, of this rank's shard of it, or another
   run::Value verdict;
 };
 

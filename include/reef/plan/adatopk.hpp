@@ -23,16 +23,17 @@ struct AdaTopKLink {
 /// | compute == 0 | as in the paper: each compressed link takes as long as the slowest link at `ratio` |
 /// | compute > 0  | the same, but no shorter than the slowest stage computes: a faster link would wait |
 struct AdaTopKOptions {
-  double ratio = 1;     ///< r, the largest ratio of the bytes of an uncompressed message to its compressed bytes
+  double ratio = 1;     ///< largest ratio r of the bytes of an uncompressed message to its compressed bytes
   int index_bytes = 8;  ///< the bytes of the index that is sent with each value of 4 bytes
   Seconds compute = 0;  ///< the compute time of the slowest stage; 0: not considered, as in the paper
 };
 
 /// The result of adatopk(): a compression ratio for each link, and the resulting times.
 struct AdaTopKRatios {
-  std::vector<double> ratios;  ///< n / k by link: the values of a message over the values sent; 1: all are sent
+  /// Compression ratio n / k of each link: the values of a message over the values sent; 1: all are sent.
+  std::vector<double> ratios;
   std::vector<Seconds> times;  ///< the seconds of a message at this ratio, by link
-  Seconds target = 0;          ///< T*, the seconds of a message that compression aims at on each link
+  Seconds target = 0;          ///< target T*, the seconds of a message that compression aims at on each link
   Seconds bottleneck = 0;      ///< the longest of `times`, in seconds
 };
 

@@ -36,7 +36,8 @@ struct BalanceClock {
   Milliseconds settle = 30'000;  ///< the longest time that an announcement travels, in milliseconds
 
   void validate() const;
-  /// Returns the number of the planning round whose plan is made or carried out at a time; -1: the first has not begun.
+  /// Returns the number of the planning period (round) whose plan is made or carried out at a time; -1: the first has
+  /// not begun.
   [[nodiscard]] std::int64_t round(Milliseconds now) const;
   [[nodiscard]] Milliseconds snapshot(std::int64_t round) const { return round * period; }
 };

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A time in planners: a whole number of any one unit, such as nanoseconds. Sums are exact, so that a load
+/// A time in planners: a whole number of one unit, whichever, such as nanoseconds. Sums are exact, so that a load
 /// counts as hidden behind a computation that takes exactly as long.
 using Ticks = std::int64_t;
 

@@ -22,7 +22,7 @@ inline constexpr int max_operators_of_three = 1024;
 struct PartitionOptions {
   Bytes memory = 0;  ///< the memory of the device in bytes
   std::int64_t accumulation =
-      1;  ///< C, the number of micro-batches that pass a sub-model before it leaves the device
+      1;  ///< number C of micro-batches that pass a sub-model before it leaves the device
   Variant variant = Variant::full;
   /// True: if no partition is feasible, the reason is searched for `why`, by up to hundreds of runs.
   bool explains = true;
@@ -36,9 +36,9 @@ struct Partition {
   std::int64_t accumulation = 1;
   Bytes cut_bytes = 0;  ///< the bytes of one micro-batch that cross all cuts together
   Ticks iteration =
-      0;  ///< the ticks of all C micro-batches in the steady state with SwapLanes::two_lanes, for any variant
+      0;  ///< the ticks of all C micro-batches in the steady state with SwapLanes::two_lanes, by whichever rules
   Ticks compute = 0;     ///< the ticks of all forwards and backwards in an iteration
-  Bytes peak_bytes = 0;  ///< the most bytes on the device at once, as the variant's rules count them
+  Bytes peak_bytes = 0;  ///< the most bytes on the device at once, as the planner's rules (variant) count them
   std::string why;       ///< the reason, if no partition is feasible, and what would be feasible
 
   [[nodiscard]] double utilisation() const {

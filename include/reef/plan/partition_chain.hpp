@@ -10,7 +10,7 @@ inline namespace v0 {
 namespace plan {
 
 /// Returns the best partition of a model's operators into at least two sub-models that keeps the rules of
-/// options.variant.
+/// options.variant (a published form of ATOM's planner).
 ///
 /// Sub-models S_1 to S_K are swapped through the device in turn: while one runs forward (tf) or backward (tb) for
 /// all C micro-batches, the next is loaded (tl); then the first is copied back to the host (of, ob).

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A pipeline as read from a file, and the name of its schedule unless the order is to be searched. Times are in any
-/// one unit.
+/// A pipeline as read from a file, and the name of its schedule unless the order is to be searched. All times are in
+/// one unit, whichever.
 struct PipelineCase {
   std::string schedule{};  ///< name of the schedule, one of pipeline_schedule_names; empty: to be searched
   int ranks = 0;
@@ -24,7 +24,8 @@ struct PipelineCase {
   std::vector<int> warm_up{};
   int group = 0;  ///< the micro-batches that interleaved schedules run through a chunk in turn; 0: the number of ranks
   PipelineTimes times{};
-  std::vector<double> wires{};  ///< the time for which a message occupies its link, [from * ranks + to]
+  /// Time for which a message occupies its link, at [from * ranks + to], in the unit of all times.
+  std::vector<double> wires{};
   /// The most activations that each rank may hold at a time, one for each chunk and micro-batch; empty: any.
   std::vector<int> max_activations{};
   /// True: backwards may be split into the tasks I (gradient of inputs) and W (gradient of weights).

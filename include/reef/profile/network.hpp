@@ -37,8 +37,8 @@ struct Network {
   std::vector<Seconds> latencies{};  ///< the latency of each link, in seconds one way
   std::vector<double> rates{};       ///< the rate of each link, in bytes per second
   std::vector<std::string> names{};
-  std::vector<double> uplinks{};    ///< for each device: the rate of all that it sends, in bytes per second
-  std::vector<double> downlinks{};  ///< for each device: the rate of all that it receives, in bytes per second
+  std::vector<double> uplinks{};    ///< total rate of all that each device sends, in bytes per second
+  std::vector<double> downlinks{};  ///< total rate of all that each device receives, in bytes per second
 
   /// Returns a network with equal links between any two devices. Throws as validate() does.
   static Network uniform(int devices, Seconds latency, double rate);

@@ -137,7 +137,7 @@ private:
   /// Number of iterations of each loop; used by the compute queue alone while the program runs.
   std::vector<int> trip_counts_;
   std::vector<int> replay_;       ///< fixed number of iterations of each loop, or empty; written between runs only
-  /// Record of what each device lane does, for waiting ranks; null for message queues.
+  /// Record of what each device queue does, for ranks that wait; null for message queues.
   std::array<std::unique_ptr<LaneWork>, schedule::lane_count> works_{};
 };
 

@@ -19,13 +19,13 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the storages of the tensors, or of the uses of parameters, with these ids, each as a value (contents) of the
-/// given version.
+/// Returns the memory blocks (storages) of the tensors, or of the uses of parameters, with these ids, each as a value
+/// of the given version.
 std::vector<Value> values_of(const std::vector<StorageId>& storages,
                              const std::vector<int>& ids, int version = 0);
 
-/// Returns the range of elements of bucket b (parameters of one segment) that a storage with `element` bytes for each
-/// element contains: all, or this rank's shard.
+/// Returns the range of elements of bucket b (parameters of one segment) that a memory block (storage) with `element`
+/// bytes for each element contains: all, or this rank's shard.
 std::pair<std::int64_t, std::int64_t> elements_in(const StepBuilder& builder,
                                                   std::size_t b, StorageId storage,
                                                   Bytes element);
@@ -36,7 +36,7 @@ bool reads_batches(const StepBuilder& builder);
 
 namespace detail {
 
-/// The storages that hold the losses and loss weights of all micro-batches of an accumulation phase.
+/// The memory blocks (storages) that hold the losses and loss weights of all micro-batches of an accumulation phase.
 struct BatchStorages {
   StorageId losses = no_storage;        ///< the losses of all micro-batches
   StorageId loss_weights = no_storage;
@@ -71,14 +71,14 @@ void add_recompute(StepBuilder& builder, int s, int j);
 
 namespace detail {
 
-/// Returns a micro-batch's own gradients of a segment, before they are rounded to a narrower type. The first call adds
-/// their storages.
+/// Returns the gradients of segment s from micro-batch j alone, before they are rounded to a narrower type. The first
+/// call adds their memory to the program.
 const std::vector<Value>& unrounded(StepBuilder& builder, int s, int j,
                                     const std::vector<Value>& gradients);
 
 /// Appends a backward of segment s for micro-batch j, or a half of one. The first micro-batch of a sum (fold)
-/// overwrites the gradients, unless the phase continues; the other micro-batches add to them. BackwardView states its
-/// operands.
+/// overwrites the gradients, unless the phase continues an earlier one; the other micro-batches add to them. `fold`:
+/// index among the ranks that this process emulates, 0 if none. BackwardView states the operands.
 ///
 /// If the plan rounds gradients, a backward always writes them to storages of the micro-batch's own; after the last
 /// half, `AddGradients(segment, j)` reads these, and writes or accumulates gradients_of(segment).
@@ -88,7 +88,8 @@ void add_backward(StepBuilder& builder, std::string_view kind, int s, int j, int
 }  // namespace detail
 
 /// Appends the backward of segment s for micro-batch j, after a recomputation if the plan recomputes the segment.
-/// `first_of_fold`: true if it begins the sums of gradients, to which the other micro-batches of the fold add.
+/// `first_of_fold`: true if this backward begins the gradient sums, to which the other micro-batches add; `fold`: index
+/// among the ranks that this process emulates, 0 if none.
 inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   if (!keeps(builder, s)) add_recompute(builder, s, j);
   detail::add_backward(builder, kinds::backward, s, j, fold, first_of_fold);

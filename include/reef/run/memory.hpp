@@ -16,8 +16,8 @@ namespace run {
 /// fast. Allocated once; several programs with the same reserved storages share them.
 class Arenas {
 public:
-  /// Allocates the arenas, filled with zeros, for programs whose storages have these offsets. Throws MemoryError when
-  /// the device has less memory than a placement needs.
+  /// Allocates the arenas, filled with zeros, for programs whose memory blocks (storages) have these offsets. Throws
+  /// MemoryError when the device has less memory than a placement needs.
   Arenas(device::AnyDevice& device, std::span<const schedule::Placement* const> placements);
   template <device::device Device>
   Arenas(Device& device, std::span<const schedule::Placement* const> placements)
@@ -65,7 +65,7 @@ public:
 
   [[nodiscard]] const schedule::Program& program() const { return program_; }
 
-  /// Returns the address of a storage's first byte, in device or host memory as its `place` says.
+  /// Returns the address of a storage's (memory block's) first byte, in device or host memory as its `place` says.
   template <class T = void>
   [[nodiscard]] T* at(schedule::StorageId id) const {
     auto* const base = static_cast<std::byte*>(arenas_.base(program_.storages[id].place));

@@ -29,8 +29,8 @@ inline bool begins_sum(const schedule::Instruction& instruction) {
   return instruction.mode == static_cast<std::uint8_t>(SumMode::begins);
 }
 
-/// Sets whether an instruction begins the sums that it computes (SumMode). To be called before a view adds room for
-/// them.
+/// Sets whether an instruction begins the sums that it computes (SumMode), or continues them. To be called before a
+/// view, which names operands, adds room for them.
 inline void set_sum_mode(schedule::Instruction& instruction, bool begins) {
   instruction.mode = static_cast<std::uint8_t>(begins ? SumMode::begins : SumMode::continues);
 }
@@ -92,8 +92,8 @@ template <class Instr>
 using PartOf = Part<std::conditional_t<std::is_const_v<Instr>, const std::vector<schedule::Value>,
                                        std::vector<schedule::Value>>>;
 
-/// The task of a view of an instruction: to find its operands in the instruction, or to add room for them to an
-/// instruction without any.
+/// The task of a view, which names an instruction's operands: to find its operands in the instruction, or to add room
+/// for them to an instruction without any.
 enum class Lists : std::uint8_t { found, added };
 
 namespace detail {

@@ -27,8 +27,8 @@ struct PlacedProgram {
   schedule::Program program;
   schedule::Placement placement;
 
-  /// Stages the program's messages in host memory where needed, and gives each storage its memory. Throws ScheduleError
-  /// if an instruction names a storage that does not exist.
+  /// Stages the program's messages in host memory where needed, and gives each memory block (storage) its offset.
+  /// Throws ScheduleError if an instruction names a storage that does not exist.
   explicit PlacedProgram(StepBuilder written);
   PlacedProgram(PlacedProgram&&);
   ~PlacedProgram();

@@ -23,8 +23,8 @@ namespace run {
 struct OuterSchedule {
   enum class Overlap : std::uint8_t { none, mix, eager };
 
-  int every = 1;      ///< H: the number of inner steps between two outer steps of the same weight
-  int fragments = 1;  ///< F, at most H: the number of equal shares into which the weights are divided
+  int every = 1;      ///< number H of inner steps between two outer steps of the same weight
+  int fragments = 1;  ///< number F, at most H, of equal shares into which the weights are divided
   Overlap overlap = Overlap::none;
 
   /// Returns a text that is equal for two schedules if they exchange the same weights and differences at each step.

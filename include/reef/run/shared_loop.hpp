@@ -39,7 +39,8 @@ namespace run {
 /// \endcode
 class SharedLoop {
 public:
-  /// Refers to `builder`. `number`: the index of the loop in the program. No other loop uses `channel` (message tag).
+  /// Constructs a writer of the agreement about one loop; refers to `builder`. `number`: the index of the loop in the
+  /// program. No other loop uses `channel` (message tag).
   SharedLoop(StepBuilder& builder, int number, std::uint32_t channel);
 
   /// Writes the agreement of the stages that comes before the loop's body.

@@ -29,8 +29,8 @@ class Slots {
 public:
   Slots() = default;
 
-  /// Adds the buffers' storages to the program. `count`: how many; `values`: for each segment, the values for which a
-  /// buffer must have room.
+  /// Adds the buffers to the program, as memory blocks (storages). `count`: how many; `values`: for each segment, the
+  /// values for which a buffer must have room.
   Slots(schedule::Program& program, int count, const char* what,
         const std::vector<std::vector<Value>>& values);
 

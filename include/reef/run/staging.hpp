@@ -80,18 +80,19 @@ private:
 
   void give_back(schedule::Value host, schedule::Instruction& upload);
 
-  /// Notes that the host copies of storages that a device instruction writes are stale.
+  /// Notes that the host copies of memory blocks (storages) that a device instruction writes are stale.
   void forget(const schedule::Instruction& instruction);
 
   [[nodiscard]] ByteRange range_of(schedule::StorageId id) const {
     return {addresses_[id], addresses_[id] + program_.storages[id].bytes};
   }
 
-  /// Notes that from here on the host copies of all storages that share bytes with the written one are stale.
+  /// Notes that from here on the host copies of all memory blocks (storages) that share bytes with the written one are
+  /// stale.
   void note_write(schedule::StorageId written) {
     if (watched_[written]) writers_.write(range_of(written), written, nullptr);
   }
-  /// Finds the storages that messages send or receive. Only for these are stale host copies recorded.
+  /// Finds the memory blocks (storages) that messages send or receive. Only for these are stale host copies recorded.
   void watch();
   void become_current(schedule::Value value) {
     current_[value.storage] = {value.version, writers_.now()};
@@ -128,8 +129,8 @@ private:
   std::map<schedule::StorageId, schedule::StorageId> twins_;
   std::map<schedule::StorageId, schedule::StorageId> originals_;
   std::vector<Bytes> addresses_;           ///< the addresses of the storages (blocks of memory) before rewriting
-  std::vector<TwinState> current_;         ///< by storage before rewriting: the version in its host copy
-  std::vector<bool> watched_{};            ///< by storage before rewriting: true if messages use the storage
+  std::vector<TwinState> current_;         ///< version in the host copy of each memory block (storage) before rewriting
+  std::vector<bool> watched_{};            ///< true for each memory block (storage) before rewriting that messages use
   schedule::detail::LastWriters writers_;  ///< the last writers of each range of device memory
 };
 

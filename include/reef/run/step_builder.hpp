@@ -23,7 +23,7 @@ using schedule::Place;
 using schedule::StorageId;
 using schedule::Value;
 
-/// The purpose of a program.
+/// The purpose of a rank's program: training, evaluation or another.
 ///
 /// | training         | a step; several such programs may take turns from step to step     |
 /// | evaluation       | forwards, and the mean of their losses                             |
@@ -45,9 +45,9 @@ inline constexpr std::size_t purpose_count = 6;
 /// An accumulation phase of a step: the micro-batches that a rank runs with weights of one version, and whose gradients
 /// are summed. Most steps have one phase, a step of ACCO has two.
 struct AccumulationPhase {
-  int weights = 0;               ///< the version of the weights that the phase reads
-  int gradients = 0;             ///< the version of the gradients that the phase writes
-  bool continues = false;        ///< true if gradients are added to the sums of an earlier phase
+  int weights = 0;               ///< the version of the weights that the accumulation phase reads
+  int gradients = 0;             ///< the version of the gradients that the accumulation phase writes
+  bool continues = false;        ///< true if gradients are added to the sums of an earlier phase of the step
   bool one_micro_batch = false;  ///< true for the body of a Repeat on one stage: each iteration runs one micro-batch
   int before = 0;                ///< the number of phases of the step whose samples come before those of this phase
 };
@@ -78,32 +78,31 @@ struct AccumulationPhase {
 /// builder.program.add("Mine", run::Lane::compute).reads = {{builder.weights[0], 0}};
 /// \endcode
 struct StepBuilder {
-  /// The storages of the gradient sums over the micro-batches of one rank, or of one rank that a lone process stands
-  /// for.
+  /// The memory for gradient sums over the micro-batches of one rank, or of one rank that a lone process emulates.
   struct Accumulators {
-    /// The storage of each bucket's gradient sum (a bucket: parameters of one segment).
+    /// memory block of the gradient sum of each bucket (parameters of one segment)
     std::vector<StorageId> buckets;
-    /// The storage for each use of a tied parameter beyond its first; no_storage for other uses.
+    /// memory block for each use of a tied parameter beyond its first; no_storage for other uses
     std::vector<StorageId> uses;
   };
 
   struct MicroBatch {
     int number = 0;                  ///< number of the micro-batch among those of all ranks in the step
-    StorageId batch = no_storage;    ///< the storage of the micro-batch's model inputs
-    std::vector<StorageId> tensors;  ///< the storage of each tensor that crosses from one segment to another
-    /// The storage of the gradient of each tensor that crosses from one segment to another.
+    StorageId batch = no_storage;    ///< memory block of the micro-batch's model inputs
+    std::vector<StorageId> tensors;  ///< memory block of each tensor that crosses from one segment to another
+    /// memory block of the gradient of each tensor that crosses from one segment to another
     std::vector<StorageId> gradients;
     std::vector<StorageId>
-        recomputed;  ///< the storage to which recomputation writes each tensor that crosses between segments
-    std::vector<StorageId> saved;      ///< by segment: the storage of tensors that its forward saves for its backward
-    std::vector<StorageId> forward_workspace;   ///< by segment: the storage of scratch memory of its forward
-    std::vector<StorageId> recompute_workspace;  ///< by segment: the storage of scratch memory of its recomputation
-    std::vector<StorageId> backward_workspace;  ///< by segment: the storage of scratch memory of its backward
-    std::vector<StorageId> input_workspace;     ///< by segment: the scratch memory of the input half of its backward
-    std::vector<StorageId> weight_workspace;    ///< by segment: the scratch memory of the weight half of its backward
-    /// By segment: the storage of data that the input half of its backward hands to the weight half.
+        recomputed;  ///< memory block to which recomputation writes each tensor that crosses between segments
+    std::vector<StorageId> saved;  ///< memory block of the tensors that each segment's forward saves for its backward
+    std::vector<StorageId> forward_workspace;   ///< scratch memory of each segment's forward
+    std::vector<StorageId> recompute_workspace;  ///< scratch memory of each segment's recomputation
+    std::vector<StorageId> backward_workspace;  ///< scratch memory of each segment's backward
+    std::vector<StorageId> input_workspace;     ///< scratch memory of the input half of each segment's backward
+    std::vector<StorageId> weight_workspace;    ///< scratch memory of the weight half of each segment's backward
+    /// memory block of the data that the input half of each segment's backward hands to the weight half
     std::vector<StorageId> pending;
-    /// By segment: the gradients before they are rounded to a narrower type.
+    /// gradients of each segment before they are rounded to a narrower type
     std::map<int, std::vector<Value>> rounded;
     StorageId loss = no_storage;
     StorageId loss_weight = no_storage;
@@ -114,8 +113,8 @@ struct StepBuilder {
     int first = 0;                 ///< index of the first micro-batch of the program whose gradients the update uses
     /// Number of micro-batches whose gradients the update uses; their sums are `reduced`, of version phase.gradients.
     int count = 0;
-    std::vector<Value> weights{};  ///< by bucket: the weights before the update
-    std::vector<Value> target{};   ///< by bucket: the weights after the update, in the same or another storage
+    std::vector<Value> weights{};  ///< weights of each bucket before the update
+    std::vector<Value> target{};   ///< weights of each bucket after the update, in the same memory or another
   };
 
   const StepPlan& plan;
@@ -124,23 +123,24 @@ struct StepBuilder {
   schedule::Program program{};
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
-  std::vector<StorageId> tied_weights{};  ///< storage of each parameter that this stage uses and another stage owns
-  std::vector<StorageId> frozen{};        ///< storage of each frozen parameter that this stage uses
-  std::vector<int> tied_versions{};       ///< the version of each of tied_weights, if they differ from phase.weights
+  /// Memory block of each parameter that this stage uses and another stage owns.
+  std::vector<StorageId> tied_weights{};
+  std::vector<StorageId> frozen{};   ///< memory block of each frozen parameter that this stage uses
+  std::vector<int> tied_versions{};  ///< the version of each of tied_weights, if they differ from phase.weights
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
-  /// For each tied parameter, the storage in which its new weights arrive, if the optimizer trains ahead of its
-  /// committed weights.
+  /// For each tied parameter (used by several stages), the memory block in which its new weights arrive, if the
+  /// optimizer computes gradients at weights ahead of the committed ones.
   std::vector<StorageId> tied_buffer{};
   std::vector<MicroBatch> micro_batches{};
-  StorageId verdict = no_storage;   ///< the storage of the step's outcome (Verdict), which the optimizer writes
+  StorageId verdict = no_storage;   ///< memory block of the step's outcome (Verdict), which the optimizer writes
   bool sends_tied_weights = false;  ///< true if the optimizer itself sends the weights that several stages share
   /// A function that writes the instructions of an update within a step: set by an optimizer that can do so, called by
   /// a pipeline that asks for it.
   std::function<void(StepBuilder&, const Update&)> update{};
 
-  /// Adds the storages for weights and gradients of this rank's stage. Policies add the other storages.
+  /// Adds the memory blocks for weights and gradients of this rank's stage to the program. Policies add the others.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0);
   StepBuilder(StepBuilder&&);
   StepBuilder(const StepBuilder&) = delete;
@@ -185,8 +185,8 @@ struct StepBuilder {
   }
   void accumulators_of(int) const&& = delete;
 
-  /// Returns the number of micro-batches in the phase of one copy of the model, or of one rank that the process stands
-  /// for.
+  /// Returns the number of micro-batches in the accumulation phase of one copy of the model, or of one rank that the
+  /// process emulates.
   [[nodiscard]] int micro_batches_of(int fold) const {
     return phase.one_micro_batch ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
   }
@@ -222,8 +222,8 @@ struct StepBuilder {
   /// added to that of the first use.
   [[nodiscard]] std::vector<int> tied_uses(std::size_t b) const;
 
-  /// Returns an object that a policy keeps from phase to phase while it writes the program: one object for each type
-  /// State, constructed at the first call.
+  /// Returns an object that a policy keeps from one accumulation phase to the next while it writes the program: one
+  /// object for each type State, constructed at the first call.
   template <class State>
   [[nodiscard]] State& scratch() {
     static char key = 0;  // not const: a linker may give constants that are equal one address

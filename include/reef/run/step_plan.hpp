@@ -82,7 +82,7 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   std::vector<int> bucket_of_segment{};
   std::vector<int> stage_of_segment{};
   std::vector<int> chunk_of_segment{};   ///< the pipeline chunk of each segment, by Topology
-  std::vector<int> position_in_stage{};  ///< by segment: the number of segments of its stage that come before it
+  std::vector<int> position_in_stage{};  ///< number of segments of the same stage that come before each segment
 
   /// Returns the bytes of one element of the weights; sum_bytes() returns those of a sum: of a gradient, a loss, or
   /// optimizer state.

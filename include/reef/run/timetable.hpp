@@ -24,7 +24,7 @@ struct SegmentTimes {
 /// block: messages are posted in the order in which that model produces them, so stages never wait for each other in a
 /// cycle.
 struct Timetable {
-  /// The order of tasks: its ranks are stages, its micro-batches are units of `unit` micro-batches.
+  /// The order of tasks: its ranks are pipeline stages; each of its micro-batches stands for `unit` micro-batches.
   plan::PipelineOrder order{};
   std::vector<std::vector<Seconds>> begins{};  ///< the start of each task in seconds, by stage and task of the order
   std::vector<std::vector<Seconds>> ends{};    ///< the end of each task in seconds, when its messages are produced
@@ -33,7 +33,7 @@ struct Timetable {
   int micro_batches = 0;
   int unit = 1;                               ///< the number of micro-batches that pass a part of the model together
 
-  /// Returns the micro-batches [first, last) that the order counts as one. The last such unit may have fewer.
+  /// Returns the micro-batches [first, last) that the order of tasks counts as one. The last such unit may have fewer.
   [[nodiscard]] std::pair<int, int> micro_batches_of(int which) const {
     return {which * unit, (std::min)((which + 1) * unit, micro_batches)};
   }

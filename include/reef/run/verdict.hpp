@@ -8,8 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The outcome of a step, with the same bits on every rank. optim::judge computes it from all ranks' scalars; it is
-/// written to the storage StepBuilder::verdict.
+/// The outcome of a step (loss, norm, whether it counts), with the same bits on every rank. optim::judge computes it
+/// from all ranks' scalars; it is written to the memory block StepBuilder::verdict.
 ///
 /// \code
 /// // given: const run::Verdict& verdict

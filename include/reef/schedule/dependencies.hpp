@@ -43,8 +43,8 @@ Dependencies derive(const Program& program, const Placement& placement);
 
 namespace detail {
 
-/// Derives the dependencies between instructions whose storages have the given addresses; `addresses` and `free` are
-/// those of the constructor of Deriver.
+/// Derives the dependencies between instructions whose memory blocks (storages) have the given addresses; `addresses`
+/// and `free` are those of the constructor of Deriver.
 Dependencies derive_at(const Program& program, const std::vector<Bytes>& addresses, bool free);
 
 /// Derives the dependencies between instructions within one run of the program. The program need not have memory

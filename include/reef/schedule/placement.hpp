@@ -95,8 +95,8 @@ private:
 /// \endcode
 Placement place(const Program& program, std::uint64_t* looked_at = nullptr);
 
-/// Returns true if two programs need the same memory offsets: in their queues they access the same storages. Their
-/// messages, costs and names may differ.
+/// Returns true if two programs need the same memory offsets: their queues access the same memory blocks (storages).
+/// Messages, costs and names may differ.
 ///
 /// | cost | O(accesses + storages) at most: much less than that of place() |
 bool placed_alike(const Program& a, const Program& b);

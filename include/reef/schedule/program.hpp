@@ -207,7 +207,7 @@ struct Repeat {
 };
 
 /// The instructions that one rank runs in one step of training, in concurrent queues (lanes); they are stored in the
-/// order in which a single lane would run them (the reference).
+/// order in which a single queue would run them (the reference).
 ///
 /// The instructions (the round) run again in every step; persistent storages hold their values from one round to the
 /// next.
@@ -229,14 +229,15 @@ struct Program {
   /// Adds a region, a block of memory of its own, and returns its id.
   StorageId add_storage(std::string name, Bytes bytes, Place place, Life life = Life::round);
 
-  /// Adds a storage that is a part of another: `bytes` bytes at `offset` in `parent`.
+  /// Adds a memory block (storage) that is a part of another: `bytes` bytes at `offset` in `parent`.
   StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes);
 
   /// Appends an instruction of this kind to a queue; the returned reference is valid until the next call. `index`:
   /// number of the segment, bucket or edge.
   Instruction& add(std::string_view kind, Lane lane, int index = -1, int micro_batch = -1) &;
 
-  /// Returns the independent block of memory that contains a storage, and the storage's offset there.
+  /// Returns the independent block of memory that contains a storage (a block or a part of one), and the storage's
+  /// offset there.
   [[nodiscard]] std::pair<StorageId, Bytes> region_of(StorageId id) const;
 
   [[nodiscard]] const std::string& name(Value value) const& { return storages[value.storage].name; }

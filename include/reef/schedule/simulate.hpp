@@ -55,8 +55,8 @@ namespace schedule {
 Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
                     const World& world, int rounds = 2, const TripCounts& replay = {});
 
-/// Gives the programs' storages memory offsets by place(), and simulates them in virtual time: see the overload with
-/// placements.
+/// Gives the programs' memory blocks (storages) offsets by place(), and simulates the programs in virtual time: see the
+/// overload with placements.
 Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
                     const TripCounts& replay = {});
 

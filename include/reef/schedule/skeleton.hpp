@@ -138,7 +138,8 @@ struct Skeleton {
   }
   void receives_of(std::size_t) const&& = delete;
 
-  /// Returns the name of an instruction or loop for errors: "rank 0: Send(3, micro-batch 1) on lane send".
+  /// Returns the name of an instruction or loop for errors: "rank 0: Send(3, micro-batch 1) on lane send" (in the queue
+  /// send).
   [[nodiscard]] std::string text_of(std::size_t node) const;
 
 private:

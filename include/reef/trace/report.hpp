@@ -53,8 +53,8 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> facts;
 };
 
-/// Formats a run as one self-contained HTML page: curves of loss and throughput,
-/// the timeline of the lanes, the table of overlap, and a sample of generated text.
+/// Formats a run as one self-contained HTML page: curves of loss and throughput, the timeline of the queues (lanes),
+/// the table of overlap, and a sample of generated text.
 ///
 /// The page has no scripts and no outside resources; it is light or dark as the reader's system is. Its size
 /// does not grow with the run: at most two points for each pixel and some thousand boxes for each lane.

@@ -14,7 +14,8 @@ namespace trace {
 
 /// A cause for which computation waited, and the total time and number of these waits.
 struct Wait {
-  std::string what;  ///< name of the last span waited for, without its numbers, such as "activation"
+  /// Name of the last trace span (an instruction or message) waited for, without its numbers, such as "activation".
+  std::string what;
   Seconds seconds = 0;
   std::uint64_t times = 0;
 };

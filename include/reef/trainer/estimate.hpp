@@ -77,7 +77,7 @@ struct StepEstimate {
 
 namespace detail {
 
-/// Adds the operations and messages of a program that runs `rounds` times to an estimate.
+/// Adds the operations and messages of `rounds` runs of a rank's program to an estimate.
 inline void add_work(StepEstimate& result, const schedule::Program& program, std::int64_t rounds) {
   for (const schedule::Instruction& instruction : program.round) {
     if (instruction.lane == schedule::Lane::compute || instruction.lane == schedule::Lane::update)

@@ -209,7 +209,7 @@ public:
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  /// Returns the program (list of instructions) of this rank for a step, or for another purpose that the policies have.
+  /// Returns the program (list of instructions) of this rank for a step, or for another purpose, such as an evaluation.
   [[nodiscard]] const schedule::Program& program(run::Purpose purpose = run::Purpose::training,
                                                  int variant = 0) const {
     return Engine::program(purpose, variant);

@@ -154,7 +154,8 @@ public:
   }
   void claimed_directory() && = delete;
 
-  /// Returns the number of micro-batches that this rank has run since the job began, if accumulation adapts.
+  /// Returns the number of micro-batches that this rank has run since the job began, if ranks run extra ones while they
+  /// communicate (adaptive accumulation).
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
 protected:

@@ -42,7 +42,7 @@ enum class FaultKind : std::uint8_t {
   join
 };
 
-/// The phase of a round, at a peer, in which a fault is inflicted on that peer.
+/// The phase of a round of averaging, at a peer, in which a fault is inflicted on that peer.
 enum class FaultPhase : std::uint8_t { accumulate, exchange, ready, applied };
 
 struct Fault {

@@ -15,8 +15,8 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// The state of a job, computed by `apply` from the entries of its log, one by one. Readers of the same entries have
-/// the same state.
+/// The state of a job of replicated training (members, round, micro-batches), computed by `apply` from the entries of
+/// its log, one by one. Readers of the same entries have the same state.
 struct JobState {
   /// A committed round, without the micro-batches of each contributor, which are in the ledger.
   struct Decided {

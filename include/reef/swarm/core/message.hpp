@@ -21,7 +21,7 @@ namespace swarm {
 /// Bytes of an encoded piece (range of a vector), shared by all that keep or send them.
 using Bulk = std::shared_ptr<const std::vector<std::byte>>;
 
-/// The phase of a member in a round. `absent`: the peer is no member, or has not the newest weights.
+/// The phase of a member in a round of averaging. `absent`: the peer is no member, or has not the newest weights.
 enum class Phase : std::uint8_t { absent, accumulate, exchange, ready };
 
 /// A sign of life of a peer, with everything about its progress in the round that others wait for; the newest one

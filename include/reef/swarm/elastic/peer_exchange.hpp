@@ -101,7 +101,7 @@ StateAccess state_access(Training& training, std::int64_t numbers);
 /// \endcode
 class TrainerPeer {
 public:
-  /// Joins the job of `log`. All that is given outlives this object.
+  /// Joins the job of `log`, which has the job's decisions. All arguments given by reference outlive this object.
   TrainerPeer(PeerExchange& exchange, Training& training, AveragingOptions options, DecisionLog& log,
               Presence& presence);
   ~TrainerPeer();

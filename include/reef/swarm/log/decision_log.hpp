@@ -28,10 +28,10 @@ inline constexpr Bytes log_page_bytes = 256_KiB;
 
 /// The kinds of answer to an append of entry e at index i of the log.
 enum class AppendOutcome : unsigned char {
-  won,     ///< e stands at i
-  lost,    ///< another entry stands at i, for ever
-  early,   ///< no entry stands at i - 1; e does not stand, and never will by this append
-  unknown  ///< nobody can say: e may stand at i, may come to stand there later, or never
+  won,     ///< entry e stands at index i
+  lost,    ///< another entry stands at index i, for ever
+  early,   ///< no entry stands at index i - 1; e does not stand, and never will by this append
+  unknown  ///< nobody can say: entry e may stand at index i, may come to stand there later, or never
 };
 
 /// Returns the name of an append's outcome, such as "won".

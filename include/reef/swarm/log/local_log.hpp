@@ -11,7 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// A log in a file of one machine, for one process: the storage of a LogServer, and enough for a single peer.
+/// A replicated log's entries in a file of one machine, for one process: the storage of a LogServer, and enough for a
+/// single peer.
 ///
 /// | file   | FOLDER/decisions.log; its layout is in log/detail/log_file.hpp                                      |
 /// | won    | after the entry's bytes are durable (fdatasync): kill -9 and power cuts lose nothing that was won   |

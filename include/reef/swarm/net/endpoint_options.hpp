@@ -57,7 +57,7 @@ struct EndpointTimes {
 /// \endcode
 struct EndpointOptions {
   std::string job{};          ///< the job's name; peers of another job are refused
-  std::string name{};         ///< this peer's, unique in the job: 1 to 64 of [A-Za-z0-9._-]
+  std::string name{};         ///< name of this peer, unique in the job: 1 to 64 of [A-Za-z0-9._-]
   std::string role = "peer";  ///< "peer", "keeper" (log server) or "client"; with TLS, that of the certificate
   /// Number of this process, larger in later processes of the same name; 0: drawn from the clock.
   std::uint64_t incarnation = 0;
