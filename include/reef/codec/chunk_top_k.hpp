@@ -54,7 +54,7 @@ struct ChunkTopK {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the values at the indices sent change.
+  /// Adds the numbers of a decoded message to `values`: only the values at the indices sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 

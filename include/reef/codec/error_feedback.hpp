@@ -66,7 +66,8 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 template <decodes_alone C>
 struct ErrorFeedback {
   C inner{};
-  float decay = 1;  ///< the factor by which the memory (`state` above) is scaled before it is added to the values
+  /// The factor by which the codec's memory (the error so far) is scaled before it is added to the values.
+  float decay = 1;
 
   static constexpr std::string_view name = detail::joined_name<detail::error_feedback_name, C>;
   static constexpr bool exact = C::exact;

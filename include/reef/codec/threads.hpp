@@ -38,7 +38,7 @@ public:
           static_cast<Lane*>(of)->parallel(parts, [=](std::int64_t part) { call(context, part); });
         }) {}
 
-  /// Calls function(part) for every part in [0, parts), in any order; blocks.
+  /// Calls function(part) for every part in [0, parts), in any order, on the threads; returns when all calls have.
   template <class F>
   void operator()(std::int64_t parts, const F& function) const {
     if (run_ == nullptr) {

@@ -41,7 +41,7 @@ IndexCoding coding_in(std::span<const std::uint32_t> indices, std::int64_t n, In
 /// Returns the shortest coding of ascending indices, each below n. O(indices).
 IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n);
 
-/// Writes the indices in the given coding to `to`, which has coding.bytes bytes.
+/// Writes the indices of selected numbers in the given coding to `to`, which has coding.bytes bytes.
 void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                    std::span<std::byte> to);
 
@@ -54,8 +54,8 @@ bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCo
 /// bytes written.
 Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                   std::span<std::byte> to);
-/// Reads the two bytes that write_coded writes first. Returns the coding of the indices in the rest of `from`,
-/// unchecked.
+/// Reads the two bytes that write_coded writes first. Returns the form and parameter of the indices in the rest of
+/// `from`, unchecked.
 IndexCoding coding_said(std::span<const std::byte> from);
 
 /// Returns the indices of the k numbers of largest magnitude, ascending; of equal magnitudes, those of lower index. A
@@ -97,7 +97,7 @@ struct TopK {
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the k values that were sent change.
+  /// Adds the numbers of a decoded message to `values`: only the k values that were sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const;
 

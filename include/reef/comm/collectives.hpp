@@ -31,7 +31,8 @@ concept movable_element = real<T> || std::integral<T>;
 
 namespace detail {
 
-/// The common base class of the three collectives: holds the plan, and the transport that executes it.
+/// The common base class of the three collectives (reduce-scatter, all-gather, all-reduce): holds the plan of messages,
+/// and the transport that executes it.
 class ExchangeTask : public Task {
 protected:
   ExchangeTask(Kind kind, std::string name, ExchangePlan plan, std::optional<Group> group);

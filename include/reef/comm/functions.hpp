@@ -39,7 +39,7 @@ Group members_of(const Progress& progress, std::string_view name, int root,
 /// The name of the task queue of a Progress to which the blocking functions of this file submit their tasks.
 inline constexpr const char* default_queue = "default";
 
-/// Submits the task to the queue "default" and blocks until it is complete.
+/// Submits a communication task to the queue "default" and blocks until the task is complete.
 inline void run(Progress& progress, Task& task) {
   progress.run(progress.queue(default_queue), task);
 }

@@ -21,7 +21,8 @@ namespace comm {
 /// pipeline.
 using Direction = Traffic;
 
-/// The place of a transfer in a training job, carried by its messages; the receiver accepts no message of another.
+/// The position of a transfer in a training job (step, micro-batch, ...), carried by its messages; the receiver accepts
+/// no message of another.
 ///
 /// | plan        | the number of the running program, equal on all ranks; 0: no program               |
 /// | step        | the number of steps that were committed before; 0 in an evaluation                 |

@@ -110,7 +110,7 @@ public:
   /// text; wait() and submit() of this rank throw it. Returns at once; no effect after another failure; any thread.
   void give_up(std::exception_ptr reason);
 
-  /// Throws the error of the Progress object, if there is one. Any thread.
+  /// Throws the error of the Progress object, if communication has failed. Any thread.
   void throw_failure();
 
   /// Notes that this rank is active: its compute thread calls it for each instruction, so that peers that wait for long

@@ -27,7 +27,8 @@ struct CodedMessages {
   schedule::Traffic traffic{};
   int index = 0;  ///< number of the edge between stages, the bucket, or the piece among the pieces of its stage
   std::int64_t numbers = 0;
-  std::vector<std::string_view> names{};  ///< name of the edge's tensor, or of the parameters in the bucket or piece
+  /// Name of the tensor that crosses the edge, or of the parameters in the bucket or piece.
+  std::vector<std::string_view> names{};
   /// The segment (consecutive operators) that sends; for a bucket or a piece, the segment of its parameters.
   int from_segment = 0;
   int to_segment = 0;

@@ -30,7 +30,7 @@ namespace compress {
 ///
 /// Source: Lin et al., Deep Gradient Compression, arXiv 1712.01887, section 3.3.
 struct RatioRamp {
-  std::int64_t steps = 0;  ///< length of the ramp in committed steps; 0: no ramp
+  std::int64_t steps = 0;  ///< number of committed steps over which the ratio grows; 0: it does not
   double from = 1;
 
   /// Returns the compression ratio after `committed` steps for a codec of ratio `own`; exact on every machine, as both
@@ -44,7 +44,8 @@ struct RatioRamp {
     return (std::min)(reached, own);
   }
 
-  /// Returns the codec with its ratio after `committed` steps; a codec without a ratio is returned unchanged.
+  /// Returns the codec with its compression ratio after `committed` steps; a codec without a ratio is returned
+  /// unchanged.
   template <codec::any_codec C>
   [[nodiscard]] C at(std::int64_t committed, C format) const {
     if constexpr (codec::has_ratio<C>) {

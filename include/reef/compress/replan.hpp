@@ -42,7 +42,8 @@ struct Replan {
   std::int64_t every = 0;  ///< number of committed steps between plans; 0: never
   double tolerance = 0.2;
   comm::ProbeOptions probe{};
-  /// A function that is called on every rank with each plan that changes ratios, before the first step that uses them.
+  /// A function that is called on every rank with each plan that changes compression ratios, before the first step that
+  /// uses them.
   std::function<void(const run::EdgeRatios&)> told{};
   /// The calls of `told` in an earlier run, by step, whose ratios are used again: with such a log no link is measured.
   std::vector<run::EdgeRatios> replay{};

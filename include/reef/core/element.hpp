@@ -9,7 +9,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The element types that a tensor can have in memory and on the wire.
+/// The element types that a tensor can have in memory and in messages.
 ///
 /// \code
 /// static_assert(name_of(element_of<Bfloat16>) == "bf16" && size_of(Element::bfloat16) == 2);

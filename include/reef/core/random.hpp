@@ -107,7 +107,7 @@ REEF_HOST_DEVICE constexpr Philox random_block(const DrawKey& key, std::uint64_t
   return RandomStream(key).block(block);
 }
 
-/// Returns element `index` of the key's sequence of uniform 32-bit words.
+/// Returns element `index` of the key's sequence of uniform random 32-bit words.
 REEF_HOST_DEVICE constexpr std::uint32_t random_bits(const DrawKey& key, std::uint64_t index) {
   return RandomStream(key).bits(index);
 }
@@ -117,7 +117,7 @@ REEF_HOST_DEVICE constexpr float uniform_from(std::uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24F;
 }
 
-/// Returns element `index` of the key's sequence of uniform numbers in [0, 1), multiples of 2^-24.
+/// Returns element `index` of the key's sequence of uniform random numbers in [0, 1), multiples of 2^-24.
 REEF_HOST_DEVICE constexpr float uniform(const DrawKey& key, std::uint64_t index) {
   return uniform_from(random_bits(key, index));
 }
@@ -181,7 +181,7 @@ REEF_HOST_DEVICE inline double normal_from(std::uint32_t bits) {
   return detail::normal_quantile((static_cast<double>(bits) + 0.5) * 0x1p-32);
 }
 
-/// Returns element `index` of the key's sequence of standard normal numbers.
+/// Returns element `index` of the key's sequence of standard normal random numbers.
 REEF_HOST_DEVICE inline double normal(const DrawKey& key, std::uint64_t index) {
   return normal_from(random_bits(key, index));
 }

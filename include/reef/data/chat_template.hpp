@@ -28,7 +28,7 @@ struct ChatTemplate {
   std::string begin;       ///< name of the special token before the first message
   std::string role_begin;  ///< name of the special token before a role
   std::string role_end;    ///< name of the special token behind a role
-  std::string header;      ///< the text between a role and the content
+  std::string header;      ///< text between a role and the content of a message
   std::string turn_end;    ///< name of the special token behind the content
   std::string separator;   ///< text behind a turn
   bool trims = false;      ///< true: content loses the white space at both of its ends
@@ -40,11 +40,11 @@ struct ChatTemplate {
   [[nodiscard]] std::string content_of(const Message& message) const;
 };
 
-/// The names of the templates that chat_template() knows.
+/// The names of the chat templates that chat_template() knows.
 ///
-/// | chatml | <|im_start|>ROLE, line end, CONTENT<|im_end|>, line end, as of Qwen                                   |
-/// | llama3 | <|begin_of_text|>, then <|start_header_id|>ROLE<|end_header_id|>, two line ends, CONTENT<|eot_id|>     |
-/// | plain  | ROLE:, line end, CONTENT, line end: without special tokens                                          |
+/// | chatml | <|im_start|>ROLE, line end, CONTENT<|im_end|>, line end, as of Qwen                                |
+/// | llama3 | <|begin_of_text|>, then <|start_header_id|>ROLE<|end_header_id|>, two line ends, CONTENT<|eot_id|> |
+/// | plain  | ROLE:, line end, CONTENT, line end: without special tokens                                         |
 inline constexpr std::array<std::string_view, 3> chat_template_names{"chatml", "llama3", "plain"};
 
 /// Returns the chat template of a name. Throws OptionError for another name, with those that there are.

@@ -44,7 +44,7 @@ public:
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
-  /// Returns the index of the first token of a sample's window.
+  /// Returns the index of the first token of a sample's window of T tokens.
   [[nodiscard]] std::int64_t start_of(std::uint64_t sample) const;
 
   /// Writes consecutive samples from number `first` on, as many as the inputs hold, to the two inputs of a language

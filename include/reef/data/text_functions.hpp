@@ -39,7 +39,7 @@ namespace data {
 /// A pattern that PCRE2 matches, with limits on steps and memory; threads may share a pattern.
 class Pcre2Pattern final : public SplitPattern {
 public:
-  /// Compiles `expression`, which pcre2_form has returned.
+  /// Compiles the regular expression `expression`, which pcre2_form has returned.
   explicit Pcre2Pattern(const std::string& expression)
       : expression_(expression), code_(nullptr, &pcre2_code_free_8) {
     int error = 0;

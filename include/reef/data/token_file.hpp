@@ -49,7 +49,7 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
   [[nodiscard]] std::filesystem::path path() const&& { return file_.path(); }
   [[nodiscard]] std::size_t size() const { return (file_.bytes().size() - offset_) / width_; }
-  /// Returns a description of a change of the file since it was opened; empty without one (MappedFile::change).
+  /// Returns a description of a change of the file since it was opened, such as by another program; empty without one.
   [[nodiscard]] std::string change() const { return file_.change(); }
   /// Returns the number of bytes of each token in the file: 1, 2 or 4.
   [[nodiscard]] std::size_t width() const { return width_; }

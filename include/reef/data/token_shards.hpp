@@ -45,7 +45,7 @@ public:
   [[nodiscard]] const TokenView& validation() const& { return validation_; }
   void validation() const&& = delete;
 
-  /// Returns all files, sorted by name.
+  /// Returns all token files, sorted by name.
   [[nodiscard]] std::span<const TokenFile> files() const& { return files_; }
   void files() const&& = delete;
 

@@ -168,7 +168,7 @@ private:
 
 }  // namespace detail
 
-/// Returns an AnyDevice that refers to `device`.
+/// Returns an AnyDevice, which hides the type of the device, that refers to `device`.
 template <device Device>
 std::unique_ptr<AnyDevice> any_device(Device& device) {
   return std::make_unique<detail::DeviceOf<Device>>(device);

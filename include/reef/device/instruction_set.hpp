@@ -14,9 +14,9 @@ namespace device {
 /// The sets of vector instructions that the host's kernels can use, each a superset of the previous
 /// one. Results have the same bits for any number of threads, but not for different instruction sets.
 enum class InstructionSet : int {
-  baseline,  ///< the set that every processor of the target has: SSE2 on x86-64; no FMA
-  avx2,      ///< AVX2 and FMA: vectors of 8 floats
-  avx512     ///< AVX-512 F, BW, DQ, VL: vectors of 16 floats
+  baseline,  ///< the instruction set that every processor of the target has: SSE2 on x86-64; no FMA
+  avx2,      ///< the instruction set AVX2 and FMA: vectors of 8 floats
+  avx512     ///< the instruction set AVX-512 F, BW, DQ, VL: vectors of 16 floats
 };
 
 constexpr std::string_view name_of(InstructionSet set) {

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A value of the graph: an input, or an output of one node.
+/// A value in a model's graph: an input, or an output of one node.
 struct Tensor {
   std::string name;
   TensorSpec spec;
@@ -30,7 +30,7 @@ struct Tensor {
 struct Use {
   int parameter = 0;
   int node = 0;
-  int slot = 0;  ///< the parameter's index among the node's parameters
+  int slot = 0;  ///< the parameter's index among the parameters of its node
 };
 
 /// A parameter of the model with the ids of its uses, in the order of their nodes; a tied parameter has several uses.
@@ -102,7 +102,8 @@ struct Dag {
     return std::any_of(node.uses.begin(), node.uses.end(), [this](int use) { return trains_use(use); });
   }
 
-  /// Returns the spec of a parameter's gradient: the parameter's shape, and the type in which elements are summed.
+  /// Returns the specification of a parameter's gradient: the parameter's shape, and the type in which elements are
+  /// summed.
   [[nodiscard]] TensorSpec gradient_spec(const Parameter& parameter) const {
     return {parameter.spec.shape, sum_of(parameter.spec.element)};
   }
@@ -125,10 +126,10 @@ struct Dag {
   /// Declares that a scalar tensor, which no node may read, is the loss: the one result from which backward starts.
   void set_loss(int id);
 
-  /// Gives a tensor another name ("logits").
+  /// Gives a tensor of the graph another name, such as "logits".
   void rename(int id, std::string name);
 
-  /// Gives a node another name; its outputs and parameters keep theirs.
+  /// Gives a node of the graph another name; its outputs and parameters keep theirs.
   void rename_node(int id, std::string name);
 
   /// Sets a parameter's initialisation, in place of what its first use declares. Throws OptionError for a negative
@@ -138,7 +139,7 @@ struct Dag {
   /// Freezes the parameters whose names match a pattern (core/pattern.hpp): they keep their values, and tensors that
   /// depend on no other parameters are no longer differentiable. Throws OptionError if no name matches.
   void freeze(std::string_view pattern);
-  /// Freezes the parameters with these ids.
+  /// Freezes the parameters with these ids: they keep their values in training.
   void freeze(std::span<const int> ids);
 
 private:

@@ -11,7 +11,8 @@ namespace graph {
 struct Speed {
   double flops_per_second = 0;
   double bytes_per_second = 0;       ///< the bandwidth of the device's memory; 0: no operator is limited by it
-  double copy_bytes_per_second = 0;  ///< the rate of copies from host memory to the device; 0: loads take no time
+  /// The rate of copies from host memory to the device, in bytes per second; 0: loads take no time.
+  double copy_bytes_per_second = 0;
 };
 
 namespace detail {

@@ -21,7 +21,7 @@ struct GradientCheckOptions {
   double tolerance = 0;        ///< the greatest relative error that passes; 0 selects 1e-6 for fp64, 5e-3 for fp32
   std::uint64_t seed = 1;
 
-  /// Throws OptionError, naming the first invalid option.
+  /// Throws OptionError, naming the first invalid option of the gradient check.
   void validate() const;
 };
 
@@ -34,7 +34,7 @@ struct GradientCheckOptions {
 struct GradientCheck {
   double error = 0;  ///< the error of the element, relative to the greatest element of its tensor's gradient
   std::string name;  ///< the name of the input or parameter; the gradient of a tied parameter is the sum over its uses
-  Shape shape;       ///< the shape of the input or parameter
+  Shape shape;       ///< the shape of the input or parameter whose gradient was checked
   std::int64_t index = 0;  ///< the index of the element, in row-major order
   /// True if the gradient is that of two micro-batches, the second of which was added to the first.
   bool added = false;

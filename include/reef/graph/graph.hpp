@@ -100,13 +100,13 @@ public:
   /// Freezes the parameters whose names match the pattern (* for any characters, ? for one): they have no gradient, and
   /// no optimizer updates them. Throws OptionError if no name matches.
   void freeze(std::string_view pattern) { dag_.freeze(pattern); }
-  /// Freezes the parameters with these ids.
+  /// Freezes the parameters with these ids: they keep their values in training.
   void freeze(std::span<const int> parameters) { dag_.freeze(parameters); }
 
   [[nodiscard]] const Dag& dag() const& { return dag_; }
   [[nodiscard]] Dag dag() const&& { return dag_; }
 
-  /// Returns the operator of a node, or null if the operator's type is not Op.
+  /// Returns the operator of a node, or null if its type is not Op.
   template <class Op>
   [[nodiscard]] const Op* operator_as(int node) const& {
     const auto* const stored = dynamic_cast<const detail::StoredOperator<Op, Device, T>*>(
@@ -172,7 +172,7 @@ public:
 private:
   using Operators = std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>>;
 
-  /// Builds the model again with these inputs and operators.
+  /// Builds the model's graph again with inputs of these shapes and these operators.
   [[nodiscard]] Graph made_of(std::span<const TensorSpec> inputs, Operators operators) const;
 
   /// Adds a node as add() does. The code that does not depend on the operator's type is here, so that it is compiled

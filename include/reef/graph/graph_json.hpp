@@ -57,7 +57,8 @@ NodeEntry entry_of(const Dag& dag, int id);
 
 }  // namespace detail
 
-/// Builds the graph that JSON describes, from operators of a registry. docs/graph_files.md describes the format.
+/// Builds the model's graph that JSON describes, from operators of a registry. docs/graph_files.md describes the
+/// format.
 ///
 ///     from_json(to_json(g)) equals g, and trains with the same bits
 ///

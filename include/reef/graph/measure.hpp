@@ -50,7 +50,8 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
   return (end - begin) / in_a_row;
 }
 
-/// An operator to be measured, with its memory on the device, filled with numbers that are neither zero nor alike.
+/// An operator whose time is to be measured, with its memory on the device, filled with numbers that are neither zero
+/// nor alike.
 template <class Device, real T>
 class MeasuredNode {
 public:

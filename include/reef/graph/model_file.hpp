@@ -45,14 +45,15 @@ struct NodeEntry {
   std::vector<std::string> inputs{};   ///< names of the tensors that the node reads
   /// Names of the node's outputs; empty: NODE, or NODE.0, NODE.1 if there are several.
   std::vector<std::string> outputs{};
-  std::map<std::string, ParameterEntry, std::less<>> parameters{};  ///< the parameters, by the operator's own names
+  /// Parameters of the node, by the operator's own names.
+  std::map<std::string, ParameterEntry, std::less<>> parameters{};
   std::optional<OperatorOptimizer> optimizer{};
 };
 
 /// The contents of a model file: names and numbers, not yet checked against the model's operators.
 struct ModelFile {
   std::vector<InputEntry> inputs;
-  std::vector<NodeEntry> nodes;  ///< the nodes, in topological order
+  std::vector<NodeEntry> nodes;  ///< nodes of the graph, in topological order
   std::string loss;              ///< the name of the tensor that is the loss; empty: the model has no loss
 };
 
@@ -84,7 +85,7 @@ io::Json json_of(const ModelFile& model);
 /// Returns the JSON of a model as readable text: one line for each input and each node.
 std::string text_of_model(const io::Json& json);
 
-/// Returns whether JSON is a model file, whose nodes have kinds, and not the case file of placed_dag_from_json.
+/// Returns true if JSON is a model file, whose nodes have kinds, and not the case file of placed_dag_from_json.
 bool is_model(const io::Json& json);
 
 }  // namespace graph

@@ -72,7 +72,8 @@ struct SignatureCall {
                      " were given.\n  fix: give it ", count, ".");
   }
 
-  /// Throws ShapeError unless `fits`, which says whether input i is valid; `expected` describes a valid input in words.
+  /// Throws ShapeError unless `fits`, the caller's test of input i, is true; `expected` describes a valid input in
+  /// words.
   void expect(std::size_t i, bool fits, std::string_view expected) const {
     if (fits) return;
     throw ShapeError(place(), ": its input ", i, ", '", input_names[i], "', is ", inputs[i].text(),

@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The offsets of parameters and their gradients in flat arrays, counted in elements.
+/// The offsets of a model's parameters and their gradients in flat arrays, counted in elements.
 ///
 ///     weights    [ trained parameter 0 | trained parameter 1 | ... ] frozen parameters ]  parameter_elements
 ///     gradients  [ first uses, as the trained weights | tied uses of trained parameters ]   gradient_elements

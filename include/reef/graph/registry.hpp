@@ -25,7 +25,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The description of an attribute that a file can set for an operator, for tables and error messages.
+/// The description of an attribute of an operator that a model file can set, for tables and error messages.
 struct AttributeEntry {
   std::string name;
   std::string type;       ///< name of the value's type, such as "integer"
@@ -81,11 +81,12 @@ public:
   struct Kind {
     std::string name;
     std::vector<AttributeEntry> attributes{};
-    /// Constructs the operator that a node of a file describes, and adds it to a graph. Error messages name `source`.
+    /// A function that constructs the operator that a node of a file describes, and adds it to a graph. Error messages
+    /// name `source`.
     std::function<std::vector<Ref>(Graph&, const NodeEntry&, std::string_view source, const std::vector<Ref>& inputs)>
         add{};
-    /// Returns the attributes of a node's operator, without those that have their defaults; null if the operator has
-    /// another type.
+    /// A function that returns the attributes of a node's operator, without those that have their defaults; null if the
+    /// operator has another type.
     std::function<io::Json(const Graph&, int node)> attributes_of{};
   };
 

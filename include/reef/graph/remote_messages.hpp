@@ -81,7 +81,7 @@ struct RemoteMessages {
   std::vector<ChainedSum> chained;      ///< gradients of tensors with terms on several ranks or stages, as running sums
   std::vector<TiedParameter> tied;      ///< tied parameters, whose messages are sent once in each step
 
-  /// Returns the bytes sent in a micro-batch, forward and backward with StarSums, by [from, to].
+  /// Returns the bytes sent in a micro-batch, forward and backward with gradients as StarSums, by [from, to].
   [[nodiscard]] std::map<std::pair<int, int>, Bytes> bytes() const;
 };
 

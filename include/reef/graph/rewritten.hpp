@@ -17,7 +17,7 @@ namespace graph {
 /// for each node.
 template <class Device, real T>
 struct Rewriting {
-  const Graph<Device, T>& model;  ///< the model that is rewritten
+  const Graph<Device, T>& model;  ///< the model that is rewritten, from which nodes are copied
   Graph<Device, T> result;        ///< the model under construction, with the nodes added so far
   /// For each tensor of `model`: the tensor in `result` that further nodes read in its place.
   std::vector<int> now;

@@ -51,7 +51,7 @@ enum class StateForm : std::uint8_t { as_given, bf16, int8 };
 /// Options of a RowModel, which runs a model token by token with a key-value cache.
 struct RowOptions {
   WeightForm weights = WeightForm::as_given;
-  std::int64_t positions = page_positions;  ///< the largest number of positions of a sequence
+  std::int64_t positions = page_positions;  ///< the largest number of positions (tokens) of a sequence
   StateForm states = StateForm::as_given;
   /// Number of outliers among 256 inputs of an int8 matrix, inputs that are not quantised: 0 to 256.
   std::int64_t outliers = 0;

@@ -45,11 +45,11 @@ enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 /// | infers     | inference: no values are kept, and dropout is off                           |
 enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 
-/// The gradients that one call of backward computes.
+/// The gradients that one call of a backward computes.
 ///
-/// | all    | gradients of inputs and of parameters                                       |
-/// | input  | gradients of inputs, for which the preceding stage waits                    |
-/// | weight | gradients of parameters, later, from the same values and output gradients   |
+/// | all    | gradients of inputs and of parameters                                     |
+/// | input  | gradients of inputs, for which the preceding stage waits                  |
+/// | weight | gradients of parameters, later, from the same values and output gradients |
 ///
 /// Source: Qi et al., Zero bubble pipeline parallelism, arXiv 2401.10241.
 enum class BackwardPart : std::uint8_t { none, all, input, weight };
@@ -104,7 +104,7 @@ struct Segment {
   int last = 0;
 
   std::vector<int> boundary_inputs;              ///< tensors from outside the segment that forward reads
-  std::vector<int> boundary_outputs;             ///< tensors that a later segment reads, and results
+  std::vector<int> boundary_outputs;  ///< tensors of the segment that a later segment reads, or that are results
   std::vector<int> backward_reads;               ///< tensors at the segment's boundary whose values backward reads
   std::vector<int> output_gradients;             ///< outputs of the segment whose gradients are given to backward
   std::vector<int> input_gradients;              ///< inputs of the segment whose gradients backward computes
@@ -140,7 +140,7 @@ struct Segment {
   /// Location of each tensor of the graph, in a forward that keeps no tensor for a backward.
   std::vector<Location> inference;
   std::vector<Location> gradient;  ///< location of each tensor's gradient, in backward
-  std::vector<NodePlan> nodes;     ///< the plan of each node of [first, last)
+  std::vector<NodePlan> nodes;     ///< the plan (memory, order) of each node of [first, last)
 
   [[nodiscard]] const NodePlan& plan(int node) const& {
     return nodes[static_cast<std::size_t>(node - first)];

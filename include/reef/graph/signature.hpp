@@ -28,7 +28,7 @@ struct TensorSpec {
 
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(shape.size()) * size_of(element); }
 
-  /// Returns the spec as text: "(8, 64, 128) fp32".
+  /// Returns the shape and element type as text: "(8, 64, 128) fp32".
   [[nodiscard]] std::string text() const { return concat(shape.text(), " ", name_of(element)); }
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;

@@ -28,8 +28,9 @@ using Json = nlohmann::json;
 struct JsonLimits {
   Bytes bytes = 64_MiB;
   int depth = 64;
+  /// The most lists and objects that one list or object may contain directly.
   std::size_t nested =
-      (std::numeric_limits<std::size_t>::max)();  ///< the most lists and objects directly inside one list or object
+      (std::numeric_limits<std::size_t>::max)();
 };
 
 /// The origin of JSON text: the name by which errors call it, and the fix that they recommend. Without a fix, errors
@@ -55,7 +56,7 @@ std::string place_of(std::string_view text, std::string_view source, std::size_t
 
 }  // namespace detail
 
-/// Parses `text` and returns its value.
+/// Parses JSON `text` and returns its value.
 ///
 /// | errors | DecodeError with source, line, column and what was expected there: text that is not |
 /// |        | JSON, a key twice in one object, nesting or size beyond the limits                  |

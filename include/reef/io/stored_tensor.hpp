@@ -38,7 +38,7 @@ struct StoredTensor {
   [[nodiscard]] Bytes bytes() const { return end - begin; }
 };
 
-/// The CRC-32C of the bytes of the tensor `name`.
+/// The checksum (CRC-32C) of the bytes of the tensor `name`.
 struct TensorChecksum {
   std::string name;
   std::uint32_t crc32c = 0;

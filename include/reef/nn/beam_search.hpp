@@ -19,10 +19,10 @@ namespace nn {
 
 /// Options of beam_search(), which continues a text.
 struct BeamOptions {
-  std::int64_t beams = 4;             ///< the number of continuations that are followed in parallel
+  std::int64_t beams = 4;             ///< number of continuations (beams) that are followed in parallel
   std::int64_t tokens = 50;           ///< the largest number of tokens of a continuation
-  double length_penalty = 1;          ///< the exponent p in a continuation's score, log-probability / length^p
-  std::optional<std::int32_t> end{};  ///< the token that ends a continuation, as its last token
+  double length_penalty = 1;  ///< exponent p of the length in a continuation's score, log-probability / length^p
+  std::optional<std::int32_t> end{};  ///< token that ends a continuation, as its last token
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
   void validate(std::int64_t logits) const {

@@ -56,7 +56,8 @@ class Generator {
 public:
   using Graph = graph::Graph<Device, T>;
 
-  /// Allocates the memory of a model on the device. Parameters are unspecified until each has been set.
+  /// Allocates the memory of a model on the device for generating text. Parameters are unspecified until each has been
+  /// set.
   Generator(Device& device, const Graph& model) {
     const graph::Dag& dag = model.dag();
     const int made = dag.tensor("logits");
@@ -152,7 +153,7 @@ private:
                        [&](int id) { return dag.tensor_at(id).spec.shape.rank() >= 2; });
   }
 
-  /// Truncates the session's sequence to its first `length` tokens.
+  /// Truncates the generator's cached sequence to its first `length` tokens.
   void keep(std::size_t length) {
     session_->truncate(sequence_, static_cast<std::int64_t>(length));
     held_.resize(length);

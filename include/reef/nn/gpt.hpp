@@ -28,13 +28,13 @@ struct GptConfig {
   /// 14 s on 2 cores.
   static constexpr std::int64_t max_layers = 10'000;
 
-  std::int64_t layers = 12;            ///< the number of layers, L
-  std::int64_t heads = 12;             ///< the number of heads, H, which divides C
-  std::int64_t channels = 768;         ///< the number of channels, C
+  std::int64_t layers = 12;            ///< number of layers, L
+  std::int64_t heads = 12;             ///< number of attention heads, H, which divides the number of channels C
+  std::int64_t channels = 768;         ///< number of channels (width of the model), C
   std::int64_t vocabulary = 50257;     ///< the number of different tokens, V
   std::int64_t context = 1024;         ///< the number of positions, each with a vector in the table wpe
-  std::int64_t batch = 1;              ///< the number of sequences in a batch, B
-  std::int64_t sequence = 0;           ///< the length of sequences, T, at most the context; 0: the context
+  std::int64_t batch = 1;              ///< number of sequences in a batch, B
+  std::int64_t sequence = 0;           ///< length of the sequences in tokens, T, at most the context; 0: the context
   std::int64_t padded_vocabulary = 0;  ///< the rows of the token table wte, V rounded up for faster kernels; 0: V
   float dropout = 0;                   ///< the dropout rate of embedding, attention and residual branches
   bool bias = true;                    ///< true if the four projections of a layer have a bias

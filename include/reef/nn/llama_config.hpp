@@ -23,16 +23,16 @@ struct LlamaConfig {
   static constexpr std::int64_t max_layers = 10'000;
 
   LlamaFamily family = LlamaFamily::llama;
-  std::int64_t layers = 16;          ///< the number of layers, L
-  std::int64_t heads = 32;           ///< the number of heads of queries, H
-  std::int64_t kv_heads = 8;         ///< the number of heads of keys and values, K, which divides H; 0: H
-  std::int64_t head_size = 0;        ///< the number of columns of a head, D, even; 0: C / H
-  std::int64_t channels = 2048;      ///< the number of channels, C
+  std::int64_t layers = 16;          ///< number of layers, L
+  std::int64_t heads = 32;           ///< number of heads of queries, H
+  std::int64_t kv_heads = 8;         ///< number of heads of keys and values, K, which divides H; 0: H
+  std::int64_t head_size = 0;        ///< number of columns of a head, D, even; 0: C / H
+  std::int64_t channels = 2048;      ///< number of channels (width of the model), C
   std::int64_t hidden = 8192;        ///< the width of the MLP, F
   std::int64_t vocabulary = 128256;  ///< the number of different tokens, V
-  std::int64_t context = 131072;     ///< the largest number of positions of the model
-  std::int64_t batch = 1;            ///< the number of sequences in a batch, B
-  std::int64_t sequence = 0;         ///< the length of sequences, T, at most the context; 0: the context
+  std::int64_t context = 131072;     ///< largest number of positions (tokens of a sequence) of the model
+  std::int64_t batch = 1;            ///< number of sequences in a batch, B
+  std::int64_t sequence = 0;         ///< length of the sequences in tokens, T, at most the context; 0: the context
   double epsilon = 1e-5;             ///< the number that norms add to the mean of squares, epsilon
   RotaryFrequencies rotary{500000};
   /// The number of tokens to which a token attends, itself included (sliding window); 0: all up to itself.

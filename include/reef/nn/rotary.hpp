@@ -64,7 +64,7 @@ struct Rotary {
                                   "columns of a head that are turned, even, the first; 0: all"));
   }
 
-  /// Returns R, the number of columns of a head that are turned.
+  /// Returns the number R of columns of a head that rotary positions turn.
   [[nodiscard]] std::int64_t turned_columns() const { return turned == 0 ? head_size : turned; }
   [[nodiscard]] RotaryFrequencies frequencies() const {
     return {theta, factor, original, low, high};

@@ -32,7 +32,7 @@ struct RotaryFrequencies {
   double low = 1;
   double high = 4;
 
-  /// Returns f(i), the angle by which pair i of a head of D columns turns per position.
+  /// Returns the angle f(i) by which pair i of a head of D columns turns from one position to the next, in radians.
   [[nodiscard]] double of(std::int64_t i, std::int64_t D) const;
 
   friend bool operator==(const RotaryFrequencies&, const RotaryFrequencies&) = default;

@@ -41,7 +41,7 @@ using RowOperators =
 
 /// Options of a Session, which generates text with a key-value cache.
 struct SessionOptions {
-  std::int64_t positions = 1024;  ///< the largest number of positions of one sequence
+  std::int64_t positions = 1024;  ///< the largest number of positions (tokens) of one sequence
   /// The number of sequences of `positions` that fit in memory, in pages of 64 positions.
   std::int64_t sequences = 1;
   /// The largest number of tokens (rows) computed in one pass; longer prompts are read in several passes.
@@ -104,7 +104,7 @@ class Session {
 public:
   using Graph = graph::Graph<Device, T>;
 
-  /// Allocates the memory of a model on the device. Parameters are zeros until each has been set.
+  /// Allocates the memory of a model and its cache on the device. Parameters are zeros until each has been set.
   Session(Device& device, const Graph& model, const SessionOptions& options = {});
 
   /// Constructs a Session with the caller's list of operators that have code for single tokens (rows), beside or in

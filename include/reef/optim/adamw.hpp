@@ -88,7 +88,7 @@ struct AdamW {
     w = fma(V(c.keep), w, -(c.step * state[0] / fma(sqrt(state[1]), V(c.root), V(c.epsilon))));
   }
 
-  /// Predicts the weight after another step along the m and v that t updates have left.
+  /// Predicts the weight after another step along the moments m and v that t updates have left.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
     using device::fma, device::sqrt;

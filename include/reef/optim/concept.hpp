@@ -78,7 +78,7 @@ template <class R>
   requires requires { R::rule_count; }
 inline constexpr int rule_count<R> = R::rule_count;
 
-/// The names of the rules that an update rule consists of, in order.
+/// The names of the update rules that a rule consists of, in order.
 template <class R>
 inline constexpr std::array<std::string_view, 1> rule_names{R::name};
 template <class R>

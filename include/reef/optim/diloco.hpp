@@ -132,7 +132,7 @@ struct DiLoCo {
     /// norm is above.
     bool clip_to_median_norm = false;
 
-    /// Throws OptionError that names the first impossible option.
+    /// Throws OptionError that names the first impossible option of DiLoCo.
     void validate() const {
       if (every < 1 || fragments < 1 || fragments > every) {
         throw OptionError("reef::optim::DiLoCo: ", fragments, " fragments every ", every,

@@ -35,7 +35,7 @@ struct LearningRate {
   double floor = 0;
   std::function<double(std::int64_t committed)> schedule{};
 
-  /// Returns the rate of the step that follows `committed` committed steps.
+  /// Returns the learning rate of the step that follows `committed` committed steps.
   [[nodiscard]] double at(std::int64_t committed) const {
     if (schedule) return schedule(committed);
     if (committed < warmup) {

@@ -23,7 +23,7 @@ namespace optim {
 
 namespace detail {
 
-/// Updates the momentum of a matrix, and computes the matrix x to be made orthogonal.
+/// Updates the momentum of a matrix, and computes the matrix x that is then made orthogonal.
 ///
 ///     m = momentum m + scale g;   x = scale g + momentum m
 template <real E>

@@ -47,8 +47,8 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
 /// The operands of the instruction `Update(b)`, which updates weights: those for the whole bucket b, or for this rank's
 /// shard of it.
 struct UpdateOperands {
-  run::Value gradient;  ///< summed gradient of the elements of `target`
-  run::Value weights;   ///< the bucket's weights before the update
+  run::Value gradient;  ///< summed gradient of the weights in `target`
+  run::Value weights;   ///< weights of the bucket before the update
   run::Value target;    ///< memory of the updated weights: that of the bucket, of this rank's shard of it, or another
   run::Value verdict;
 };

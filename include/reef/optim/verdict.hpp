@@ -21,7 +21,7 @@ using run::Verdict;
 /// |        | rest of the backward                                                                    |
 enum class NonFinite : std::uint8_t { stop, skip, ignore };
 
-/// The options of an optimizer's code besides the rule.
+/// The options of an update besides the rule: clipping and the test for NaNs.
 struct UpdateOptions {
   double clip_norm = 0;  ///< largest L2 norm of the mean gradient, above which it is clipped; 0 does not clip
   bool checks = true;    ///< true: a step with a loss or gradient that is not finite is not committed

@@ -138,7 +138,7 @@ template <class Instr>
 struct WeighView {
   run::PartOf<Instr> loss_weights, verdict;
 
-  /// Finds the operands of an instruction by the number of its reads; the second constructor lays out `micro_batches`.
+  /// Finds the operands of an instruction by how many values it reads; the second constructor lays out `micro_batches`.
   explicit WeighView(Instr& weigh) : WeighView(weigh, weigh.reads.size(), run::Lists::found) {}
   WeighView(Instr& weigh, std::size_t micro_batches, run::Lists lists) {
     run::Layout layout(weigh, lists);

@@ -11,7 +11,7 @@ namespace plan {
 
 /// A link of a pipeline, and the time that an uncompressed message takes over it.
 struct AdaTopKLink {
-  Seconds latency = 0;   ///< alpha, the latency of any message
+  Seconds latency = 0;   ///< latency alpha of any message over the link, in seconds
   /// The time in seconds to transfer an uncompressed message: its bytes times beta, in seconds per byte.
   Seconds transfer = 0;
 
@@ -24,8 +24,8 @@ struct AdaTopKLink {
 /// | compute > 0  | the same, but no shorter than the slowest stage computes: a faster link would wait |
 struct AdaTopKOptions {
   double ratio = 1;     ///< largest ratio r of the bytes of an uncompressed message to its compressed bytes
-  int index_bytes = 8;  ///< the bytes of the index that is sent with each value of 4 bytes
-  Seconds compute = 0;  ///< the compute time of the slowest stage; 0: not considered, as in the paper
+  int index_bytes = 8;  ///< bytes of the index that is sent with each value of 4 bytes
+  Seconds compute = 0;  ///< seconds that the slowest stage computes; 0: not considered, as in the paper
 };
 
 /// The result of adatopk(): a compression ratio for each link, and the resulting times.

@@ -11,10 +11,10 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The input of adatopk() in a file: the links to compress, and the options.
+/// The input of adatopk(), which chooses compression ratios, in a file: the links to compress, and the options.
 struct AdaTopKCase {
   std::vector<AdaTopKLink> links;
-  AdaTopKOptions options;       ///< the options; `compute` is 0 even if the file has compute_s
+  AdaTopKOptions options;       ///< options of adatopk(); `compute` is 0 even if the file has compute_s
   /// The longest compute time of a stage in the file's compute_s; 0 if the file has none.
   Seconds slowest_compute = 0;
 };

@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The most devices that allocate() accepts.
+/// The most devices that allocate(), the placement of stages on devices, accepts.
 inline constexpr int max_allocated_devices = 4096;
 
 /// A problem for allocate(): devices that are to train a model in D_DP pipelines of D_PP stages each.
@@ -22,24 +22,24 @@ inline constexpr int max_allocated_devices = 4096;
 /// all-reduces gradients; devices of neighbouring stages are matched into pipelines.
 struct AllocationProblem {
   profile::Network network;  ///< the N devices and their links
-  int stages = 0;            ///< D_PP, the stages of a pipeline
-  int pipelines = 0;         ///< D_DP, the number of pipelines
+  int stages = 0;            ///< number D_PP of stages of a pipeline
+  int pipelines = 0;         ///< number D_DP of pipelines
   double activation_bytes =
-      0;  ///< c_pp: the bytes that one pipeline sends from a stage to the next in an iteration, one way
-  double gradient_bytes = 0;  ///< c_dp: the bytes of the gradients of one stage's weights
+      0;                      ///< bytes c_pp that one pipeline sends from a stage to the next in an iteration, one way
+  double gradient_bytes = 0;  ///< bytes c_dp of the gradients of one stage's weights
   /// True: the cost of a message is that of its direction of the link. False, as in the paper: both directions of a
   /// link have the mean of their two latencies and the mean of their two rates.
   bool directed = false;
   std::vector<double> speeds;    ///< FLOP/s of each device; empty: compute time is not counted
   double stage_flops = 0;        ///< FLOPs of one stage of one pipeline in an iteration; 0: not counted
-  std::vector<double> memories;  ///< bytes of memory of each device; empty: each has room for a stage
+  std::vector<double> memories;  ///< bytes of memory of each device; empty: a stage fits on each
   double stage_bytes = 0;        ///< bytes of memory that one stage needs
 
   /// Returns the problem of the same model and batch with other numbers of stages and pipelines. The figures of a stage
   /// are scaled by D_PP / new_stages, those of a pipeline's share of the batch by D_DP / new_pipelines.
   [[nodiscard]] AllocationProblem in_shape(int new_stages, int new_pipelines) const;
 
-  /// Throws OptionError, naming the first invalid field.
+  /// Throws OptionError, naming the first invalid field of the problem.
   void validate() const;
 };
 
@@ -61,22 +61,23 @@ struct AllocationOptions {
 
 /// The cost of one iteration in seconds: Eq. 1 of arXiv 2206.01288, see allocation_cost.
 struct AllocationCost {
-  Seconds compute = 0;    ///< the compute time of the slowest device in use; 0 if no speeds are given
-  Seconds datap = 0;      ///< Eq. 2: the time to reduce gradients in the slowest group
-  Seconds pipelinep = 0;  ///< Eq. 4: the time of the messages between stages, from the first group to the last
+  Seconds compute = 0;    ///< the compute seconds of the slowest device in use; 0 if no speeds are given
+  Seconds datap = 0;      ///< seconds to reduce gradients in the slowest group (Eq. 2)
+  Seconds pipelinep = 0;  ///< seconds of the messages between stages, from the first group to the last (Eq. 4)
 
   [[nodiscard]] Seconds total() const { return compute + datap + pipelinep; }
   friend bool operator==(const AllocationCost&, const AllocationCost&) = default;
 };
 
-/// A placement sigma: sigma[pipeline][stage] is a device's number; D_DP pipelines of D_PP devices, none twice.
+/// A placement sigma of stages on devices: sigma[pipeline][stage] is a device's number; D_DP pipelines of D_PP devices,
+/// none twice.
 using Placement = std::vector<std::vector<int>>;
 
 /// The result of allocate(): a placement of stages on devices, its cost, and a lower bound of the cost of all
 /// placements.
 struct Allocation {
   bool feasible = false;
-  std::string why;  ///< the reason, if no placement is feasible
+  std::string why;  ///< the reason why no placement is feasible, if none is
   int stages = 0;
   int pipelines = 0;
   Placement sigma;

@@ -14,10 +14,11 @@ namespace plan {
 
 /// Options of balance(), which moves servers of a swarm. The defaults are those of `bench/plan/swarm_day.hpp`.
 struct BalanceOptions {
-  std::int64_t price_ppm = 550'000;  ///< each move must raise throughput by price_ppm / servers millionths of it
-  int targets = 3;  ///< the number of target throughputs, evenly spaced from the present one to the bound
-  int beam = 4;     ///< the width of the beam search: the number of placements kept after each move
-  int moves = 10;   ///< the depth of the beam search: the most moves in a row
+  /// Price of a move: each must raise throughput by price_ppm / servers millionths of it.
+  std::int64_t price_ppm = 550'000;
+  int targets = 3;  ///< number of throughputs that the search aims at, evenly spaced from the present one to the bound
+  int beam = 4;     ///< width of the beam search: number of placements of blocks on servers kept after each move
+  int moves = 10;   ///< depth of the beam search: the most moves of servers in a row
 };
 
 /// The move of a server of a swarm from some consecutive blocks of the model to others.
@@ -33,7 +34,7 @@ struct BalanceMove {
 struct BalancePlan {
   std::uint64_t version =
       0;  ///< hash of the swarm (version_of) for which the plan was made: equal on all servers that saw this swarm
-  std::vector<BalanceMove> moves;  ///< the moves, in ascending order of ids
+  std::vector<BalanceMove> moves;  ///< moves of servers, in ascending order of their ids
   Throughput now = 0;  ///< the throughput of the slowest block, before the moves, in millionths of a request per second
   Throughput then = 0;  ///< the throughput of the slowest block, after the moves, in millionths of a request per second
   Throughput bound = 0;  ///< upper bound of the swarm's throughput (throughput_bound): no placement has a higher one

@@ -16,7 +16,7 @@ namespace plan {
 /// Milliseconds on the clock that all servers of a swarm share.
 using Milliseconds = std::int64_t;
 
-/// The announcement of a server about itself, and its time.
+/// The announcement of a server of a swarm about itself, and its time.
 struct Announcement {
   Milliseconds time = 0;
   SwarmServer server;

@@ -62,12 +62,12 @@ std::vector<int> join_in_turn(const Swarm& swarm);
 struct ServerSpeed {
   double forward_rps = 0;               ///< requests per second for one block of the model
   std::optional<double> network_rps{};  ///< requests per second that the link to the server carries; nothing: no limit
-  int blocks = 0;                       ///< the number of blocks that the server holds
+  int blocks = 0;                       ///< number of blocks of the model that the server holds
   bool relay =
       false;  ///< true: the server is reached through another machine, which leaves a fifth of the link's rate
 };
 
-/// Returns the throughput that a server announces:
+/// Returns the throughput that a server of a swarm announces, in requests per second:
 ///
 ///     min(forward_rps / ((K + 1) / 2), network_rps (a fifth where relayed))
 ///
@@ -75,7 +75,7 @@ struct ServerSpeed {
 /// unless rates are from 0 to 1e15, and K is at least 1.
 double advertised_throughput(const ServerSpeed& speed);
 
-/// The decision of a server to move or stay, and the figures behind it.
+/// The decision of a server of a swarm to move to other blocks or to stay, and the figures behind it.
 struct MoveDecision {
   bool move = false;
   Throughput now = 0;  ///< the throughput of the swarm before any move, in millionths of a request per second

@@ -9,14 +9,14 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The most devices that clusters() accepts.
+/// The most devices that clusters(), a partition by bandwidth, accepts.
 inline constexpr int max_clustered_devices = 2048;
 
 /// The weight of the edge between two devices: `raw` is its bandwidth, `log` is log2(1 + bandwidth / the least one),
 /// which still separates slow clusters where another cluster is fast.
 enum class ClusterWeights : std::uint8_t { log, raw };
 
-/// A partition of devices into clusters.
+/// A partition of devices into clusters with fast links inside.
 struct Clusters {
   std::vector<int> labels;  ///< the number of each device's cluster; clusters are numbered by first occurrence
   int count = 0;

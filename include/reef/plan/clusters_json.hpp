@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The input of clusters() in a file: devices, and the bandwidths between them.
+/// The input of clusters(), a partition of devices by bandwidth, in a file: devices, and the bandwidths between them.
 struct ClusterCase {
   int devices = 0;
   std::vector<double> bandwidths;  ///< bandwidths, (devices, devices) row-major, in any unit

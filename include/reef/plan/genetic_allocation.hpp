@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Options of genetic_allocation().
+/// Options of genetic_allocation(), a genetic search for a placement of stages on devices.
 struct GeneticOptions {
   std::uint64_t seed = 0;
   int population = 100;

@@ -34,12 +34,12 @@ struct Partition {
   bool fits = false;  ///< true: the whole model fits the device by the rules of Variant::full, and need not be cut
   std::vector<int> bounds;  ///< ends of the sub-models: sub-model i is the operators [bounds[i], bounds[i + 1])
   std::int64_t accumulation = 1;
-  Bytes cut_bytes = 0;  ///< the bytes of one micro-batch that cross all cuts together
+  Bytes cut_bytes = 0;  ///< the bytes of one micro-batch that cross all cuts of the model together
   Ticks iteration =
       0;  ///< the ticks of all C micro-batches in the steady state with SwapLanes::two_lanes, by whichever rules
   Ticks compute = 0;     ///< the ticks of all forwards and backwards in an iteration
   Bytes peak_bytes = 0;  ///< the most bytes on the device at once, as the planner's rules (variant) count them
-  std::string why;       ///< the reason, if no partition is feasible, and what would be feasible
+  std::string why;       ///< the reason why no partition is feasible, if none is, and what would be feasible
 
   [[nodiscard]] double utilisation() const {
     return iteration > 0 ? static_cast<double>(compute) / static_cast<double>(iteration) : 0;

@@ -50,13 +50,14 @@ inline constexpr std::int64_t max_pipeline_tasks = std::int64_t{1} << 25;
 /// | waits | not checked: whether ranks wait for each other in a cycle depends on edges (pipeline_model.hpp) |
 struct PipelineOrder {
   int micro_batches = 0;
-  std::vector<int> rank_of_chunk{};                ///< the rank of each chunk; ranks of one pipeline, from 0
+  std::vector<int> rank_of_chunk{};  ///< rank of each chunk (part of the model); ranks of one pipeline, from 0
   std::vector<std::vector<PipelineTask>> tasks{};  ///< the tasks of each rank, in order
 
   [[nodiscard]] int ranks() const { return static_cast<int>(tasks.size()); }
   [[nodiscard]] int chunks() const { return static_cast<int>(rank_of_chunk.size()); }
 
-  /// Throws OptionError, naming rank and task, unless the order is valid by the table of PipelineOrder. O(tasks).
+  /// Throws OptionError, naming rank and task, unless the order of tasks is valid by the table of PipelineOrder.
+  /// O(tasks).
   void validate() const;
 
   friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;

@@ -34,7 +34,7 @@ struct PipelineProblem {
   std::vector<double> cut{};  ///< bytes of a micro-batch that cross each boundary; one more boundary than operators
   std::vector<double> speed{};     ///< operations per second of each device, as measured
   std::vector<Bytes> capacity{};   ///< bytes of memory of each device
-  profile::Network links{};        ///< the links: a message takes links.time(from, to, bytes)
+  profile::Network links{};        ///< links between the devices: a message takes links.time(from, to, bytes) seconds
   std::int64_t micro_batches = 1;  ///< n_b, the number of micro-batches in a batch
 
   [[nodiscard]] int operators() const { return static_cast<int>(flops.size()); }

@@ -43,7 +43,7 @@ struct PipelineOrderProblem {
   /// Returns the timed model of this pipeline in which each rank runs the given tasks in their order.
   [[nodiscard]] PipelineModel model(std::vector<std::vector<PipelineTask>> tasks) const;
 
-  /// Throws OptionError, naming the invalid figure.
+  /// Throws OptionError, naming the invalid figure of the problem.
   void validate() const;
 };
 
@@ -83,7 +83,7 @@ struct PipelineSearch {
   Seconds lower_bound = 0;
   bool optimal = false;  ///< true: no order is faster, as the makespan equals lower_bound, or all orders were tried
   std::string
-      fixed{};                 ///< the name of the best known schedule that fits (pipeline_schedules); empty: none fits
+      fixed{};  ///< name of the best known schedule that fits the memory (pipeline_schedules); empty: none fits
   Seconds fixed_makespan = 0;  ///< the makespan of the schedule `fixed` in seconds
   int effort = 0;              ///< the number of finished rounds of the search
 };

@@ -26,7 +26,7 @@ struct PipelineTime {
   Seconds bottleneck = 0;  ///< the longest time in seconds for which a stage computes or receives
   Seconds latency = 0;     ///< the seconds of one micro-batch through all stages (T_FP)
   Seconds pipelined = 0;   ///< the seconds of all micro-batches of a batch (T_pipe)
-  double rate = 0;         ///< samples per second
+  double rate = 0;         ///< samples per second of a whole batch (phi)
 };
 
 /// Computes Eq. 2 to 4 from the compute and the receive time of each stage, for micro-batches of `samples`. Throws

@@ -29,7 +29,7 @@ inline double per_second(Throughput throughput) {
 
 /// The state that a server of a swarm announces.
 enum class ServerState : std::uint8_t {
-  offline,  ///< the server serves nothing, and does not count
+  offline,  ///< the server serves no blocks, and does not count
   joining,  ///< the server loads its blocks, and counts already
   online,
 };
@@ -70,7 +70,7 @@ struct Swarm {
   int blocks = 0;
   std::vector<SwarmServer> servers;
 
-  /// Returns the index of the server with this id, or -1.
+  /// Returns the index of the server with this id, or -1 if there is none.
   [[nodiscard]] int find(std::string_view id) const;
 
   /// Returns the indices of servers in ascending order of ids, which is the same on all servers.

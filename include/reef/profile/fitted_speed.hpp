@@ -15,7 +15,7 @@ struct TimedOperations {
   Seconds seconds = 0;
 };
 
-/// A device's speed, fitted to a short warm-up.
+/// A device's speed, fitted to the times of a short warm-up.
 struct FittedSpeed {
   double flops_per_second = 0;  ///< fitted speed S* in floating-point operations per second
   int used = 0;                 ///< the number of runs to which the speed is fitted

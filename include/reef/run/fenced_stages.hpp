@@ -34,7 +34,7 @@ struct FencedStages {
   Topology topology{};        ///< the rank of each stage (rank_at), and the nodes of each stage (bounds)
   plan::PipelineTime time{};  ///< the times of a step; time.pipelined: all micro-batches of one copy of the model
   std::vector<int> spare{};   ///< the ranks without which a step would be faster; each has a stage nevertheless
-  Seconds time_without = 0;   ///< the time of a step without the spare ranks; 0 if there are none
+  Seconds time_without = 0;   ///< seconds of a step without the spare ranks; 0 if there are none
 };
 
 namespace detail {

@@ -33,9 +33,10 @@ struct FragmentPiece {
   std::size_t bucket = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::vector<std::int64_t> parameters{};  ///< offsets from begin at which each parameter's part starts; then size()
+  /// Offsets from begin at which each parameter's part of the fragment starts; then size().
+  std::vector<std::int64_t> parameters{};
   std::vector<std::int64_t> filled{};  ///< number of elements that each parameter's part has; padding behind stays 0
-  std::vector<std::int64_t> shards{};      ///< offsets from begin at which shards start, as Bucket::shards
+  std::vector<std::int64_t> shards{};  ///< offsets from begin at which each rank's shard starts, as Bucket::shards
   /// The ranks that share the fragment's outer step by shards; if each computes all of it, this rank alone.
   Group group{};
   Group senders{};  ///< the ranks whose weights the fragment averages: the group of the bucket

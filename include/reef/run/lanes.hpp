@@ -50,7 +50,8 @@ struct Lanes {
   std::array<trace::Track*, schedule::lane_count> tracks{};  ///< trace tracks, one for each queue; null without a trace
   /// The receiver of trace events; null without a trace.
   trace::Sink* sink;
-  std::shared_ptr<FailureSwitch> on_failure;  ///< the switch that the progress thread trips on a failure
+  /// Switch by which the progress thread releases a running program after a failure.
+  std::shared_ptr<FailureSwitch> on_failure;
 
   template <device::device Device>
   Lanes(Device& on, comm::Progress& progress, trace::Sink* trace_sink,

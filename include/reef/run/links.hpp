@@ -40,8 +40,8 @@ Flow flow_of(const schedule::Instruction& i, int rank);
 /// The loss of precision by a codec on the numbers x of the messages over a link, as sums of squares.
 struct CodingLoss {
   Flow flow{};
-  double numbers = 0;  ///< the sum of squares of x
-  double lost = 0;     ///< the sum of squares of x - decode(encode(x))
+  double numbers = 0;  ///< sum of squares of the encoded numbers x
+  double lost = 0;     ///< sum of squares of the differences x - decode(encode(x))
 };
 
 /// The bytes sent over a link for one sort of messages, and their cost in time and in precision.
@@ -50,9 +50,9 @@ struct CodingLoss {
 struct LinkUse {
   comm::Cost sent{};        ///< the messages and bytes as comm::Meter counts them, headers included
   Bytes raw = 0;            ///< the bytes that the same numbers have in memory, not encoded
-  Seconds exposed = 0;      ///< the time in which computation stood still for the link
-  double numbers = 0;       ///< the sum of CodingLoss::numbers over all measured messages
-  double lost = 0;          ///< the sum of CodingLoss::lost over all measured messages
+  Seconds exposed = 0;      ///< seconds in which computation stood still for messages of the link
+  double numbers = 0;       ///< sum of squares of all encoded numbers whose loss was measured (CodingLoss::numbers)
+  double lost = 0;          ///< sum of squares of the differences that encoding caused (CodingLoss::lost)
   bool unmeasured = false;  ///< true if the loss of precision by a lossy codec was not measured for some messages
 
   /// Returns the bytes sent, through messages and shared memory.

@@ -41,7 +41,7 @@ struct PlanOfOptim {
   bool own_master = false;    ///< true: the optimizer keeps master weights even if the model's weights are as wide
   /// The most micro-batches of a rank in an accumulation phase of adaptive length; 0: no limit.
   int max_micro_batches = 0;
-  OuterSchedule outer_schedule{};         ///< the outer steps of ranks that train on their own
+  OuterSchedule outer_schedule{};         ///< schedule of DiLoCo's outer steps, of ranks that train on their own
   std::vector<ParameterGroup> groups{};   ///< the groups of parameters that have options of their own
   std::vector<int> group_of_parameter{};  ///< the index of each parameter's group; -1: none; empty: there are no groups
   WholeMatrices matrices{};  ///< the parameters that the update rule treats as whole matrices, which no shard cuts

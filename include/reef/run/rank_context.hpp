@@ -144,7 +144,7 @@ private:
   template <class Task>
   [[nodiscard]] Communication transfer(std::string name, const Instruction& instruction, int peer, Value value) const;
 
-  mutable std::vector<std::uint64_t> numbers_;  ///< the job-wide index of each micro-batch of this rank
+  mutable std::vector<std::uint64_t> numbers_;  ///< job-wide index of each micro-batch of this rank
   mutable std::vector<std::uint64_t> given_{};  ///< the micro-batch numbers that code has chosen in this run
 };
 

@@ -125,7 +125,7 @@ private:
   /// The program before rewriting; finished instructions are moved out of it.
   std::vector<schedule::Instruction> round_;
   std::multimap<std::uint32_t, schedule::Instruction>
-      late_;  ///< uploads, by the instruction before which they run
+      late_;  ///< upload instructions, by the instruction before which they run
   std::map<schedule::StorageId, schedule::StorageId> twins_;
   std::map<schedule::StorageId, schedule::StorageId> originals_;
   std::vector<Bytes> addresses_;           ///< the addresses of the storages (blocks of memory) before rewriting

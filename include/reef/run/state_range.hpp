@@ -40,7 +40,7 @@ struct StateRange {
   bool master = false;  ///< true for master weights, from which those of the model are rounded
   bool own = false;     ///< true for weights that differ between ranks, and are named after the rank
   bool memory = false;  ///< true for the memory of a codec, which is reset if ranks, cuts or codecs change
-  bool copy = false;    ///< true for the copy of a parameter that another stage owns and saves
+  bool copy = false;    ///< true for this stage's copy of a parameter that another stage owns and saves
 
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }
 };

@@ -48,7 +48,7 @@ struct AccumulationPhase {
   int weights = 0;               ///< the version of the weights that the accumulation phase reads
   int gradients = 0;             ///< the version of the gradients that the accumulation phase writes
   bool continues = false;        ///< true if gradients are added to the sums of an earlier phase of the step
-  bool one_micro_batch = false;  ///< true for the body of a Repeat on one stage: each iteration runs one micro-batch
+  bool one_micro_batch = false;  ///< true for a loop on one stage in which each iteration runs one micro-batch
   int before = 0;                ///< the number of phases of the step whose samples come before those of this phase
 };
 
@@ -172,7 +172,8 @@ struct StepBuilder {
   }
   /// Returns true if the program has backward passes.
   [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }
-  /// Returns the bytes of bucket b's gradients as computed; gradient_bytes() returns those as stored and sent.
+  /// Returns the bytes of the gradients of bucket b (parameters of one segment) as computed; gradient_bytes() returns
+  /// those as stored and sent.
   [[nodiscard]] Bytes sum_bytes(std::size_t b) const {
     return static_cast<Bytes>(plan.buckets[b].size()) * plan.sum_bytes();
   }

@@ -61,8 +61,9 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   bool adapts = false;  ///< true if an accumulation phase runs extra micro-batches while it communicates
   /// True if updates wait for the norm of all gradients, even if a policy could do without the norm.
   bool waits_for_global_norm = true;
+  /// True if the optimizer can update weights within a step, should the pipeline ask for it (weight_versions).
   bool updates_within_a_step =
-      true;  ///< true if the optimizer can update within a step, should the pipeline ask for it (weight_versions)
+      true;
   std::vector<Activations> activations{};  ///< how each segment keeps its activations; empty: Activations::keep for all
   std::uint64_t agreed = 0;  ///< a hash of all ranks' programs, sent in messages; set once ranks have compared it
 
@@ -114,7 +115,7 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
     return std::find(at + 1, stage_of_segment.end(), *at) == stage_of_segment.end();
   }
 
-  /// Returns the stage whose segments compute the loss.
+  /// Returns the pipeline stage whose segments compute the loss.
   [[nodiscard]] int loss_stage() const;
 
   /// Returns the memory, host or device, of a bucket's weights, gradients and optimizer state; place_of_segment() that

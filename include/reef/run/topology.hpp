@@ -64,7 +64,7 @@ struct Topology {
   /// Returns the ranks of a replica, ascending: together they hold the model once.
   [[nodiscard]] Group pipeline(int replica) const;
 
-  /// Throws OptionError unless every rank has exactly one place in rank_at.
+  /// Throws OptionError unless every rank occurs exactly once in rank_at.
   void validate_ranks() const;
 
   /// Returns the number of chunks of which stage_of_chunk gives the stages; if it is empty, the number of stages.
@@ -72,19 +72,21 @@ struct Topology {
     return stage_of_chunk.empty() ? stages : static_cast<int>(stage_of_chunk.size());
   }
 
-  /// Throws OptionError unless every rank has exactly one place, every segment has a stage, and every stage a segment.
+  /// Throws OptionError unless every rank occurs exactly once, every segment of the model has a stage, and every stage
+  /// a segment.
   void validate(int segments) const;
 
   /// Throws OptionError unless `bounds` are those of all chunks of a model with `nodes` nodes.
   void validate_bounds(int nodes) const;
 
-  /// Returns the chunk of each of `segments` segments; with stage_of_segment, each run of segments of one stage is one.
+  /// Returns the pipeline chunk of each of `segments` segments; with stage_of_segment, each run of segments of one
+  /// stage is one.
   [[nodiscard]] std::vector<int> chunks_of(int segments) const;
 
-  /// Returns the stage of each of `segments` segments.
+  /// Returns the pipeline stage of each of `segments` segments of the model.
   [[nodiscard]] std::vector<int> stages_of(int segments) const;
 
-  /// Returns a text such as "2 replicas of 3 stages", with the places of ranks and segments if they are given.
+  /// Returns a text such as "2 replicas of 3 stages", with the stages of ranks and segments if they are given.
   [[nodiscard]] std::string text() const;
 
   void add_to(Hash& hash) const;

@@ -127,7 +127,8 @@ struct BackwardView {
   [[nodiscard]] graph::BackwardPart part() const { return part_; }
   [[nodiscard]] const graph::Segment& segment() const { return *segment_; }
 
-  /// Returns the ids of the boundary tensors in `tensors`; output_gradient_ids() returns those of `output_gradients`.
+  /// Returns the ids of the tensors in `tensors`, which cross the segment's bounds; output_gradient_ids() returns those
+  /// of `output_gradients`.
   [[nodiscard]] const std::vector<int>& tensor_ids() const {
     switch (part_) {
       case graph::BackwardPart::input: return segment_->input_half_reads;

@@ -24,7 +24,8 @@ namespace run {
 /// halved.lossless = false;
 /// \endcode
 struct WireForm {
-  std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< the most bytes of a message; empty: as in memory
+  /// Function that returns the most bytes of a message of n numbers; empty: as in memory.
+  std::function<Bytes(int index, std::int64_t n)> bytes{};
   /// How many numbers the codec's memory has at the sender.
   std::function<std::int64_t(int index, std::int64_t n)> state{};
   /// How many numbers the codec's memory has at the receiver.

@@ -15,8 +15,8 @@ namespace schedule {
 struct Placement {
   /// By storage (block of memory): its offset in the arena; 0 for a part of another storage.
   std::vector<Bytes> offset{};
-  Bytes device_bytes = 0;  ///< the size of the device arena
-  Bytes host_bytes = 0;    ///< the size of the arena of pinned host memory
+  Bytes device_bytes = 0;  ///< size in bytes of the program's device memory
+  Bytes host_bytes = 0;    ///< size in bytes of the program's pinned host memory
 
   [[nodiscard]] Bytes arena_bytes(Place place) const {
     return place == Place::device ? device_bytes : host_bytes;

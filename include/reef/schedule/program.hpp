@@ -82,7 +82,7 @@ struct Value {
 /// n-th receive under that channel.
 struct Message {
   int peer = 0;
-  Bytes bytes = 0;  ///< the size on the wire, headers included
+  Bytes bytes = 0;  ///< size of the message in bytes as sent, headers included
   std::uint32_t channel = 0;
   std::uint64_t pieces = 1;    ///< the number of the transport's messages into which these bytes are cut
   std::optional<Bytes> raw{};  ///< size of the message's numbers in memory, if they are encoded
@@ -104,8 +104,8 @@ struct Collective {
 struct Cost {
   Seconds seconds = -1;  ///< measured time; negative: not measured
   double flops = 0;
-  Bytes bytes = 0;  ///< the bytes moved through the memory, or over the link between device and host
-  int copies = 0;   ///< the copies over the link between device and host, one after another, each with its latency
+  Bytes bytes = 0;  ///< bytes moved through the memory, or over the link between device and host
+  int copies = 0;  ///< number of copies over the link between device and host, one after another, each with its latency
 };
 
 /// One step of a rank's program, as plain data. `kind` names the code that runs it.
@@ -122,7 +122,7 @@ struct Cost {
 struct Instruction {
   std::string kind;
   Lane lane = Lane::compute;
-  int index = -1;        ///< the number of the segment, edge, bucket or shard
+  int index = -1;        ///< number of the segment, edge between stages, bucket or shard that the instruction works on
   int micro_batch = -1;  ///< the number of the micro-batch, counted per rank, from 0
   std::vector<Value> reads{};
   std::vector<Value> writes{};
@@ -134,7 +134,7 @@ struct Instruction {
   std::uint8_t mode = 0;
   Traffic traffic = Traffic::none;
   Completion completion = Completion::held;
-  /// the range [first, second) of elements of the bucket or shard `index`
+  /// range [first, second) of elements of the bucket or shard `index`
   std::pair<std::int64_t, std::int64_t> elements{0, 0};
   std::shared_ptr<const Collective> collective{};         ///< the collective, if the instruction is one; else null
 

@@ -27,11 +27,11 @@ struct FreeTransfer {
   std::size_t send = 0;
   std::size_t receiver = 0;
   std::size_t receive = 0;
-  Seconds produced = 0;  ///< the time at which the message has been produced
-  Seconds left = 0;      ///< the time at which its first byte leaves
+  Seconds produced = 0;  ///< time in seconds at which the message has been produced
+  Seconds left = 0;      ///< time in seconds at which the first byte of the message leaves
   Seconds arrived = 0;
   Seconds landed = 0;    ///< start of the first instruction that reads the message; `arrived` if none reads it
-  Seconds released = 0;  ///< the end of the last instruction that reads the message
+  Seconds released = 0;  ///< time in seconds at which the last instruction that reads the message ends
 };
 
 /// Returns every non-blocking message of one run of the programs in the asynchronous model (sends never block), in the

@@ -16,10 +16,10 @@ namespace schedule {
 struct Machine {
   double flops_per_second = 0;
   double memory_bytes_per_second = 0;  ///< the rate of instructions bound by memory, and of summing received messages
-  double copy_bytes_per_second = 0;    ///< the rate of the link between device and host, in each direction
+  double copy_bytes_per_second = 0;    ///< rate of the link between device and host, in each direction
   Seconds copy_latency = 0;
-  double uplink_bytes_per_second = 0;    ///< the rate of all that the rank sends, over whatever links
-  double downlink_bytes_per_second = 0;  ///< the rate of all that the rank receives
+  double uplink_bytes_per_second = 0;    ///< rate of all that the rank sends, over all links together
+  double downlink_bytes_per_second = 0;  ///< rate of all that the rank receives, over all links together
 };
 
 namespace detail {
@@ -36,7 +36,7 @@ Seconds duration_of(const Instruction& instruction, const Machine& machine);
 /// The simulated link of one ordered pair of ranks: full-duplex, first in first out.
 struct Link {
   Seconds latency = 0;
-  double bytes_per_second = 0;  ///< the rate of the link; 0 is infinite
+  double bytes_per_second = 0;  ///< rate of the link between two ranks; 0: infinite
 };
 
 /// The hardware that a simulation assumes: a machine per rank and a link per ordered pair of ranks, row-major with the
@@ -55,7 +55,7 @@ struct World {
     return links[static_cast<std::size_t>(from) * machines.size() + static_cast<std::size_t>(to)];
   }
 
-  /// Returns a world of P equal ranks and equal links.
+  /// Returns the hardware of a simulation with P equal ranks and equal links.
   static World uniform(int ranks, Machine machine, Link link);
 
   /// Returns a world with the links, uplinks and downlinks of a network, whose machines compute and copy infinitely
@@ -71,13 +71,13 @@ struct SimulatedSpan {
   Lane lane = Lane::compute;
   Seconds begin = 0;
   Seconds end = 0;
-  int iteration = 0;  ///< the iteration of its loop, from 0
+  int iteration = 0;  ///< iteration of the loop that contains the instruction, from 0
 };
 
 /// The number of iterations of each loop, by rank and by the loop's index in its program's `repeats`.
 using TripCounts = std::vector<std::vector<int>>;
 
-/// The outcome of a simulation.
+/// The outcome of a simulation of ranks' programs.
 struct Simulation {
   Seconds step = 0;                    ///< seconds of the last step: from the end of the one before
   Seconds total = 0;                   ///< seconds until all instructions of all steps are complete

@@ -59,7 +59,7 @@ namespace swap {
 class Planner {
 public:
   struct Limits {
-    Bytes memory = 0;  ///< memory of the device
+    Bytes memory = 0;  ///< memory of the device in bytes
     std::int64_t accumulation = 1;
     std::span<const run::SwapSchedule> schedules{};
     /// Fixed cuts of the model, without 0 and the number of nodes; empty: the planner chooses.

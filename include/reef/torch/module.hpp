@@ -176,7 +176,7 @@ public:
   /// module has its own values.
   [[nodiscard]] std::span<const detail::Named> parameters() const& { return shared_->parameters; }
   void parameters() const&& = delete;
-  /// Returns the state that copies of this operator share.
+  /// Returns the state that all copies of this operator share.
   [[nodiscard]] detail::SharedModule& shared() const& { return *shared_; }
   void shared() const&& = delete;
 

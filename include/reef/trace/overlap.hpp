@@ -33,7 +33,7 @@ public:
 
   [[nodiscard]] Intervals united(const Intervals& other) const;
 
-  /// Returns the time within [begin, end) that the union covers.
+  /// Returns the seconds within [begin, end) that the union of intervals covers.
   [[nodiscard]] Seconds covered(Seconds begin, Seconds end) const;
 
 private:

@@ -48,13 +48,14 @@ inline constexpr std::size_t role_count = 4;
 
 /// The links of a trace span to other spans. A number that is 0 means no link.
 struct Links {
-  std::uint64_t message = 0;  ///< the number of the message, equal on all ranks that take part in it
-  std::uint32_t id = 0;       ///< the number of this span among those of its rank: Sink::ids
-  std::uint32_t cause = 0;    ///< id of the last span that the queue waited for before this one began
-  Role role = Role::none;     ///< role of the span in the message: sender, receiver, ...
+  /// Number of the message that the span belongs to, equal on all ranks that take part in it.
+  std::uint64_t message = 0;
+  std::uint32_t id = 0;     ///< number of this span among those of its rank (Sink::ids)
+  std::uint32_t cause = 0;  ///< id of the last span that the queue waited for before this one began
+  Role role = Role::none;   ///< role of the span in the message: sender, receiver, ...
 };
 
-/// One activity of one queue (lane) in a trace, from `begin` to `end`, with the members of Links.
+/// One activity of one queue (lane) in a trace, from `begin` to `end` in seconds, with its links to other spans.
 struct Span {
   Seconds begin;
   Seconds end;

@@ -49,8 +49,10 @@ public:
   struct Layout {
     Element element = Element::float32;  ///< the type of the weights with which the model computes
     Element sum = Element::float32;      ///< the type of master weights
+    /// True: after a step, all ranks that hold a weight have its updated value (the committed one); false: only its
+    /// owner.
     bool weights_are_committed =
-        true;  ///< true: after a step, all ranks that hold a weight have the committed one; false: only its owner
+        true;
   };
 
   /// Functions that access a rank's device or host memory.
@@ -62,7 +64,7 @@ public:
         copy;  ///< function that copies bytes that the host cannot access: (to, from, bytes, direction); blocks
   };
 
-  /// The number of numbers in a block with one checksum; the last block of a parameter or a range may have fewer.
+  /// The number of elements in a block with one checksum; the last block of a parameter or a range may have fewer.
   static constexpr std::int64_t checksum_numbers = 4096;
 
   /// Constructs the state of a rank. `plan`, `builder` and the memory behind `memory` must outlive this object.

@@ -18,8 +18,8 @@ inline namespace v0 {
 /// \endcode
 struct StepResult {
   std::int64_t step = 0;     ///< the number of committed steps, with this one if it was committed
-  double loss = 0;           ///< the weighted mean loss of all micro-batches of all ranks
-  double gradient_norm = 0;  ///< the norm of the mean gradient, before clipping
+  double loss = 0;           ///< mean loss of all micro-batches of all ranks, weighted by their loss weights
+  double gradient_norm = 0;  ///< L2 norm of the mean gradient, before clipping
   double learning_rate = 0;
   std::uint64_t micro_batches = 0;  ///< the number of micro-batches of all ranks
   std::uint64_t samples = 0;        ///< the number of samples of all ranks

@@ -31,7 +31,7 @@ struct StateAccess {
   std::function<void(std::span<const Bulk> pieces, std::int64_t rounds, std::int64_t applied)> write{};
 };
 
-/// The options of an AveragingPeer.
+/// The options of an AveragingPeer, a process that takes part in averaging.
 struct AveragingOptions {
   Genesis genesis{};        ///< the job's name, parameter layout and global batch; all peers give the same
   EndpointOptions net{};    ///< network settings; `job` is that of the genesis; `name` is this peer's
@@ -97,7 +97,7 @@ public:
   /// Returns the index of the next micro-batch for this peer to compute; nothing once the round is closed. Blocks while
   /// no micro-batch of an open round is assigned to this peer.
   std::optional<std::int64_t> next();
-  /// Notes that a micro-batch of this round is computed.
+  /// Notes that one more micro-batch of this round is computed.
   void computed();
 
   /// Gives this peer's sum over its micro-batches to the round, once a round. Copies `sum`. `weight`, `loss`: totals of

@@ -18,7 +18,7 @@ namespace swarm {
 /// account of micro-batches, and the list of committed rounds. An entry holds because it stands at its index of the
 /// log, and for no other reason.
 
-/// The first entry: the facts of a job on which all of its peers agree.
+/// The first entry of a job's log: the facts on which all of its peers agree.
 struct Genesis {
   std::string job{};
   std::string recipe{};  ///< policies, update rule and their options, as text that peers compare

@@ -55,7 +55,7 @@ struct Computed {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
 };
-/// The trainer's weights contain this many rounds.
+/// The trainer has applied rounds: its weights contain this many.
 struct Applied {
   std::int64_t rounds = 0;
 };

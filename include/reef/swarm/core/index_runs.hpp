@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The micro-batch indices first, first + stride, ..., `count` of them.
+/// A sequence of micro-batch indices first, first + stride, ..., of which there are `count`.
 struct IndexRun {
   std::int64_t first = 0;
   std::int64_t stride = 1;
@@ -47,7 +47,7 @@ public:
   bool remove(std::int64_t index);
   [[nodiscard]] bool contains(std::int64_t index) const;
   [[nodiscard]] std::int64_t count() const;
-  /// Returns one more than the highest index; 0 if there is none.
+  /// Returns one more than the highest index in the set; 0 if there is none.
   [[nodiscard]] std::int64_t end() const { return ranges_.empty() ? 0 : ranges_.back().second; }
   /// Returns the ranges [first, second) of the set, ascending, with gaps between them.
   [[nodiscard]] const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges() const& { return ranges_; }
@@ -56,7 +56,7 @@ public:
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
 
 private:
-  /// Returns the position of the first range that ends behind `index`.
+  /// Returns the position of the first range that ends behind `index`, in the list of ranges.
   [[nodiscard]] std::size_t at_or_after(std::int64_t index) const;
 
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;

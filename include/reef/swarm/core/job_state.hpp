@@ -27,7 +27,7 @@ struct JobState {
     friend bool operator==(const Decided&, const Decided&) = default;
   };
 
-  std::int64_t entries = 0;  ///< the number of entries read, and so the index of the next one
+  std::int64_t entries = 0;  ///< number of log entries read, and so the index of the next one
   std::optional<Genesis> genesis{};
   std::int64_t epoch = 0;              ///< number of the last membership; 0: there was none
   /// Members by the last view entry, ascending; empty before the first one and after a rollback.
@@ -39,7 +39,7 @@ struct JobState {
   std::int64_t attempt = 0;  ///< the epoch in which that assignment was made: contributions of another attempt are void
   Ledger ledger{};
   std::vector<Decided> rounds{};  ///< committed rounds, from round 0
-  std::int64_t lineage = 0;       ///< the number of rollbacks
+  std::int64_t lineage = 0;       ///< number of returns to an earlier state (rollbacks)
   std::int64_t ignored = 0;       ///< number of entries that broke a rule and changed nothing else
 
   /// Returns the number of the round that is not committed yet.

@@ -63,7 +63,7 @@ public:
   struct Round {
     std::int64_t round = 0;
     std::vector<Share> shares{};
-    bool applied = true;  ///< false: the round was skipped, and its indices are quarantined
+    bool applied = true;  ///< false: the round changed no weight, and its indices are quarantined (left out of the job)
 
     [[nodiscard]] std::vector<PeerId> contributors() const;
     /// Returns the number of micro-batches of all contributors.
@@ -95,7 +95,7 @@ public:
   /// Returns the assignment of micro-batches for a round that begins now among `members`, ascending.
   [[nodiscard]] Dealing deal(std::vector<PeerId> members) const;
 
-  /// Returns one more than the highest index that is committed or quarantined.
+  /// Returns one more than the highest micro-batch index that is committed or quarantined.
   [[nodiscard]] std::int64_t end() const;
   [[nodiscard]] std::vector<std::int64_t> holes() const;
   [[nodiscard]] Place place_of(std::int64_t index) const;

@@ -96,7 +96,7 @@ struct WantState {
   friend bool operator==(const WantState&, const WantState&) = default;
 };
 
-/// A piece of weights and optimizer state after `rounds` rounds.
+/// A piece (range) of the weights and optimizer state after `rounds` rounds.
 struct StatePiece {
   std::int64_t rounds = 0;
   std::int64_t piece = 0;

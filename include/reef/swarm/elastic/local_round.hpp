@@ -53,8 +53,8 @@ public:
   [[nodiscard]] RoundExchange& member(int index) &;
   void member(int) && = delete;
 
-  /// Lets a member leave: rounds to which it has not offered do not wait for it, and its calls of result() throw. Any
-  /// thread.
+  /// Lets a member leave: rounds to which it has not contributed do not wait for it, and its calls of result() throw.
+  /// Any thread.
   void leave(int index);
 
 private:

@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The gradient sum that a peer gives to a round, over the micro-batches that it has computed for it.
+/// The gradient sum that a peer gives to a round of averaging, over the micro-batches that it has computed for it.
 ///
 ///     gradient = sum over micro-batches of weight * gradient of the mean loss        elements in the flat layout
 ///

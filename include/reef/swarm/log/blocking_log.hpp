@@ -28,7 +28,7 @@ public:
   /// Appends `entry` at index `at`, and returns the log's answer.
   Appended append(LogIndex at, std::string entry);
 
-  /// Returns all entries from index `from` on, page after page.
+  /// Returns all entries of the log from index `from` on.
   [[nodiscard]] std::vector<std::string> read(LogIndex from);
 
   /// Returns the entries of the log from index `from` on, at most log_page_bytes and one entry more.

@@ -50,7 +50,7 @@ struct LogPage {
   LogIndex from = 0;
   std::vector<std::string> entries;  ///< entries, empty where none stands at `from`, or nobody answered
   bool answered = false;             ///< false where the log could not be asked in time
-  std::string why;                   ///< the reason, with the fix, where `answered` is false
+  std::string why;                   ///< reason why the log did not answer, with the fix, where `answered` is false
 };
 
 /// Callbacks of a replicated log: for an append's answer, for a page of entries, and for each new entry of a watch.
@@ -152,7 +152,7 @@ public:
   /// stands yet.
   virtual void read(LogIndex from, ReadDone done) = 0;
 
-  /// Calls `found` for each entry from index `from` on, until the LogWatch ends.
+  /// Calls `found` for each entry of the log from index `from` on, those to come included, until the LogWatch ends.
   [[nodiscard]] virtual LogWatch watch(LogIndex from, EntryFound found) = 0;
 };
 
@@ -168,7 +168,7 @@ public:
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  /// Returns the index of the entry that the watch waits for.
+  /// Returns the index of the log entry that the watch waits for.
   [[nodiscard]] LogIndex next() const;
 
   /// Calls the watch's function with the entry at index `at`, if that is the next one and the watch has not ended.

@@ -29,7 +29,7 @@ struct PresentKey {
 struct Presences {
   std::vector<PresentKey> keys;  ///< keys that have not expired, ascending
   bool answered = false;         ///< false where the store could not be asked in time
-  std::string why;               ///< the reason, with the fix, where `answered` is false
+  std::string why;               ///< reason why the store did not answer, with the fix, where `answered` is false
 };
 
 /// A callback for the end of writing or removing a presence key. `why`: an empty text, or the reason of a failure.

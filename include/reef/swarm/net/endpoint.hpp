@@ -19,7 +19,7 @@ namespace swarm {
 /// A peer at the other end of an accepted connection.
 struct RemotePeer {
   std::string name{};
-  std::string role{};             ///< "peer", "keeper" or "client"
+  std::string role{};             ///< role of the peer: "peer", "keeper" (log server) or "client"
   /// Number drawn when the peer's process started, larger in later processes.
   std::uint64_t incarnation = 0;
   std::string address{};          ///< "ADDRESS:PORT" of the other end of the connection
@@ -45,12 +45,12 @@ struct EndpointEvents {
   std::function<void(const std::string& what)> on_error{};
 };
 
-/// The result of Endpoint::send.
+/// The result of Endpoint::send: whether a frame was queued.
 ///
-/// | queued  | the frame waits to be sent, or is lost with the connection: on_lost then says so       |
-/// | absent  | there is no connection with a peer of this name                                        |
-/// | full    | EndpointLimits::queued or ::frames is reached: send again later, or give the peer up   |
-/// | refused | the frame is longer than its kind, or than the receiver allows                         |
+/// | queued  | the frame waits to be sent, or is lost with the connection: on_lost then says so     |
+/// | absent  | there is no connection with a peer of this name                                      |
+/// | full    | EndpointLimits::queued or ::frames is reached: send again later, or give the peer up |
+/// | refused | the frame is longer than its kind, or than the receiver allows                       |
 enum class Sent : std::uint8_t { queued, absent, full, refused };
 
 /// Counts of bytes and frames that an Endpoint has sent to and received from a peer over its present connection,

@@ -17,7 +17,7 @@ namespace swarm {
 
 /// The PEM files of mutual TLS, as swarm::Keys writes them; `authority` empty: no TLS.
 struct TlsFiles {
-  std::filesystem::path authority{};    ///< the certificate of the job's private CA
+  std::filesystem::path authority{};    ///< file of the certificate of the job's private CA
   std::filesystem::path certificate{};  ///< the certificate of this peer
   std::filesystem::path key{};          ///< the private key of this peer
   std::vector<std::string> revoked{};   ///< serial numbers, hexadecimal, of certificates that are refused
@@ -46,7 +46,7 @@ struct EndpointTimes {
   std::chrono::milliseconds unacknowledged{10000};  ///< TCP's user time-out, and that of its keep-alive probes
 };
 
-/// The settings of an Endpoint.
+/// The settings of an Endpoint, which holds a peer's network connections.
 ///
 /// \code
 /// swarm::EndpointOptions options;

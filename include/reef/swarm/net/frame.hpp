@@ -115,7 +115,7 @@ struct Frame {
   [[nodiscard]] Bytes size() const;
 };
 
-/// The header of a frame on the wire.
+/// The header of a frame, as it is sent.
 struct FrameHeader {
   static constexpr std::uint16_t magic_number = 0x5352;
   static constexpr std::uint8_t current_version = 1;
@@ -169,7 +169,7 @@ enum class FrameFault : std::uint8_t {
 /// Returns the name of a reason for rejecting a frame, such as "sequence".
 std::string_view name_of(FrameFault fault);
 
-/// The limits of what a FrameDecoder accepts.
+/// The limits of the messages that a FrameDecoder accepts.
 struct FrameLimits {
   Bytes message = 16_MiB;    ///< the most bytes of one bulk message (large binary message)
   std::size_t streams = 16;  ///< the most bulk messages that may be incomplete at one time

@@ -31,7 +31,7 @@ struct Identity {
 /// with a dot.
 bool is_name(std::string_view text);
 
-/// Returns true for "peer", "keeper" and "client".
+/// Returns true for the roles that a certificate can have: "peer", "keeper" and "client".
 bool is_role(std::string_view text);
 
 /// Returns the identity that a reef://JOB/ROLE/NAME URI says, or nothing if it is no such URI.

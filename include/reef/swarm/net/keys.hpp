@@ -24,7 +24,7 @@ struct CertificateOptions {
 struct IssuedCertificate {
   Identity identity{};
   std::string serial{};  ///< hexadecimal serial number
-  std::string until{};   ///< the end of its validity, as OpenSSL writes it
+  std::string until{};   ///< end of the certificate's validity, as OpenSSL writes it
   bool revoked = false;
 };
 

@@ -196,8 +196,8 @@ REEF_TARGET_VBMI inline void decode_bytes(float* to, const DynamicPanels<float>&
   }
 }
 
-/// The nested scales of Float4Panels, whose two levels it joins. It is a struct because nvcc drops the target of a
-/// lambda.
+/// The two-level scales of a 4-bit matrix (Float4Panels), of which it joins the levels. It is a struct because nvcc
+/// drops the target of a lambda.
 struct NestedScales {
   const Float4Panels<float>& panels;
   std::int64_t blocks;

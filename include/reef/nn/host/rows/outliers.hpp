@@ -91,7 +91,7 @@ inline std::vector<double> outlier_scores(device::Host::Lane& lane,
   return scores;
 }
 
-/// Returns the `count` inputs with the highest scores, ascending; of equal ones the lower number first.
+/// Returns the `count` inputs of a matrix with the highest scores, ascending; of equal ones the lower number first.
 inline std::vector<std::int32_t> chosen_outliers(const std::vector<double>& scores,
                                                  std::int64_t count) {
   std::vector<std::int32_t> inputs(scores.size());

@@ -18,7 +18,7 @@ namespace nn::host::detail {
 /// has 16 lanes.
 inline constexpr std::array<std::int64_t, 5> tile_rows{14, 8, 4, 2, 1};
 
-/// The rows [first, first + rows) of a product, whose sums are computed together.
+/// The rows [first, first + rows) of a matrix product, whose sums are computed together.
 struct Tile {
   std::int64_t first;
   std::int64_t rows;

@@ -26,7 +26,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// Writes the M rows of a tile side by side: a matrix (K, M) to `to`, from M rows of K numbers that are `ld` apart.
+/// Writes the M rows of a tile (rows that are multiplied together) side by side: a matrix (K, M) to `to`, from M rows
+/// of K numbers that are `ld` apart.
 template <class E, class S>
 void pack_tile(E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64_t K) {
   // The number of k at once, so that the written lines stay in the first-level cache.
