@@ -56,7 +56,7 @@ struct Delta {
   std::int64_t period = 1;  ///< number of steps after which the training data repeat the same micro-batches
 
   static constexpr std::string_view name = detail::joined_name<detail::delta_name, C>;
-  static constexpr bool exact = false;     ///< false: the first message is longer than later ones
+  static constexpr bool exact = false;     ///< false: messages differ in length, as the first is longer than later ones
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 

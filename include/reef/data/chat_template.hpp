@@ -22,7 +22,7 @@ struct Message {
 ///     begin, then for each message: role_begin ROLE role_end header CONTENT turn_end separator
 ///
 /// | tokens | begin, role_begin, role_end, turn_end: the names of special tokens; an empty name is no token |
-/// | text   | header, separator                                                                           |
+/// | text   | header, separator                                                                             |
 struct ChatTemplate {
   std::string name;        ///< name of the template, by which errors call it
   std::string begin;       ///< name of the special token before the first message

@@ -112,7 +112,7 @@ struct CodeOptions {
 /// |        | of its shards alone; `accepts`: the payloads that its reduction combines;         |
 /// |        | `needs_scalars`: the update uses a number computed from all gradients (the norm); |
 /// |        | optional `rounds_gradients`: they are kept and sent as plan.gradient (rule R3)    |
-/// |        | optional `counts_micro_batches`: its code decides how many micro-batches a step    |
+/// |        | optional `counts_micro_batches`: its code decides how many micro-batches a step   |
 /// |        | has, and which (RankContext::give), in a loop with Repeat::expected               |
 /// | laws   | P ranks compute the bits of one rank with virtual_ranks = P; the bytes sent are   |
 /// |        | those of the instructions' messages                                               |
