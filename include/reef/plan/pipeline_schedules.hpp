@@ -116,7 +116,7 @@ struct PipelineSchedule {
   PipelineOrder (*make)(int ranks, int micro_batches, int chunks_per_rank, int group);
 };
 
-/// All known pipeline schedules. "three-slot" has the order of "gpipe".
+/// All known pipeline schedules. "three-slot", the schedule of pipeline::ThreeSlot, has the order of "gpipe".
 inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"gpipe", PipelineSchedule::Chunks::one, false, false, [](int p, int m, int, int) { return gpipe_order(p, m); }},
     {"1f1b", PipelineSchedule::Chunks::one, false, false,

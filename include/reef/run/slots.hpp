@@ -29,8 +29,8 @@ class Slots {
 public:
   Slots() = default;
 
-  /// Adds the buffers to the program, as memory blocks (storages). `count`: how many; `values`: for each segment, the
-  /// values for which a buffer must have room.
+  /// Adds reusable buffers, through which segments (parts of the model) pass in turn, to the program, as its storages.
+  /// `count`: how many buffers; `values`: for each segment, the tensors that must fit into a buffer together.
   Slots(schedule::Program& program, int count, const char* what,
         const std::vector<std::vector<Value>>& values);
 

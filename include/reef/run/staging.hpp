@@ -34,7 +34,7 @@ public:
 private:
   struct UploadPoint {
     schedule::Lane lane;
-    std::uint32_t before;  ///< index of the instruction in the program before rewriting
+    std::uint32_t before;  ///< index of the instruction that the upload precedes, in the program without uploads
   };
 
   /// Returns the queue that uploads a received value, and the instruction before which it does. Values of micro-batches

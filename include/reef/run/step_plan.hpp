@@ -148,7 +148,7 @@ struct StepPlan : PlanOfSwap, PlanOfPipeline, PlanOfCompress, PlanOfOptim {
   /// the ranks that it emulates.
   [[nodiscard]] std::pair<int, int> folds_of(int rank) const;
 
-  /// Returns the number of micro-batches that a process runs in an accumulation phase.
+  /// Returns the number of micro-batches that a process runs in one gradient accumulation.
   [[nodiscard]] int micro_batches_of(int rank) const {
     const auto [first, last] = folds_of(rank);
     return std::accumulate(micro_batches.begin() + first, micro_batches.begin() + last, 0);

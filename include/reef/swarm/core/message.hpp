@@ -66,7 +66,7 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// One piece (range of the vector) of a round's sum, for the contributors whose list has this digest.
+/// One piece (range of the vector) of a round's sum over those contributors whose list has the digest `targets`.
 struct Result {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
