@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in codec/: the formats in which numbers go over the wire.
+/// Everything in codec/: the formats in which numbers are sent between ranks.
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/bf16.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in compress/: the policies of the form in which values travel.
+/// Everything in compress/: the policies that decide in which form values are sent between ranks.
 
 #include <reef/compress/ada_top_k.hpp>
 #include <reef/compress/channel.hpp>

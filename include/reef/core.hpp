@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in core/: shapes and views, errors and their texts, units, random numbers, the policy pack.
+/// Everything in core/: shapes and tensor views, errors and their texts, units, random numbers, lists of policies.
 
 #include <reef/core/bfloat16.hpp>
 #include <reef/core/config.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in graph/: graphs of operators, their segments, differentiation.
+/// Everything in graph/: models as graphs of operators, their division into segments, differentiation.
 
 #include <reef/graph/attribute.hpp>
 #include <reef/graph/bindings.hpp>

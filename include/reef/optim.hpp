@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in optim/: update rules, and the policies that synchronise them.
+/// Everything in optim/: update rules, and the policies that synchronise ranks' gradients and weights.
 
 #include <reef/optim/acco.hpp>
 #include <reef/optim/acco_wp.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in pipeline/: the policies that decide which rank runs which segment, and when.
+/// Everything in pipeline/: the policies that decide which rank runs which part of the model, and when.
 
 #include <reef/pipeline/asynchronous.hpp>
 #include <reef/pipeline/concept.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in run/: the code that executes programs on devices and communicators.
+/// Everything in run/: the code that executes ranks' programs (lists of instructions) on devices and communicators.
 
 #include <reef/run/allocated_stages.hpp>
 #include <reef/run/bucket.hpp>

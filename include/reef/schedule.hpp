@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in schedule/: programs, and what is known of them before they run.
+/// Everything in schedule/: ranks' programs (lists of instructions), their proof, memory layout and simulation.
 
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/hash.hpp>

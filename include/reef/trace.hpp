@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Everything in trace/: the sink that records the spans of all lanes, trace files, and figures computed from spans.
+/// Everything in trace/: the recording of what ranks' queues and messages do, trace files, and figures computed from
+/// recordings.
 
 #include <reef/trace/chrome.hpp>
 #include <reef/trace/encoding.hpp>

@@ -9,9 +9,9 @@
 #include <reef/core/hash.hpp>
 
 /// \file
-/// Functions on a codec of any type: they read and set its ratio, adapt it to a message's number (for_message), and
-/// return what it says of itself (kept_of, is_exact, is_lossless, text_of). In a codec that contains others
-/// (ErrorFeedback, Chain), the ratio is that of the contained codec that has one.
+/// Functions on a codec (a format of numbers in messages) of any type: they read and set its ratio, adapt it to a
+/// message's number (for_message), and return what it says of itself (kept_of, is_exact, is_lossless, text_of). In a
+/// codec that contains others (ErrorFeedback, Chain), the ratio is that of the contained codec that has one.
 
 namespace reef {
 inline namespace v0 {
@@ -34,11 +34,12 @@ constexpr bool finds_ratio() {
 
 }  // namespace detail
 
-/// A codec with a ratio, its own or that of a codec inside it: it sends one in `ratio` numbers.
+/// A codec with a compression ratio, its own or that of a codec inside it: the codec sends one in `ratio` numbers.
 template <class C>
 concept has_ratio = any_codec<C> && detail::finds_ratio<C>();
 
-/// Returns true if the codec has a ratio: has_ratio<C>, except for a Chosen, whose codec is known only at run time.
+/// Returns true if the codec has a compression ratio: has_ratio<C>, except for a Chosen, whose codec is known only at
+/// run time.
 template <any_codec C>
 [[nodiscard]] bool takes_ratio(const C& format) {
   if constexpr (requires { format.takes_ratio(); }) {
@@ -48,7 +49,7 @@ template <any_codec C>
   }
 }
 
-/// Returns the codec with another ratio; a ratio of 1 keeps all numbers.
+/// Returns the codec with another compression ratio; a ratio of 1 keeps all numbers.
 ///
 /// \code
 /// #include <reef/codec/error_feedback.hpp>
@@ -69,7 +70,7 @@ template <has_ratio C>
   return format;
 }
 
-/// Returns the codec's ratio.
+/// Returns the codec's compression ratio: it sends one in this many numbers.
 template <has_ratio C>
 [[nodiscard]] double ratio_of(const C& format) {
   if constexpr (requires { format.get_ratio(); }) {

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as the upper half of its bits, rounded (core/bfloat16.hpp).
+/// A codec that sends each number as bfloat16: the upper half of its bits, rounded (core/bfloat16.hpp).
 ///
 ///     payload   bfloat16, one for each number
 ///
@@ -37,7 +37,7 @@ struct Bf16 {
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  /// Returns the head of a message of n numbers.
+  /// Returns the head (format, parameters, count) of a message of n numbers.
   [[nodiscard]] MessageHead head(std::int64_t n) const { return {CodecId::bf16, name, 0, n}; }
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;

@@ -16,7 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as the nearest value of the 8-bit dynamic code, times the largest magnitude of its block.
+/// A codec that sends each number as the nearest value of the 8-bit dynamic code, times the largest magnitude of its
+/// block.
 ///
 ///     payload   largest magnitudes, fp32, one for each block | indices, 8 bits, one for each number
 ///
@@ -45,10 +46,11 @@ struct Blockwise8 {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Returns the number of blocks that n numbers fill. Throws OptionError for a block below 1.
+  /// Returns the number of blocks (numbers that share a scale) that n numbers fill. Throws OptionError for a block
+  /// below 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  /// Returns the head of a message of n numbers.
+  /// Returns the head (format, parameters, count) of a message of n numbers.
   [[nodiscard]] MessageHead head(std::int64_t n) const {
     return {CodecId::blockwise8, name, static_cast<std::uint64_t>(block), n};
   }

@@ -20,8 +20,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends the numbers that codec A selects, encoded by codec B: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK,
-/// Uniform8>>.
+/// A codec of two: the numbers that codec A selects are encoded by codec B: Chain<TopK, Uniform8>, Chain<RandomK,
+/// Chain<TopK, Uniform8>>.
 ///
 ///     payload   message of B with the numbers that A selects | A's selection
 ///
@@ -81,7 +81,7 @@ struct Chain {
     const Opened opened = open(message, static_cast<std::int64_t>(values.size()));
     for (std::size_t i = 0; i < opened.indices.size(); ++i) values[opened.indices[i]] += opened.numbers[i];
   }
-  /// Returns the head of a message of n numbers; the message of B inside has its own head.
+  /// Returns the head (format, parameters, count) of a message of n numbers; the message of B inside has its own head.
   [[nodiscard]] MessageHead head(std::int64_t n) const {
     return {id, name, Hash().add(A::id).add(selection.parameter(n)).value(), n};
   }
@@ -92,7 +92,7 @@ private:
     std::vector<float> numbers;
   };
 
-  /// Writes the message, then calls sent(indices, message of B).
+  /// Writes the message of both codecs, then calls sent(indices, message of B).
   template <class Sent>
   Bytes write(std::span<const float> values, std::span<std::byte> message, const Threads& threads,
               const Sent& sent) const {

@@ -73,7 +73,7 @@ public:
     held().decode(message, state, next, values, threads);
   }
 
-  /// Returns true if the codec has a ratio (adjust.hpp); if it has none, get_ratio and with_ratio throw OptionError.
+  /// Returns true if the codec has a compression ratio; if it has none, get_ratio and with_ratio throw OptionError.
   [[nodiscard]] bool takes_ratio() const { return held().takes_ratio(); }
   [[nodiscard]] double get_ratio() const { return held().get_ratio(); }
   [[nodiscard]] Chosen with_ratio(double ratio) const { return Chosen(held().with_ratio(ratio)); }

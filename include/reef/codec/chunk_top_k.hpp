@@ -16,8 +16,9 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends the `keep` numbers of largest magnitude of each chunk of `chunk` numbers; the other numbers decode to 0. Each
-/// part of a tensor thus sends its share, and a chunk stays in a cache while its numbers are selected.
+/// A codec that sends the `keep` numbers of largest magnitude of each chunk of `chunk` numbers; the other numbers
+/// decode to 0. Each part of a tensor thus sends its share, and a chunk stays in a cache while its numbers are
+/// selected.
 ///
 ///     payload   values, fp32, by index | form of the indices, 1 byte | its parameter, 1 | indices
 ///
@@ -53,11 +54,12 @@ struct ChunkTopK {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the values at the indices sent change.
+  /// Adds the numbers of a decoded message to `values`: only the values at the indices sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 
-  /// Returns the parameter for a message's head (selecting.hpp), equal on both ends: `chunk` and `keep` in one number.
+  /// Returns the number that stands for the codec's members in a message's head, equal on both ends: `chunk` and `keep`
+  /// in one number.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const;
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;

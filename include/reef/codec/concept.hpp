@@ -121,7 +121,7 @@ template <any_codec C>
   }
 }
 
-/// Throws OptionError unless `state` and `next` have the size of the sender's memory for these values.
+/// Throws OptionError unless `state` and `next` have the size of the codec's memory at the sender for these values.
 template <any_codec C>
 void check_memory(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next) {
   const auto wanted = static_cast<std::size_t>(state_of(format, static_cast<std::int64_t>(values.size())));

@@ -22,7 +22,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Encodes a cosine transform of the numbers with the inner codec: numbers that vary slowly take few coefficients.
+/// A codec that encodes a cosine transform of the numbers with the inner codec: numbers that vary slowly take few
+/// coefficients.
 ///
 ///     X[k] = s[k] sum over i of x[i] cos(pi (2 i + 1) k / (2 B))     DCT-II of each block of B numbers
 ///     s[0] = sqrt(1 / B), else sqrt(2 / B)                           orthonormal: decode applies the transpose
@@ -34,24 +35,24 @@ namespace codec {
 /// message.resize(format.encode(values, message));
 /// \endcode
 ///
-/// | blocks | counted from the first number; the last may be shorter, with a transform of its own length       |
-/// | wire   | a message of the inner codec                                                                     |
-/// | bits   | sums in fp32, in ascending order of the numbers: the same on one machine and build, as PowerSgd  |
-/// | not finite | one number that is not finite makes all of its block so                                      |
-/// | cost   | B multiplications per number on each end, and n numbers of scratch at the sender                 |
-/// | errors | OptionError for a block below 1 or above 4096; those of the inner codec                          |
+/// | blocks | counted from the first number; the last may be shorter, with a transform of its own length      |
+/// | wire   | a message of the inner codec                                                                    |
+/// | bits   | sums in fp32, in ascending order of the numbers: the same on one machine and build, as PowerSgd |
+/// | not finite | one number that is not finite makes all of its block so                                     |
+/// | cost   | B multiplications per number on each end, and n numbers of scratch at the sender                |
+/// | errors | OptionError for a block below 1 or above 4096; those of the inner codec                         |
 ///
 /// Source: DeMo, arXiv 2411.19870, algorithm 1, with codec::ErrorFeedback around it: optim::SignSgd says how.
 /// Deviation: blocks of B consecutive numbers, where theirs are squares of up to 64 by 64 of a matrix.
 template <codec C>
 struct Dct {
   C inner{};
-  std::int64_t block = 64;  ///< B, the count of numbers in a block
+  std::int64_t block = 64;  ///< the count B of numbers in a block that is transformed
 
   static constexpr std::string_view name = detail::joined_name<detail::dct_name, C>;
   static constexpr bool exact = C::exact;
   static constexpr bool lossless = false;
-  /// false: since a transform is rounded, messages of sums are only nearly the sums of messages
+  /// False: messages of sums are only nearly the sums of messages, since a transform is rounded.
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const {
@@ -92,7 +93,8 @@ private:
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    /// Adds number i, times its factor in coefficient k, to to[k] for all k; the inverse transposes the factors.
+    /// Adds number i of a block, times its factor in coefficient k, to to[k] for all k; the inverse transposes the
+    /// factors.
     void add(std::size_t i, float number, std::span<float> to) const {
       if (table_.empty()) {
         for (std::size_t k = 0; k < size_; ++k) to[k] += product(factor(i, k), number);
@@ -111,9 +113,9 @@ private:
 
     std::size_t size_;
     bool back_;
-    double first_ = std::sqrt(1.0 / static_cast<double>(size_));  ///< s[0], the scale of coefficient 0
+    double first_ = std::sqrt(1.0 / static_cast<double>(size_));  ///< scale of coefficient 0 of the transform, s[0]
     double other_ = std::sqrt(2.0 / static_cast<double>(size_));
-    std::vector<double> cosines_;  ///< entry m: cos(pi m / (2 size_))
+    std::vector<double> cosines_;  ///< table of cosines: entry m is cos(pi m / (2 size_))
     std::vector<float> table_{};
   };
 

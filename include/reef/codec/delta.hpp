@@ -18,8 +18,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends the change of a tensor since the same samples were last sent between two stages: Ef21 with a memory for each
-/// micro-batch of an epoch.
+/// A codec that sends the change of a tensor since the same samples were last sent between two stages: Ef21 with a
+/// memory for each micro-batch of an epoch.
 ///
 ///     first time   message = values, unchanged            next = values
 ///     later        message = inner(values - state)        next = state + decoded; the value received
@@ -53,10 +53,10 @@ namespace codec {
 template <codec C>
 struct Delta {
   C inner{};
-  std::int64_t period = 1;  ///< steps after which the source repeats its micro-batches
+  std::int64_t period = 1;  ///< number of steps after which the training data repeat the same micro-batches
 
   static constexpr std::string_view name = detail::joined_name<detail::delta_name, C>;
-  static constexpr bool exact = false;     ///< false: the first message is longer
+  static constexpr bool exact = false;     ///< false: messages differ in length, as the first is longer than later ones
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
@@ -110,7 +110,8 @@ private:
 static_assert(codec_with_memory<Delta<TopK>> && !decodes_alone<Delta<TopK>>);
 
 /// Returns the codec's period: the number of steps after which the same samples come again; the codec has a memory for
-/// each micro-batch of a period. Returns 0 for a codec without a period: its one memory, if any, serves all messages.
+/// each micro-batch of a period. Returns 0 for a codec without a period: its one memory, if there is one, serves all
+/// messages.
 template <any_codec C>
 [[nodiscard]] std::int64_t period_of(const C& format) {
   if constexpr (requires { format.period; }) {

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends numbers as they are, in a message with a head and a checksum.
+/// A codec that sends numbers as they are, in a message with a head and a checksum.
 ///
 ///     payload   fp32, one for each number
 ///
@@ -27,9 +27,9 @@ namespace codec {
 /// format.decode(message, decoded);  // the same bits
 /// \endcode
 ///
-/// | wire       | 32 bits a number                                       |
-/// | not finite | sent as it is, NaN with its bits                       |
-/// | cost       | a copy, and the checksum                               |
+/// | wire       | 32 bits a number                 |
+/// | not finite | sent as it is, NaN with its bits |
+/// | cost       | a copy, and the checksum         |
 struct Dense {
   static constexpr std::string_view name = "dense";
   static constexpr bool exact = true;

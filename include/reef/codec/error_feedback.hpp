@@ -39,7 +39,8 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 
 }  // namespace detail
 
-/// Adds the error of each message to the values of the next: what a codec leaves out is not lost, but sent later.
+/// A codec that adds the error of each message to the values of the next: what the inner codec leaves out is not lost,
+/// but sent later.
 ///
 ///     x = values + decay * state      the numbers to be sent
 ///     message = inner(x)
@@ -65,7 +66,8 @@ void decode_alone(const C& format, std::span<const std::byte> message, std::span
 template <decodes_alone C>
 struct ErrorFeedback {
   C inner{};
-  float decay = 1;  ///< the factor by which the memory (`state` above) is scaled before it is added to the values
+  /// The factor by which the codec's memory (the error so far) is scaled before it is added to the values.
+  float decay = 1;
 
   static constexpr std::string_view name = detail::joined_name<detail::error_feedback_name, C>;
   static constexpr bool exact = C::exact;
@@ -109,7 +111,7 @@ struct ErrorFeedback {
   }
 };
 
-/// Keeps equal estimates of the values on both ends, and sends the change from the estimate.
+/// A codec that keeps equal estimates of the values on both ends, and sends the change from the estimate.
 ///
 ///     message = inner(values - state)
 ///     next = state + decoded          on both ends, bit for bit; the value received
@@ -123,9 +125,9 @@ struct ErrorFeedback {
 /// format.decode(message, at_receiver, at_receiver, received);
 /// \endcode
 ///
-/// | state  | sender and receiver: n numbers each                                                          |
-/// | cost   | three passes, and n numbers of scratch at the sender                                         |
-/// | errors | OptionError, before anything is written, for memory or a message of the wrong size           |
+/// | state  | sender and receiver: n numbers each                                                |
+/// | cost   | three passes, and n numbers of scratch at the sender                               |
+/// | errors | OptionError, before anything is written, for memory or a message of the wrong size |
 ///
 /// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1. Delta is Ef21 with a memory for each micro-batch.
 template <codec C>
@@ -134,7 +136,7 @@ struct Ef21 {
 
   static constexpr std::string_view name = detail::joined_name<detail::ef21_name, C>;
   static constexpr bool exact = C::exact;
-  static constexpr bool lossless = false;  ///< false: state + (values - state) rounds
+  static constexpr bool lossless = false;  ///< false: state + (values - state) is rounded
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return inner.encoded_bytes(n); }

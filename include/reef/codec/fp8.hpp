@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as an 8-bit float, e4m3, scaled so that the largest magnitude of its row is 448.
+/// A codec that sends each number as an 8-bit float, e4m3, scaled so that the largest magnitude of its row is 448.
 ///
 ///     payload   largest magnitudes, fp32, one for each row | e4m3, one for each number
 ///
@@ -41,7 +41,8 @@ struct Fp8 {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Returns the number of rows that n numbers fill. Throws OptionError for a block below 1.
+  /// Returns the number of rows (numbers that share a scale) that n numbers fill. Throws OptionError for a block below
+  /// 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
@@ -56,9 +57,10 @@ struct Fp8 {
 
 static_assert(codec<Fp8>);
 
-/// Returns the e4m3 nearest to a number, ties to even; 448 with the number's sign beyond that, and 0x7f for NaN.
+/// Returns the 8-bit float (e4m3) nearest to a number, ties to even; 448 with the number's sign beyond that, and 0x7f
+/// for NaN.
 [[nodiscard]] std::uint8_t e4m3_of(float value);
-/// Returns the number that an e4m3 stands for.
+/// Returns the number that an 8-bit float (e4m3) stands for.
 [[nodiscard]] float number_of_e4m3(std::uint8_t code);
 
 }  // namespace codec

@@ -24,7 +24,7 @@ namespace codec {
 /// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339, section 3. The paper keeps columns with a magnitude of
 /// `outlier` or more in 16 bits: outlier_columns() finds them.
 struct Int8Rows {
-  std::vector<float> largest{};      ///< the largest magnitude of each row
+  std::vector<float> largest{};      ///< the largest magnitude of each row, from which its scale follows
   std::vector<std::int8_t> values{};
 };
 

@@ -26,7 +26,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The number that identifies a codec in messages; it is never given to another codec.
+/// The number that identifies a codec (message format) in messages; it is never given to another codec.
 enum class CodecId : std::uint32_t {
   blockwise8 = 1,
   uniform8 = 2,
@@ -45,7 +45,7 @@ enum class CodecId : std::uint32_t {
 
 inline constexpr Bytes message_head_bytes = 32;
 
-/// The largest number of elements in one message.
+/// The largest number of elements in one message of a codec.
 inline constexpr std::int64_t max_elements = std::int64_t{1} << 31;
 
 /// Returns the largest size in bytes of a message of n numbers, in any codec with any members: 20 for each number, and
@@ -56,7 +56,7 @@ inline constexpr Bytes max_message_bytes(std::int64_t n) { return 4 * message_he
 /// max_message_bytes(n).
 Bytes bounded_bytes(std::string_view name, std::int64_t n, Bytes said);
 
-/// The fields of a message's head that sender and receiver know beforehand.
+/// The fields of a codec message's head that sender and receiver know beforehand.
 struct MessageHead {
   CodecId codec{};
   std::string_view name{};  ///< the codec's name, for errors
@@ -69,10 +69,11 @@ struct MessageHead {
 std::span<const std::byte> message_in(std::span<const std::byte> room);
 
 /// Returns the part of `message` behind its head, for a payload of `payload` bytes. Throws OptionError if `message` has
-/// no room for it, or head.elements is above max_elements.
+/// no room for head and payload, or head.elements is above max_elements.
 std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
 
-/// Writes the head before a complete payload of `payload` bytes. Returns the bytes of head and payload.
+/// Writes the head of a codec's message before a complete payload of `payload` bytes. Returns the bytes of head and
+/// payload.
 Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload, const Threads& threads = {});
 
 /// Returns the payload of a message that was sealed with this head. Throws DecodeError, naming the difference, unless

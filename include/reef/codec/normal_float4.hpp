@@ -17,7 +17,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as the nearest of 16 quantiles of a normal distribution, times the largest magnitude of its block.
+/// A codec that sends each number as the nearest of 16 quantiles of a normal distribution, times the largest magnitude
+/// of its block.
 ///
 ///     payload            largest magnitudes, fp32, one for each block | codes, two a byte, the first in the high half
 ///     payload, nested    mean of the largest, fp32 | each minus that mean, as Blockwise8 in blocks of 256 | codes
@@ -44,12 +45,15 @@ struct NormalFloat4 {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// The part of a payload besides the codes: the largest magnitudes, and their own codes where nested.
+  /// The scales in a 4-bit message: the largest magnitudes of blocks, and their own codes where nested (quantised,
+  /// too).
   struct Scales {
     std::vector<float> largest{};
-    float offset = 0;                     ///< nested: the mean of the largest magnitudes
-    std::vector<float> largest_above{};   ///< nested: the largest magnitude of (magnitude - offset), by block of 256
-    std::vector<std::uint8_t> indices{};  ///< nested: codes of (magnitude - offset)
+    float offset = 0;  ///< the mean of the largest magnitudes, where scales are quantised, too (nested)
+    /// The largest magnitude of (magnitude - offset), for each 256 blocks, where scales are quantised, too.
+    std::vector<float> largest_above{};
+    /// Codes of (magnitude - offset), one for each block, where scales are quantised, too.
+    std::vector<std::uint8_t> indices{};
   };
 
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return (n + block - 1) / block; }
@@ -58,12 +62,12 @@ struct NormalFloat4 {
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// Computes the parts of a payload: returns the scales, writes the codes to `packed`, of (n + 1) / 2 bytes.
+  /// Computes the parts of a 4-bit message: returns the scales, writes the codes to `packed`, of (n + 1) / 2 bytes.
   [[nodiscard]] Scales quantize(std::span<const float> values, std::span<std::uint8_t> packed,
                                 const Threads& threads = {}) const;
   void dequantize(std::span<const float> largest, std::span<const std::uint8_t> packed,
                   std::span<float> values, const Threads& threads = {}) const;
-  /// Returns the largest magnitudes as the receiver decodes them.
+  /// Returns the largest magnitudes of blocks as the receiver decodes them.
   [[nodiscard]] std::vector<float> largest_of(const Scales& scales) const;
 
 private:

@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends a matrix as a product of two thin ones, by one step of power iteration for each message.
+/// A codec that sends a matrix as a product of two thin ones, by one step of power iteration for each message.
 ///
 ///     P = orthonormal(M Q)      M: (rows, columns), Q: (columns, rank), the memory
 ///     Q = M^T P                 the memory after it
@@ -59,8 +59,8 @@ struct PowerSgd {
   [[nodiscard]] std::int64_t rows(std::int64_t n) const { return (n + columns - 1) / columns; }
   /// Returns the number of columns of the matrix into which n numbers are arranged: `columns`, or n if that is less.
   [[nodiscard]] std::int64_t width(std::int64_t n) const { return columns < n ? columns : n; }
-  /// Returns the rank for n numbers: `rank`, or the number of rows or of columns if that is less. Throws OptionError
-  /// for columns or a rank below 1.
+  /// Returns the rank of the factors for n numbers: `rank`, or the number of rows or of columns if that is less. Throws
+  /// OptionError for columns or a rank below 1.
   [[nodiscard]] std::int64_t rank_of(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return rank_of(n) * width(n); }
@@ -76,7 +76,8 @@ struct PowerSgd {
 
 private:
   [[nodiscard]] MessageHead head(std::int64_t n) const;
-  /// Returns the first Q, (width, rank) by column: the memory, or drawn numbers where a column of it is all 0.
+  /// Returns the first factor Q of a message, (width, rank) by column: the codec's memory, or random numbers where a
+  /// column of it is all 0.
   [[nodiscard]] std::vector<float> start(std::int64_t width, std::int64_t rank, std::span<const float> state) const;
 };
 

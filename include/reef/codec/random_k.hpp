@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends one in `ratio` numbers, selected by a draw that both ends repeat, so that no index is sent. The others decode
-/// to 0.
+/// A codec that sends one in `ratio` numbers, selected by random numbers that both ends draw alike, so that no index is
+/// sent. The others decode to 0.
 ///
 ///     payload   values, fp32, by index
 ///
@@ -50,9 +50,10 @@ struct RandomK {
   static constexpr bool exact = true;
   static constexpr bool lossless = false;
   static constexpr bool linear = true;
-  static constexpr bool sends_any = true;  ///< selects whatever the values are; if any is not finite, all sent are NaN
+  /// True: selection does not depend on the values; if any value is not finite, all sent ones are NaN.
+  static constexpr bool sends_any = true;
 
-  /// Returns k, the number of entries sent of n: at least 1 if n is at least 1.
+  /// Returns the number k of entries sent of n: at least 1 if n is at least 1.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;
   /// Returns the factor by which decode() multiplies each number that was sent: n / k if `unbiased`, else 1.
   [[nodiscard]] float scale(std::int64_t n) const;
@@ -60,11 +61,12 @@ struct RandomK {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the k values that were sent change.
+  /// Adds the numbers of a decoded message to `values`: only the k values that were sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 
-  /// Returns the parameter for a message's head (selecting.hpp), equal on both ends: a hash of k and the members.
+  /// Returns the number that stands for the codec's members in a message's head, equal on both ends: a hash of k and
+  /// the members.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const;
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t /*n*/) const { return 0; }

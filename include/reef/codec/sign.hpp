@@ -14,7 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as its sign, times the mean magnitude of its block: the factor with the least error in norm.
+/// A codec that sends each number as its sign, times the mean magnitude of its block: the factor with the least error
+/// in norm.
 ///
 ///     payload   mean magnitudes, fp32, one for each block | signs, eight a byte, the first lowest, 1 for below 0
 ///
@@ -26,11 +27,11 @@ namespace codec {
 /// format.encode(values, memory, memory, message);
 /// \endcode
 ///
-/// | wire   | 1 + 32 / block bits per number                                               |
-/// | error  | 60 % of the norm, for normally distributed numbers                           |
-/// | zero   | is sent by its sign bit: 0 decodes to the mean magnitude, -0 to minus that   |
-/// | not finite | a block with NaN decodes to NaN; one with infinity to infinity           |
-/// | errors | OptionError for a block below 1                                              |
+/// | wire   | 1 + 32 / block bits per number                                             |
+/// | error  | 60 % of the norm, for normally distributed numbers                         |
+/// | zero   | is sent by its sign bit: 0 decodes to the mean magnitude, -0 to minus that |
+/// | not finite | a block with NaN decodes to NaN; one with infinity to infinity         |
+/// | errors | OptionError for a block below 1                                            |
 ///
 /// Source: Seide et al., 1-bit stochastic gradient descent, Interspeech 2014; EF-SignSGD, arXiv 1901.09847.
 struct Sign {
@@ -42,13 +43,14 @@ struct Sign {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Returns the number of blocks that n numbers fill. Throws OptionError for a block below 1.
+  /// Returns the number of blocks (numbers that share a scale) that n numbers fill. Throws OptionError for a block
+  /// below 1.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Returns the number of scales in a payload of n numbers: one per block, its mean magnitude.
+  /// Returns the number of scales in the message of n numbers: one per block, its mean magnitude.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>((n + 7) / 8); }
   void quantize(std::span<const float> values, std::span<float> magnitudes, std::span<std::uint8_t> packed) const;

@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The threads that execute a codec's work: the calling thread alone, or all threads of a lane's pool.
+/// The threads that execute a codec's work: the calling thread alone, or all threads of a device queue's pool.
 ///
 /// | lane   | a type with `parallel(parts, function)`, as device::Host::Lane; used on its thread; outlives Threads |
 /// | order  | a codec splits its work by n alone, so that messages have the same bytes for any number of threads   |
@@ -28,7 +28,7 @@ namespace codec {
 /// \endcode
 class Threads {
 public:
-  /// Runs a codec's work on the calling thread alone.
+  /// Constructs a codec's work sharing with one thread: the calling one alone.
   Threads() = default;
 
   template <class Lane>
@@ -38,7 +38,7 @@ public:
           static_cast<Lane*>(of)->parallel(parts, [=](std::int64_t part) { call(context, part); });
         }) {}
 
-  /// Calls function(part) for every part in [0, parts), in any order; blocks.
+  /// Calls function(part) for every part in [0, parts), in any order, on the threads; returns when all calls have.
   template <class F>
   void operator()(std::int64_t parts, const F& function) const {
     if (run_ == nullptr) {

@@ -17,7 +17,7 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// The form in which ascending indices are sent; least_coding() chooses the shortest.
+/// The form in which ascending indices of selected numbers are sent; least_coding() chooses the shortest.
 ///
 /// | all     | no indices: every number is sent                                                                 |
 /// | bitmap  | a bit for each number                                                                            |
@@ -27,41 +27,42 @@ namespace codec {
 /// | all_but | the indices that are not sent, 32 bits each: no more bytes than their numbers would take         |
 enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks, all_but };
 
-/// The form in which indices are written, and their size in bytes.
+/// The form in which indices of selected numbers are written, and their size in bytes.
 struct IndexCoding {
   IndexForm form = IndexForm::all;
-  std::uint8_t parameter = 0;  ///< the number of low bits of a gap that are written as they are, in the form rice
+  std::uint8_t parameter = 0;  ///< number of low bits of an index gap that are written as they are, in the form rice
   Bytes bytes = 0;
 };
 
-/// Returns the coding of ascending indices of n numbers in a given form. O(indices).
+/// Returns the coding of ascending indices, each below n, in a given form. O(indices).
 IndexCoding coding_in(std::span<const std::uint32_t> indices, std::int64_t n, IndexForm form,
                       std::uint8_t parameter = 0);
 
-/// Returns the shortest coding of ascending indices of n numbers. O(indices).
+/// Returns the shortest coding of ascending indices, each below n. O(indices).
 IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n);
 
-/// Writes the indices in the given coding to `to`, which has coding.bytes bytes.
+/// Writes the indices of selected numbers in the given coding to `to`, which has coding.bytes bytes.
 void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                    std::span<std::byte> to);
 
-/// Reads indices.size() indices. Returns false unless they ascend below n and fill `from`, with zeros behind the last
-/// bit.
+/// Reads indices.size() indices of selected numbers. Returns false unless they ascend below n and fill `from`, with
+/// zeros behind the last bit.
 bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCoding& coding,
                   std::span<std::uint32_t> indices);
 
-/// Writes the coding's form and parameter, a byte each, then the indices in that form. Returns the bytes written.
+/// Writes the coding's form and parameter, a byte each, then the indices of selected numbers in that form. Returns the
+/// bytes written.
 Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                   std::span<std::byte> to);
-/// Reads the two bytes that write_coded writes first. Returns the coding of the indices in the rest of `from`,
-/// unchecked.
+/// Reads the two bytes that write_coded writes first. Returns the form and parameter of the indices in the rest of
+/// `from`, unchecked.
 IndexCoding coding_said(std::span<const std::byte> from);
 
 /// Returns the indices of the k numbers of largest magnitude, ascending; of equal magnitudes, those of lower index. A
 /// NaN counts as larger than any number.
 std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k, const Threads& threads = {});
 
-/// Sends the numbers of largest magnitude, one in `ratio`; the others decode to 0.
+/// A codec that sends the numbers of largest magnitude, one in `ratio`; the others decode to 0.
 ///
 ///     payload   values, fp32, by index | form of the indices, 1 byte | its parameter, 1 | indices
 ///
@@ -90,17 +91,17 @@ struct TopK {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Returns k, the number of entries sent of n: at least 1 if n is at least 1.
+  /// Returns the number k of entries sent of n: at least 1 if n is at least 1.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  /// Adds the decoded message to `values` (concept.hpp): only the k values that were sent change.
+  /// Adds the numbers of a decoded message to `values`: only the k values that were sent change.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const;
 
-  /// Returns the parameter for a message's head (selecting.hpp), equal on both ends: k.
+  /// Returns the number that stands for the codec's members in a message's head, equal on both ends: k.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const { return static_cast<std::uint64_t>(kept(n)); }
   [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values, const Threads& threads = {}) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;

@@ -14,9 +14,9 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as one of four bins of equal width over six standard deviations around the mean, the outer two
-/// open; it decodes to the mean of its bin's numbers. Meant for numbers that a top-k selects: two clusters, on either
-/// side of 0.
+/// A codec that sends each number as one of four bins of equal width over six standard deviations around the mean, the
+/// outer two open; it decodes to the mean of its bin's numbers. Meant for numbers that a top-k selects: two clusters,
+/// on either side of 0.
 ///
 ///     payload   for each block the means of its four bins, fp32, 0 for an empty bin | codes, four a byte, first lowest
 ///
@@ -37,7 +37,7 @@ namespace codec {
 /// Deviation: theirs rounds, so that its bins begin half a bin lower, and three of them cover one of two clusters.
 struct TwoBit {
   std::int64_t block = 0;  ///< the count of numbers that share four means; 0: all numbers do
-  /// Standard deviations that the four bins span; used by the sender alone, since means are sent.
+  /// The number of standard deviations that the four bins span; used by the sender alone, since means are sent.
   float sigmas = 6;
 
   static constexpr CodecId id = CodecId::two_bit;
@@ -46,13 +46,14 @@ struct TwoBit {
   static constexpr bool lossless = false;
   static constexpr bool linear = false;
 
-  /// Returns the number of blocks that n numbers fill. Throws OptionError for a block below 0 or impossible sigmas.
+  /// Returns the number of blocks (numbers that share four means) that n numbers fill. Throws OptionError for a block
+  /// below 0 or impossible sigmas.
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// Returns the number of scales in a payload of n numbers: the four means of each block.
+  /// Returns the number of scales in a message of n numbers: the four means of each block.
   [[nodiscard]] std::int64_t scales(std::int64_t n) const { return 4 * blocks(n); }
   [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>((n + 3) / 4); }
   void quantize(std::span<const float> values, std::span<float> means, std::span<std::uint8_t> packed) const;

@@ -16,7 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace codec {
 
-/// Sends each number as the nearest of 256 equally spaced values, over six standard deviations around the mean.
+/// A codec that sends each number as the nearest of 256 equally spaced values, over six standard deviations around the
+/// mean.
 ///
 ///     payload   mean, fp32 | step, fp32 | indices, 8 bits, one for each number
 ///
@@ -52,7 +53,7 @@ struct Uniform8 {
 
   [[nodiscard]] Scale quantize(std::span<const float> values, std::span<std::uint8_t> indices,
                                const Threads& threads = {}) const;
-  /// Returns the mean of the numbers of each index; 0 for an index without numbers.
+  /// Returns the mean of the numbers that were quantised to each of the 256 indices; 0 for an index without numbers.
   [[nodiscard]] static std::array<float, 256> bucket_means(std::span<const float> values,
                                                            std::span<const std::uint8_t> indices);
 };

@@ -21,7 +21,7 @@ struct SharedFact {
   friend bool operator==(const SharedFact&, const SharedFact&) = default;
 };
 
-/// The treatment of a name for which a rank has no entry.
+/// The treatment of a fact's name for which a rank has no entry.
 ///
 /// | differs | the rank differs from the ranks with an entry              |
 /// | ignored | the rank is ignored: only ranks with an entry are compared |
@@ -29,16 +29,16 @@ enum class Missing : std::uint8_t { differs, ignored };
 
 namespace detail {
 
-/// Returns the facts as one text, in which each string is preceded by its length: "5:hello".
+/// Returns facts that ranks compare as one text, in which each string is preceded by its length: "5:hello".
 std::string encode_alike(const std::vector<SharedFact>& all);
 
-/// Returns the complete facts of an encoded text; from the first incomplete one on, the rest is dropped.
+/// Returns the complete facts of a text by encode_alike; from the first incomplete one on, the rest is dropped.
 std::vector<SharedFact> decode_alike(std::string_view text);
 
 std::uint64_t hash_of(const std::vector<SharedFact>& all);
 
-/// Returns "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each
-/// name in which they differ; empty if they differ in none. `all` is the list of each rank's facts.
+/// Returns "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each name in which
+/// they differ; empty if no value differs. `all` is the list of each rank's facts.
 std::string describe_difference(const std::vector<std::vector<SharedFact>>& all,
                                 Missing absent = Missing::differs);
 

@@ -21,7 +21,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The division of a rank's input: `each`, a part for each rank; `one`, one part that all ranks receive.
+/// The division of a rank's input in an all-to-all: `each`, a part for each rank; `one`, one part that all ranks
+/// receive.
 enum class Parts : std::uint8_t { each, one };
 
 /// A task that sends each rank, or each member of a group, its own part of this rank's input, and receives
@@ -64,19 +65,19 @@ public:
                Parts parts = Parts::each);
   ~AllToAllTask() override { retire(); }
 
-  /// Sets other memory of the same lengths for the next submission; not while in flight.
+  /// Sets other memory of the same lengths for the task's next submission; not while in flight.
   void bind(std::span<const std::byte> input, std::span<std::byte> output);
 
-  /// Sets whether parts have exactly the lengths of the offsets in the next
-  /// submissions, or at most these; the same on all ranks. Not while in flight.
+  /// Sets whether the parts sent to ranks have exactly the lengths of the offsets in the next submissions, or at most
+  /// these; the same on all ranks. Not while in flight.
   void set_length(Length length) { length_ = length; }
   /// Sets how many bytes of the part for a rank, or for the member of a group at that position, are sent
   /// from the next submission on: fewer than the part has, if the length is `at_most`. Call it before the
   /// task starts; its `ready` function may still do so. Throws OptionError for more bytes than the part has.
   void set_used(int position, Bytes bytes);
 
-  /// Returns the upper bound of what rank `rank` of `ranks` sends with
-  /// Parts::each; in a group `rank` is the position, and `ranks` the size.
+  /// Returns the upper bound of what rank `rank` of `ranks` sends in an all-to-all with Parts::each; in a group `rank`
+  /// is the position, and `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> input_offsets,
                    Bytes piece = default_piece_bytes);
 
@@ -118,8 +119,8 @@ private:
   bool advance() override { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const override { return pending_ == 0; }
   [[nodiscard]] detail::Awaited awaited() const override { return {this, pending_}; }
-  /// Fills in the ranks that sent nothing yet; if all have sent something, those whose messages are not all sent or
-  /// received.
+  /// Fills in the ranks from which no message has come yet; if all have sent some, those whose messages are not all
+  /// sent or received.
   REEF_INLINE void missing(std::vector<int>& ranks) const override;
   [[nodiscard]] Bytes payload() const override { return input_.size(); }
   [[nodiscard]] REEF_INLINE Bytes carried() const override;

@@ -30,7 +30,8 @@ class Progress;
 /// \endcode
 class AtWork {
 public:
-  /// Begins the work. `expected` is the time that it should take; 0 if that is not known.
+  /// Begins the thread's work, named `what`. `expected` is the time in seconds that the work should take; 0 if that is
+  /// not known.
   AtWork(Progress& progress, std::string what, Seconds expected = 0);
 
   /// Begins work that either all ranks do or none: if ranks then wait for each

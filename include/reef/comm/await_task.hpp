@@ -34,13 +34,13 @@ class Awaiting;
 /// \endcode
 class AwaitTask final : public Task {
 public:
-  /// The means by which other threads end an AwaitTask, copied as a pointer is. May outlive the task and its Progress
+  /// A handle by which other threads end an AwaitTask, copied as a pointer is. May outlive the task and its Progress
   /// object, and then has no effect.
   class Completion {
   public:
-    /// Completes the task that is in flight, or that is started next. Any thread.
+    /// Completes the task that is in flight, or that is started next. Any thread may call it.
     void complete() const;
-    /// Makes the task throw `error` in place of completing. Any thread.
+    /// Makes the task throw `error` in place of completing. Any thread may call it.
     void fail(std::exception_ptr error) const;
 
   private:

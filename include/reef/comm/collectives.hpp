@@ -31,7 +31,8 @@ concept movable_element = real<T> || std::integral<T>;
 
 namespace detail {
 
-/// The common base class of the three collectives: holds the plan, and the transport that executes it.
+/// The common base class of the three collectives (reduce-scatter, all-gather, all-reduce): holds the plan of messages,
+/// and the transport that executes it.
 class ExchangeTask : public Task {
 protected:
   ExchangeTask(Kind kind, std::string name, ExchangePlan plan, std::optional<Group> group);
@@ -50,7 +51,7 @@ private:
     return static_cast<Bytes>(plan_.offsets.back()) * plan_.element;
   }
 
-  /// Sets the plan's pointers for a rank at `position` in its group, whose shard is the one of that number.
+  /// Sets the plan's pointers for a rank at `position` in its group, which owns the shard of that number.
   virtual void place(int position) = 0;
 
   struct Exchanges;
@@ -69,7 +70,7 @@ const std::byte* readable(std::span<const T> data) {
   return reinterpret_cast<const std::byte*>(data.data());
 }
 
-/// Throws OptionError unless the length `have` of the buffer `what` is `need`, that of its shards.
+/// Throws OptionError unless the length `have` of the buffer `what` is `need`, that of the ranks' shards.
 void check_length(const std::string& name, std::size_t have, std::int64_t need,
                   std::string_view what);
 
@@ -119,21 +120,22 @@ public:
   }
   ~ReduceScatterTask() override { retire(); }
 
-  /// Sets other memory of the same lengths for the next submission; not while in flight.
+  /// Sets other memory of the same lengths for the task's next submission; not while in flight.
   void bind(std::span<const T> input, std::span<Sum> output) {
     detail::check_length(name(), input.size(), plan_.offsets.back(), "input");
     input_ = input;
     output_ = output;
   }
 
-  /// Sets a function call(begin, end) to be called for each piece of the own shard whose sum is final,
-  /// while it is in the cache; `begin` and `end` index output. It runs on the progress thread: everything
-  /// waits for it, so it must do little (an elementwise update) and never wait. Not while in flight.
+  /// Sets a function call(begin, end) to be called for each piece of the own shard whose sum is final, while it is in
+  /// the cache; `begin` and `end` index output. The function runs on the progress thread, for which all tasks wait, so
+  /// it must do little (an elementwise update) and never wait. Not while in flight.
   void on_folded(std::function<void(std::int64_t, std::int64_t)> call) {
     plan_.on_folded = std::move(call);
   }
 
-  /// Returns the cost for rank `rank` of `ranks`; in a group `rank` is the position, `ranks` the size.
+  /// Returns the bytes and messages that rank `rank` of `ranks` sends in a reduce-scatter; in a group `rank` is the
+  /// position, `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece);
@@ -172,14 +174,15 @@ public:
   }
   ~AllGatherTask() override { retire(); }
 
-  /// Sets other memory of the same lengths for the next submission; not while in flight.
+  /// Sets other memory of the same lengths for the task's next submission; not while in flight.
   void bind(std::span<const T> input, std::span<T> output) {
     detail::check_length(name(), output.size(), plan_.offsets.back(), "output");
     input_ = input;
     output_ = output;
   }
 
-  /// Returns the cost for rank `rank` of `ranks`; in a group `rank` is the position, `ranks` the size.
+  /// Returns the bytes and messages that rank `rank` of `ranks` sends in an all-gather; in a group `rank` is the
+  /// position, `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::gather_cost(ranks, rank, offsets, element, transport, piece);
@@ -226,19 +229,20 @@ public:
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(data.size()));
     bind(data);
   }
-  /// Constructs a task that sums `data` in even shards over `ranks` ranks.
+  /// Constructs a task that sums `data` over `ranks` ranks, in shards of even size.
   AllReduceTask(std::string name, std::span<T> data, int ranks)
       : AllReduceTask(std::move(name), data,
                       even_offsets(static_cast<std::int64_t>(data.size()), ranks)) {}
   ~AllReduceTask() override { retire(); }
 
-  /// Sets other memory of the same length for the next submission; not while in flight.
+  /// Sets other memory of the same length for the task's next submission; not while in flight.
   void bind(std::span<T> data) {
     detail::check_length(name(), data.size(), plan_.offsets.back(), "data");
     data_ = data;
   }
 
-  /// Returns the cost for rank `rank` of `ranks`; in a group `rank` is the position, `ranks` the size.
+  /// Returns the bytes and messages that rank `rank` of `ranks` sends in an all-reduce; in a group `rank` is the
+  /// position, `ranks` the size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece) +

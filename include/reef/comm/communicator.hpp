@@ -40,8 +40,8 @@ public:
   Communicator& operator=(Communicator&& other) noexcept;
   ~Communicator();
 
-  /// Releases the communicator without freeing it: else MPI could give its number to another
-  /// communicator, which would receive the messages that nobody received from this one.
+  /// Releases the communicator without freeing it: otherwise MPI could give its number to another communicator, which
+  /// would receive the messages that nobody received from this one.
   void abandon();
 
   [[nodiscard]] int rank() const { return rank_; }

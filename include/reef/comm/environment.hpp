@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// An owner of MPI, which it starts for its own lifetime. From its construction on SIGPIPE is ignored.
+/// An owner of MPI, which an Environment starts for its own lifetime. From its construction on SIGPIPE is ignored.
 ///
 /// | who       | every rank, once, from main, before any Communicator                                          |
 /// | threads   | requests MPI_THREAD_MULTIPLE; MPI_THREAD_SERIALIZED is enough, since the Progress             |
@@ -39,7 +39,7 @@ public:
 
   ~Environment();
 
-  /// Returns true between MPI_Init and MPI_Finalize, whoever called them.
+  /// Returns true between MPI_Init and MPI_Finalize, whoever has called these.
   static bool active();
 
 private:

@@ -40,7 +40,7 @@ public:
 
 namespace detail {
 
-/// Throws MpiError unless `code` is MPI_SUCCESS. `call` is the name of the MPI function.
+/// Throws MpiError unless `code`, an MPI function's result, is MPI_SUCCESS. `call` is the name of the function.
 void check_mpi(int code, const char* call);
 
 }  // namespace detail

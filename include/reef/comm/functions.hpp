@@ -29,17 +29,17 @@ namespace comm {
 
 namespace detail {
 
-/// Returns the ranks that take part: the group, or all ranks as a group without
-/// a name. Throws OptionError if this rank or the root is not among them.
+/// Returns the ranks that take part in a collective: the group, or all ranks as a group without a name. Throws
+/// OptionError if this rank or the root is not among them.
 Group members_of(const Progress& progress, std::string_view name, int root,
                  const std::optional<Group>& group);
 
 }  // namespace detail
 
-/// The name of the queue of a Progress to which the blocking functions of this file submit their tasks.
+/// The name of the task queue of a Progress to which the blocking functions of this file submit their tasks.
 inline constexpr const char* default_queue = "default";
 
-/// Submits the task to the queue "default" and blocks until it is complete.
+/// Submits a communication task to the queue "default" and blocks until the task is complete.
 inline void run(Progress& progress, Task& task) {
   progress.run(progress.queue(default_queue), task);
 }
@@ -74,7 +74,8 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
   run(progress, task);
 }
-/// Sums inputs in a wider type, bf16 in fp32; `output` receives this rank's shard of the sum. See ReduceScatterTask.
+/// Sums inputs of all ranks in a wider type, bf16 in fp32; `output` receives this rank's shard of the sum. See
+/// ReduceScatterTask.
 template <real T, real Sum>
   requires(!std::same_as<T, Sum> && std::same_as<Sum, sum_t<T>>)
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
@@ -85,8 +86,8 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   run(progress, task);
 }
 
-/// Gathers the shards of all ranks in `output` of every rank. All ranks
-/// call it, with the same name and offsets. Blocks. See AllGatherTask.
+/// Gathers the shards (parts of one array) of all ranks in `output` of every rank. All ranks call it, with the same
+/// name and offsets. Blocks. See AllGatherTask.
 template <movable_element T>
 void all_gather(Progress& progress, std::string name, std::span<const T> input, std::span<T> output,
                 std::vector<std::int64_t> offsets, std::optional<Group> group = {}) {

@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Returns the numbers of all ranks, in the order of ranks. All ranks call it, with the same
-/// name; with a group, only its members do, and get the members' numbers in their order. Blocks.
+/// Returns the numbers of all ranks, in the order of ranks, on each rank. All ranks call it, with the same name; with a
+/// group, only its members do, and get the members' numbers in their order. Blocks.
 ///
 /// \code
 /// // given: comm::Progress& progress, Seconds step

@@ -13,16 +13,17 @@ namespace comm {
 /// The size and number of the messages that are sent over each probed link.
 struct ProbeOptions {
   Bytes bytes = Bytes{256} << 10;  ///< size of the large messages; the small ones have one byte
-  int repeats = 3;                 ///< number of messages of each size; the least time counts
+  int repeats = 3;                 ///< number of messages of each size; the least of their times counts
 };
 
 /// The measured figures of a link: a message of n bytes takes latency + n / bytes_per_second.
 struct ProbedLink {
-  Seconds latency = 0;         ///< half the round trip of the smallest message
-  double bytes_per_second = 0;  ///< the rate; 0: a large message took no longer than a small one
+  Seconds latency = 0;          ///< half the round-trip time of the smallest message, in seconds
+  double bytes_per_second = 0;  ///< bytes per second; 0: a large message took no longer than a small one
 };
 
-/// Measures links as they are now, from sender to receiver: a message is sent, and answered by a byte.
+/// Measures the latency and rate of links as they are now, from sender to receiver: a message is sent, and answered by
+/// a byte.
 ///
 ///     latency = t(1) / 2    rate = (bytes - 1) / (t(bytes) - t(1))    t: round trip, the least of the repeats
 ///

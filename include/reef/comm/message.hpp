@@ -17,10 +17,12 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The direction of a message in a training step. `none`: the message belongs to no pipeline.
+/// The direction of a message in a training step (activation, gradient, ...). `none`: the message belongs to no
+/// pipeline.
 using Direction = Traffic;
 
-/// The place of a transfer in a training job, carried by its messages; the receiver accepts no message of another.
+/// The position of a transfer in a training job (step, micro-batch, ...), carried by its messages; the receiver accepts
+/// no message of another.
 ///
 /// | plan        | the number of the running program, equal on all ranks; 0: no program               |
 /// | step        | the number of steps that were committed before; 0 in an evaluation                 |
@@ -74,7 +76,7 @@ struct Header {
   std::uint32_t checksum = 0;
   std::uint32_t seal = 0;
 
-  /// Returns the header of a message of this version, without its seal.
+  /// Returns the header of a message in this version of the format, without its checksum (seal).
   static constexpr Header of(std::uint64_t operation, std::uint32_t sequence, Bytes bytes,
                              std::uint32_t piece = 0, std::uint8_t codec = 0) {
     Header header;
@@ -95,7 +97,7 @@ static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 
 inline constexpr Bytes header_bytes = sizeof(Header);
 
-/// The default of the most bytes of a piece: payloads are cut into pieces, each sent as a message of its own.
+/// The default of the most bytes of a piece: payloads are cut into pieces, and each is sent as a message of its own.
 inline constexpr Bytes default_piece_bytes = Bytes{1} << 20;
 
 namespace detail {
@@ -111,17 +113,19 @@ constexpr std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace detail
 
-/// Returns the name of a kind that is equal at both ends of an operation: "transfer" for a send and its receive.
+/// Returns the name of a kind of operation that is equal at both ends: "transfer" for a send and its receive.
 constexpr std::string_view role_of(Kind kind) {
   return kind == Kind::send || kind == Kind::receive ? "transfer" : name_of(kind);
 }
 
-/// Returns the number of an operation, equal on every rank. A send and its receive are one operation.
+/// Returns the number of an operation that messages carry, equal on every rank. A send and its receive are one
+/// operation.
 constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
   return Hash().add(role_of(kind)).add(name).value();
 }
 
-/// Returns the number of a collective of a group: its lower half depends on the group's name and members.
+/// Returns the number of a collective of a group, which messages carry: its lower half depends on the group's name and
+/// members.
 std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group);
 
 /// Returns the name of an operation for texts and errors, such as "all-reduce 'loss' number 3".
@@ -129,13 +133,13 @@ std::string describe(Kind kind, std::string_view name, std::uint64_t sequence);
 
 /// The reason for which a received message is rejected.
 ///
-/// | foreign    | it does not begin like a message of Reef                              |
-/// | version    | it is in another version of the format                                |
-/// | truncated  | it ends within its header, or before its payload does                 |
-/// | longer     | it is longer than its header says, or than the receiver's memory      |
-/// | header     | the header is damaged: its seal does not match                        |
-/// | unexpected | it is undamaged, but not the message that is expected next            |
-/// | payload    | it is the expected message, but the payload's checksum does not match |
+/// | foreign    | the message does not begin like one of Reef                                |
+/// | version    | the message is in another version of the format                            |
+/// | truncated  | the message ends within its header, or before its payload does             |
+/// | longer     | the message is longer than its header says, or than the receiver's memory  |
+/// | header     | the header is damaged: its seal does not match                             |
+/// | unexpected | the message is undamaged, but not the one that is expected next            |
+/// | payload    | the message is the expected one, but its payload's checksum does not match |
 enum class Fault : std::uint8_t {
   none,
   foreign,
@@ -147,7 +151,7 @@ enum class Fault : std::uint8_t {
   payload
 };
 
-/// Returns the seal, a checksum, of a header whose other fields are set.
+/// Returns the checksum (seal) of a message header whose other fields are set.
 std::uint32_t seal_of(const Header& header);
 
 /// A received header, and its fault. If there is a fault, `header` has only the fields that can be trusted:
@@ -166,7 +170,7 @@ struct Decoded {
 /// \endcode
 Decoded decode_header(std::span<const std::byte> bytes);
 
-/// The relation of the bytes that the sender sends to those that the receiver has room for.
+/// The relation of the bytes that the sender of a message sends to those that the receiver has room for.
 ///
 /// | exact   | equal: both ends know the length in advance                                                    |
 /// | at_most | at most: the sender sends the bytes that it has at the start, in as many messages as the whole |
@@ -182,9 +186,11 @@ Fault examine(const Header& expected, std::span<const std::byte> head,
               std::span<const std::byte> payload, bool checksummed, Length length = Length::exact);
 
 /// Returns true if messages of operations of this kind, between two ranks, have a checksum of their payload.
+/// Collectives have none.
 constexpr bool has_checksum(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
 
-/// Returns the cost of a payload of `bytes` as messages of at most `piece` bytes. An empty payload sends nothing.
+/// Returns the messages and bytes for a payload of `bytes` that is cut into pieces of at most `piece` bytes. An empty
+/// payload sends nothing.
 ///
 /// \code
 /// const comm::Cost cost = comm::message_cost(3_MiB);  // 3 messages, 3 MiB and 192 bytes

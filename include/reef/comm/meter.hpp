@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The kind of an operation. `call` is a function call on this rank alone; `claim` is a request for a
+/// The kind of a communication operation. `call` is a function call on this rank alone; `claim` is a request for a
 /// number of a SharedCounter, or the answer; `control` is heartbeats, farewells and failure reports.
 enum class Kind : std::uint8_t {
   send,
@@ -71,16 +71,16 @@ struct Meter {
 
   [[nodiscard]] Cost of(Kind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
 
-  /// Returns the sum over all kinds, control included.
+  /// Returns the messages and bytes that this rank has sent, over all kinds of operations, control included.
   [[nodiscard]] Cost total() const;
 
-  /// Returns the sum over all operations: the total without control.
+  /// Returns the messages and bytes that this rank has sent, over all kinds of operations but control.
   [[nodiscard]] Cost operations() const { return total() - of(Kind::control); }
 };
 
 namespace detail {
 
-/// Counters with one writer (the progress thread) that any thread may read.
+/// Counters of sent messages and bytes with one writer (the progress thread) that any thread may read.
 class LiveMeter {
 public:
   void message(Kind kind, Bytes bytes);

@@ -29,8 +29,8 @@ inline constexpr std::array<std::string_view, 17> network_keys{
 std::vector<double> read_uplinks(const io::Json& network, const char* key, int ranks,
                                  const std::string& file);
 
-/// Returns the rates at which devices send and receive: uplink_gbps, and downlink_gbps or, without that, uplink_gbps
-/// again.
+/// Reads the rates at which devices send and receive in all, in bytes per second: uplink_gbps of a network file, and
+/// downlink_gbps or, without that, uplink_gbps again.
 std::pair<std::vector<double>, std::vector<double>> read_uplinks(const io::Json& network, int ranks,
                                                                  const std::string& file);
 

@@ -7,7 +7,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// Returns the number of threads for this rank with which no two ranks of its node share a core.
+/// Returns the number of threads for this rank with which no two ranks of its machine (node) share a core.
 ///
 ///     max(1, floor(cores / ranks of the node whose cores intersect these, this rank included))
 ///

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The options of a Progress object. Equal on all ranks, but for `trace` and `on_failure`.
+/// The options of a Progress object, which runs communication. Equal on all ranks, but for `trace` and `on_failure`.
 ///
 /// \code
 /// // given: const comm::Communicator& world, trace::Sink& sink
@@ -27,13 +27,13 @@ namespace comm {
 /// comm::Progress progress(world, options);
 /// \endcode
 struct ProgressOptions {
-  /// The time after which a rank that others wait for counts as lost, if nothing was heard from it. 0: never.
+  /// Seconds after which a rank that others wait for counts as lost, if nothing was heard from it. 0: never.
   Seconds deadline = 30;
 
-  /// The time between two signs of life that a rank sends to the others; at most a quarter of the deadline is used.
+  /// Seconds between two signs of life that a rank sends to the others; at most a quarter of the deadline is used.
   Seconds heartbeat = 0.25;
 
-  /// The time that an operation may wait for a rank that is alive, but is not known to compute, to send or to wait
+  /// Seconds that an operation may wait for a rank that is alive, but is not known to compute, to send or to wait
   /// itself (AtWork, Progress::tick): the rank's program does something else. This limit ends a job in which one rank
   /// left out a collective. If all ranks that are waited for wait for each other, the limit is the deadline, at least 2
   /// s. 0: ten deadlines.
@@ -43,7 +43,7 @@ struct ProgressOptions {
   /// messages are not delayed. detail::Wire has the formulas. Planning reads another network: TrainerSettings::network.
   profile::Network network = {};
 
-  /// The sink in which every task is recorded, on a track "comm.QUEUE"; outlives the Progress object.
+  /// The receiver of trace events, which records every task, on a track "comm.QUEUE"; outlives the Progress object.
   trace::Sink* trace = nullptr;
 
   /// True if a missed deadline prints its report on standard error and ends the job (MPI_Abort). If false, it is thrown
@@ -51,7 +51,7 @@ struct ProgressOptions {
   bool abort_on_deadline = true;
 
   /// A function that is called once, on the progress thread or one that is in Progress::run, with the text of the
-  /// failure that makes the Progress object unusable: for lanes that wait for something else than a task.
+  /// failure that makes the Progress object unusable: for device queues that wait for something else than a task.
   std::function<void(const std::string&)> on_failure = {};
 
   /// The transport of collectives. Default: shared memory if all ranks are on one node and no
@@ -67,11 +67,11 @@ struct ProgressOptions {
   /// one machine do not. If false, headers are still checked.
   bool checksums = true;
 
-  /// The size of the pieces into which payloads are cut: smaller pieces overlap more, larger ones cost less.
+  /// The size in bytes of the pieces into which payloads are cut: smaller pieces overlap more, larger ones cost less.
   Bytes piece_bytes = default_piece_bytes;
 };
 
-/// Returns the options with their defaults filled in; throws OptionError for impossible options.
+/// Returns the options of a Progress object with their defaults filled in; throws OptionError for impossible options.
 ProgressOptions checked(ProgressOptions options, int ranks);
 
 }  // namespace comm

@@ -22,17 +22,18 @@ namespace detail {
 /// The common base class of sends and receives: they move a payload in pieces, directly from or to the caller's memory.
 class TransferTask : public Task, private Receiver {
 public:
-  /// Returns the cost of sending `bytes` bytes, for the sender; a receiver sends nothing.
+  /// Returns the messages and bytes that the sender of `bytes` bytes sends; a receiver sends nothing.
   static constexpr Cost cost(Bytes bytes, Bytes piece = default_piece_bytes) {
     return message_cost(bytes, piece);
   }
 
   [[nodiscard]] Completion completion() const { return completion_; }
-  /// Sets the completion of the next submissions, which each end of the transfer chooses for itself: a posted send may
-  /// match a held receive. Not while in flight.
+  /// Sets the completion (blocking or posted) of the next submissions, which each end of the transfer chooses for
+  /// itself: a posted send may match a held receive. Not while in flight.
   void set_completion(Completion completion) { completion_ = completion; }
 
-  /// Sets whether both ends know the length of the next submissions; not while in flight. Both ends set the same.
+  /// Sets whether both ends know the exact length of the next submissions, or only an upper bound; not while in flight.
+  /// Both ends set the same.
   void set_length(Length length) { length_ = length; }
   /// Sets the number of bytes that the next submission sends: fewer than its memory has, if the length is `at_most`.
   /// Call it before the task starts; its `ready` function may still do so. Throws OptionError for more bytes.
@@ -40,8 +41,8 @@ public:
   /// Returns the number of bytes that were received, or sent, in the last submission, which must be complete.
   [[nodiscard]] Bytes used() const { return used_; }
 
-  /// Sets the place of the next submission in the job: its messages carry it, and the receiver
-  /// accepts no others. Call it before the task starts; its `ready` function may still do so.
+  /// Sets where in the job the next submission belongs (step, micro-batch, ...): its messages carry this, and the
+  /// receiver accepts no others. Call it before the task starts; its `ready` function may still do so.
   void set_origin(const Origin& origin) { origin_ = origin; }
 
 protected:
@@ -49,7 +50,7 @@ protected:
       : Task(kind, std::move(name)), peer_(peer), data_(data), bytes_(bytes), used_(bytes) {}
   ~TransferTask() override = default;
 
-  /// Sets other memory for the next submission; not while in flight.
+  /// Sets other memory for the transfer's next submission; not while in flight.
   void rebind(std::byte* data, Bytes bytes);
 
 private:
@@ -102,7 +103,7 @@ public:
         : TransferTask(Kind::send, std::move(name), peer, bytes_of(data), data.size_bytes()) {}
     ~SendTask() override { retire(); }
 
-    /// Sets other memory, which is sent from the next submission on.
+    /// Sets other memory for the task, which is sent from the next submission on.
     template <class T>
     void bind(std::span<T> data) {
       rebind(bytes_of(data), data.size_bytes());
@@ -128,7 +129,7 @@ public:
                        reinterpret_cast<std::byte*>(data.data()), data.size_bytes()) {}
     ~ReceiveTask() override { retire(); }
 
-    /// Sets other memory, which receives from the next submission on.
+    /// Sets other memory for the task, which receives from the next submission on.
     template <class T>
     void bind(std::span<T> data) {
       rebind(reinterpret_cast<std::byte*>(data.data()), data.size_bytes());

@@ -55,7 +55,7 @@ class Progress {
 public:
   explicit Progress(const Communicator& communicator, ProgressOptions options = {});
 
-  /// Constructs the object for all ranks of the job.
+  /// Constructs the object that runs communication, on all ranks of the job.
   explicit Progress(ProgressOptions options);
 
   Progress(const Progress&) = delete;
@@ -66,17 +66,18 @@ public:
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
 
-  /// Returns the transport of collectives.
+  /// Returns the way in which collectives move data: MPI messages or shared memory.
   [[nodiscard]] Transport transport() const;
   /// Returns true if large collectives in shared memory read the other ranks' arrays
   /// directly, on all ranks: ProgressOptions::read_peers is set, and the system allows it.
   [[nodiscard]] bool reads_peers() const;
   [[nodiscard]] Bytes piece_bytes() const;
 
-  /// Returns the queue of that name, which the first call creates; it exists as long as this object. Any thread.
+  /// Returns the task queue of that name, which the first call creates; the queue exists as long as this object. Any
+  /// thread.
   Queue& queue(const std::string& name);
 
-  /// Appends `task` to the queue. Returns at once; any thread.
+  /// Appends a communication task to the queue. Returns at once; any thread.
   ///
   /// The task starts once `ready` returns true; the progress thread calls it, or a thread that is in
   /// run(). With Readiness::told, the thread that makes it true must then call wake(). Meanwhile the
@@ -90,7 +91,7 @@ public:
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
               std::function<void()> completed = {}, Readiness readiness = Readiness::polled);
 
-  /// Appends `task` to the queue and blocks until it is complete; throws the error of the Progress
+  /// Appends a communication task to the queue and blocks until it is complete; throws the error of the Progress
   /// object, if there is one. Any thread may call it, but a callback must not (OptionError).
   ///
   /// While the progress thread sleeps, this thread takes its place, for a millisecond and for as long as something
@@ -102,28 +103,28 @@ public:
   /// in a loop for the last 100 us, so that it continues when the task is done, without the delay of a wake-up.
   void wait(const Task& task);
 
-  /// Blocks until no task is in flight; throws the error of the Progress object, if there is one.
+  /// Blocks until no communication task is in flight; throws the error of the Progress object, if there is one.
   void wait_all();
 
-  /// Makes this object fail with an exception of this rank that no task threw, such as a lane's: other ranks get its
+  /// Makes this object fail with an exception of this rank that no task threw, such as a kernel's: other ranks get its
   /// text; wait() and submit() of this rank throw it. Returns at once; no effect after another failure; any thread.
   void give_up(std::exception_ptr reason);
 
-  /// Throws the error of the Progress object, if there is one. Any thread.
+  /// Throws the error of the Progress object, if communication has failed. Any thread.
   void throw_failure();
 
-  /// Notes that this rank is active: a compute lane calls it for each instruction, so that peers that
-  /// wait for long can distinguish a slow rank from a stuck one. One relaxed increment; any thread.
+  /// Notes that this rank is active: its compute thread calls it for each instruction, so that peers that wait for long
+  /// can distinguish a slow rank from a stuck one. One relaxed increment; any thread.
   void tick();
 
-  /// Ends a nap of the progress thread, so that it calls `ready` functions at once: a lane
-  /// calls it when the event for which such a function waits has occurred. Any thread.
+  /// Ends a nap of the progress thread, so that it calls `ready` functions at once: a device queue's thread calls it
+  /// when the event for which such a function waits has occurred. Any thread.
   void wake();
 
   /// Returns the record of the work of this rank's threads (AtWork), which may outlive this object.
   [[nodiscard]] const std::shared_ptr<detail::Occupations>& occupations() const;
 
-  /// Returns the bytes and messages that this rank sent so far. Any thread.
+  /// Returns the bytes and messages that this rank has sent so far, by kind of operation. Any thread.
   [[nodiscard]] Meter meter() const;
 
 private:

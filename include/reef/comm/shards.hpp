@@ -23,18 +23,18 @@ std::vector<std::int64_t> even_offsets(std::int64_t n, int ranks);
 
 namespace detail {
 
-/// Throws OptionError unless the offsets start at 0, never fall, and end at n.
+/// Throws OptionError unless the offsets of shards start at 0, never fall, and end at n.
 void check_offsets(std::string_view task, std::span<const std::int64_t> offsets, std::int64_t n);
 
-/// Throws OptionError unless there are as many shards as ranks that take part.
+/// Throws OptionError unless there are as many shards (parts of an array) as ranks that take part.
 void check_ranks(std::string_view task, std::int64_t shards, int ranks);
 
-/// Returns the number of elements of a piece: as many as fit, at least one.
+/// Returns the number of elements in a piece of a message: as many as fit, at least one.
 constexpr std::int64_t piece_elements(Bytes piece, Bytes element) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / element));
 }
 
-/// Returns the cost of sending `elements` elements to one rank.
+/// Returns the messages and bytes of sending `elements` elements to one rank.
 constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
   const auto count = static_cast<std::uint64_t>(elements);
   const auto per_piece = static_cast<std::uint64_t>(piece_elements(piece, element));
@@ -42,11 +42,13 @@ constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
   return {messages, count * element + messages * header_bytes, 0};
 }
 
-/// Returns the cost of a rank that sends each owner its shard; in a group `rank` is the position.
+/// Returns the messages and bytes of a rank that sends each owner its shard, in a reduce-scatter; in a group `rank` is
+/// the position.
 Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                  Transport transport, Bytes piece);
 
-/// Returns the cost of a rank that sends its shard to all others; in a group `rank` is the position.
+/// Returns the messages and bytes of a rank that sends its shard to all others, in an all-gather; in a group `rank` is
+/// the position.
 Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                  Transport transport, Bytes piece);
 

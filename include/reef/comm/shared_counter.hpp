@@ -14,13 +14,13 @@ namespace reef {
 inline namespace v0 {
 namespace comm {
 
-/// The state of a SharedCounter, as a checkpoint must store it. The
-/// used numbers are those below `next` except those in `unused`.
+/// The state of a SharedCounter, as a checkpoint must store it. The numbers used so far are those below `next` except
+/// those in `unused`.
 struct CounterState {
   std::uint64_t next = 0;               ///< the lowest number that was not given to any rank yet
   std::vector<std::uint64_t> unused{};  ///< numbers given to a rank that has not used them yet; ascending
 
-  /// Returns true if the state is valid: from an invalid one a counter would give a number twice.
+  /// Returns true if the counter's state is valid: from an invalid one a counter would give a number twice.
   [[nodiscard]] bool is_valid() const;
 
   friend bool operator==(const CounterState&, const CounterState&) = default;
@@ -57,17 +57,17 @@ public:
   static constexpr Cost cost_of_claim{1, header_bytes, 0};
   static constexpr Cost cost_of_answer{1, sizeof(detail::Allotment), 0};
 
-  /// Continues from the state `from`, the same on all ranks.
+  /// Constructs a counter that continues from the state `from`, the same on all ranks.
   SharedCounter(Progress& progress, const std::string& name, const CounterState& from = {});
 
   SharedCounter(const SharedCounter&) = delete;
   SharedCounter& operator=(const SharedCounter&) = delete;
   ~SharedCounter();
 
-  /// Returns the next number for this rank to use.
+  /// Returns the next number of the shared sequence for this rank to use.
   std::uint64_t next();
 
-  /// Returns the state of all ranks together, on all ranks. Changes nothing.
+  /// Returns the state of the counter on all ranks together, on all ranks. Changes nothing.
   CounterState state();
 
   /// Continues from the state `from`, the same on all ranks, and forgets the former one: the unused numbers of
@@ -75,22 +75,22 @@ public:
   void reset(const CounterState& from);
 
 private:
-  /// Fetches the number to be used next, if none is held.
+  /// Requests the number to be used next from rank 0, if none is held.
   void fetch();
 
   void claim();
 
-  /// Waits for the answer to the claim in flight, if there is one.
+  /// Waits for the answer to the request for a number that is in flight, if there is one.
   void settle();
 
-  /// Throws OptionError on all ranks unless all pass the same state, and it is valid.
+  /// Throws OptionError on all ranks unless all pass the same counter state, and it is valid.
   void check_state(const CounterState& state);
 
   [[nodiscard]] std::vector<std::int64_t> one_each() const {
     return even_offsets(progress_->size(), progress_->size());
   }
 
-  /// Returns the numbers of all ranks, by rank. Collective.
+  /// Returns the numbers of all ranks, one rank after the other. All ranks call it.
   std::vector<std::uint64_t> gather(const std::vector<std::uint64_t>& mine,
                                     std::vector<std::int64_t> offsets);
 

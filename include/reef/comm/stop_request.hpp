@@ -43,7 +43,7 @@ public:
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  /// Returns the signal that came to this process first; 0 if none came. Any thread.
+  /// Returns the stop signal that came to this process first; 0 if none came. Any thread.
   [[nodiscard]] int signal() const { return detail::Signalled::first.load(); }
   [[nodiscard]] bool asked() const { return signal() != 0; }
 

@@ -27,11 +27,11 @@ class ProgressEngine;
 void retire(Task& task, ProgressEngine& progress) noexcept;  // defined in progress.ipp
 }  // namespace detail
 
-/// The time at which the `ready` function of a waiting task is called again: after every
-/// nap (polled), or when the thread that made the task ready calls Progress::wake() (told).
+/// The time at which the `ready` function of a waiting communication task is called again: after every nap of the
+/// progress thread (polled), or when the thread that made the task ready calls Progress::wake() (told).
 enum class Readiness : std::uint8_t { polled, told };
 
-/// An operation of the progress thread, prepared once and submitted any number of times.
+/// A communication operation, run by the progress thread, prepared once and submitted any number of times.
 ///
 /// | owner  | the caller, who must not move or free the task and its buffers while it is in flight    |
 /// | name   | the same on all ranks that take part; it is in every message, trace and error           |
@@ -61,7 +61,7 @@ public:
   /// Returns true if the task is queued or running: neither the task nor its buffers may be touched.
   [[nodiscard]] bool in_flight() const;
 
-  /// Returns true if the last submission is complete.
+  /// Returns true if the task's last submission is complete.
   [[nodiscard]] bool complete() const {
     return state_.load(std::memory_order_acquire) == State::complete;
   }
@@ -72,21 +72,20 @@ public:
   void set_codec(std::uint8_t codec) { codec_ = codec; }
   [[nodiscard]] std::uint8_t codec() const { return codec_; }
 
-  /// Returns the cost of what this rank has sent for this task in all submissions, as in Meter. Not while in flight.
+  /// Returns the messages and bytes that this rank has sent for this task in all submissions. Not while in flight.
   [[nodiscard]] Cost sent() const { return sent_; }
 
-  /// Sets the number of the next submission in the trace: see trace::Links. Not while in flight.
+  /// Sets the number of the task's next submission in the trace: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
-  /// Sets a function that returns true if the next submission is no sign of progress of its rank, because the rank
-  /// repeats the submission until something else has arrived. Called on any thread. Not while in flight.
+  /// Sets a function that returns true if the task's next submission is no sign of progress of its rank, because the
+  /// rank repeats the submission until something else has arrived. Called on any thread. Not while in flight.
   void fill_wait(std::function<bool()> fills) { fills_ = std::move(fills); }
-  /// Sets the id of the span for which this submission waited, for the trace. Called on the progress thread, by
-  /// `ready`.
+  /// Sets the id of the trace span for which this submission waited. Called on the progress thread, by `ready`.
   void trace_cause(std::uint32_t cause) { links_.cause = cause; }
 
 protected:
   Task(Kind kind, std::string name) : Task(kind, std::move(name), {}) {}
-  /// Constructs a task, of a group if one is given; throws as Group::validate does.
+  /// Constructs a communication task, of a group of ranks if one is given; throws as Group::validate does.
   Task(Kind kind, std::string name, std::optional<Group> group);
   virtual ~Task() = default;
 

@@ -8,9 +8,9 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// Top-k of tensors between stages, with a ratio for each link: no link takes longer than the slowest link does at the
-/// codec's ratio, and no message loses more than this requires. Gradients on the way back have the mask of the tensors
-/// on the way forward, whatever Options::one_mask is.
+/// Top-k compression of tensors between pipeline stages, with a ratio for each link: no link takes longer than the
+/// slowest link does at the codec's ratio, and no message loses more than this requires. Gradients on the way back have
+/// the mask of the tensors on the way forward, whatever Options::one_mask is.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::OneFOneB<>, compress::AdaTopK>;

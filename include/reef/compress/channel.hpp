@@ -4,7 +4,8 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Channels: types that name the codec of one sort of traffic each, the arguments of compress::Channels.
+/// Types that name the codec for one sort of message each (activations, gradients, ...), the arguments of
+/// compress::Channels.
 ///
 /// \code
 /// #include <reef/codec/blockwise8.hpp>
@@ -16,14 +17,14 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// The codec of tensors between stages, on the way forward.
+/// The codec of activations sent between pipeline stages, on the way forward.
 template <codec::any_codec C>
 struct Activation {
   using Codec = C;
   static constexpr schedule::Traffic traffic = schedule::Traffic::activation;
 };
 
-/// The codec of the gradients of tensors between stages, on the way back.
+/// The codec of the gradients of activations sent between pipeline stages, on the way back.
 template <codec::any_codec C>
 struct ActivationGradient {
   using Codec = C;

@@ -44,7 +44,7 @@ namespace compress {
 
 namespace detail {
 
-/// The codec of a channel that a compressor leaves as it is.
+/// The codec of a sort of message that a compressor leaves unencoded.
 struct AsItIs {};
 
 template <schedule::Traffic traffic, class... C>
@@ -70,8 +70,8 @@ constexpr bool all_differ() {
 
 }  // namespace detail
 
-/// Encodes each sort of traffic by a codec of its own: messages have the codec's form, and the numbers that arrive are
-/// those that it decodes. Channels without a codec stay as they are.
+/// Encodes each sort of message (activations, gradients, ...) by a codec of its own: messages have the codec's form,
+/// and the numbers that arrive are those that it decodes. Sorts without a codec stay as they are.
 ///
 /// \code
 /// #include <reef/codec/blockwise8.hpp>
@@ -121,7 +121,7 @@ struct Channels {
 
   using policy_tag = CompressTag;
   static constexpr bool lossless = (C::Codec::lossless && ...);
-  /// True if a codec of that channel is known before a program runs.
+  /// True if the codec of that sort of message is known before a program runs.
   static constexpr bool carries(schedule::Traffic traffic) {
     return ((C::traffic == traffic && !requires { C::Codec::known_later; }) || ...);
   }
@@ -132,7 +132,7 @@ struct Channels {
   template <schedule::Traffic traffic>
   using Codec = typename detail::CodecOf<traffic, C...>::type;
 
-  /// The codec of each channel, with the codec's members.
+  /// The codec of each sort of message, with the codec's members.
   struct Options {
     Codec<schedule::Traffic::activation> activation{};
     Codec<schedule::Traffic::activation_gradient> activation_gradient{};
@@ -144,20 +144,20 @@ struct Channels {
     /// that of the tensor that arrived, and none of its indices travels. With masks of their own, codecs that select by
     /// size favour some tokens.
     bool one_mask = false;
-    /// True gives codecs with a ratio one for each edge, by the links of TrainerOptions::network, as AdaTopK does by
-    /// its nature; the codec's own ratio is that of the slowest link. False: every edge has the codec's own ratio.
+    /// True gives each edge between stages a ratio of its own, by the links of TrainerOptions::network, as AdaTopK
+    /// always does; the codec's own ratio is that of the slowest link. False: every edge has the codec's own ratio.
     bool adapt = false;
-    /// The time that the slowest stage computes for a micro-batch: no link is made faster than that. 0: ratios do not
-    /// depend on it.
+    /// The seconds that the slowest stage computes for a micro-batch: no link is made faster than that. 0: ratios do
+    /// not depend on it.
     Seconds stage_compute = 0;
-    /// Ratios of edges that follow links as they change.
+    /// Compression ratios between stages that follow links as they change.
     Replan replan{};
-    /// The ramp of codecs' ratios at the beginning of a training.
+    /// The gradual increase of compression ratios at the beginning of a training.
     RatioRamp ramp{};
-    /// The ratio of each edge, bucket or piece of a fragment, for good or in a step: it precedes all other options
-    /// here.
+    /// A function that chooses the compression ratio of each edge between stages, bucket or piece of a fragment, for
+    /// good or in a step: it precedes all other options here.
     RatioFunction choose{};
-    /// The measurements and recordings of messages that are encoded.
+    /// Measurements and recordings of messages that are encoded.
     Watch watch{};
   };
 
@@ -166,7 +166,8 @@ struct Channels {
   }
 
 protected:
-  /// Plans the channels for which `wanted(traffic, codec)`; the others stay as they are.
+  /// Writes into the plan the codec of each sort of message for which `wanted(traffic, codec)` is true; other sorts
+  /// stay unencoded.
   template <class Wanted>
   static void plan_if(run::StepPlan& plan, const Options& options, const Wanted& wanted) {
     options.ramp.validate();
@@ -278,7 +279,8 @@ public:
   }
 
 private:
-  /// Gives gradients on the way back between stages the masks of the tensors on the way forward.
+  /// Makes gradients on the way back between stages leave out the numbers that were zero in the tensors on the way
+  /// forward.
   template <class Own>
   static void mask(const run::StepPlan& plan, run::WireForm& form, const Options& options, const Own& gradient) {
     const run::WireForm& forward = plan.wire_of(schedule::Traffic::activation);
@@ -316,7 +318,7 @@ private:
     });
   }
 
-  /// Calls f(traffic, codec) for each channel that has a codec.
+  /// Calls f(traffic, codec) for each sort of message that has a codec.
   template <class F>
   static void each_codec(const Options& options, const F& f) {
     const auto call = [&]<class Own>(schedule::Traffic traffic, const Own& own) {
@@ -331,7 +333,8 @@ private:
     call(schedule::Traffic::pseudo_gradient, options.pseudo_gradient);
   }
 
-  /// Returns the ratios of edges that are planned again, by edge; 0 for all others.
+  /// Returns the compression ratios of edges between stages that are planned again while training, by edge; 0 for all
+  /// others.
   static std::vector<double> planned_ratios(const run::StepPlan& plan, const Options& options,
                                             const schedule::World& world) {
     std::vector<double> all(plan.remote_edges.size(), 0);

@@ -14,7 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// An edge, a gradient bucket or a piece of a fragment whose messages a codec encodes: the argument of a RatioFunction.
+/// The messages of an edge between stages, of a gradient bucket (parameters that are reduced together) or of a piece of
+/// a fragment (weights that DiLoCo averages together), which a codec encodes: the argument of a RatioFunction.
 ///
 /// \code
 /// #include <optional>
@@ -24,10 +25,12 @@ namespace compress {
 /// \endcode
 struct CodedMessages {
   schedule::Traffic traffic{};
-  int index = 0;  ///< number of the remote edge, the bucket, or the piece among the pieces of its stage
+  int index = 0;  ///< number of the edge between stages, the bucket, or the piece among the pieces of its stage
   std::int64_t numbers = 0;
-  std::vector<std::string_view> names{};  ///< name of the edge's tensor, or of the parameters in the bucket or piece
-  int from_segment = 0;  ///< the segment that sends; for a bucket or a piece, the segment of its parameters
+  /// Name of the tensor that crosses the edge, or of the parameters in the bucket or piece.
+  std::vector<std::string_view> names{};
+  /// The segment (consecutive operators) that sends; for a bucket or a piece, the segment of its parameters.
+  int from_segment = 0;
   int to_segment = 0;
   int from_stage = 0;
   int to_stage = 0;
@@ -59,8 +62,8 @@ inline std::vector<CodedMessages> coded_messages_of(const run::StepPlan& plan, s
   return all;
 }
 
-/// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps: one for each part of a fragment
-/// that lies in one bucket.
+/// Returns the pieces of pseudo-gradients that a rank's stage sends in outer steps of DiLoCo: one for each part of a
+/// fragment that lies in one bucket.
 inline std::vector<CodedMessages> coded_pieces_of(const run::StepPlan& plan, int rank) {
   const std::vector<run::FragmentPiece> pieces = run::fragment_pieces(plan, rank);
   std::vector<CodedMessages> all;

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// A policy that decides in which form values go over the wire.
+/// A policy that decides in which form values are sent between ranks.
 ///
 ///     add(builder)   rewrites the transfers in the builder's program
 ///

@@ -6,7 +6,7 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// The compressor without compression, the default of a Trainer: every value goes over the wire as it is.
+/// The compressor without compression, the default of a Trainer: every number is sent as it is in memory.
 ///
 /// \code
 /// using MyTrainer = Trainer<compress::Dense, optim::Ddp<optim::AdamW>>;  // as without Dense

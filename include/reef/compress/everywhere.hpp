@@ -8,9 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// Compresses by one codec all messages that the composition sends and the codec may carry: tensors between stages and
-/// their gradients, gradients and differences of outer steps, and weights if the codec sends every number and has no
-/// memory.
+/// Compresses by one codec all messages that are sent and that the codec may carry: tensors between stages and their
+/// gradients, gradients and differences of outer steps, and weights if the codec sends every number and has no memory.
 ///
 /// \code
 /// using MyTrainer = Trainer<compress::Everywhere<codec::TopK>, optim::Zero1<optim::AdamW>>;
@@ -19,7 +18,7 @@ namespace compress {
 /// options.compress.gradient.ratio = 100;
 /// \endcode
 ///
-/// | errors | those of Channels; a channel without traffic is left unencoded, and is no error         |
+/// | errors | those of Channels; a channel without traffic is left unencoded, and is no error |
 template <codec::any_codec C>
 struct Everywhere : Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, Parameter<C>, PseudoGradient<C>> {
   using All = Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, Parameter<C>, PseudoGradient<C>>;

@@ -5,7 +5,7 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The names of kinds of instructions that a compressor puts in the place of transfers, and beside them.
+/// The names of kinds of instructions that a compressor puts in a program in the place of transfers, and beside them.
 ///
 /// \code
 /// // given: const schedule::Program& program

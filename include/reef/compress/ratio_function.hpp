@@ -64,16 +64,16 @@ public:
   RatioFunction(F function)
       : for_good_(std::move(function)) {}  // NOLINT(google-explicit-constructor)
 
-  double least = 1;  ///< the lower bound of the ratios that are chosen by step
+  double least = 1;  ///< lower bound of the compression ratios that are chosen by step
 
   [[nodiscard]] bool is_by_step() const { return static_cast<bool>(by_step_); }
 
-  /// Returns the ratio chosen for good; nullopt if ratios are chosen by step, or not at all.
+  /// Returns the compression ratio chosen for good; nullopt if ratios are chosen by step, or not at all.
   [[nodiscard]] Ratio for_good(const CodedMessages& messages) const {
     return for_good_ ? for_good_(messages) : Ratio();
   }
 
-  /// Returns the ratio chosen for a step. Throws OptionError for a ratio below `least` or above 1e12.
+  /// Returns the compression ratio chosen for a step. Throws OptionError for a ratio below `least` or above 1e12.
   [[nodiscard]] Ratio at(const CodedMessages& messages, std::int64_t step) const;
 
   void validate() const;

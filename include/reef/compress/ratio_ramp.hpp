@@ -12,9 +12,9 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// A ramp of codecs' ratios at the beginning of a training: the ratio grows fourfold at a time, from `from` to the
-/// codec's own ratio, over `steps` committed steps. Weights change fastest then, and numbers left out of one message
-/// are out of date in the next.
+/// A gradual increase of compression ratios at the beginning of a training: the ratio grows fourfold at a time, from
+/// `from` to the codec's own ratio, over `steps` committed steps. Weights change fastest then, and numbers left out of
+/// one message are out of date in the next.
 ///
 /// \code
 /// const compress::RatioRamp ramp{.steps = 400, .from = 1};
@@ -30,10 +30,11 @@ namespace compress {
 ///
 /// Source: Lin et al., Deep Gradient Compression, arXiv 1712.01887, section 3.3.
 struct RatioRamp {
-  std::int64_t steps = 0;  ///< length of the ramp in committed steps; 0: no ramp
+  std::int64_t steps = 0;  ///< number of committed steps over which the ratio grows; 0: it does not
   double from = 1;
 
-  /// Returns the ratio after `committed` steps for a codec of ratio `own`; exact on every machine, as both ends need.
+  /// Returns the compression ratio after `committed` steps for a codec of ratio `own`; exact on every machine, as both
+  /// ends need.
   [[nodiscard]] double ratio(std::int64_t committed, double own) const {
     std::int64_t stages = 0;
     for (double reached = from; reached < own; reached *= 4) ++stages;
@@ -43,7 +44,8 @@ struct RatioRamp {
     return (std::min)(reached, own);
   }
 
-  /// Returns the codec with its ratio after `committed` steps; a codec without a ratio is returned unchanged.
+  /// Returns the codec with its compression ratio after `committed` steps; a codec without a ratio is returned
+  /// unchanged.
   template <codec::any_codec C>
   [[nodiscard]] C at(std::int64_t committed, C format) const {
     if constexpr (codec::has_ratio<C>) {
@@ -54,8 +56,8 @@ struct RatioRamp {
     return format;
   }
 
-  /// Returns the most bytes that a message of n numbers takes on the ramp: fewer numbers may take more bytes, with
-  /// their indices.
+  /// Returns the most bytes that a message of n numbers takes while the ratio grows: fewer numbers may take more bytes,
+  /// with their indices.
   template <codec::any_codec C>
   [[nodiscard]] Bytes max_bytes(const C& format, std::int64_t n) const {
     Bytes most = format.encoded_bytes(n);

@@ -15,7 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace compress {
 
-/// Options for planning the ratios of edges again while a Trainer trains, from the links as measured at that time.
+/// Options for computing the compression ratios between stages again while a Trainer trains, from the links as measured
+/// at that time.
 ///
 /// \code
 /// #include <cstdio>
@@ -38,12 +39,13 @@ namespace compress {
 /// | choose   | ratios that Options::choose returns by step override planned ratios                                   |
 /// | errors   | OptionError from a Trainer's constructor: impossible values; no codec between stages that has a ratio |
 struct Replan {
-  std::int64_t every = 0;  ///< committed steps between plans; 0: never
+  std::int64_t every = 0;  ///< number of committed steps between plans; 0: never
   double tolerance = 0.2;
   comm::ProbeOptions probe{};
-  /// A function that is called on every rank with each plan that changes ratios, before the first step that uses them.
+  /// A function that is called on every rank with each plan that changes compression ratios, before the first step that
+  /// uses them.
   std::function<void(const run::EdgeRatios&)> told{};
-  /// The calls of `told` in an earlier run, by step, whose ratios are used again: with such a log nothing is measured.
+  /// The calls of `told` in an earlier run, by step, whose ratios are used again: with such a log no link is measured.
   std::vector<run::EdgeRatios> replay{};
 
   [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty(); }

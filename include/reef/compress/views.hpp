@@ -8,7 +8,7 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of instructions, which name their operands: one for each kind that a compressor writes.
+/// Views of instructions, which name their operands: one for each kind of instruction that a compressor writes.
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -25,13 +25,13 @@ namespace compress {
 
 /// The flags of an instruction that encodes or decodes, which decide its operands: its Instruction::mode.
 struct Coding {
-  bool copies = false;     ///< the numbers are copied to host memory as floats, and copied back
-  bool remembers = false;  ///< the codec has memory
-  bool begins = false;     ///< the instruction is the round's first to use that memory: it reads the kept memory
-  bool adds = false;       ///< decoded numbers are summed: a buffer holds the numbers of one message
-  bool masks = false;      ///< the instruction writes a mask of the numbers that arrive as zero
-  bool masked = false;     ///< the instruction leaves out the numbers that a mask marks
-  bool judged = false;     ///< the instruction does nothing if the Verdict rejects the step, as for NaNs
+  bool copies = false;     ///< true: the numbers are copied to host memory as floats, and copied back
+  bool remembers = false;  ///< true: the codec has memory
+  bool begins = false;     ///< true: the first instruction of the step to use that memory, which reads what was kept
+  bool adds = false;       ///< true: decoded numbers are summed, and a buffer holds the numbers of one message
+  bool masks = false;      ///< true: the instruction writes a mask of the numbers that arrive as zero
+  bool masked = false;     ///< true: the instruction leaves out the numbers that a mask marks
+  bool judged = false;     ///< true: the instruction does nothing if the step is rejected, as for NaNs
 
   [[nodiscard]] std::uint8_t mode() const {
     return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) |
@@ -45,7 +45,7 @@ inline Coding coding_of(const schedule::Instruction& i) {
           (i.mode & 16) != 0, (i.mode & 32) != 0, (i.mode & 64) != 0};
 }
 
-/// The operands of `Encode(edge, j)`, `EncodeParts(b)` and `EncodeShard(b)`: micro-batch j, bucket b.
+/// The operands of the instructions `Encode(edge, j)`, `EncodeParts(b)` and `EncodeShard(b)`: micro-batch j, bucket b.
 ///
 ///     reads    numbers; kept memory if `begins`; a mask if `masked`
 ///     writes   message, or messages side by side; copy; a mask if `masks`; with a mask, term: the numbers that the
@@ -70,7 +70,7 @@ struct EncodeView {
   }
 };
 
-/// The operands of `Decode(edge, j)`, `DecodeShards(b)` and `DecodeFold(b)`: micro-batch j, bucket b.
+/// The operands of the instructions `Decode(edge, j)`, `DecodeShards(b)` and `DecodeFold(b)`: micro-batch j, bucket b.
 ///
 ///     reads    message, or messages side by side; kept memory if `begins`; a mask if `masked`; a verdict if `judged`
 ///     writes   numbers; copy; a mask if `masks`; if `adds` or `masked`, term: the numbers that one message decodes to
@@ -95,7 +95,8 @@ struct DecodeView {
   }
 };
 
-/// The operands of `EncodeInPlace(b)`, which replaces numbers by those that their messages decode to, owner by owner.
+/// The operands of the instruction `EncodeInPlace(b)`, which replaces the numbers of bucket b by those that their
+/// messages decode to, owner by owner.
 ///
 ///     accumulates  numbers
 ///     reads        a verdict if `judged`; kept memory of senders and of receivers
@@ -104,7 +105,7 @@ template <class Instr>
 struct EncodeInPlaceView {
   run::PartOf<Instr> numbers, message, copy, kept, next, verdict;
 
-  /// Finds the operands of an instruction, with as many memories as it reads; the second constructor lays out
+  /// Finds the operands of an instruction, with as many codec memories as it reads; the second constructor lays out
   /// `memories`.
   explicit EncodeInPlaceView(Instr& encode)
       : EncodeInPlaceView(encode, encode.reads.size() - (coding_of(encode).judged ? 1 : 0),
@@ -128,7 +129,8 @@ struct EncodeInPlaceView {
 /// |            | whose memory has already seen micro-batches of the next step                                    |
 enum class KeepCondition : std::uint8_t { by_verdict, always, or_nothing };
 
-/// The operands of `KeepMemory`; its mode (KeepCondition) must be set before.
+/// The operands of the instruction `KeepMemory`, which keeps a codec's memory for the next step; its mode
+/// (KeepCondition) must be set before.
 ///
 ///     reads        verdict unless KeepCondition::always; memory after the step
 ///     accumulates  kept memory

@@ -14,15 +14,15 @@ namespace compress {
 
 /// The numbers of one message, before it is encoded and as receivers decode it.
 struct Coded {
-  /// the message's name: "activation 3, micro-batch 2", "gradient 1, for rank 2", "pseudo-gradient 0, part 1"
+  /// The message's name, such as "activation 3, micro-batch 2", "gradient 1, for rank 2", "pseudo-gradient 0, part 1".
   std::string name{};
   Shape shape{};       ///< shape of a tensor between stages; else one dimension, the count of numbers
   std::span<const float> before{};
   std::span<const float> after{};
 };
 
-/// An option of Channels: measures or records the messages that codecs encode. It changes no bit of a training,
-/// and no byte of a message.
+/// An option of compress::Channels: measures or records the messages that codecs encode. It changes no bit of a
+/// training, and no byte of a message.
 ///
 /// | measures_error | Trainer::links() has the relative error of each link                                            |
 /// | record, step   | in the step after `step` committed ones, `record` is called with each message that this rank    |

@@ -9,7 +9,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The element types that a tensor can have in memory and on the wire.
+/// The element types that a tensor can have in memory and in messages.
 ///
 /// \code
 /// static_assert(name_of(element_of<Bfloat16>) == "bf16" && size_of(Element::bfloat16) == 2);
@@ -70,7 +70,7 @@ struct ElementOf<Bfloat16> {
 template <class T>
 inline constexpr Element element_of = detail::ElementOf<T>::value;
 
-/// Returns true for the element types of parameters, activations and their gradients.
+/// Returns true for the floating-point element types, those of parameters, activations and their gradients.
 constexpr bool is_real(Element element) {
   return element == Element::float32 || element == Element::float64 || element == Element::bfloat16;
 }
@@ -79,7 +79,7 @@ constexpr bool is_real(Element element) {
 template <class T>
 concept real = requires { detail::ElementOf<T>::value; } && is_real(element_of<T>);
 
-/// Returns the type in which elements of type `element` are computed and summed: fp32 for bf16, else itself.
+/// Returns the type in which elements of type `element` are computed and summed: fp32 for bf16, else the same type.
 constexpr Element sum_of(Element element) {
   return element == Element::bfloat16 ? Element::float32 : element;
 }

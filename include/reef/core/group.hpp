@@ -8,7 +8,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// A named subset of the ranks, such as the holders of a stage, or the ranks of a pipeline.
+/// A named subset of the ranks, such as those that hold one pipeline stage, or the ranks of a pipeline.
 ///
 /// Groups with the same name form a family: different ranks may use the name for
 /// different sets of members, but two different sets have no member in common.
@@ -23,11 +23,12 @@ struct Group {
   std::vector<int> members;  ///< the ranks, ascending; a rank's index in this list is its position
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
-  /// Returns the position of `rank`, or -1 if it is not a member. Takes time logarithmic in size().
+  /// Returns the position of `rank` among the members, or -1 if it is not a member. Takes time logarithmic in size().
   [[nodiscard]] int position_of(int rank) const;
   [[nodiscard]] bool has(int rank) const { return position_of(rank) >= 0; }
 
-  /// Throws OptionError unless the group has a name and members, and these are at least 0, ascending, each once.
+  /// Throws OptionError unless the group has a name and members, and these are ranks of at least 0, ascending, each
+  /// once.
   void validate() const;
 
   friend bool operator==(const Group&, const Group&) = default;

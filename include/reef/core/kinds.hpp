@@ -5,8 +5,9 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The kinds of instructions that several folders refer to by name: the folders that write, run, predict or draw
-/// instructions. Any other kind is a constant of the folder that writes it: run/kinds.hpp, swap/kinds.hpp, ...
+/// The kinds of instructions (of a rank's program) that several folders refer to by name: the folders that write, run,
+/// predict or draw instructions. Any other kind is a constant of the folder that writes it: run/kinds.hpp,
+/// swap/kinds.hpp, ...
 ///
 /// \code
 /// // given: std::string_view kind

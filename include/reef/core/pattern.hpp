@@ -5,7 +5,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// Returns whether a name fits a pattern: * stands for any characters, also none, and ? for one.
+/// Returns true if a name fits a pattern: * stands for any characters, also none, and ? for one.
 ///
 /// \code
 /// const bool is_bias = fits_pattern("*.bias", "transformer.h.0.ln_1.bias");

@@ -58,13 +58,14 @@ struct PolicyTagOf<P> {
 template <class P>
 using policy_tag_of = typename PolicyTagOf<P>::type;
 
-/// The tag type of one of the axes on which a Trainer has a policy (policy_tag.hpp).
+/// The tag type of one of the axes (swap, pipeline, compression, ...) on which a Trainer has a policy (policy_tag.hpp).
 template <class Tag>
 concept policy_axis = std::is_same_v<Tag, SwapTag> || std::is_same_v<Tag, PipelineTag> ||
                       std::is_same_v<Tag, CompressTag> || std::is_same_v<Tag, OptimTag> ||
                       std::is_same_v<Tag, DeviceTag> || std::is_same_v<Tag, PrecisionTag>;
 
-/// A policy: a type that fills one axis of a Trainer, the one that its member type policy_tag names.
+/// A policy: a type that fills one axis of a Trainer (swap, pipeline, compression, ...), named by its member type
+/// policy_tag.
 template <class P>
 concept policy = policy_axis<policy_tag_of<P>>;
 
@@ -111,7 +112,7 @@ using find_policy =
 
 }  // namespace detail
 
-/// A list of policies of which no two fill the same axis.
+/// A list of policies of which no two fill the same axis (swap, pipeline, compression, ...) of a Trainer.
 template <class... Policies>
 concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>, Policies...> <= 1) &&
                                ...);
@@ -130,7 +131,8 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
   "  fix: keep one of the two, or wrap one in the other where the axis has wrappers.\n"          \
   "  see: docs/rules.md#p2"
 
-/// A list of policies in any order, at most one for each axis; an axis without one gets its neutral policy.
+/// A list of policies in any order, at most one for each axis of a Trainer; an axis without one gets its neutral
+/// policy.
 ///
 /// \code
 /// struct Streamed {
@@ -148,7 +150,7 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
 /// | cost   | compile time only; nothing at run time                                                  |
 template <class... Policies>
 struct PolicyPack {
-  /// The policy that fills the axis Tag, or Neutral if none of the list does.
+  /// The policy of the list that fills the axis Tag, or Neutral if none does.
   template <policy_axis Tag, class Neutral>
   using get = detail::find_policy<Tag, Neutral, Policies...>;
 

@@ -5,8 +5,8 @@
 namespace reef {
 inline namespace v0 {
 
-/// The tags of the axes on which a Trainer has a policy each. A policy declares its
-/// axis, as in `using policy_tag = SwapTag;`, so that no type fills an axis by accident.
+/// The tags of a Trainer's axes (swap, pipeline, compression, optimizer, device, precision), on each of which it has a
+/// policy. A policy declares its axis, as in `using policy_tag = SwapTag;`, so that no type fills an axis by accident.
 ///
 /// \code
 /// struct Mine {

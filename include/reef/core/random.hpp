@@ -10,7 +10,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The key of a random sequence. Its numbers depend on this key alone, not on rank, thread or order of draws.
+/// The key of a random sequence. The random numbers depend on the key alone, not on rank, thread or order of draws.
 ///
 /// | seed   | the seed of the run                                                           |
 /// | sample | the global index of the training sample, 0 for draws that belong to no sample |
@@ -102,22 +102,22 @@ private:
   std::uint32_t c2_, c3_, k0_, k1_;
 };
 
-/// Returns the four words that are elements 4 * block to 4 * block + 3 of the key's sequence.
+/// Returns the four random words that are elements 4 * block to 4 * block + 3 of the key's sequence.
 REEF_HOST_DEVICE constexpr Philox random_block(const DrawKey& key, std::uint64_t block) {
   return RandomStream(key).block(block);
 }
 
-/// Returns element `index` of the key's sequence of uniform 32-bit words.
+/// Returns element `index` of the key's sequence of uniform random 32-bit words.
 REEF_HOST_DEVICE constexpr std::uint32_t random_bits(const DrawKey& key, std::uint64_t index) {
   return RandomStream(key).bits(index);
 }
 
-/// Converts a word to a uniform number in [0, 1), a multiple of 2^-24.
+/// Converts a random 32-bit word to a uniform number in [0, 1), a multiple of 2^-24.
 REEF_HOST_DEVICE constexpr float uniform_from(std::uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24F;
 }
 
-/// Returns element `index` of the key's sequence of uniform numbers in [0, 1), multiples of 2^-24.
+/// Returns element `index` of the key's sequence of uniform random numbers in [0, 1), multiples of 2^-24.
 REEF_HOST_DEVICE constexpr float uniform(const DrawKey& key, std::uint64_t index) {
   return uniform_from(random_bits(key, index));
 }
@@ -173,7 +173,7 @@ REEF_HOST_DEVICE inline double normal_quantile(double p) {
 
 }  // namespace detail
 
-/// Converts a word to a standard normal number, |x| < 6.4, by inversion: 2^32 distinct values.
+/// Converts a random 32-bit word to a standard normal number, |x| < 6.4, by inversion: 2^32 distinct values.
 ///
 /// Source of the quantile: P. J. Acklam, An algorithm for computing the inverse normal cumulative
 /// distribution function, 2003.
@@ -181,7 +181,7 @@ REEF_HOST_DEVICE inline double normal_from(std::uint32_t bits) {
   return detail::normal_quantile((static_cast<double>(bits) + 0.5) * 0x1p-32);
 }
 
-/// Returns element `index` of the key's sequence of standard normal numbers.
+/// Returns element `index` of the key's sequence of standard normal random numbers.
 REEF_HOST_DEVICE inline double normal(const DrawKey& key, std::uint64_t index) {
   return normal_from(random_bits(key, index));
 }

@@ -38,24 +38,24 @@ public:
   [[nodiscard]] constexpr std::size_t rank() const { return rank_; }
   [[nodiscard]] constexpr std::int64_t operator[](std::size_t axis) const { return extents_[axis]; }
 
-  /// Returns the extent of the last axis, the fastest-varying one; 1 for a scalar.
+  /// Returns the extent of the tensor's last axis, the fastest-varying one; 1 for a scalar.
   [[nodiscard]] constexpr std::int64_t last() const { return rank_ == 0 ? 1 : extents_[rank_ - 1]; }
 
-  /// Returns the product of all extents: the number of elements.
+  /// Returns the product of all extents: the tensor's number of elements.
   [[nodiscard]] constexpr std::int64_t size() const {
     std::int64_t product = 1;
     for (std::size_t axis = 0; axis < rank_; ++axis) product *= extents_[axis];
     return product;
   }
 
-  /// Returns the product of all extents but the last: the number of rows.
+  /// Returns the product of all extents but the last: the tensor's number of rows.
   [[nodiscard]] constexpr std::int64_t rows() const {
     std::int64_t product = 1;
     for (std::size_t axis = 0; axis + 1 < rank_; ++axis) product *= extents_[axis];
     return product;
   }
 
-  /// Returns this shape with another last extent. Throws ShapeError as the constructor does.
+  /// Returns this shape with another extent of the last axis. Throws ShapeError as the constructor does.
   [[nodiscard]] constexpr Shape with_last(std::int64_t extent) const {
     Shape result = *this;
     if (result.rank_ == 0) result.rank_ = 1;

@@ -15,7 +15,7 @@ inline namespace v0 {
 /// A view of a contiguous row-major tensor, which it does not own.
 ///
 /// | shape  | any shape of at most four extents                                         |
-/// | memory | host or device: a view does not record which; the lane that uses it knows |
+/// | memory | host or device: a view does not record which; the queue that uses it does |
 /// | cost   | a pointer and a Shape; copies of a view refer to the same elements        |
 template <class T>
 class TensorView {
@@ -83,7 +83,7 @@ public:
   }
   [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
 
-  /// Returns the typed view. Throws ElementError when the tensor has another element type.
+  /// Returns the view with the element type T. Throws ElementError when the tensor has another element type.
   template <class T>
   [[nodiscard]] TensorView<T> as() const {
     if (element_of<std::remove_const_t<T>> != element_) {

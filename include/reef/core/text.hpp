@@ -13,7 +13,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// A piece of a text: a number, or characters, which must outlive the TextPiece.
+/// A piece of a text to be concatenated: a number, or characters, which must outlive the TextPiece.
 ///
 /// Numbers are spelled as by std::to_chars: a floating-point number in the fewest digits that read
 /// back as the same value.

@@ -14,10 +14,10 @@
 namespace reef {
 inline namespace v0 {
 
-/// The moment from which the next instruction on a transfer's lane, or in its queue, may start.
+/// The moment from which the next instruction in a transfer's queue may start.
 ///
 /// | held   | when the transfer is complete: its messages have arrived                                      |
-/// | posted | when the transfer has started, which it does once the lane or queue is free and all that it   |
+/// | posted | when the transfer has started, which it does once the queue is free and all that it           |
 /// |        | waits for is ready. It completes when its messages have arrived; so posted transfers start in |
 /// |        | order and complete in any order. A transfer that is not ready delays the next one             |
 ///
@@ -54,7 +54,8 @@ constexpr bool is_between_stages(Traffic traffic) {
   return traffic == Traffic::activation || traffic == Traffic::activation_gradient;
 }
 
-/// Returns the name of a kind of traffic; "unknown direction" for any other value, as in a damaged message.
+/// Returns the name of a kind of message content, such as "activation"; "unknown direction" for any other value, as in
+/// a damaged message.
 constexpr std::string_view name_of(Traffic traffic) {
   constexpr std::array<std::string_view, traffic_count> names{
       "none",   "activation", "activation gradient", "gradient", "parameter", "pseudo-gradient",

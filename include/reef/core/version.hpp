@@ -16,7 +16,7 @@
 namespace reef {
 inline namespace v0 {
 
-/// The version as text, equal to the version of the CMake package.
+/// The version of the library as text, equal to the version of the CMake package.
 ///
 /// \code
 /// #include <cstdio>

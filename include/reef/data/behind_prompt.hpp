@@ -15,15 +15,15 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Returns a source of samples of T tokens whose text stands behind a soft prompt of P = `prompt` positions. The text
-/// is filled by `source`, which is called with inputs of T - P tokens.
+/// Returns a data source of samples of T tokens whose text stands behind a soft prompt of P = `prompt` positions. The
+/// text is filled by `source`, which is called with inputs of T - P tokens.
 ///
 ///     tokens[b, p] = 0, targets[b, p] = -1 for p < P;   tokens[b, P + t], targets[b, P + t]: those of the source at t
 ///
-/// | shape  | tokens, targets: (B, T) int32, B samples of T tokens                            |
-/// | result | the weight that `source(first, inputs)` returns: of the targets that count      |
-/// | memory | a copy of a batch, while it is filled; none if P = 0                            |
-/// | errors | ShapeError for inputs with T <= P, or of another kind; the errors of `source`   |
+/// | shape  | tokens, targets: (B, T) int32, B samples of T tokens                          |
+/// | result | the weight that `source(first, inputs)` returns: of the targets that count    |
+/// | memory | a copy of a batch, while it is filled; none if P = 0                          |
+/// | errors | ShapeError for inputs with T <= P, or of another kind; the errors of `source` |
 ///
 /// \code
 /// // given: const data::Sampler& sampler

@@ -47,7 +47,7 @@ public:
                                               const std::filesystem::path& merges,
                                               const std::filesystem::path& added = {});
 
-  /// Reads a tiktoken file of ranks: a token's id is its rank, and "<|endoftext|>" has the id after the last.
+  /// Reads a tiktoken file of ranks: a token's id is its rank, and "<|endoftext|>" has the next id after the last.
   ///
   /// A piece that equals a token is encoded as that token, whether or not merges lead to it.
   [[nodiscard]] static BpeTokenizer read_tiktoken(const std::filesystem::path& ranks);

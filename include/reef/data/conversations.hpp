@@ -16,13 +16,13 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// A conversation, and "FILE, line N", where errors say it stands.
+/// A conversation, and its place "FILE, line N" for errors.
 struct Conversation {
   std::vector<Message> messages;
   std::string source;
 };
 
-/// Returns whether the first line of a file that is not empty is a JSON object with the member "messages".
+/// Returns true if the first line of a file that is not empty is a JSON object with the member "messages".
 bool is_of_conversations(const std::filesystem::path& file);
 
 /// Reads a file of conversations: each line is a JSON object with the list "messages" of objects with the texts "role",
@@ -34,7 +34,7 @@ bool is_of_conversations(const std::filesystem::path& file);
 /// conversations.
 std::vector<Conversation> read_conversations(const std::filesystem::path& file);
 
-/// Writes conversations as tokens in the form of a template.
+/// An encoder that writes conversations as tokens in the form of a chat template.
 ///
 ///     targets: of each judged message its content and the end of its turn: turn_end, or without one the separator
 ///
@@ -53,21 +53,22 @@ std::vector<Conversation> read_conversations(const std::filesystem::path& file);
 /// \endcode
 class ConversationEncoder {
 public:
-  /// Encodes text, in which the names of special tokens are characters.
+  /// A function that encodes text as tokens; the names of special tokens in it are plain characters.
   using Encode = std::function<std::vector<std::int32_t>(std::string_view text)>;
-  /// Returns the token of a name.
+  /// A function that returns the special token of a name, or nothing.
   using Find = std::function<std::optional<std::int32_t>(std::string_view name)>;
 
   ConversationEncoder(ChatTemplate form, Encode encode, const Find& find);
 
-  /// Returns the tokens: those before the first judged content are TokenPair::prompt, those between judged ones are
-  /// TokenPair::skipped.
+  /// Returns the tokens of a conversation: those before the first judged content (which a model learns to write) are
+  /// TokenPair::prompt, those between judged ones are TokenPair::skipped.
   [[nodiscard]] TokenPair encode(const Conversation& conversation) const;
 
 private:
   struct Part;
 
-  /// Returns the template's parts of a conversation in their order, texts that are encoded together as one.
+  /// Returns the parts of a conversation (special tokens and texts) in their order; texts that are encoded together are
+  /// one.
   [[nodiscard]] std::vector<Part> parts_of(const Conversation& conversation) const;
   [[nodiscard]] std::int32_t token(std::string_view name) const;
 

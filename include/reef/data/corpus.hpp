@@ -51,7 +51,7 @@ public:
   [[nodiscard]] std::span<const std::uint8_t> validation() const& { return validation_; }
   void validation() const&& = delete;
 
-  /// Returns the part of each file to train on, if it has one; validation_documents() returns the parts held out.
+  /// Returns the training part of each file, if it has one; validation_documents() returns the parts held out.
   [[nodiscard]] std::vector<std::span<const std::uint8_t>> training_documents() const& {
     return documents(training_, training_ends_);
   }

@@ -18,8 +18,8 @@ enum class CharClass : std::uint8_t { other, letter, number, space };
 
 namespace detail {
 
-/// Returns the starts of the runs of characters of one class, ascending: starts[i] = 4 * first code point + class of
-/// run i.
+/// Returns the starts of the runs of Unicode characters of one class, ascending: starts[i] = 4 * first code point +
+/// class of run i.
 consteval auto make_unicode_starts() {
   std::array<std::uint32_t, std::size(unicode_runs) + 1> starts{};
   std::uint32_t at = 0;
@@ -50,8 +50,8 @@ struct Character {
   std::uint8_t bytes;
 };
 
-/// Returns the character that begins at `at`. A byte that begins no valid UTF-8 (Unicode 16, table 3-7)
-/// is a character of its own, of class `other`.
+/// Returns the character that begins at byte `at`. A byte that begins no valid UTF-8 (Unicode 16, table 3-7) is a
+/// character of its own, of class `other`.
 constexpr Character character_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<std::uint8_t>(text[at + i]) : std::uint8_t{0};
@@ -83,12 +83,12 @@ constexpr std::size_t end_of_run(std::string_view text, std::size_t at, CharClas
 
 }  // namespace detail
 
-/// Returns the end of the piece of `text` that begins at byte `at`, below the size, by GPT-2's pattern:
+/// Returns the end of the word-like piece of `text` that begins at byte `at`, below the size, by GPT-2's pattern:
 ///
 ///     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 ///
-/// | cost  | each character of the piece is read once; spaces at most twice                    |
-/// | bytes | any: a byte that is not valid UTF-8 is one character of CharClass::other          |
+/// | cost  | each character of the piece is read once; spaces at most twice           |
+/// | bytes | any: a byte that is not valid UTF-8 is one character of CharClass::other |
 ///
 /// Source: Radford et al., Language Models are Unsupervised Multitask Learners, 2019, encoder.py.
 ///

@@ -27,7 +27,7 @@ struct TextPair {
 /// for an empty completion, and for a file without pairs.
 std::vector<TextPair> read_text_pairs(const std::filesystem::path& file);
 
-/// Tokens [begin, end) of a pair.
+/// A range of tokens [begin, end) of a pair of prompt and completion.
 struct TokenRange {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -35,16 +35,17 @@ struct TokenRange {
   friend bool operator==(const TokenRange&, const TokenRange&) = default;
 };
 
-/// A prompt and its completion as tokens: the first `prompt` tokens are the prompt, the others the completion, but
-/// for the ranges of `skipped`, ascending and apart, which are no targets either: what others say in a conversation.
+/// A prompt and its completion as tokens: the first `prompt` tokens are the prompt, the others the completion, but for
+/// the ranges of `skipped`, ascending and apart, which the model does not learn either: what others say in a
+/// conversation.
 struct TokenPair {
   std::vector<std::int32_t> tokens;
   std::size_t prompt = 0;
   std::vector<TokenRange> skipped{};
 };
 
-/// A sampler that maps each training sample to a pair, as a function of its global index alone: every epoch visits each
-/// pair once, in an order of its own. Only tokens of completions are targets.
+/// A sampler that maps each training sample to a pair of prompt and completion, as a function of its global index
+/// alone: every epoch visits each pair once, in an order of its own. Only tokens of completions are targets.
 ///
 ///     tokens[b, t] = pair[t], 0 behind its end;   targets[b, t] = pair[t + 1] if that is in the completion, else -1
 ///
@@ -63,19 +64,20 @@ struct TokenPair {
 /// \endcode
 class PairSampler {
 public:
-  /// Constructs a sampler that refers to `pairs`, which must outlive it.
+  /// Constructs a sampler that refers to `pairs`, which must outlive this object.
   PairSampler(std::span<const TokenPair> pairs, std::int64_t context, std::uint64_t seed);
 
   /// Writes consecutive samples from number `first` on, as many as the inputs hold. Returns the number of targets that
   /// are not -1: the weight of this batch's mean loss.
   std::int64_t fill(std::uint64_t first, std::span<const AnyView> inputs) const;
 
-  /// Writes pairs from index `first` on in their own order, for evaluation; behind the last pair, padding. Returns the
-  /// number of targets that are not -1.
+  /// Writes pairs of prompt and completion from index `first` on in their own order, for evaluation; behind the last
+  /// pair, padding. Returns the number of targets that are not -1.
   std::int64_t fill_in_order(std::uint64_t first, std::span<const AnyView> inputs) const;
 
 private:
-  /// Writes a pair to a row; returns the number of its targets that are not -1.
+  /// Writes a pair of prompt and completion to a row of tokens and targets; returns the number of its targets that are
+  /// not -1.
   std::int64_t write(std::size_t pair, std::int32_t* tokens, std::int32_t* targets) const;
 
   std::span<const TokenPair> pairs_;

@@ -25,7 +25,7 @@ namespace data {
 /// \endcode
 class Permutation {
 public:
-  /// Constructs the permutation of a key. `key.draw` is ignored: it counts the rounds.
+  /// Constructs the permutation of a key. `key.draw` is ignored, since it counts the rounds of the network.
   constexpr Permutation(std::uint64_t size, DrawKey key) : size_(size), key_(key) {
     const int bits = size <= 1 ? 0 : static_cast<int>(std::bit_width(size - 1));
     half_ = (bits + 1) / 2;
@@ -34,7 +34,7 @@ public:
 
   [[nodiscard]] constexpr std::uint64_t size() const { return size_; }
 
-  /// Returns the image of `index`, below size.
+  /// Returns the image of `index` under the permutation; it is below size.
   [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t index) const {
     if (size_ <= 1) return index;
     do {

@@ -39,12 +39,12 @@ class Sampler {
 public:
   Sampler(TokenView tokens, std::int64_t context, std::uint64_t seed);
 
-  /// Returns the number of windows of an epoch.
+  /// Returns the number of windows (training samples of T tokens) of an epoch.
   [[nodiscard]] std::int64_t windows() const { return windows_; }
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
-  /// Returns the index of the first token of a sample's window.
+  /// Returns the index of the first token of a sample's window of T tokens.
   [[nodiscard]] std::int64_t start_of(std::uint64_t sample) const;
 
   /// Writes consecutive samples from number `first` on, as many as the inputs hold, to the two inputs of a language
@@ -59,7 +59,8 @@ private:
   bool shifts_ = false;
 };
 
-/// The windows of held-out tokens, in order; each token but the first is a target exactly once.
+/// A reader of held-out tokens as consecutive windows of T tokens; each token but the first is a target exactly once.
+/// The last window may be short: its targets beyond the end are -1, which the loss ignores.
 ///
 /// The last window may be short: its targets beyond the end are -1, which the loss ignores.
 class Validation {

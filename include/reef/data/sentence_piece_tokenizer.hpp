@@ -81,7 +81,7 @@ public:
     return known(processor_->eos_id());
   }
 
-  /// Returns the token of a piece in the model's spelling, "</s>" or "\u2581the" for " the", or std::nullopt.
+  /// Returns the token of a piece of text in the model's spelling, "</s>" or "\u2581the" for " the", or std::nullopt.
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view piece) const {
     const int id = processor_->PieceToId({piece.data(), piece.size()});
     if (processor_->IdToPiece(id) != piece) return std::nullopt;

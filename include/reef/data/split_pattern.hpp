@@ -35,10 +35,11 @@ public:
 /// pattern->cut("two words", ends);
 /// \endcode
 struct TextFunctions {
-  /// Returns a pattern from an expression of pcre2_form. Throws DecodeError for an invalid one, OptionError if the
-  /// program is built without the library.
+  /// Returns a compiled pattern from an expression of pcre2_form. Throws DecodeError for an invalid one, OptionError if
+  /// the program is built without the library.
   std::shared_ptr<const SplitPattern> (*pattern)(const std::string& expression);
-  /// Returns valid UTF-8 in Unicode's normal form C. Throws OptionError if the program is built without the library.
+  /// Returns valid UTF-8 text in Unicode's normal form C. Throws OptionError if the program is built without the
+  /// library.
   std::string (*nfc)(std::string_view text);
 };
 

@@ -39,7 +39,7 @@ namespace data {
 /// A pattern that PCRE2 matches, with limits on steps and memory; threads may share a pattern.
 class Pcre2Pattern final : public SplitPattern {
 public:
-  /// Compiles `expression`, which pcre2_form has returned.
+  /// Compiles the regular expression `expression`, which pcre2_form has returned.
   explicit Pcre2Pattern(const std::string& expression)
       : expression_(expression), code_(nullptr, &pcre2_code_free_8) {
     int error = 0;
@@ -121,7 +121,7 @@ private:
 
 #endif
 
-/// Returns a Pcre2Pattern. Throws OptionError in a program that is built without PCRE2.
+/// Returns a compiled regular expression of PCRE2. Throws OptionError in a program that is built without PCRE2.
 inline std::shared_ptr<const SplitPattern> make_pattern(
     [[maybe_unused]] const std::string& expression) {
 #ifdef REEF_HAS_PCRE2
@@ -135,7 +135,7 @@ inline std::shared_ptr<const SplitPattern> make_pattern(
 #endif
 }
 
-/// Returns a text in normal form C. Throws OptionError in a program that is built without utf8proc.
+/// Returns a text in Unicode's normal form C. Throws OptionError in a program that is built without utf8proc.
 inline std::string make_nfc([[maybe_unused]] std::string_view text) {
 #ifdef REEF_HAS_UTF8PROC
   utf8proc_uint8_t* mapped = nullptr;
@@ -158,7 +158,7 @@ inline std::string make_nfc([[maybe_unused]] std::string_view text) {
 #endif
 }
 
-/// Returns the functions of the libraries with which this program is built.
+/// Returns the text functions of the libraries with which this program is built.
 ///
 /// \code
 /// const std::string text = data::text_functions().nfc("e\xCC\x81");  // e and an accent: one character

@@ -49,11 +49,11 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const& { return file_.path(); }
   [[nodiscard]] std::filesystem::path path() const&& { return file_.path(); }
   [[nodiscard]] std::size_t size() const { return (file_.bytes().size() - offset_) / width_; }
-  /// Returns a description of a change of the file since it was opened; empty without one (MappedFile::change).
+  /// Returns a description of a change of the file since it was opened, such as by another program; empty without one.
   [[nodiscard]] std::string change() const { return file_.change(); }
-  /// Returns the number of bytes of each token.
+  /// Returns the number of bytes of each token in the file: 1, 2 or 4.
   [[nodiscard]] std::size_t width() const { return width_; }
-  /// Returns the origin of the width: "llm.c's header", "NumPy's header" or "its values".
+  /// Returns how the number of bytes of a token was found: "llm.c's header", "NumPy's header" or "its values".
   [[nodiscard]] std::string_view width_from() const { return width_from_; }
 
   /// Returns the file's tokens, valid as long as this object, or the one that it was moved to, exists.
@@ -67,7 +67,7 @@ private:
   [[nodiscard]] std::int32_t header(std::size_t index) const;
   void require_header(std::int32_t version) const;
   void read_npy_header();
-  /// Determines the width, 2 or 4 bytes, of a file without a header. Throws DecodeError if no width fits.
+  /// Determines the number of bytes of a token, 2 or 4, in a file without a header. Throws DecodeError if neither fits.
   void judge_values();
   [[noreturn]] void refuse(const std::string& why, const std::string& fix) const;
 

@@ -15,8 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Returns whether a file's name says that the file is held out: it has the word "val", "valid" or "validation",
-/// in small or capital letters. Words are runs of letters: "x_val_01.bin", not "interval.bin".
+/// Returns true if a file's name says that the file is held out (for validation): the name has the word "val", "valid"
+/// or "validation", in small or capital letters. Words are runs of letters: "x_val_01.bin", not "interval.bin".
 bool names_held_out(std::string_view file);
 
 /// Files of tokens as two sequences, neither copied: one to train on, one held out to validate on.
@@ -45,11 +45,11 @@ public:
   [[nodiscard]] const TokenView& validation() const& { return validation_; }
   void validation() const&& = delete;
 
-  /// Returns all files, sorted by name.
+  /// Returns all token files, sorted by name.
   [[nodiscard]] std::span<const TokenFile> files() const& { return files_; }
   void files() const&& = delete;
 
-  /// Returns the first file that was truncated or written to since it was opened, or null. Its tokens may have
+  /// Returns the first token file that was truncated or written to since it was opened, or null. Its tokens may have
   /// changed, and reading tokens that were cut off ends the process (MappedFile).
   [[nodiscard]] const TokenFile* changed() const&;
   void changed() const&& = delete;

@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// A type of stored tokens, of 1, 2 or 4 bytes.
+/// A type of tokens stored in a file or array, of 1, 2 or 4 bytes.
 template <class T>
 concept stored_token = std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
     std::same_as<T, std::uint32_t> || std::same_as<T, std::int32_t>;

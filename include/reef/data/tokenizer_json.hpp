@@ -21,10 +21,10 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// Options of a TokenizerJson.
+/// Options of a TokenizerJson, the tokenizer of a Hugging Face tokenizer.json.
 struct TokenizerJsonOptions {
   bool finds_added =
-      true;  ///< finds added tokens, such as "<|im_end|>", in text; if false, they are encoded as characters
+      true;  ///< true: added tokens, such as "<|im_end|>", are found in text; false: they are encoded as characters
 };
 
 /// The byte-level tokenizer of a Hugging Face tokenizer.json, such as those of GPT-2, Llama 3 and Qwen 2.
@@ -81,7 +81,7 @@ private:
   };
   /// A table of added tokens by their first byte, the longest tokens first.
   using AddedTable = std::array<std::vector<detail::AddedToken>, 256>;
-  /// The state while one text is encoded.
+  /// The intermediate state of encoding one text.
   struct Work {
     detail::BpeVocabulary::Encoder encoder;
     std::vector<std::int32_t> tokens;
@@ -91,15 +91,15 @@ private:
   TokenizerJson(detail::TokenizerJsonFile file, TokenizerJsonOptions options,
                 TextFunctions functions);
 
-  /// Calls token(id) for each of a table's tokens that occurs in a text, and gap(text) for the text between them.
+  /// Calls token(id) for each added token of a table that occurs in a text, and gap(text) for the text between them.
   template <class Gap, class Token>
   static void for_each_part(const AddedTable& table, std::string_view text, const Gap& gap,
                             const Token& token);
 
-  /// Returns a text in which each run of valid UTF-8 is in normal form C.
+  /// Returns a text in which each run of valid UTF-8 is in Unicode's normal form C.
   [[nodiscard]] std::string normalised(std::string_view text) const;
 
-  /// Cuts a piece by the steps from `step` on, and encodes the resulting pieces.
+  /// Cuts a piece of text by the file's patterns from number `step` on, and encodes the resulting pieces.
   void cut(Work& work, std::string_view piece, std::size_t step) const;
 
   detail::BpeVocabulary vocabulary_;

@@ -15,8 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// An event of any device, for code that is compiled once for all devices. Its
-/// members are those that the concept device::device requires of an Event.
+/// An event (completion marker) of any device, for code that is compiled once for all devices. Its members are those
+/// that the concept device::device requires of an Event.
 class AnyEvent {
 public:
   AnyEvent() = default;
@@ -30,7 +30,7 @@ public:
   virtual void synchronize(std::uint64_t epoch) = 0;
 };
 
-/// A lane of any device, for copies and ordering; kernels need the device's own lane, which lane_of returns.
+/// A queue (lane) of any device, for copies and ordering; kernels need the device's own queue, which lane_of returns.
 ///
 /// | cost | a virtual call for each member function; submit also allocates for a function larger than two pointers |
 class AnyLane {
@@ -78,8 +78,8 @@ private:
   Bytes bytes_ = 0;
 };
 
-/// Any device, for code that creates lanes and moves bytes but computes nothing, and so is
-/// compiled once for all devices. Its members are those that the concept device::device requires.
+/// Any device, for code that creates queues (lanes) and moves bytes but computes nothing, and so is compiled once for
+/// all devices. Its members are those that the concept device::device requires.
 ///
 /// | life | the device given to any_device, and the AnyDevice, outlive their lanes, events and buffers |
 ///
@@ -168,13 +168,13 @@ private:
 
 }  // namespace detail
 
-/// Returns an AnyDevice that refers to `device`.
+/// Returns an AnyDevice, which hides the type of the device, that refers to `device`.
 template <device Device>
 std::unique_ptr<AnyDevice> any_device(Device& device) {
   return std::make_unique<detail::DeviceOf<Device>>(device);
 }
 
-/// Returns the device's own lane, for kernels; `lane` must have been created by the AnyDevice of a Device.
+/// Returns the device's own queue (lane), for kernels; `lane` must have been created by the AnyDevice of a Device.
 template <device Device>
 typename Device::Lane& lane_of(AnyLane& lane) {
   return static_cast<detail::LaneOf<Device>&>(lane).lane;

@@ -4,8 +4,8 @@
 
 #include <reef/core/config.hpp>
 
-/// Marks the member template operator() of an elementwise rule (transform.hpp). nvcc compiles a rule for
-/// the host and for the device, and would warn needlessly that the host's vectors are not device code.
+/// Marks the member template operator() of a rule, a function of one element or vector (transform.hpp). nvcc compiles a
+/// rule for the host and for the device, and would warn needlessly that the host's vectors are not device code.
 #if defined(__CUDACC__)
 #define REEF_RULE _Pragma("nv_exec_check_disable")
 #else
@@ -17,9 +17,9 @@ inline namespace v0 {
 namespace device {
 
 /// \file
-/// The friend functions of device::Vector, for single numbers: so a rule (transform.hpp) is written once, for
-/// vectors on the host and for the threads of a GPU. A rule states `using device::fma;`, and computes each product
-/// that is part of a sum by fma, so that no compiler and no flag decides which of its operations are fused.
+/// The friend functions of device::Vector (sqrt, fma, ...), for single numbers: so a rule (transform.hpp) is written
+/// once, for vectors on the host and for the threads of a GPU. A rule states `using device::fma;`, and computes each
+/// product that is part of a sum by fma, so that no compiler and no flag decides which of its operations are fused.
 ///
 /// \code
 /// const float sum = device::fma(2.0F, 3.0F, 1.0F);  // 7, rounded once

@@ -19,24 +19,26 @@ namespace device {
 struct MemoryReport {
   Bytes used = 0;
   Bytes peak = 0;
-  Bytes budget = 0;                                    ///< the most that may be used; 0: no limit
-  std::vector<std::pair<std::string, Bytes>> holders;  ///< bytes by holder's name, the largest first
+  Bytes budget = 0;                                    ///< most bytes that may be used; 0: no limit
+  std::vector<std::pair<std::string, Bytes>> holders;  ///< bytes by the name of who allocated them, the largest first
 };
 
-/// The direction of a copy. Both ends of `on_device` are device memory, both ends of `on_host` memory of the host.
+/// The direction of a copy between host and device. Both ends of `on_device` are device memory, both ends of `on_host`
+/// memory of the host.
 enum class Copy { to_device, to_host, on_device, on_host };
 
-/// Returns the direction of a copy, by the memory of each end.
+/// Returns the direction of a copy between host and device, by the memory of each end.
 constexpr Copy copy_between(bool from_device, bool to_device) {
   if (from_device) return to_device ? Copy::on_device : Copy::to_host;
   return to_device ? Copy::to_device : Copy::on_host;
 }
 
-/// The priority of a lane among lanes of the device that need the same cores or engines: high for short work
-/// that others wait for.
+/// The priority of a queue among queues of the device that need the same cores or engines: high for short work that
+/// others wait for.
 enum class Priority { normal, high };
 
-/// A processor with memory: the memory has a budget, and lanes run the functions submitted to them in order.
+/// A processor with memory: the memory has a budget, and lanes (queues, as CUDA streams) run the functions submitted to
+/// them in order.
 ///
 ///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
 ///     f, g submitted to one lane: g starts after f     wait(e, n) starts after completion n of e

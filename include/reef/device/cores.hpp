@@ -37,7 +37,8 @@ int threads_of(const Options& options) {
 /// `threads` threads; "" if it is not, or if the machine itself has no more cores.
 std::string binding_complaint(int threads);
 
-/// Prints binding_complaint(threads) on standard error, if there is a complaint, at most once in a process.
+/// Prints the complaint that this process is bound to fewer cores than `threads`, if it is, on standard error, at most
+/// once in a process.
 void warn_of_binding(int threads);
 
 }  // namespace device

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// An NVIDIA GPU as a device: class Cuda, its memory, events and lanes.
+/// An NVIDIA GPU as a device: class Cuda, its memory, events and queues (lanes).
 
 #include <reef/device/concept.hpp>
 #include <reef/device/detail/cuda_device.hpp>

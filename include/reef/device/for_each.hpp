@@ -12,7 +12,8 @@ inline namespace v0 {
 namespace device {
 
 /// Calls function(begin, end) for the blocks [0, block), [block, 2 block), ... of [0, n), on the host's thread pool.
-/// Call it on the lane's thread; it blocks. The division into blocks does not depend on the number of threads.
+/// Call it on the thread of `lane` (a host queue); it blocks. The division into blocks does not depend on the number of
+/// threads.
 template <class F>
 void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const F& function) {
   if (n <= 0) return;
@@ -23,8 +24,9 @@ void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const 
 }
 
 /// Calls task(slot, i) for every i in [0, n), on the thread pool, each as soon as a thread is free. Call it on the
-/// lane's thread; it blocks. At most min(n, lane.threads()) tasks run at once, each with a slot number of its own
-/// below that bound, by which it can find scratch memory. If a task throws, the other slots complete the rest first.
+/// thread of `lane` (a host queue); it blocks. At most min(n, lane.threads()) tasks run at once, each with a slot
+/// number of its own below that bound, by which it can find scratch memory. If a task throws, the other slots complete
+/// the rest first.
 template <class Task>
 void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
   std::atomic<std::int64_t> next{0};
@@ -40,7 +42,8 @@ void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
 /// The number of elements of a block for elementwise functions of unknown cost: 64 KiB of floats.
 inline constexpr std::int64_t elementwise_block = 16384;
 
-/// Calls functor(i) for every i in [0, n), in any order. Call it on the lane's thread; with device::Host it blocks.
+/// Calls functor(i) for every i in [0, n), in any order. Call it on the thread of `lane` (a device queue); with
+/// device::Host it blocks.
 ///
 /// \code
 /// // given: device::Host::Lane& lane, std::vector<float>& x

@@ -7,7 +7,7 @@
 #include <reef/device/detail/host_memory.hpp>
 
 /// \file
-/// The cores of this machine as a device: class Host, its memory, events and lanes.
+/// The cores of this machine as a device: class Host, its memory, events and queues (lanes).
 ///
 /// \code
 /// // given: const std::vector<float>& weights

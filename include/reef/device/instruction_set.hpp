@@ -14,9 +14,9 @@ namespace device {
 /// The sets of vector instructions that the host's kernels can use, each a superset of the previous
 /// one. Results have the same bits for any number of threads, but not for different instruction sets.
 enum class InstructionSet : int {
-  baseline,  ///< the set that every processor of the target has: SSE2 on x86-64; no FMA
-  avx2,      ///< AVX2 and FMA: vectors of 8 floats
-  avx512     ///< AVX-512 F, BW, DQ, VL: vectors of 16 floats
+  baseline,  ///< the instruction set that every processor of the target has: SSE2 on x86-64; no FMA
+  avx2,      ///< the instruction set AVX2 and FMA: vectors of 8 floats
+  avx512     ///< the instruction set AVX-512 F, BW, DQ, VL: vectors of 16 floats
 };
 
 constexpr std::string_view name_of(InstructionSet set) {
@@ -28,7 +28,7 @@ constexpr std::string_view name_of(InstructionSet set) {
   return "?";
 }
 
-/// Returns the best instruction set of this machine.
+/// Returns the best vector instruction set of this machine.
 inline InstructionSet best_instruction_set() {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();
@@ -66,13 +66,14 @@ inline std::atomic<InstructionSet>& current_instruction_set() {
 
 }  // namespace detail
 
-/// Returns the instruction set in use: the machine's best, unless REEF_INSTRUCTION_SET=avx2|sse2 lowers it. Throws
-/// OptionError, at the first call, where the variable names no instruction set.
+/// Returns the vector instruction set in use: the machine's best, unless REEF_INSTRUCTION_SET=avx2|sse2 lowers it.
+/// Throws OptionError, at the first call, where the variable names no instruction set.
 inline InstructionSet instruction_set() {
   return detail::current_instruction_set().load(std::memory_order_relaxed);
 }
 
-/// Sets the instruction set of kernels that start from now on. Throws OptionError if the machine does not have it.
+/// Sets the vector instruction set of kernels that start from now on. Throws OptionError if the machine does not have
+/// it.
 ///
 /// \code
 /// device::use_instruction_set(device::InstructionSet::baseline);

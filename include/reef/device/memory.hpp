@@ -31,10 +31,11 @@ class MemoryLedger {
 public:
   MemoryLedger(std::string device, Bytes budget) : device_(std::move(device)), budget_(budget) {}
 
-  /// Adds `bytes` bytes held by `what`. Throws MemoryError if the sum would exceed the budget.
+  /// Adds `bytes` bytes held by `what` to the account of a device's memory. Throws MemoryError if the sum would exceed
+  /// the budget.
   void take(Bytes bytes, std::string_view what);
 
-  /// Subtracts bytes that take() added.
+  /// Subtracts bytes that take() added to the account of a device's memory.
   void give_back(Bytes bytes, std::string_view what) noexcept;
 
   /// Returns the error to throw if the machine itself has no memory left; `why` is the allocator's reason.

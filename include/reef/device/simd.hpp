@@ -85,7 +85,7 @@ __attribute__((flatten)) void run_portable(const Kernel& kernel, Arguments... ar
 
 }  // namespace detail
 
-/// Calls kernel.run<V>(arguments...), with V the vector of sum_t<T> for the instruction set in use.
+/// Calls kernel.run<V>(arguments...), with V the vector type of sum_t<T> for the instruction set in use.
 template <real T, class Kernel, class... Arguments>
 void run_vectors(const Kernel& kernel, Arguments... arguments) {
   using E = sum_t<T>;

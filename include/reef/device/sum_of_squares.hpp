@@ -134,8 +134,8 @@ void two_sums_of_squares(const T* x, std::int64_t n, double* sums) {
 
 }  // namespace detail
 
-/// Sets sums[i] to the sum of squares of x[i block], ..., x[min(n, (i + 1) block) - 1] in fp64, on the
-/// thread pool. Call it on the lane's thread; on Host it blocks. `sums` holds ceil(n / block) numbers.
+/// Sets sums[i] to the sum of squares of x[i block], ..., x[min(n, (i + 1) block) - 1] in fp64, on the thread pool.
+/// Call it on the thread of `lane` (a host queue); it blocks. `sums` holds ceil(n / block) numbers.
 ///
 /// | order | inside a block, j ascending, x[j]^2 is added to sum j % 16; then sums i and i + 8 are added, and |
 /// |       | so on. The same bits for any number of threads; for float under any instruction set              |

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace device {
 
-/// The position of elements [index, index + V::width) in every array that a
-/// rule reads and writes; at the end of an array there may be fewer elements.
+/// The position of elements [index, index + V::width) in every array that an elementwise rule (transform_vectors) reads
+/// and writes; at the end of an array there may be fewer elements.
 template <class V>
 struct VectorAt {
   using Vector = V;
@@ -31,8 +31,8 @@ struct VectorAt {
   }
 };
 
-/// The position of element `index` in every array that a rule reads and writes, on a device with one element per
-/// thread.
+/// The position of element `index` in every array that an elementwise rule reads and writes, on a device with one
+/// element per thread.
 template <class T>
 struct ElementAt {
   using Vector = T;
@@ -61,8 +61,8 @@ struct Transform {
 
 }  // namespace detail
 
-/// Calls rule(at) for vectors of T that cover [0, n), on the thread pool, with
-/// the instruction set in use. Call it on the lane's thread; on Host it blocks.
+/// Calls an elementwise rule, rule(at), for vectors of T that cover [0, n), on the thread pool, with the instruction
+/// set in use. Call it on the thread of `lane` (a host queue); it blocks.
 ///
 /// \code
 /// // given: device::Host::Lane& lane, float* w, std::int64_t n

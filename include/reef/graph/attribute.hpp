@@ -10,11 +10,12 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// An attribute of an operator: a data member that a model file can set, with its name and its description.
+/// An attribute of an operator (of a model's graph): a data member that a model file can set, with its name and its
+/// description.
 ///
-/// | Value    | the member's type: bool, an integer, float, double, std::string, a vector of these, or an  |
-/// |          | enumeration of two values, no (0) and yes (1), which a file writes as false and true       |
-/// | required | true: a file must give the attribute; false: if it does not, the member keeps its default  |
+/// | Value    | the member's type: bool, an integer, float, double, std::string, a vector of these, or an |
+/// |          | enumeration of two values, no (0) and yes (1), which a file writes as false and true      |
+/// | required | true: a file must give the attribute; false: if it does not, the member keeps its default |
 ///
 /// \code
 /// struct Scaled {
@@ -47,7 +48,8 @@ constexpr Attribute<Op, Value> optional_attribute(std::string_view name, Value O
   return {name, member, about, false};
 }
 
-/// An operator type that is default-constructible and lists its attributes, which are its data members.
+/// An operator type (of a model's graph) that is default-constructible and lists its attributes, which are its data
+/// members.
 template <class Op>
 concept described_operator = std::is_default_constructible_v<Op> && requires { Op::attributes(); };
 

@@ -9,17 +9,18 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Pointers to the caller's memory for one run of a segment; vectors are indexed by id; null: unused.
+/// Pointers to the caller's memory for one run of a segment (consecutive nodes of a model's graph); vectors are indexed
+/// by id; null: unused.
 ///
-/// | tensors    | the values of boundary tensors                                                    |
-/// | gradients  | gradients of boundary tensors; backward may overwrite an output's, not a result's |
-/// | parameters | the values of parameters, which forward and backward read                         |
-/// | uses       | the gradients of parameters, one accumulator for each use                         |
-/// | saved      | Segment::saved_bytes, kept from forward to backward; not needed for inference     |
-/// | pending    | Segment::pending_bytes, kept from a backward's input half to its weight half      |
-/// | workspace  | scratch memory of the call's *_workspace_bytes, free for reuse after the call     |
-/// | life       | the memory must outlive all work that forward and backward enqueue on the lane    |
-/// | alignment  | 64 bytes for each pointer                                                         |
+/// | tensors    | the values of boundary tensors                                                           |
+/// | gradients  | gradients of boundary tensors; backward may overwrite an output's, not a result's        |
+/// | parameters | the values of parameters, which forward and backward read                                |
+/// | uses       | the gradients of parameters, one accumulator for each use                                |
+/// | saved      | Segment::saved_bytes, kept from forward to backward; not needed for inference            |
+/// | pending    | Segment::pending_bytes, kept from a backward's input half to its weight half             |
+/// | workspace  | scratch memory of the call's *_workspace_bytes, free for reuse after the call            |
+/// | life       | the memory must outlive all work that forward and backward enqueue on the device's queue |
+/// | alignment  | 64 bytes for each pointer                                                                |
 ///
 /// \code
 /// // given: const graph::Dag& dag, float* weight, float* logits

@@ -9,23 +9,24 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Options of chain_of: which bytes are counted as copied from the device back to the host.
+/// Options of chain_of, which prepares a model for planning of swapping: which bytes are counted as copied from the
+/// device back to the host.
 struct ChainOptions {
-  /// Weights are copied back to the host after each forward and backward, as in ATOM. If false, they are
-  /// dropped, since they have not changed, and only gradients are copied.
+  /// True: weights are copied back to the host after each forward and backward, as in ATOM. False: weights are dropped,
+  /// since they have not changed, and only gradients are copied.
   bool writes_back = false;
 };
 
-/// Throws OptionError unless the profile has the Dag's operators, with the same sizes of parameters and outputs.
+/// Throws OptionError unless the profile has the model's operators, with the same sizes of parameters and outputs.
 void require_operators_of(const Dag& dag, const profile::Profile& profile);
 
-/// Throws OptionError unless the profile describes this Dag: the same operators, with the same sizes (which
-/// depend on the micro-batch), saved bytes and operation counts (which depend on the number of heads), and
-/// figures that Profile::validate accepts. Its cost is that of workload().
+/// Throws OptionError unless the profile describes this model: the same operators, with the same sizes (which depend on
+/// the micro-batch), saved bytes and operation counts (which depend on the number of heads), and figures that
+/// Profile::validate accepts. Its cost is that of workload().
 void require_profile_of(const Dag& dag, const profile::Profile& profile);
 
-/// Returns the chain that planners of swapping read: the Dag's operators in their order, with the times and bytes
-/// of a profile. Times are in nanoseconds.
+/// Returns the sequence of operators that planners of swapping read: those of the model in their order, with the times
+/// and bytes of a profile. Times are in nanoseconds.
 ///
 ///     load            the profile's load_s
 ///     leave_backward  load_s * gradient bytes / parameter bytes: the link is equally fast in both directions

@@ -21,7 +21,8 @@ namespace graph {
 
 namespace detail {
 
-/// An operator that copies its input to its output, so that the input's tensor has one more reader.
+/// An operator that copies its input to its output: check_operator() adds it, so that the input's tensor has one more
+/// reader.
 struct PassedOn {
   static constexpr std::string_view kind = "PassedOn";
 
@@ -39,8 +40,8 @@ struct PassedOn {
   }
 };
 
-/// Checks an operator in a graph in which the gradient of the input `unwanted` is not wanted; if `shared`, each of the
-/// other inputs has one more reader. Returns a check without entries if no gradient is left to compare.
+/// Checks an operator's gradients in a graph in which the gradient of the input `unwanted` is not wanted; if `shared`,
+/// each of the other inputs has one more reader. Returns a check without entries if no gradient is left to compare.
 template <class Op>
 GradientCheck check_operator(const Op& op, const std::vector<TensorSpec>& inputs, const GradientCheckOptions& options,
                              std::size_t unwanted, bool shared) {

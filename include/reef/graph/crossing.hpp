@@ -8,9 +8,9 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Returns, for the boundary before each node and for the one after the last, the bytes of all tensors that are
-/// written by a node before the boundary and read by a node behind it, however far. Inputs of the Dag are available
-/// everywhere, and are not counted.
+/// Returns, for the boundary before each node of a model's graph and for the one after the last, the bytes of all
+/// tensors that are written by a node before the boundary and read by a node behind it, however far. Inputs of the
+/// graph are available everywhere, and are not counted.
 ///
 /// \code
 /// // given: const graph::Dag& dag

@@ -16,40 +16,42 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A value of the graph: an input, or an output of one node.
+/// A value in a model's graph: an input, or an output of one node.
 struct Tensor {
   std::string name;
   TensorSpec spec;
   int producer = -1;            ///< the node that writes the tensor, or -1 for an input of the graph
-  std::vector<int> consumers;   ///< the nodes that read the tensor, ascending; listed twice if they read it twice
-  bool differentiable = false;  ///< the tensor depends on a trained parameter, or on a differentiable input
+  /// The nodes that read the tensor, ascending; a node that reads the tensor twice is listed twice.
+  std::vector<int> consumers;
+  bool differentiable = false;  ///< true: the tensor depends on a trained parameter, or on a differentiable input
 };
 
-/// One occurrence of a parameter in a node. Each use of a trained parameter has a gradient of its own.
+/// One occurrence of a parameter in a node of the graph. Each use of a trained parameter has a gradient of its own.
 struct Use {
   int parameter = 0;
   int node = 0;
-  int slot = 0;  ///< the parameter's index among the node's parameters
+  int slot = 0;  ///< the parameter's index among the parameters of its node
 };
 
-/// A parameter with the ids of its uses, in the order of their nodes; a tied parameter has several uses.
+/// A parameter of the model with the ids of its uses, in the order of their nodes; a tied parameter has several uses.
 struct Parameter {
   std::string name;
   TensorSpec spec;
   Init init;
   bool decay = false;
   std::vector<int> uses;
-  bool linear = false;  ///< ParameterSpec::linear is true in each of the parameter's uses
-  bool frozen = false;  ///< the parameter keeps its values: it has no gradient, and no optimizer updates it
+  /// True: ParameterSpec::linear is set in each of the parameter's uses (a matrix that multiplies rows).
+  bool linear = false;
+  bool frozen = false;  ///< true: the parameter keeps its values: it has no gradient, and no optimizer updates it
 };
 
-/// One application of an operator.
+/// One application of an operator in a model's graph.
 struct Node {
   std::string name;
   std::string kind;
-  std::vector<int> inputs;   ///< tensor ids
-  std::vector<int> outputs;  ///< tensor ids
-  std::vector<int> uses;     ///< use ids, one for each parameter of the signature
+  std::vector<int> inputs;   ///< ids of the tensors that the node reads
+  std::vector<int> outputs;  ///< ids of the tensors that the node writes
+  std::vector<int> uses;     ///< ids of the parameter uses, one for each parameter of the signature
   Signature signature;
 };
 
@@ -74,8 +76,8 @@ struct Dag {
   std::vector<Tensor> tensors;
   std::vector<Parameter> parameters;
   std::vector<Use> uses;
-  std::vector<int> inputs;  ///< tensor ids
-  int loss = -1;            ///< the loss's tensor id, or -1: then every tensor that no node reads is a result
+  std::vector<int> inputs;  ///< ids of the tensors that are inputs of the model
+  int loss = -1;  ///< the loss's tensor id; -1: there is none, and every tensor that no node reads is a result
 
   /// Returns the id of a tensor, node or parameter by its name. Throws ShapeError if the graph has no such name.
   [[nodiscard]] int tensor(std::string_view name) const { return find(tensor_ids_, "tensor", name); }
@@ -93,13 +95,15 @@ struct Dag {
   [[nodiscard]] Use use_at(int id) const { return uses[to_index(id)]; }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
 
-  /// Returns whether the use's parameter is trained, not frozen; for a node, whether any of its parameters is.
+  /// Returns true if the parameter of this use is trained, not frozen; the function for a node: if any of its
+  /// parameters is.
   [[nodiscard]] bool trains_use(int use) const { return !parameter_at(use_at(use).parameter).frozen; }
   [[nodiscard]] bool trains(const Node& node) const {
     return std::any_of(node.uses.begin(), node.uses.end(), [this](int use) { return trains_use(use); });
   }
 
-  /// Returns the spec of a parameter's gradient: the parameter's shape, and the type in which elements are summed.
+  /// Returns the specification of a parameter's gradient: the parameter's shape, and the type in which elements are
+  /// summed.
   [[nodiscard]] TensorSpec gradient_spec(const Parameter& parameter) const {
     return {parameter.spec.shape, sum_of(parameter.spec.element)};
   }
@@ -107,10 +111,11 @@ struct Dag {
   /// Returns the number of elements of all parameters together; a tied parameter counts once.
   [[nodiscard]] std::int64_t parameter_count() const { return elements_; }
 
-  /// Adds an input, whose values callers give; returns its id. Its gradient is computed only if `differentiable`.
+  /// Adds an input of the model, whose values callers give; returns its tensor id. Its gradient is computed only if
+  /// `differentiable`.
   int add_input(std::string name, TensorSpec spec, bool differentiable = false);
 
-  /// Adds a node after all others; returns its id.
+  /// Adds a node, an application of an operator, after all others; returns its id.
   ///
   /// Outputs have the node's name, followed by ".0", ".1" if there are several. Parameters have the names in
   /// `parameter_names`, or without them node name + "." + the signature's name. If a parameter of that name and
@@ -118,13 +123,13 @@ struct Dag {
   int add_node(std::string name, std::string kind, std::vector<int> node_inputs,
                Signature signature, std::vector<std::string> parameter_names = {});
 
-  /// Declares that a scalar, which no node may read, is the loss: the one result from which backward starts.
+  /// Declares that a scalar tensor, which no node may read, is the loss: the one result from which backward starts.
   void set_loss(int id);
 
-  /// Gives a tensor another name ("logits").
+  /// Gives a tensor of the graph another name, such as "logits".
   void rename(int id, std::string name);
 
-  /// Gives a node another name; its outputs and parameters keep theirs.
+  /// Gives a node of the graph another name; its outputs and parameters keep theirs.
   void rename_node(int id, std::string name);
 
   /// Sets a parameter's initialisation, in place of what its first use declares. Throws OptionError for a negative
@@ -134,7 +139,7 @@ struct Dag {
   /// Freezes the parameters whose names match a pattern (core/pattern.hpp): they keep their values, and tensors that
   /// depend on no other parameters are no longer differentiable. Throws OptionError if no name matches.
   void freeze(std::string_view pattern);
-  /// Freezes the parameters with these ids.
+  /// Freezes the parameters with these ids: they keep their values in training.
   void freeze(std::span<const int> ids);
 
 private:
@@ -146,7 +151,7 @@ private:
 
   static std::size_t to_index(int id) { return static_cast<std::size_t>(id); }
 
-  /// A map from names to ids; tensors, nodes and parameters have a map each.
+  /// A map from names to ids; tensors, nodes and parameters of the graph have a map each.
   using Ids = std::map<std::string, int, std::less<>>;
 
   static int find(const Ids& ids, const char* what, std::string_view name);
@@ -155,8 +160,8 @@ private:
 
   void check_tensor(std::string_view who, int id) const;
 
-  /// Derives whether a node's outputs are differentiable: those of a real type, if the node uses a trained parameter or
-  /// reads a differentiable tensor.
+  /// Sets whether a node's outputs are differentiable: those of a real type are, if the node uses a trained parameter
+  /// or reads a differentiable tensor.
   void derive_differentiable(const Node& node);
 
   Ids tensor_ids_;

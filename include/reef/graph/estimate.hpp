@@ -7,11 +7,12 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The peak rates of a device, from which estimate() computes times.
+/// The peak rates of a device, from which estimate() computes times of a model's operators.
 struct Speed {
   double flops_per_second = 0;
-  double bytes_per_second = 0;       ///< the bandwidth of the device's memory; 0: it limits no operator
-  double copy_bytes_per_second = 0;  ///< the rate of copies from host memory to the device; 0: loads take no time
+  double bytes_per_second = 0;       ///< the bandwidth of the device's memory; 0: no operator is limited by it
+  /// The rate of copies from host memory to the device, in bytes per second; 0: loads take no time.
+  double copy_bytes_per_second = 0;
 };
 
 namespace detail {
@@ -21,13 +22,13 @@ profile::OperatorProfile identity_of(const Dag& dag, const Node& node);
 
 }  // namespace detail
 
-/// Returns a profile with those figures of every operator that follow from the Dag alone; all times are zero.
+/// Returns a profile with those figures of every operator that follow from the model's graph alone; all times are zero.
 ///
-/// The sum of the operators' `saved_bytes` equals that of the whole Dag planned as one segment.
+/// The sum of the operators' `saved_bytes` equals that of the whole graph planned as one segment.
 profile::Profile workload(const Dag& dag);
 
-/// Estimates a profile without running anything: a time is operations over speed, or bytes over bandwidth
-/// where that takes longer.
+/// Estimates a profile (times of operators) without running anything: a time is operations over speed, or bytes over
+/// bandwidth where that takes longer.
 ///
 ///     forward_s = max(flops / flops_per_second, bytes of (inputs + outputs + parameters) / bytes_per_second)
 ///     load_s = bytes of parameters / copy_bytes_per_second;   backward_s: its own flops, and twice the bytes
@@ -41,7 +42,7 @@ profile::Profile workload(const Dag& dag);
 /// \endcode
 profile::Profile estimate(const Dag& dag, const Speed& speed);
 
-/// Estimates a profile from the numbers of operations alone, as if memory and copies took no time.
+/// Estimates a profile (times of operators) from the numbers of operations alone, as if memory and copies took no time.
 inline profile::Profile estimate(const Dag& dag, double flops_per_second) {
   return estimate(dag, Speed{flops_per_second, 0, 0});
 }

@@ -29,13 +29,14 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A model: the Dag that planners read, and the code of its operators on one kind of device.
+/// A model: the graph of operators and tensors that planners read (Dag), and the code of the operators on one kind of
+/// device.
 ///
 ///     backward: d(t) = sum over consumers c of t, in reverse topological order, of J_c^T d(outputs of c); J: Jacobian
 ///
 /// | build    | by input(), add() and loss(); a node reads only tensors that exist, so no cycle       |
-/// | run      | forward() and backward() of a Segment, inside a function submitted to the lane        |
-/// | state    | none: one Graph serves any number of lanes and micro-batches at once                  |
+/// | run      | forward() and backward() of a Segment, inside a function submitted to the queue       |
+/// | state    | none: one Graph serves any number of queues and micro-batches at once                 |
 /// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or memory addresses |
 /// | errors   | ShapeError while building, with the graph unchanged; OptionError for incomplete       |
 /// |          | bindings, before any operator runs; OperatorError for what an operator throws         |
@@ -79,15 +80,15 @@ public:
   /// returns the ids of its outputs. Throws ShapeError if the operator does not accept these inputs.
   std::vector<Ref> add_copy(const Graph& other, int node, std::vector<Ref> inputs);
 
-  /// Returns the signature that the operator would have as a node of that name, applied to these tensors; the graph is
-  /// unchanged.
+  /// Returns the signature (outputs, saved tensors, ...) that the operator would have as a node of that name, applied
+  /// to these tensors; the graph is unchanged.
   template <operator_for<Device, T> Op>
   [[nodiscard]] Signature signature(std::string_view name, const Op& op, const std::vector<Ref>& inputs) const {
     return signature_of(name, Op::kind, inputs,
                         [&op](const SignatureCall<Device, T>& call) { return op.signature(call); });
   }
 
-  /// Declares that a scalar, which no node may read, is the loss, from which backward starts.
+  /// Declares that a scalar tensor, which no node may read, is the loss, from which backward starts.
   void loss(Ref scalar) { dag_.set_loss(scalar); }
 
   void rename(Ref tensor, std::string name) { dag_.rename(tensor, std::move(name)); }
@@ -96,16 +97,16 @@ public:
   /// does not exist, and OptionError for a negative or infinite standard deviation.
   void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, std::move(init)); }
 
-  /// Freezes the parameters whose names match the pattern: they have no gradient, and no optimizer updates them. Throws
-  /// OptionError if no name matches.
+  /// Freezes the parameters whose names match the pattern (* for any characters, ? for one): they have no gradient, and
+  /// no optimizer updates them. Throws OptionError if no name matches.
   void freeze(std::string_view pattern) { dag_.freeze(pattern); }
-  /// Freezes the parameters with these ids.
+  /// Freezes the parameters with these ids: they keep their values in training.
   void freeze(std::span<const int> parameters) { dag_.freeze(parameters); }
 
   [[nodiscard]] const Dag& dag() const& { return dag_; }
   [[nodiscard]] Dag dag() const&& { return dag_; }
 
-  /// Returns the operator of a node, or null if the operator's type is not Op.
+  /// Returns the operator of a node, or null if its type is not Op.
   template <class Op>
   [[nodiscard]] const Op* operator_as(int node) const& {
     const auto* const stored = dynamic_cast<const detail::StoredOperator<Op, Device, T>*>(
@@ -131,10 +132,10 @@ public:
   template <operator_for<Device, T> Op>
   [[nodiscard]] Graph with_operators(const std::map<int, Op>& others) const;
 
-  /// Returns whether a node's operator is row_wise.
+  /// Returns true if a node's operator is row_wise, computing each row independently of all others.
   [[nodiscard]] bool by_rows(int node) const { return operators_[static_cast<std::size_t>(node)]->by_rows(); }
 
-  /// Enqueues the forward of one node. Throws an OperatorError around any error that the operator throws.
+  /// Enqueues the forward of one node. Throws an OperatorError that contains the error which the operator throws.
   void run_forward(int node, const ForwardCall<Device, T>& call) const {
     run_node(node, "forward", [&](const auto& op) { op.forward(call); });
   }
@@ -154,23 +155,24 @@ public:
   /// each node.
   void enlarge_workspaces(std::span<const Bytes> bytes);
 
-  /// Enqueues the forward of the segment's nodes, in order.
+  /// Enqueues the forward of the nodes of a segment, in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                Forward forward) const;
 
-  /// Enqueues the backward of the segment's nodes, last node first, after a forward with the same key that kept its
-  /// values (Forward::keeps). Adds to the gradients of uses if `accumulate_parameters`; else overwrites: a first
-  /// micro-batch.
+  /// Enqueues the backward of the nodes of a segment, last node first, after a forward with the same key that kept its
+  /// values (Forward::keeps). Adds to the gradients of parameters if `accumulate_parameters`; else overwrites them, as
+  /// for a first micro-batch.
   ///
-  /// If the segment splits, call its input half first and its weight half any time later, with the same saved and
-  /// pending memory, `weight_half_reads` and `weight_half_gradients`. Both together give the same bits as one call.
+  /// If the segment splits, call the input half of its backward first and its weight half any time later, with the same
+  /// saved and pending memory, `weight_half_reads` and `weight_half_gradients`. Both together give the same bits as one
+  /// call.
   void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                 bool accumulate_parameters, BackwardPart part = BackwardPart::all) const;
 
 private:
   using Operators = std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>>;
 
-  /// Builds the model again with these inputs and operators.
+  /// Builds the model's graph again with inputs of these shapes and these operators.
   [[nodiscard]] Graph made_of(std::span<const TensorSpec> inputs, Operators operators) const;
 
   /// Adds a node as add() does. The code that does not depend on the operator's type is here, so that it is compiled
@@ -180,7 +182,8 @@ private:
 
   using AskSignature = std::function<Signature(const SignatureCall<Device, T>&)>;
 
-  /// Returns the signature that `ask` gives for a node with this name; an error about shapes names the node.
+  /// Returns the signature (outputs, saved tensors, ...) that `ask` gives for a node with this name; an error about
+  /// shapes names the node.
   [[nodiscard]] Signature signature_of(std::string_view name, std::string_view kind, const std::vector<Ref>& inputs,
                                        const AskSignature& ask) const;
 
@@ -219,7 +222,7 @@ private:
     }
   }
 
-  /// Sets the gradients of a node's uses to zero; called for a node on which no result depends.
+  /// Sets the gradients of the parameters of a node to zero; called for a node on which no result depends.
   void clear_uses(int n, const SegmentBindings& bindings, Lane& lane) const {
     for (const int use : dag_.node_at(n).uses) {
       if (!dag_.trains_use(use)) continue;

@@ -24,7 +24,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A graph, and for each node the options of training its parameters, if the file gives any.
+/// A model's graph, and for each node the training options of its parameters, if the file gives any.
 template <device::device Device, real T>
 struct Model {
   Graph<Device, T> graph;
@@ -33,30 +33,32 @@ struct Model {
 
 namespace detail {
 
-/// Returns the text of an error, preceded by the file and the node.
+/// Returns the text of an error in a model file, preceded by the file and the node.
 std::string in_place(std::string_view source, std::string_view place, std::string_view what);
 
 /// Returns the id of the tensor of that name, which a node reads. Throws ShapeError if the node that writes the tensor
 /// names its outputs otherwise.
 int tensor_of(const Dag& dag, const std::string& name);
 
-/// Throws ShapeError unless the entry names all outputs of the node or none, the node has parameters if the entry has
-/// an optimizer, and each output and parameter has at most max_model_elements elements.
+/// Throws ShapeError unless a file's entry names all outputs of the node or none, the node has parameters if the entry
+/// has an optimizer, and each output and parameter has at most max_model_elements elements.
 void require_sense(const NodeEntry& node, const Node& made);
 
-/// Returns the initialisations that the file gives for a node's parameters. Throws ShapeError for a parameter that an
-/// earlier node uses already.
+/// Returns the initialisations that a model file gives for a node's parameters. Throws ShapeError for a parameter that
+/// an earlier node uses already.
 std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& node, const Dag& dag, int id);
 
-/// Returns the ids of a node's parameters that the file freezes. Throws ShapeError for one that an earlier node uses.
+/// Returns the ids of a node's parameters that a model file freezes. Throws ShapeError for one that an earlier node
+/// uses.
 std::vector<int> frozen_of(const NodeEntry& node, const Dag& dag, int id);
 
-/// Returns the entry that describes a node of the Dag in a file, without its attributes.
+/// Returns the entry that describes a node of the graph in a model file, without its attributes.
 NodeEntry entry_of(const Dag& dag, int id);
 
 }  // namespace detail
 
-/// Builds the graph that JSON describes, from operators of a registry. docs/graph_files.md describes the format.
+/// Builds the model's graph that JSON describes, from operators of a registry. docs/graph_files.md describes the
+/// format.
 ///
 ///     from_json(to_json(g)) equals g, and trains with the same bits
 ///

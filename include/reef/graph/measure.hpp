@@ -20,14 +20,14 @@ inline namespace v0 {
 namespace graph {
 
 struct MeasureOptions {
-  int repeats = 5;           ///< the number of timed runs, of which the median is reported, after one untimed run
-  std::int32_t classes = 1;  ///< integer inputs are drawn from [0, classes)
+  int repeats = 5;           ///< number of timed runs, of which the median is reported, after one untimed run
+  std::int32_t classes = 1;  ///< end of the range [0, classes) of random integer inputs
 };
 
 namespace detail {
 
-/// Measures the seconds of function() by the lane's own clock. If the lane runs ahead of its device, times several
-/// calls in a row, so that the time to enqueue is not counted. Must be called on the lane's thread.
+/// Measures the seconds of function() by the clock of a device queue. If the queue runs ahead of its device, times
+/// several calls in a row, so that the time to enqueue is not counted. Must be called on the queue's thread.
 template <class Device, class F>
 Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std::uint64_t& epoch,
                 const F& function) {
@@ -50,7 +50,8 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
   return (end - begin) / in_a_row;
 }
 
-/// An operator to be measured, with its memory on the device, filled with numbers that are neither zero nor alike.
+/// An operator whose time is to be measured, with its memory on the device, filled with numbers that are neither zero
+/// nor alike.
 template <class Device, real T>
 class MeasuredNode {
 public:
@@ -92,7 +93,7 @@ public:
         reserve((std::max)(segment_.forward_workspace_bytes, segment_.backward_workspace_bytes));
   }
 
-  /// Measures the time to load the operator's parameters onto the device. Must run on the lane's thread.
+  /// Measures the time to load the operator's parameters onto the device. Must run on the queue's thread.
   Seconds time_load(Lane& lane) {
     return time(lane, [&] {
       for (const Load& load : loads_) {
@@ -204,7 +205,7 @@ auto medians_of(int repeats, const F& times) {
   return result;
 }
 
-/// Allocates memory for measuring: `bytes`, or if that fails, the half, the quarter and so on.
+/// Allocates memory for measuring: `bytes`, or if that fails, a half, a quarter and so on.
 template <class F>
 auto allocate_up_to(Bytes bytes, const F& allocate) {
   for (;; bytes /= 2) {
@@ -271,12 +272,13 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
 }  // namespace detail
 
 /// Times every operator alone on the device, one after another, and the load of its parameters: reports medians of
-/// seconds by the lane's clock. Operands are random values in memory that this function allocates, so a model can be
-/// measured on a device that it does not fit on. Also measures the bandwidth of memory and of the link to the host.
+/// seconds by the device queue's clock. Operands are random values in memory that this function allocates, so a model
+/// can be measured on a device that it does not fit on. Also measures the bandwidth of memory and of the link to the
+/// host.
 ///
 /// | memory | the operands of one operator at a time, and pinned host memory for its largest parameter; |
 /// |        | before, for bandwidths, 256 MiB of the device and as much pinned memory, or what is free  |
-/// | blocks | until all operators are measured; the function creates a lane of its own                  |
+/// | blocks | until all operators are measured; the function creates a queue of its own                 |
 /// | errors | MemoryError if a single operator does not fit; OptionError for invalid options            |
 ///
 /// \code

@@ -19,7 +19,8 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// An input of the model: a tensor whose values the caller gives. Without `element` it has the graph's element type.
+/// An input of a model in a file: a tensor whose values the caller gives. Without `element` it has the graph's element
+/// type.
 struct InputEntry {
   std::string name;
   Shape shape;
@@ -27,29 +28,32 @@ struct InputEntry {
   bool differentiable = false;
 };
 
-/// The entry of a parameter in a file, in addition to its operator's ParameterSpec.
+/// A parameter in a model file: what the file says in addition to the operator's ParameterSpec.
 struct ParameterEntry {
-  std::string name{};  ///< the name in the graph, which nodes share by giving the same name; empty: "NODE.OWN NAME"
+  /// Name of the parameter in the graph, which nodes share by giving the same name; empty: "NODE.OWN NAME".
+  std::string name{};
   std::optional<Init> init{};
-  bool frozen = false;  ///< the parameter keeps its values (Graph::freeze); given by the first node that uses it
+  bool frozen = false;  ///< true: the parameter keeps its values (Graph::freeze); given by the first node that uses it
 };
 
-/// The entry of a node in a file: one application of an operator.
+/// A node in a model file: one application of an operator.
 struct NodeEntry {
-  std::string place{};  ///< the place in the file, such as "nodes.3", for error messages
+  std::string place{};  ///< place of the entry in the file, such as "nodes.3", for error messages
   std::string name{};
   std::string kind{};
   io::Json attributes = io::Json::object();
-  std::vector<std::string> inputs{};   ///< names of tensors
-  std::vector<std::string> outputs{};  ///< names of the outputs; empty: NODE, or NODE.0, NODE.1 if there are several
-  std::map<std::string, ParameterEntry, std::less<>> parameters{};  ///< the parameters, by the operator's own names
+  std::vector<std::string> inputs{};   ///< names of the tensors that the node reads
+  /// Names of the node's outputs; empty: NODE, or NODE.0, NODE.1 if there are several.
+  std::vector<std::string> outputs{};
+  /// Parameters of the node, by the operator's own names.
+  std::map<std::string, ParameterEntry, std::less<>> parameters{};
   std::optional<OperatorOptimizer> optimizer{};
 };
 
 /// The contents of a model file: names and numbers, not yet checked against the model's operators.
 struct ModelFile {
   std::vector<InputEntry> inputs;
-  std::vector<NodeEntry> nodes;  ///< the nodes, in topological order
+  std::vector<NodeEntry> nodes;  ///< nodes of the graph, in topological order
   std::string loss;              ///< the name of the tensor that is the loss; empty: the model has no loss
 };
 
@@ -57,8 +61,9 @@ struct ModelFile {
 inline constexpr std::size_t max_model_nodes = 10'000;
 inline constexpr std::size_t max_model_inputs = 1'000;
 inline constexpr std::size_t max_node_inputs = 1'000;
-inline constexpr std::size_t max_model_name = 200;  ///< the largest number of bytes of a name
-inline constexpr std::int64_t max_model_elements = std::int64_t{1} << 40;  ///< the most elements of any one tensor
+inline constexpr std::size_t max_model_name = 200;  ///< the largest number of bytes of a name in a model file
+/// The most elements of any one tensor in a model file.
+inline constexpr std::int64_t max_model_elements = std::int64_t{1} << 40;
 
 /// Reads those parts of a model that do not depend on its operators. docs/graph_files.md describes the format.
 ///
@@ -80,7 +85,7 @@ io::Json json_of(const ModelFile& model);
 /// Returns the JSON of a model as readable text: one line for each input and each node.
 std::string text_of_model(const io::Json& json);
 
-/// Returns whether JSON is a model file, whose nodes have kinds, and not the case file of placed_dag_from_json.
+/// Returns true if JSON is a model file, whose nodes have kinds, and not the case file of placed_dag_from_json.
 bool is_model(const io::Json& json);
 
 }  // namespace graph

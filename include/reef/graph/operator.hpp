@@ -18,8 +18,8 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// An error that an operator has thrown. Its text has the node's name and the operator's error; if a Trainer runs the
-/// operator, also the rank, the micro-batch and its samples. The operator's outputs are unspecified.
+/// An error that an operator of a model has thrown. Its text has the node's name and the operator's error; if a Trainer
+/// runs the operator, also the rank, the micro-batch and its samples. The operator's outputs are unspecified.
 class OperatorError : public CausedError {
 public:
   using CausedError::CausedError;
@@ -37,7 +37,7 @@ namespace detail {
                    "  fix: backward_reads_outputs = true in its signature, so that it is kept.");
 }
 
-/// Returns operand i of a call. Throws ShapeError, which calls the operand `what`, if there are i or fewer.
+/// Returns operand i of an operator's call. Throws ShapeError, which calls the operand `what`, if there are i or fewer.
 template <class Operand>
 const Operand& operand(std::span<const Operand> operands, std::size_t i, const char* what) {
   if (i >= operands.size()) refuse_operand(what, i, operands.size());
@@ -46,8 +46,8 @@ const Operand& operand(std::span<const Operand> operands, std::size_t i, const c
 
 }  // namespace detail
 
-/// The argument of an operator's signature(): the node's name and kind, and the specs of its inputs without their
-/// values.
+/// The argument of an operator's signature(): the node's name and kind, and the specs (shape, type) of its inputs
+/// without their values.
 template <class Device, real T>
 struct SignatureCall {
   using element_type = T;
@@ -58,20 +58,22 @@ struct SignatureCall {
   std::span<const std::string_view> input_names;
   int threads = 1;  ///< the largest number of threads that a kernel may use; scratch memory can depend on it
 
-  /// Returns the spec of a tensor of the graph's element type.
+  /// Returns the spec of a tensor of this shape and the graph's element type.
   [[nodiscard]] TensorSpec tensor(Shape shape) const { return {shape, element_of<T>}; }
 
-  /// Returns the spec of a tensor of sum_t<T>, the type in which elements are summed: for a statistic, or a loss.
+  /// Returns the spec of a tensor of this shape and of sum_t<T>, the type in which elements are summed: for a
+  /// statistic, or a loss.
   [[nodiscard]] TensorSpec sums(Shape shape) const { return {shape, element_of<sum_t<T>>}; }
 
-  /// Throws ShapeError unless there are `count` inputs.
+  /// Throws ShapeError unless the operator has `count` inputs.
   void expect_inputs(std::size_t count) const {
     if (inputs.size() == count) return;
     throw ShapeError(place(), " takes ", count, " inputs, ", inputs.size(),
                      " were given.\n  fix: give it ", count, ".");
   }
 
-  /// Throws ShapeError unless `fits`, which says whether input i is valid; `expected` describes a valid input in words.
+  /// Throws ShapeError unless `fits`, the caller's test of input i, is true; `expected` describes a valid input in
+  /// words.
   void expect(std::size_t i, bool fits, std::string_view expected) const {
     if (fits) return;
     throw ShapeError(place(), ": its input ", i, ", '", input_names[i], "', is ", inputs[i].text(),
@@ -108,8 +110,8 @@ private:
   }
 };
 
-/// The argument of an operator's forward(): one application of the operator. Views refer to the device's memory,
-/// which stays valid until the lane has finished the work that forward() enqueues on it.
+/// The argument of an operator's forward(): one application of the operator. Views refer to the device's memory, which
+/// stays valid until the device's queue has finished the work that forward() enqueues on it.
 ///
 /// A tensor whose spec is SignatureCall::sums is read by a function of its own: output_sums(0) for a loss, kept_sums.
 template <class Device, real T>
@@ -123,7 +125,7 @@ struct ForwardCall {
   std::span<const AnyView> parameters;
   std::span<const AnyView> saved;
   void* workspace = nullptr;
-  DrawKey key;  ///< the key of random draws: its `sample` is that of row 0 of the micro-batch, its `op` the node
+  DrawKey key;  ///< key of random draws: its `sample` is that of row 0 of the micro-batch, its `op` the node
   bool training = false;
 
   [[nodiscard]] TensorView<const T> input(std::size_t i) const {
@@ -172,7 +174,7 @@ struct BackwardCall {
   void* workspace = nullptr;
   DrawKey key;
   BackwardPart part = BackwardPart::all;
-  bool trains_parameters = true;  ///< whether at least one parameter of the node is trained
+  bool trains_parameters = true;  ///< true: at least one parameter of the node is trained
 
   [[nodiscard]] TensorView<const T> input(std::size_t i) const {
     return detail::operand(inputs, i, "input").as<const T>();
@@ -180,7 +182,7 @@ struct BackwardCall {
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
     return detail::operand(inputs, i, "input").as<const std::int32_t>();
   }
-  /// Returns output i. Throws ShapeError if the signature does not say that backward reads outputs.
+  /// Returns the forward's output i. Throws ShapeError if the signature does not say that backward reads outputs.
   [[nodiscard]] TensorView<const T> output(std::size_t i) const {
     const AnyView& view = detail::operand(outputs, i, "output");
     if (!view && view.shape().size() > 0) detail::refuse_unread_output(i);

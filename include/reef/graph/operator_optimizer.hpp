@@ -9,11 +9,11 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// Options of training the parameters of one operator that differ from those of other operators.
+/// Training options of the parameters of one operator that differ from those of other operators.
 ///
-/// | rule          | the name of an update rule ("sgd"); empty: the first rule of the run      |
-/// | learning_rate | a factor of the step's learning rate, from 0 to 1000                      |
-/// | weight_decay  | of all the operator's parameters; if not given: the rule's, if they decay |
+/// | rule          | the name of an update rule ("sgd"); empty: the first rule of the run            |
+/// | learning_rate | a factor of the step's learning rate, from 0 to 1000                            |
+/// | weight_decay  | decay of all the operator's parameters; if not given: the rule's, if they decay |
 ///
 /// \code
 /// const graph::OperatorOptimizer slower{.learning_rate = 0.1, .weight_decay = 0};

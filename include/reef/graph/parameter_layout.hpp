@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The offsets of parameters and their gradients in flat arrays, counted in elements.
+/// The offsets of a model's parameters and their gradients in flat arrays, counted in elements.
 ///
 ///     weights    [ trained parameter 0 | trained parameter 1 | ... ] frozen parameters ]  parameter_elements
 ///     gradients  [ first uses, as the trained weights | tied uses of trained parameters ]   gradient_elements
@@ -22,9 +22,10 @@ namespace graph {
 struct ParameterLayout {
   static constexpr std::int64_t alignment = 16;
 
-  std::vector<std::int64_t> parameters;  ///< by parameter id: its offset in the weights, in elements
-  std::vector<std::int64_t> uses;        ///< the offset of each use's gradient; -1 if the parameter is frozen
-  std::int64_t trained_elements = 0;     ///< the elements of trained parameters, which come first, with padding
+  std::vector<std::int64_t> parameters;  ///< offset of each parameter in the flat weights, in elements
+  /// Offset of each use's gradient in the flat gradients, in elements; -1 if the parameter is frozen.
+  std::vector<std::int64_t> uses;
+  std::int64_t trained_elements = 0;     ///< number of elements of trained parameters, which come first, with padding
   std::int64_t parameter_elements = 0;
   std::int64_t gradient_elements = 0;
 
@@ -34,10 +35,10 @@ struct ParameterLayout {
   }
 };
 
-/// Returns the layout of all parameters of the graph.
+/// Returns the offsets of all parameters of the graph in one flat array.
 ParameterLayout parameter_layout(const Dag& dag);
 
-/// Writes the parameter's initial elements [first, last) to target[0], target[1], ...
+/// Writes a parameter's initial elements [first, last) to target[0], target[1], ...
 ///
 /// Element i depends only on the key and on i: any part can be computed on any rank, in any order,
 /// with the same bits. The key of a parameter is {seed, 0, 0, its id}. Init::given depends on no key.
@@ -67,7 +68,7 @@ void initialise(const Parameter& parameter, const DrawKey& key, T* target, std::
   }
 }
 
-/// Writes all initial elements of the parameter.
+/// Writes all initial elements of a parameter.
 ///
 /// \code
 /// // given: const graph::Dag& dag

@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A model, and the rank on which each of its nodes runs.
+/// A model's graph, and the rank on which each of its nodes runs.
 struct PlacedDag {
   Dag dag;
   int ranks = 0;
@@ -29,7 +29,7 @@ inline constexpr std::size_t max_placed_name = 200;
 inline constexpr int max_placed_ranks = 1'000'000;
 inline constexpr std::int64_t max_placed_bytes = 10'000'000'000'000;
 
-/// Reads a model and the rank of each of its nodes. All operators have the same kind, and no cost.
+/// Reads a model and the rank of each of its nodes from JSON. All operators have the same kind, and no cost.
 ///
 /// | ranks      | the number of ranks                                                                                |
 /// | inputs     | tensors whose values the caller gives: {name, bytes, kind}; the kind is float or int               |

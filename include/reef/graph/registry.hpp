@@ -25,18 +25,18 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The description of an attribute that a file can set for an operator, for tables and error messages.
+/// The description of an attribute of an operator that a model file can set, for tables and error messages.
 struct AttributeEntry {
   std::string name;
-  std::string type;       ///< the name of the value's type, such as "integer"
-  std::string otherwise;  ///< the default value, as JSON; empty: a file must give the attribute
+  std::string type;       ///< name of the value's type, such as "integer"
+  std::string otherwise;  ///< default value, as JSON; empty: a file must give the attribute
   std::string about;
 };
 
 namespace detail {
 
-/// Returns the names of a node's parameters in the graph, some of which a file gives. Throws ShapeError for a parameter
-/// that the operator does not have.
+/// Returns the names of a node's parameters in the graph, some of which a model file gives. Throws ShapeError for a
+/// parameter that the operator does not have.
 std::vector<std::string> parameter_names(const NodeEntry& node, const Signature& signature);
 
 [[noreturn]] void refuse_kind(std::string_view name, std::string_view source,
@@ -81,11 +81,12 @@ public:
   struct Kind {
     std::string name;
     std::vector<AttributeEntry> attributes{};
-    /// Constructs the operator that a node of a file describes, and adds it to a graph. Error messages name `source`.
+    /// A function that constructs the operator that a node of a file describes, and adds it to a graph. Error messages
+    /// name `source`.
     std::function<std::vector<Ref>(Graph&, const NodeEntry&, std::string_view source, const std::vector<Ref>& inputs)>
         add{};
-    /// Returns the attributes of a node's operator, without those that have their defaults; null if the operator has
-    /// another type.
+    /// A function that returns the attributes of a node's operator, without those that have their defaults; null if the
+    /// operator has another type.
     std::function<io::Json(const Graph&, int node)> attributes_of{};
   };
 
@@ -112,11 +113,11 @@ public:
     enter<Op>(std::move(entries), std::move(make), std::move(to_attributes));
   }
 
-  /// Returns the kinds, in the order of their names. They live as long as the registry.
+  /// Returns the registered kinds of operators, in the order of their names. They live as long as the registry.
   [[nodiscard]] const std::vector<Kind>& kinds() const& { return kinds_; }
   void kinds() const&& = delete;
 
-  /// Returns the kind of that name. Throws DecodeError, with the names of all kinds, if there is none.
+  /// Returns the kind of operator of that name. Throws DecodeError, with the names of all kinds, if there is none.
   [[nodiscard]] const Kind& kind(std::string_view name, std::string_view source) const& {
     const auto found = find(name);
     if (found != kinds_.end() && found->name == name) return *found;

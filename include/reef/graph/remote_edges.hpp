@@ -10,12 +10,13 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A transfer between two places, once for each micro-batch: of a tensor in the forward, or of the running sum of its
-/// gradient in the backward.
+/// A transfer between two ranks or stages, once for each micro-batch: of a tensor in the forward, or of the running sum
+/// of its gradient in the backward.
 struct RemoteEdge {
-  int tensor = 0;  ///< the id of the tensor
-  int from = 0;    ///< the segment after whose forward, or for a gradient backward, the transfer begins
-  int to = 0;      ///< the first segment of the receiving place whose forward, or for a gradient backward, needs it
+  int tensor = 0;  ///< id of the tensor that is sent, or whose gradient is sent
+  /// The segment (consecutive nodes) after whose forward, or for a gradient backward, the transfer begins.
+  int from = 0;
+  int to = 0;      ///< the first segment of the receiver whose forward, or for a gradient backward, needs the data
   bool gradient = false;
 
   friend bool operator==(const RemoteEdge&, const RemoteEdge&) = default;
@@ -45,7 +46,7 @@ struct RemoteEdge {
 std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const Segment> segments,
                                      std::span<const int> place_of_segment);
 
-/// Returns the transfers between places of a model in which each node is a segment of its own.
+/// Returns the transfers between ranks or stages (places) of a model in which each node is a segment of its own.
 std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const int> place_of_node);
 
 }  // namespace graph

@@ -13,10 +13,11 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A model under construction out of the nodes of another model: the argument of the function that rewritten() calls.
+/// A model under construction out of the nodes of another model: the argument of the function that rewritten() calls
+/// for each node.
 template <class Device, real T>
 struct Rewriting {
-  const Graph<Device, T>& model;  ///< the model that is rewritten
+  const Graph<Device, T>& model;  ///< the model that is rewritten, from which nodes are copied
   Graph<Device, T> result;        ///< the model under construction, with the nodes added so far
   /// For each tensor of `model`: the tensor in `result` that further nodes read in its place.
   std::vector<int> now;

@@ -24,11 +24,12 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A list of operators with code of their own for rows (row_operator_for), which a RowModel runs by that code.
+/// A list of operators that have code of their own for single tokens (row_operator_for), by which a RowModel runs them.
 template <class... Ops>
 struct RowOperators {};
 
-/// Returns the first node of [first, last) whose operator is neither row_wise nor one of Ops, or `last`.
+/// Returns the first node of [first, last) whose operator can process rows (tokens) neither independently (row_wise)
+/// nor by code of its own (one of Ops), or `last`.
 template <class... Ops, device::device Device, real T>
 int first_not_by_rows(const Graph<Device, T>& model, int first, int last, RowOperators<Ops...> /*with_code*/) {
   for (int n = first; n < last; ++n) {
@@ -37,13 +38,14 @@ int first_not_by_rows(const Graph<Device, T>& model, int first, int last, RowOpe
   return last;
 }
 
-/// Nodes [first, last) of a graph that process rows: new positions of sequences, whose earlier positions are in pages.
+/// Nodes [first, last) of a graph that process rows: new positions of sequences, whose earlier positions are in pages
+/// (a key-value cache).
 ///
-/// | rows   | any number: the shapes of the graph's inputs, (B, T, ...), become (rows, 1, ...)              |
-/// | bits   | a row's results have the same bits alone and beside any other rows                            |
-/// | memory | the caller's: pages, prepared parameters, boundary tensors, workspace; RowModel owns none     |
-/// | nodes  | each has an operator that is row_wise, or one of the constructor's RowOperators               |
-/// | errors | OptionError from construction for a node of another operator, by name                         |
+/// | rows   | any number: the shapes of the graph's inputs, (B, T, ...), become (rows, 1, ...)          |
+/// | bits   | a row's results have the same bits alone and beside any other rows                        |
+/// | memory | the caller's: pages, prepared parameters, boundary tensors, workspace; RowModel owns none |
+/// | nodes  | each has an operator that is row_wise, or one of the constructor's RowOperators           |
+/// | errors | OptionError from construction for a node of another operator, by name                     |
 ///
 /// \code
 /// #include <reef/nn/session.hpp>
@@ -83,23 +85,25 @@ public:
   [[nodiscard]] const Graph<Device, T>& model() const& { return model_; }
   const Graph<Device, T>& model() const&& = delete;
 
-  /// Returns the bytes of a page: 64 positions of one sequence, with the states that all nodes keep for them.
+  /// Returns the bytes of a page of the cache: 64 positions of one sequence, with the states (such as keys and values)
+  /// that all nodes keep for them.
   [[nodiscard]] Bytes page_bytes() const { return page_bytes_; }
 
-  /// Returns the bytes of a node's prepared parameter, the form that rows read; 0 if they read the parameter unchanged.
+  /// Returns the bytes of a node's parameter in the packed form that its code for rows reads; 0 if rows read the
+  /// parameter unchanged.
   [[nodiscard]] Bytes prepared_bytes(int node) const { return plan(1).rows[place_of(node)].prepared; }
 
-  /// Returns the layout of a node's prepared parameter (RowsSignature::layout).
+  /// Returns the name of the packed form of a node's parameter (RowsSignature::layout).
   [[nodiscard]] std::string_view prepared_layout(int node) const { return plan(1).rows[place_of(node)].layout; }
 
-  /// Returns whether a node of [first, last) reads the parameter unchanged, not in a prepared form.
+  /// Returns true if a node of [first, last) reads the parameter unchanged, not in a packed form.
   [[nodiscard]] bool reads(int parameter) const {
     const Dag& dag = model_.dag();
     return std::any_of(dag.parameter_at(parameter).uses.begin(), dag.parameter_at(parameter).uses.end(),
                        [&](int use) { return within(dag.use_at(use).node) && !is_prepared(dag.use_at(use)); });
   }
 
-  /// Returns the nodes of [first, last) that read the parameter in a prepared form.
+  /// Returns the nodes of [first, last) that read the parameter in a packed form.
   [[nodiscard]] std::vector<int> prepares(int parameter) const {
     const Dag& dag = model_.dag();
     std::vector<int> nodes;
@@ -109,8 +113,8 @@ public:
     return nodes;
   }
 
-  /// Enqueues the conversion of a node's parameter from `values` into the form that rows read, written to `prepared`;
-  /// `magnitudes` as PrepareRowsCall has them.
+  /// Enqueues the packing of a node's parameter from `values` into the form that its code for rows reads, written to
+  /// `prepared`; `magnitudes` as PrepareRowsCall has them.
   void prepare(int node, Lane& lane, TensorView<const T> values, void* prepared,
                std::span<const float> magnitudes = {}) const {
     code_[place_of(node)]->prepare({lane, values, prepared, options_, magnitudes});
@@ -119,14 +123,16 @@ public:
   /// The plan of a fixed number of rows: shapes, memory locations, and the sizes of scratch memory.
   struct Plan {
     explicit Plan(Graph<Device, T> graph) : model(std::move(graph)) {}
-    Graph<Device, T> model;  ///< the model with inputs (rows, 1, ...)
+    Graph<Device, T> model;  ///< the model whose inputs have the shape (rows, 1, ...)
     Segment segment;
-    std::vector<RowsSignature> rows;  ///< the memory needs of row operators, by node of [first, last)
-    Bytes own_workspace = 0;          ///< the offset of row operators' memory in the workspace, behind the segment's
+    std::vector<RowsSignature> rows;  ///< memory needs of operators with code for rows, by node of [first, last)
+    /// Offset in bytes of those operators' scratch memory in the workspace, behind the segment's.
+    Bytes own_workspace = 0;
     Bytes workspace_bytes = 0;
   };
 
-  /// Returns the plan for that many rows. It stays valid until plans of `max_plans` other numbers have been requested.
+  /// Returns the shapes and memory plan for that many rows (tokens) in a call. The plan stays valid until plans of
+  /// `max_plans` other numbers have been requested.
   [[nodiscard]] const Plan& plan(std::int64_t rows) const& {
     auto& found = plans_[rows];
     if (found != nullptr) return *found;
@@ -140,8 +146,9 @@ public:
 
   const Plan& plan(std::int64_t rows) const&& = delete;
 
-  /// Enqueues the forward of all nodes on rows. `bindings` hold the boundary tensors, the parameters that are read
-  /// unchanged, and a workspace of plan.workspace_bytes; `prepared`, by node of [first, last), what prepare() wrote.
+  /// Enqueues the forward of all nodes on rows (tokens of sequences). `bindings` hold the boundary tensors, the
+  /// parameters that are read unchanged, and a workspace of plan.workspace_bytes; `prepared`, by node of [first, last),
+  /// what prepare() wrote.
   void run(const Plan& plan, const SegmentBindings& bindings, std::span<void* const> prepared, Lane& lane,
            std::span<const Row> rows, std::span<const Pages> pages) const {
     detail::NodeViews views;

@@ -15,16 +15,17 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// A row of a batch: one position of a sequence. `sequence` is the index of the sequence in the call's table of pages.
+/// A row of a batch: one position (token) of a sequence. `sequence` is the index of the sequence in the call's table of
+/// pages.
 struct Row {
   int sequence = 0;
   std::int64_t position = 0;
 };
 
-/// The number of positions of a sequence whose states one page holds.
+/// The number of positions of a sequence whose states (such as keys and values) one page of the cache holds.
 inline constexpr std::int64_t page_positions = 64;
 
-/// The pages of a sequence: element i points to the page of positions [64 i, 64 (i + 1)).
+/// The cache pages of a sequence: element i points to the page of positions [64 i, 64 (i + 1)).
 using Pages = std::span<std::byte* const>;
 
 /// The form in which matrices that multiply rows are stored. Products use the numbers that the stored form decodes to.
@@ -39,7 +40,7 @@ using Pages = std::span<std::byte* const>;
 /// Source: Dettmers et al., LLM.int8(), arXiv 2208.07339; 8-bit optimizers, arXiv 2110.02861; QLoRA, arXiv 2305.14314.
 enum class WeightForm : std::uint8_t { as_given, bf16, int8, blockwise8, nf4 };
 
-/// The form in which pages hold the states of positions, such as keys and values.
+/// The form in which the pages of a key-value cache hold the states of positions, such as keys and values.
 ///
 /// | as_given | unchanged, in the element type of the model                                                    |
 /// | bf16     | rounded to bfloat16                                                                            |
@@ -47,20 +48,22 @@ enum class WeightForm : std::uint8_t { as_given, bf16, int8, blockwise8, nf4 };
 /// |          | one scale of the element type in which sums are taken; NaNs where a number is not finite       |
 enum class StateForm : std::uint8_t { as_given, bf16, int8 };
 
-/// Options of a RowModel.
+/// Options of a RowModel, which runs a model token by token with a key-value cache.
 struct RowOptions {
   WeightForm weights = WeightForm::as_given;
-  std::int64_t positions = page_positions;  ///< the largest number of positions of a sequence
+  std::int64_t positions = page_positions;  ///< the largest number of positions (tokens) of a sequence
   StateForm states = StateForm::as_given;
-  std::int64_t outliers = 0;  ///< of 256 inputs of an int8 matrix, how many are outliers: 0 to 256
+  /// Number of outliers among 256 inputs of an int8 matrix, inputs that are not quantised: 0 to 256.
+  std::int64_t outliers = 0;
 
-  /// Returns the number of outliers of a matrix of K inputs, rounded up; 0 in another form than int8.
+  /// Returns the number of outliers (inputs that are not quantised) of a matrix of K inputs, rounded up; 0 in another
+  /// form than int8.
   [[nodiscard]] std::int64_t outliers_of(std::int64_t K) const {
     return weights == WeightForm::int8 ? (K * outliers + 255) / 256 : 0;
   }
 };
 
-/// The memory that an operator needs to process rows.
+/// The memory that an operator needs to process rows (single tokens of sequences).
 ///
 /// | prepared  | the bytes of its first parameter in the form that rows read, written once by prepare_rows |
 /// | layout    | the name of that form: uses of one parameter with equal `prepared` and `layout` share it  |
@@ -83,8 +86,8 @@ struct RowsSignatureCall {
 };
 
 /// The argument of an operator's prepare_rows(), which converts the operator's first parameter, `values`, into the form
-/// that its code for rows reads, `prepared`. Both are in the device's memory. `magnitudes`, on the host: how large each
-/// input of a matrix (K) is in what the model reads, by which outliers are chosen; empty if that is not known.
+/// that its code for rows reads, `prepared`. Both are in the device's memory. `magnitudes`, on the host: the size of
+/// each of the K inputs of a matrix, in calibration data, by which outliers are chosen; empty if that is not known.
 template <class Device, real T>
 struct PrepareRowsCall {
   typename Device::Lane& lane;
@@ -128,8 +131,8 @@ struct RowsCall {
   }
 };
 
-/// An operator with its own code for rows: because a row's position matters, because it stores states, or because its
-/// forward would give a row different bits when other rows are beside it.
+/// An operator with its own code for rows (tokens of sequences): because a row's position matters, because it stores
+/// states, or because its forward would give a row different bits when other rows are beside it.
 ///
 ///     a row's outputs depend on its inputs, the parameters, its position and the states before it: not on the
 ///     other rows of the call, nor on their number

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The location of a tensor or a gradient while a segment runs.
+/// The location in memory of a tensor or a gradient while a segment (consecutive nodes) runs.
 ///
 /// | none      | nowhere: the tensor does not exist, or is empty                      |
 /// | bound     | in the caller's memory, to which SegmentBindings points              |
@@ -20,22 +20,23 @@ namespace graph {
 struct Location {
   enum class Place : std::uint8_t { none, bound, saved, workspace, pending };
   Place place = Place::none;
-  int tensor = -1;  ///< bound: the tensor whose memory is used, since one may be computed in place of another
+  /// Id of the tensor whose memory is used, if `bound`, since one may be computed in place of another.
+  int tensor = -1;
   Bytes offset = 0;
 
   friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// The way in which backward writes the gradient of one input of a node.
+/// The way in which backward writes the gradient of one input of a graph's node.
 ///
-/// | none    | does not write: the input has no gradient                                       |
-/// | write   | overwrites the memory: this is the first contribution                           |
-/// | add     | adds to the earlier contributions in the memory                                 |
-/// | scratch | writes to `NodePlan::scratch`, and the graph adds it to earlier contributions   |
-/// | discard | writes to `NodePlan::scratch`, which nobody reads                               |
+/// | none    | does not write: the input has no gradient                                     |
+/// | write   | overwrites the memory: this is the first contribution                         |
+/// | add     | adds to the earlier contributions in the memory                               |
+/// | scratch | writes to `NodePlan::scratch`, and the graph adds it to earlier contributions |
+/// | discard | writes to `NodePlan::scratch`, which nobody reads                             |
 enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 
-/// The purpose of a forward.
+/// The purpose of a forward pass.
 ///
 /// | keeps      | training: the values that backward reads are kept, in the saved activations |
 /// | drops      | training: no values are kept; a forward that `recomputes` them comes before |
@@ -44,38 +45,39 @@ enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 /// | infers     | inference: no values are kept, and dropout is off                           |
 enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 
-/// The gradients that one call of backward computes.
+/// The gradients that one call of a backward computes.
 ///
-/// | all    | gradients of inputs and of parameters                                       |
-/// | input  | gradients of inputs, for which the preceding stage waits                    |
-/// | weight | gradients of parameters, later, from the same values and output gradients   |
+/// | all    | gradients of inputs and of parameters                                     |
+/// | input  | gradients of inputs, for which the preceding stage waits                  |
+/// | weight | gradients of parameters, later, from the same values and output gradients |
 ///
 /// Source: Qi et al., Zero bubble pipeline parallelism, arXiv 2401.10241.
 enum class BackwardPart : std::uint8_t { none, all, input, weight };
 
-/// The plan of one node in a Segment: where its memory is, and how its backward runs.
+/// The plan of one node in a segment (consecutive nodes of a graph): where its memory is, and how its backward runs.
 struct NodePlan {
-  bool active = false;          ///< backward runs the node, on one of whose outputs the loss, or else a result, depends
-  bool recomputed = false;      ///< a recomputation runs the node: a value that backward reads depends on it
-  std::vector<Location> saved;  ///< the locations of the tensors that forward keeps: saved, or workspace if not active
-  std::vector<Location> inference_saved;  ///< the locations of these tensors in a forward that keeps nothing
+  bool active = false;  ///< true: backward runs the node, on one of whose outputs the loss, or else a result, depends
+  bool recomputed = false;  ///< true: a recomputation runs the node, since a value that backward reads depends on it
+  std::vector<Location> saved;  ///< locations of the tensors that forward keeps: saved, or workspace if not active
+  std::vector<Location> inference_saved;  ///< locations of these tensors in a forward that keeps none
   Location forward_workspace;
   Location inference_workspace;
   Location backward_workspace;
-  /// For each input: the location of its gradient's scratch memory, or none.
+  /// The location of the scratch memory of each input's gradient, or none.
   std::vector<Location> scratch;
-  std::vector<Location> parameter_scratch;    ///< for each parameter: the location of a gradient that nobody reads
-  std::vector<GradientWrite> input_gradient;  ///< for each input: how its gradient is written
-  std::vector<bool> zero_gradient;  ///< for each output: true if no node uses it, so that its gradient is zero
+  std::vector<Location> parameter_scratch;    ///< location of each parameter's gradient, if nobody reads it
+  std::vector<GradientWrite> input_gradient;  ///< how the gradient of each input is written
+  std::vector<bool> zero_gradient;            ///< true for each output that no node uses, so that its gradient is zero
 
-  /// The part of the node's backward that runs in the input half and in the weight half, if the segment splits.
+  /// The part of the node's backward that runs in the input half of the segment's backward, and that of the weight
+  /// half, if the segment's backward is split.
   BackwardPart in_input_half = BackwardPart::none;
   BackwardPart in_weight_half = BackwardPart::none;
-  Location weight_workspace;  ///< the workspace in the weight half, in place of backward_workspace
-  double weight_share = 0;    ///< the share of the weight half in the operations of the node's backward
+  Location weight_workspace;  ///< workspace of the weight half of the backward, in place of backward_workspace
+  double weight_share = 0;    ///< the fraction of the node's backward operations that are in the weight half
 };
 
-/// Nodes [first, last) of a Dag as a unit that runs alone: the tensors that cross its boundary, and the
+/// Nodes [first, last) of a model's graph (Dag) as a unit that runs alone: the tensors that cross its boundary, and the
 /// memory location of everything inside it. Plain data; equal on every rank.
 ///
 /// | forward   | reads `boundary_inputs`, writes `boundary_outputs` and the saved activations     |
@@ -101,18 +103,18 @@ struct Segment {
   int first = 0;
   int last = 0;
 
-  std::vector<int> boundary_inputs;   ///< tensors from outside that forward reads
-  std::vector<int> boundary_outputs;  ///< tensors that a later segment reads, and results
-  std::vector<int> backward_reads;    ///< boundary tensors whose values backward reads
-  std::vector<int> output_gradients;  ///< boundary outputs whose gradients are given to backward
-  std::vector<int> input_gradients;   ///< boundary inputs whose gradients backward computes
-  std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients: true if backward adds to it
+  std::vector<int> boundary_inputs;              ///< tensors from outside the segment that forward reads
+  std::vector<int> boundary_outputs;  ///< tensors of the segment that a later segment reads, or that are results
+  std::vector<int> backward_reads;               ///< tensors at the segment's boundary whose values backward reads
+  std::vector<int> output_gradients;             ///< outputs of the segment whose gradients are given to backward
+  std::vector<int> input_gradients;              ///< inputs of the segment whose gradients backward computes
+  std::vector<bool> input_gradient_accumulates;  ///< true for each of input_gradients to which backward adds
 
-  std::vector<int> recompute_reads;   ///< the boundary_inputs that a recomputation reads
-  std::vector<int> recompute_writes;  ///< the boundary_outputs that a recomputation writes
+  std::vector<int> recompute_reads;   ///< inputs of the segment that a recomputation reads
+  std::vector<int> recompute_writes;  ///< outputs of the segment that a recomputation writes
 
-  std::vector<int> parameters;  ///< the ids of the parameters that forward and backward read, ascending
-  /// The ids of the uses of trained parameters, whose gradients backward writes, ascending.
+  std::vector<int> parameters;  ///< ids of the parameters that forward and backward read, ascending
+  /// Ids of the uses of trained parameters, whose gradients backward writes, ascending.
   std::vector<int> uses;
 
   Bytes saved_bytes = 0;
@@ -124,19 +126,21 @@ struct Segment {
   double recompute_flops = 0;
 
   bool splits = false;
-  std::vector<int> input_half_reads;       ///< the backward_reads that the input half reads
-  std::vector<int> weight_half_reads;      ///< the backward_reads that the weight half reads
-  std::vector<int> weight_half_gradients;  ///< the output_gradients that the weight half reads
-  bool input_half_has_parameters = false;  ///< the input half computes parameter gradients: an operator cannot split
+  std::vector<int> input_half_reads;       ///< tensors of backward_reads that the input half of the backward reads
+  std::vector<int> weight_half_reads;      ///< tensors of backward_reads that the weight half of the backward reads
+  std::vector<int> weight_half_gradients;  ///< tensors of output_gradients that the weight half of the backward reads
+  /// True: the input half computes gradients of parameters, as an operator cannot split its backward.
+  bool input_half_has_parameters = false;
   Bytes pending_bytes = 0;
-  /// The bytes of workspace of the weight half; backward_workspace_bytes are those of the input half.
+  /// The bytes of workspace of the weight half of the backward; backward_workspace_bytes are those of the input half.
   Bytes weight_half_workspace_bytes = 0;
-  double weight_half_flops = 0;            ///< the weight half's part of backward_flops
+  double weight_half_flops = 0;            ///< operations of the weight half of the backward, a part of backward_flops
 
-  std::vector<Location> forward;    ///< the location of each tensor of the Dag, in a forward that trains
-  std::vector<Location> inference;  ///< the location of each tensor, in a forward that keeps nothing
-  std::vector<Location> gradient;   ///< the location of each tensor's gradient, in backward
-  std::vector<NodePlan> nodes;      ///< the plan of each node of [first, last)
+  std::vector<Location> forward;    ///< location of each tensor of the graph, in a forward that trains
+  /// Location of each tensor of the graph, in a forward that keeps no tensor for a backward.
+  std::vector<Location> inference;
+  std::vector<Location> gradient;  ///< location of each tensor's gradient, in backward
+  std::vector<NodePlan> nodes;     ///< the plan (memory, order) of each node of [first, last)
 
   [[nodiscard]] const NodePlan& plan(int node) const& {
     return nodes[static_cast<std::size_t>(node - first)];
@@ -147,15 +151,16 @@ struct Segment {
 /// The gradients that backward computes: those of differentiable tensors on which a result depends.
 struct GradientFlow {
   std::vector<bool> tensors;
-  std::vector<bool> nodes;  ///< for each node: true if backward runs it
+  std::vector<bool> nodes;  ///< true for each node of the graph that backward runs
 };
 
 GradientFlow gradient_flow(const Dag& dag);
 
-/// The number of calls of a segment's backward: one, or two halves.
+/// The number of calls in which a segment's backward runs: one, or two halves (gradients of inputs, of weights).
 enum class Halves : bool { no, yes };
 
-/// Plans nodes [first, last) of the Dag as a segment. Throws OptionError unless 0 <= first <= last <= the node count.
+/// Plans nodes [first, last) of a graph as a segment, a unit that runs alone. Throws OptionError unless 0 <= first <=
+/// last <= the node count. `halves` changes neither the forward nor the tensors that it reads and writes.
 ///
 /// `halves` changes neither the forward nor the tensors that it reads and writes.
 ///
@@ -166,10 +171,11 @@ enum class Halves : bool { no, yes };
 /// \endcode
 Segment plan_segment(const Dag& dag, int first, int last, Halves halves = Halves::no);
 
-/// Plans all nodes as one segment.
+/// Plans all nodes of a graph as one segment.
 inline Segment plan_segment(const Dag& dag) { return plan_segment(dag, 0, dag.node_count()); }
 
-/// Plans the nodes from the first one to the one that computes `tensor`, for example for inference up to the logits.
+/// Plans the nodes of a graph from the first one to the one that computes `tensor` as a segment, for example for
+/// inference up to the logits.
 inline Segment plan_segment_to(const Dag& dag, int tensor) {
   return plan_segment(dag, 0, dag.tensor_at(tensor).producer + 1);
 }

@@ -28,15 +28,15 @@ struct TensorSpec {
 
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(shape.size()) * size_of(element); }
 
-  /// Returns the spec as text: "(8, 64, 128) fp32".
+  /// Returns the shape and element type as text: "(8, 64, 128) fp32".
   [[nodiscard]] std::string text() const { return concat(shape.text(), " ", name_of(element)); }
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
 /// The initialisation of a parameter: all zeros, all ones, independent normal numbers of standard deviation `scale`, or
-/// `values`, a function that returns the element of a row-major index. It must be the same on all ranks: a Trainer
-/// compares a hash of the values.
+/// `values`, a function that returns the element of a row-major index. The function must be the same on all ranks: a
+/// Trainer compares a hash of the values.
 struct Init {
   enum class Law : std::uint8_t { zeros, ones, normal, given };
   using Values = std::function<double(std::int64_t)>;
@@ -64,7 +64,7 @@ struct ParameterSpec {
   bool linear = false;
 };
 
-/// An input and an output of an operator, by index, of which one may be stored in the memory of the other.
+/// An input and an output of an operator, by index, of which one may be stored in the memory of the other (in place).
 struct Share {
   int input = 0;
   int output = 0;

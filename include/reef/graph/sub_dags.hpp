@@ -12,7 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace graph {
 
-/// The messages that a place receives and sends; each list is sorted by `of`, the id of the tensor or parameter.
+/// The messages that a rank or stage (place) receives and sends; each list is sorted by `of`, the id of the tensor or
+/// parameter.
 struct SubDagMessages {
   std::vector<RemoteMessage> receives;
   std::vector<RemoteMessage> sends;
@@ -21,25 +22,25 @@ struct SubDagMessages {
   [[nodiscard]] Bytes sent() const;
 };
 
-/// The part of a Dag that one place runs, and the messages that it exchanges with other places.
+/// The part of a model's graph that one rank or stage (place) runs, and the messages that it exchanges with others.
 ///
-/// | forward   | in each micro-batch: tensors                                                      |
-/// | backward  | in each micro-batch: gradients of tensors, as sums passed from place to place     |
-/// | gradients | in each step: of the uses of a parameter that another place owns, sent there      |
-/// | weights   | in each step: from the owner of a parameter to the other places that use it       |
+/// | forward   | in each micro-batch: tensors                                                  |
+/// | backward  | in each micro-batch: gradients of tensors, as sums passed from place to place |
+/// | gradients | in each step: of the uses of a parameter that another place owns, sent there  |
+/// | weights   | in each step: from the owner of a parameter to the other places that use it   |
 struct SubDag {
   int place = 0;
-  std::vector<int> nodes;       ///< the ids of the place's nodes, ascending
-  std::vector<int> inputs;      ///< the inputs of the Dag that these nodes read: each place reads its own
-  std::vector<int> parameters;  ///< the ids of the parameters that these nodes use
+  std::vector<int> nodes;       ///< ids of the nodes of this rank or stage, ascending
+  std::vector<int> inputs;      ///< inputs of the model that these nodes read: each rank or stage reads its own
+  std::vector<int> parameters;  ///< ids of the parameters that these nodes use
   Bytes parameter_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
   SubDagMessages forward, backward, gradients, weights;
 };
 
-/// Returns the part of the Dag on each of `places` places, in their order: its nodes, and the messages that it
-/// receives and sends in a Trainer's programs, by graph::remote_edges.
+/// Returns the part of the graph on each of `places` ranks or stages, in their order: its nodes, and the messages that
+/// it receives and sends in a Trainer's programs, by graph::remote_edges.
 ///
 /// | cost   | that of remote_edges                                                                  |
 /// | errors | OptionError unless there is a place for each node, from 0 to `places` - 1             |
@@ -54,7 +55,7 @@ struct SubDag {
 /// \endcode
 std::vector<SubDag> sub_dags(const Dag& dag, std::span<const int> place_of_node, int places);
 
-/// Returns the parts as a readable table, one place after the other.
+/// Returns the parts of a graph as a readable table, one rank or stage after the other.
 std::string text_of_sub_dags(const Dag& dag, const std::vector<SubDag>& parts);
 
 }  // namespace graph

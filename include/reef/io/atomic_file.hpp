@@ -85,7 +85,7 @@ public:
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends bytes to the temporary file.
+  /// Appends bytes to the temporary file, which commit() renames to the target.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
@@ -104,7 +104,7 @@ private:
   std::filesystem::path temporary_;
   detail::Descriptor file_;
   ::off_t written_ = 0;
-  ::off_t started_ = 0;  ///< the number of bytes that the system was asked to begin writing to the disk
+  ::off_t started_ = 0;  ///< number of bytes that the system was asked to begin writing to the disk
 };
 
 /// Writes a whole file atomically: AtomicFile in one call.

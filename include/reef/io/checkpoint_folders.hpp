@@ -19,14 +19,14 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// The stem of the file names of shards with weights. A checkpoint consists of model.safetensors, or one
-/// model-R.safetensors for each rank R that holds a stage, and of optimizer-R.safetensors for each rank R.
+/// The stem of the file names of a checkpoint's weight files (shards). A checkpoint consists of model.safetensors, or
+/// one model-R.safetensors for each rank R that holds a pipeline stage, and of optimizer-R.safetensors for each rank R.
 inline constexpr std::string_view model_stem = "model";
 inline std::string model_stem_of(int rank) { return concat("model-", rank); }
 inline std::string optimizer_stem(int rank) { return concat("optimizer-", rank); }
 
-/// Returns true if a checkpoint's shard may have this name: STEM.safetensors
-/// or STEM.1.safetensors, with a stem of shards (see free_shard_name).
+/// Returns true if a file (shard) of a checkpoint may have this name: STEM.safetensors or STEM.1.safetensors, with a
+/// known stem (see free_shard_name).
 bool is_shard_name(std::string_view name);
 
 /// Returns STEM.safetensors, or STEM.1.safetensors if the folder's manifest already
@@ -39,7 +39,7 @@ namespace detail {
 /// Returns true if AtomicFile gives this name to temporary files of shards or manifests: NAME.tmp.PROCESS.NUMBER.
 bool is_temporary(std::string_view name);
 
-/// Removes the files of a folder for whose names `ours` returns true; returns the number of removed files.
+/// Removes the files of a checkpoint's folder for whose names `ours` returns true; returns the number of removed files.
 template <class Ours>
 std::size_t remove_files(const std::filesystem::path& folder, const Ours& ours) {
   std::vector<std::filesystem::path> found;

@@ -51,7 +51,8 @@ class DirectoryLock {
 public:
   static constexpr std::string_view file_name = "reef.lock";
 
-  /// Takes the lock. Waits up to `patience` for its holder to end: a job whose launcher was killed takes a moment.
+  /// Takes the lock. Waits up to `patience` seconds for its holder to end: a job whose launcher was killed takes a
+  /// moment.
   explicit DirectoryLock(const std::filesystem::path& directory, Seconds patience = 0)
       : path_(directory / file_name) {
     acquire(patience);
@@ -88,7 +89,7 @@ private:
   /// Returns true if flock on the file holds for all machines that can write to the directory.
   [[nodiscard]] bool locks_are_seen() const;
 
-  /// Reads the holder, a JSON object, from the lock file; returns null if the file names none.
+  /// Reads the holder of the lock, a JSON object, from the lock file; returns null if the file names none.
   [[nodiscard]] Json read() const;
 
   void write();

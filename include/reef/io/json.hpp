@@ -28,8 +28,9 @@ using Json = nlohmann::json;
 struct JsonLimits {
   Bytes bytes = 64_MiB;
   int depth = 64;
+  /// The most lists and objects that one list or object may contain directly.
   std::size_t nested =
-      (std::numeric_limits<std::size_t>::max)();  ///< the most lists and objects directly inside one list or object
+      (std::numeric_limits<std::size_t>::max)();
 };
 
 /// The origin of JSON text: the name by which errors call it, and the fix that they recommend. Without a fix, errors
@@ -55,7 +56,7 @@ std::string place_of(std::string_view text, std::string_view source, std::size_t
 
 }  // namespace detail
 
-/// Parses `text` and returns its value.
+/// Parses JSON `text` and returns its value.
 ///
 /// | errors | DecodeError with source, line, column and what was expected there: text that is not |
 /// |        | JSON, a key twice in one object, nesting or size beyond the limits                  |
@@ -83,7 +84,7 @@ inline constexpr bool is_variant<std::variant<Ts...>> = true;
 template <class T>
 std::string expectation();
 
-/// Joins the descriptions of a variant's types: "a number, or an array, each element a number".
+/// Joins the descriptions of a variant's types for an error text: "a number, or an array, each element a number".
 template <class... Ts>
 std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   std::string text;
@@ -91,7 +92,7 @@ std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
   return text;
 }
 
-/// Returns the description of type T for the errors of `require`, such as "a number".
+/// Returns the description of type T for the error texts of `require`, such as "a number".
 template <class T>
 std::string expectation() {
   if constexpr (std::is_same_v<T, bool>) {
@@ -126,7 +127,7 @@ bool convert_to_one(const Json& from, std::variant<Ts...>& to) {
   return true;
 }
 
-/// Converts `from` to the first of the variant's types that it fits; returns false if it fits none.
+/// Converts JSON `from` to the first of the variant's types that it fits; returns false if it fits none.
 template <class... Ts>
 bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
   return (convert_to_one<Ts>(from, to) || ...);
@@ -142,7 +143,7 @@ bool convert_whole(double from, T& to) {
   return static_cast<double>(to) == from;
 }
 
-/// Converts a value that is exactly of type T, without parsing strings, rounding or wrapping; else returns false.
+/// Converts a JSON value that is exactly of type T, without parsing strings, rounding or wrapping; else returns false.
 template <class T>
 bool convert(const Json& from, T& to) {
   if constexpr (std::is_same_v<T, Json>) {
@@ -190,7 +191,7 @@ bool convert(const Json& from, T& to) {
 [[noreturn]] void refuse_value(const Json& found, std::string_view path, std::string_view wanted,
                                JsonSource source);
 
-/// Finds the value at a dotted path such as "a.b.0"; returns null where the last object or array lacks it. Throws
+/// Finds the JSON value at a dotted path such as "a.b.0"; returns null where the last object or array lacks it. Throws
 /// DecodeError where a value on the way is neither an object nor an array with an index: a mistake, not an omission.
 const Json* find_at(const Json& root, std::string_view path, JsonSource source);
 
@@ -203,7 +204,7 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 
 }  // namespace detail
 
-/// Returns the value at a dotted path ("device.memory_bytes", "links.0.latency"), converted to T without any loss.
+/// Returns the JSON value at a dotted path ("device.memory_bytes", "links.0.latency"), converted to T without any loss.
 ///
 /// T is bool, an integer, a floating-point type, std::string, a vector or a variant of
 /// these, or Json. An integer may be written as a real number with an integer value:
@@ -230,8 +231,8 @@ inline void require_object(const Json& value, std::string_view path, JsonSource 
   if (!value.is_object()) detail::refuse_value(value, path, "an object", source);
 }
 
-/// Returns the value at a dotted path, or `otherwise` if there is no value. Throws DecodeError
-/// for a value that is not a T, null included: whoever wrote null did not mean the default.
+/// Returns the JSON value at a dotted path, or `otherwise` if there is no value. Throws DecodeError for a value that is
+/// not a T, null included: whoever wrote null did not mean the default.
 template <class T>
 T value_or(const Json& root, std::string_view path, T otherwise, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path, source);

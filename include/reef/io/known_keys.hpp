@@ -14,12 +14,12 @@ namespace io {
 
 namespace detail {
 
-/// Returns the known key of which `key` is most probably a misspelling; empty if none is similar enough.
+/// Returns the known JSON key of which `key` is most probably a misspelling; empty if none is similar enough.
 std::string_view nearest_key(std::string_view key, std::span<const std::string_view> known);
 
 }  // namespace detail
 
-/// Returns true if any object of a file may have this key although no code reads it, because it is a remark.
+/// Returns true if any object of a JSON file may have this key although no code reads it, because it is a remark.
 constexpr bool is_remark(std::string_view key) {
   constexpr std::array<std::string_view, 4> remarks{"name", "about", "note", "source"};
   return std::ranges::find(remarks, key) != remarks.end();

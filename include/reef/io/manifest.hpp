@@ -27,9 +27,9 @@ namespace io {
 inline constexpr std::string_view checkpoint_fix =
     "copy the checkpoint again, or remove its folder to resume from the one before.";
 
-/// A description of a folder of safetensors shards: facts that the writer
-/// chooses, and every shard with its checksums. Its file has a checksum of its
-/// own, and is written last, so that a folder with a manifest is complete.
+/// A description of a checkpoint folder's safetensors files (shards): facts that the writer chooses, and every file
+/// with its checksums. The manifest's file has a checksum of its own, and is written last, so that a folder with a
+/// manifest is complete.
 struct Manifest {
   static constexpr std::string_view file = "manifest.json";
   static constexpr int version = 2;
@@ -38,10 +38,11 @@ struct Manifest {
   std::vector<Shard> shards;
 };
 
-/// Returns a shard's name, size and checksums as JSON, which a rank sends to the rank that writes the manifest.
+/// Returns the name, size and checksums of a checkpoint's file (shard) as JSON, which a rank sends to the rank that
+/// writes the manifest.
 Json to_json(const Shard& shard);
 
-/// Reads a shard that to_json wrote, its tensors sorted by name. Throws DecodeError for wrong
+/// Reads a checkpoint's file entry (shard) that to_json wrote, its tensors sorted by name. Throws DecodeError for wrong
 /// content, also for a file name with a folder: a manifest may name only files of its own folder.
 Shard shard_from_json(const Json& json, std::string_view source);
 
@@ -60,15 +61,16 @@ Manifest manifest_from_json(const Json& json, const std::string& source);
 /// numbers that are not finite, text that is not UTF-8, binary values, and nesting beyond what readers accept.
 void require_text(const Json& value, const std::string& name, int depth = 0);
 
-/// Writes the manifest of a folder, atomically. Call it after every shard is written.
-/// Throws OptionError for facts that cannot be read back from JSON as they are.
+/// Writes the manifest of a checkpoint's folder, atomically. Call it after every file is written. Throws OptionError
+/// for facts that cannot be read back from JSON as they are.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// Reads the manifest of a folder. Throws FileError if there
-/// is none, DecodeError if it is damaged or is not a manifest.
+/// Reads the manifest of a checkpoint's folder. Throws FileError if there is none, DecodeError if it is damaged or is
+/// not a manifest.
 Manifest read_manifest(const std::filesystem::path& folder);
 
-/// A shard that a manifest names, open for reading; its size and header, and each tensor read, are checked.
+/// A checkpoint file (shard) that a manifest names, open for reading; its size and header, and each tensor read, are
+/// checked.
 ///
 /// | errors | DecodeError with file and tensor if size, header or a tensor differs from    |
 /// |        | the manifest. After an error the content of the read's target is unspecified |
@@ -87,7 +89,7 @@ public:
   [[nodiscard]] const SafetensorsFile& file() const& { return file_; }
   void file() const&& = delete;
 
-  /// Reads a tensor, which must have the view's element type and shape, and compares its checksum.
+  /// Reads a tensor, which must have the view's element type and shape, and compares its checksum with the manifest's.
   void read(std::string_view name, const AnyView& to) const;
 
   /// Reads a tensor in pieces of at most piece_bytes: each into the memory that room(offset, size) returns, and passes

@@ -35,7 +35,7 @@ void read_converted(const SafetensorsFile& file, const StoredTensor& tensor, std
 
 }  // namespace detail
 
-/// Returns true if read_reals can read this dtype.
+/// Returns true if read_reals can read this element type (dtype) of a safetensors file.
 constexpr bool is_real_dtype(std::string_view dtype) {
   return dtype == "F32" || dtype == "F64" || dtype == "BF16" || dtype == "F16";
 }

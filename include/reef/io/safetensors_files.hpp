@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// A tensor, and the file that holds it.
+/// A tensor of a model, and the safetensors file that holds it.
 struct TensorInFile {
   const SafetensorsFile* file = nullptr;
   const StoredTensor* tensor = nullptr;
@@ -47,19 +47,19 @@ public:
   SafetensorsFiles(SafetensorsFiles&&) = default;  // the file objects keep their addresses
   SafetensorsFiles& operator=(SafetensorsFiles&&) = default;
 
-  /// Returns the paths of the files of a place: the one file, or the index and the files that
-  /// it names. Reads only the index, and throws as the constructor does for an error in it.
+  /// Returns the paths of a model's safetensors files: the one file, or the index and the files that it names. Reads
+  /// only the index, and throws as the constructor does for an error in it.
   [[nodiscard]] static std::vector<std::filesystem::path> paths(const std::filesystem::path& place);
 
-  /// Returns the path of the file or the index that was found.
+  /// Returns the path of the safetensors file or the index that was found.
   [[nodiscard]] const std::filesystem::path& path() const& { return path_; }
   [[nodiscard]] std::filesystem::path path() const&& { return path_; }
-  /// Returns the tensors, file by file, in the order of their data.
+  /// Returns the tensors of all files, file by file, in the order of their data.
   [[nodiscard]] std::span<const TensorInFile> tensors() const& { return tensors_; }
   void tensors() const&& = delete;
 
 private:
-  /// A map from file name to tensor name to whether the tensor was found in the file.
+  /// A map from file name to tensor name to whether the tensor was found in the file (true: found).
   using Index = std::map<std::string, std::map<std::string, bool>>;
 
   [[noreturn]] static void refuse(const std::filesystem::path& path, const std::string& why);

@@ -18,7 +18,7 @@ namespace reef {
 inline namespace v0 {
 namespace io {
 
-/// A tensor in host memory, and its name in a file.
+/// A tensor in host memory to be written, and its name in the file.
 struct NamedView {
   std::string name;
   AnyView view;

@@ -38,7 +38,7 @@ struct StoredTensor {
   [[nodiscard]] Bytes bytes() const { return end - begin; }
 };
 
-/// The CRC-32C of the bytes of the tensor `name`.
+/// The checksum (CRC-32C) of the bytes of the tensor `name`.
 struct TensorChecksum {
   std::string name;
   std::uint32_t crc32c = 0;
@@ -46,7 +46,7 @@ struct TensorChecksum {
   friend bool operator==(const TensorChecksum&, const TensorChecksum&) = default;
 };
 
-/// A written safetensors file: its size, and checksums that are compared when it is read again.
+/// A written safetensors file of a checkpoint: its size, and checksums that are compared when it is read again.
 struct Shard {
   std::string file;  // the file's name, without its folder
   Bytes bytes = 0;
@@ -58,7 +58,7 @@ struct Shard {
 
 namespace detail {
 
-/// Returns the number of bytes of an element of this dtype; 0 for an unknown dtype.
+/// Returns the number of bytes of an element of this safetensors type (dtype); 0 for an unknown one.
 constexpr Bytes dtype_bytes(std::string_view dtype) {
   constexpr std::array<std::pair<std::string_view, Bytes>, 15> known{{{"BOOL", 1},
                                                                       {"U8", 1},

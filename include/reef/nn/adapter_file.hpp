@@ -72,10 +72,10 @@ namespace detail {
 /// Returns the name of an adapter's parameter in PEFT's file.
 std::string name_in_adapter(std::string_view parameter);
 
-/// Returns a model that has only the parameters of a model's adapters.
+/// Returns a graph that has only the parameters of a model's adapters.
 graph::Dag adapters_of(const graph::Dag& model);
 
-/// Throws DecodeError unless the tensors of a file are the parameters of `adapters`.
+/// Throws DecodeError unless the tensors of an adapter's file are the parameters of `adapters`.
 void check_adapter(const NamedTensors& tensors, const graph::Dag& adapters);
 
 }  // namespace detail

@@ -17,12 +17,12 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Options of beam_search.
+/// Options of beam_search(), which continues a text.
 struct BeamOptions {
-  std::int64_t beams = 4;    ///< the number of continuations that are followed in parallel
-  std::int64_t tokens = 50;  ///< the largest number of tokens of a continuation
-  double length_penalty = 1;  ///< the exponent p in a continuation's score, log-probability / length^p
-  std::optional<std::int32_t> end{};  ///< the token that ends a continuation, as its last token
+  std::int64_t beams = 4;             ///< number of continuations (beams) that are followed in parallel
+  std::int64_t tokens = 50;           ///< the largest number of tokens of a continuation
+  double length_penalty = 1;  ///< exponent p of the length in a continuation's score, log-probability / length^p
+  std::optional<std::int32_t> end{};  ///< token that ends a continuation, as its last token
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
   void validate(std::int64_t logits) const {
@@ -37,8 +37,8 @@ struct BeamOptions {
   }
 };
 
-/// A continuation that a beam search has found: its tokens, the sum of their log-probabilities, and that sum divided by
-/// length^length_penalty, the score.
+/// A continuation that a beam search has found: its tokens, the sum of their log-probabilities, and its score, that sum
+/// divided by length^length_penalty.
 struct Beam {
   std::vector<std::int32_t> tokens;
   double log_probability = 0;
@@ -47,7 +47,7 @@ struct Beam {
 
 namespace detail {
 
-/// The state of one beam search: the beams, and their sequences in a session.
+/// The state of one beam search: the live continuations (beams), and their sequences in a session.
 template <class Session>
 class BeamSearch {
 public:
@@ -85,7 +85,7 @@ private:
     double log_probability;
   };
 
-  /// Returns whether a is better than b. If they are equal, the earlier beam wins, then the lower token.
+  /// Returns true if continuation a is better than b. If they are equal, the earlier beam wins, then the lower token.
   static bool before(const Candidate& a, const Candidate& b) {
     if (a.log_probability != b.log_probability) return a.log_probability > b.log_probability;
     return a.parent != b.parent ? a.parent < b.parent : a.token < b.token;
@@ -112,7 +112,8 @@ private:
     return all;
   }
 
-  /// Replaces the beams by their best continuations; continuations that end are moved to the finished ones.
+  /// Replaces the beams (live continuations) by their best continuations; continuations that end are moved to the
+  /// finished ones.
   void advance(const Logits& logits) {
     std::vector<Candidate> chosen;
     for (const Candidate& one : candidates(logits)) {
@@ -149,7 +150,7 @@ private:
     beam.score = score_of(beam);
     done_.push_back(std::move(beam));
   }
-  /// Returns whether enough continuations have ended, and no live beam has a better score now than the worst of these.
+  /// Returns true if enough continuations have ended, and no live beam has a better score now than the worst of these.
   [[nodiscard]] bool cannot_improve() const {
     if (std::ssize(done_) < options_.beams) return false;
     std::vector<double> scores;

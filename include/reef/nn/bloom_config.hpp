@@ -7,26 +7,26 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The shape of a BLOOM. The default is BLOOM 560M.
+/// The shape of a BLOOM language model. The default is BLOOM 560M.
 ///
 /// \code
 /// const nn::BloomConfig config = nn::read_bloom_config("bloom/config.json");
 /// nn::write_bloom_config("mine/config.json", config);
 /// \endcode
 struct BloomConfig {
-  std::int64_t layers = 24;          ///< the number of layers, L
-  std::int64_t heads = 16;           ///< the number of heads, H, which divides C
-  std::int64_t channels = 1024;      ///< the number of channels, C
-  std::int64_t vocabulary = 250880;  ///< the number of tokens, V
-  std::int64_t context = 2048;       ///< the length of training sequences; longer sequences are allowed
-  std::int64_t batch = 1;            ///< the number of sequences in a batch, B
-  std::int64_t sequence = 0;         ///< the length of sequences, T, at most 2^24; 0: the context
-  double epsilon = 1e-5;             ///< the number that norms add to the variance
-  bool tied = true;                  ///< true if the head uses the matrix of the embedding
+  std::int64_t layers = 24;          ///< number of layers, L
+  std::int64_t heads = 16;           ///< number of attention heads, H, which divides the number of channels C
+  std::int64_t channels = 1024;      ///< number of channels (width of the model), C
+  std::int64_t vocabulary = 250880;  ///< the number of different tokens, V
+  std::int64_t context = 2048;       ///< length of training sequences in tokens; longer sequences are allowed
+  std::int64_t batch = 1;            ///< number of sequences in a batch, B
+  std::int64_t sequence = 0;         ///< length of the sequences in tokens, T, at most 2^24; 0: the context
+  double epsilon = 1e-5;             ///< the number that layer norms add to the variance, epsilon
+  bool tied = true;                  ///< true if the output head uses the matrix of the embedding
 
   [[nodiscard]] std::int64_t length() const { return sequence == 0 ? context : sequence; }
 
-  /// Throws OptionError, naming the first invalid member.
+  /// Throws OptionError, naming the first invalid member of the configuration.
   void validate() const;
 
   friend bool operator==(const BloomConfig&, const BloomConfig&) = default;

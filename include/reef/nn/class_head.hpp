@@ -14,7 +14,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The options of a class head: the number of classes into which texts are classified.
+/// The options of a class head, which classifies texts: the number of classes.
 struct ClassHead {
   std::int64_t classes = 2;
 

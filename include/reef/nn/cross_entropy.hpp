@@ -12,13 +12,13 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The mean negative log-likelihood of the targets, in nats.
+/// The mean negative log-likelihood of the targets, in nats: a loss.
 ///
 ///     loss = - 1/n sum over rows r with target[r] >= 0 of log softmax(logits[r])[target[r]]
 ///
-/// | shape  | logits: (..., V); targets: (...), int32, -1 for a row to be ignored    |
-/// | saved  | the log-sum-exp of each row                                            |
-/// | memory | the gradient of the logits is stored in the memory of the logits       |
+/// | shape  | logits: (..., V); targets: (...), int32, -1 for a row to be ignored |
+/// | saved  | the log-sum-exp of each row                                         |
+/// | memory | the gradient of the logits is stored in the memory of the logits    |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int logits, int targets

@@ -20,12 +20,13 @@ namespace nn {
 
 /// Options of text generation: the number of tokens, and how each is drawn from logits.
 struct GenerateOptions {
-  std::int64_t tokens = 100;    ///< the number of tokens to add to the prompt
-  double temperature = 1;       ///< the divisor of logits; 0 selects the likeliest token
-  std::int64_t top_k = 40;      ///< the number of likeliest tokens to draw among; 0: all
-  std::int64_t vocabulary = 0;  ///< only tokens below this number are drawn, if logits are padded; 0: all
+  std::int64_t tokens = 100;  ///< the number of tokens to add to the prompt
+  double temperature = 1;     ///< the divisor of logits; 0 selects the likeliest token
+  std::int64_t top_k = 40;    ///< the number of likeliest tokens to draw among; 0: all
+  /// The number of tokens that may be drawn, the first ones, if logits are padded; 0: all.
+  std::int64_t vocabulary = 0;
   std::uint64_t seed = 0;
-  std::function<bool()> proceed = {};  ///< called before each token; false ends the generation
+  std::function<bool()> proceed = {};  ///< function called before each token; false ends the generation
   /// A sum of probabilities: a token is drawn among the fewest likeliest tokens that reach this sum; 1: all.
   double top_p = 1;
   /// The divisor of the logits of tokens that occur already; negative logits are multiplied by it.

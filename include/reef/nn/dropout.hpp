@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Throws OptionError unless 0 <= rate < 1.
+/// Throws OptionError unless a dropout rate is in [0, 1).
 inline void check_dropout_rate(float rate) {
   if (is_finite(rate) && rate >= 0 && rate < 1) return;
   throw OptionError("reef::nn: the dropout rate is ", rate,

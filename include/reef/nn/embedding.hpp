@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The sum of token and position vectors.
+/// An operator that adds a token's vector and its position's vector (learned embeddings).
 ///
 ///     out[b, t] = wte[tokens[b, t]] + wpe[t]
 ///
@@ -74,7 +74,7 @@ struct Embedding {
         call.parameter(1).data(), tokens.shape()[0], tokens.shape()[1], channels, vocabulary);
   }
 
-  /// Computes the gradients of both tables. Positions that no token takes keep a zero gradient.
+  /// Computes the gradients of the token and the position table. Positions that no token takes keep a zero gradient.
   template <class Device, real T>
   void backward(const graph::BackwardCall<Device, T>& call) const {
     const auto tokens = call.integers(0);

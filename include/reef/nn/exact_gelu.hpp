@@ -27,7 +27,7 @@ namespace nn {
 /// \endcode
 struct ExactGelu : detail::Activation<ExactGelu> {
   static constexpr std::string_view kind = "ExactGelu";
-  /// The operations of the polynomials on both sides of |x| / sqrt(2) = 475/512.
+  /// The operations per element of the polynomials on both sides of |x| / sqrt(2) = 475/512.
   static constexpr double forward_flops = 20;
   static constexpr double backward_flops = 30;
 

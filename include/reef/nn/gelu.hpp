@@ -26,7 +26,8 @@ namespace nn {
 /// \endcode
 struct Gelu : detail::Activation<Gelu> {
   static constexpr std::string_view kind = "Gelu";
-  static constexpr double forward_flops = 8;  ///< the operations of the polynomials around one tanh
+  /// The operations per element of the polynomials around one tanh.
+  static constexpr double forward_flops = 8;
   static constexpr double backward_flops = 16;
 
   template <class Device, real T>

@@ -25,7 +25,7 @@ using OnToken = std::function<bool(std::size_t i, std::int32_t token)>;
 
 namespace detail {
 
-/// Sequences of a session that are opened together, and closed by the destructor.
+/// Sequences of a session (stored texts) that are opened together, and closed by the destructor.
 template <class Session>
 class SequencesOfOneCall {
 public:

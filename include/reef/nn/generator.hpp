@@ -56,7 +56,8 @@ class Generator {
 public:
   using Graph = graph::Graph<Device, T>;
 
-  /// Allocates the memory of a model on the device. Parameters are unspecified until each has been set.
+  /// Allocates the memory of a model on the device for generating text. Parameters are unspecified until each has been
+  /// set.
   Generator(Device& device, const Graph& model) {
     const graph::Dag& dag = model.dag();
     const int made = dag.tensor("logits");
@@ -81,11 +82,12 @@ public:
     window_.emplace(device, model);
   }
 
-  /// Returns T, the context of the model; vocabulary() returns V.
+  /// Returns T, the longest sequence (context) that the model reads; vocabulary() returns V.
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
 
-  /// Copies a parameter's values to the device, rounded to T. Throws ShapeError for an unknown name or another size.
+  /// Copies a parameter's values to the device, rounded to the model's element type T. Throws ShapeError for an unknown
+  /// name or another size.
   void set_parameter(std::string_view name, std::span<const sum_t<T>> values) {
     if constexpr (has_rows) {
       if (session_) {
@@ -121,7 +123,7 @@ public:
     return window_->logits(text);
   }
 
-  /// Returns the prompt and the tokens that follow it.
+  /// Returns the prompt and the generated tokens that follow it.
   std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt,
                                      const GenerateOptions& options = {}) {
     options.validate(vocabulary());
@@ -141,7 +143,8 @@ private:
   static constexpr bool has_rows = std::same_as<Device, device::Host>;  // the device that has RowKernels
   struct NoSession {};
 
-  /// Returns whether a Session accepts the model, whose logits the node `head` computes.
+  /// Returns true if a Session (generation with a key-value cache) accepts the model, whose logits the node `head`
+  /// computes.
   static bool runs_by_rows(const Graph& model, int head) {
     const graph::Dag& dag = model.dag();
     return head >= 0 && dag.node_at(head).inputs.size() == 1 &&
@@ -150,7 +153,7 @@ private:
                        [&](int id) { return dag.tensor_at(id).spec.shape.rank() >= 2; });
   }
 
-  /// Truncates the session's sequence to its first `length` tokens.
+  /// Truncates the generator's cached sequence to its first `length` tokens.
   void keep(std::size_t length) {
     session_->truncate(sequence_, static_cast<std::int64_t>(length));
     held_.resize(length);

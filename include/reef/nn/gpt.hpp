@@ -17,7 +17,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The shape of a GPT-2. The default is the smallest GPT-2, with 124 439 808 parameters, without padding.
+/// The shape of a GPT-2 language model. The default is the smallest GPT-2, with 124 439 808 parameters, without
+/// padding.
 ///
 /// Rows that pad wte stand for tokens that never occur: the loss includes their logits, as nanoGPT's does, and
 /// training from scratch lowers them. Weights that were trained without padding must be read without padding:
@@ -27,18 +28,18 @@ struct GptConfig {
   /// 14 s on 2 cores.
   static constexpr std::int64_t max_layers = 10'000;
 
-  std::int64_t layers = 12;            ///< the number of layers, L
-  std::int64_t heads = 12;             ///< the number of heads, H, which divides C
-  std::int64_t channels = 768;         ///< the number of channels, C
-  std::int64_t vocabulary = 50257;     ///< the number of tokens, V
-  std::int64_t context = 1024;         ///< the number of positions, each with a vector in wpe
-  std::int64_t batch = 1;              ///< the number of sequences in a batch, B
-  std::int64_t sequence = 0;           ///< the length of sequences, T, at most the context; 0: the context
-  std::int64_t padded_vocabulary = 0;  ///< the rows of wte, rounded up for faster kernels; 0: V
+  std::int64_t layers = 12;            ///< number of layers, L
+  std::int64_t heads = 12;             ///< number of attention heads, H, which divides the number of channels C
+  std::int64_t channels = 768;         ///< number of channels (width of the model), C
+  std::int64_t vocabulary = 50257;     ///< the number of different tokens, V
+  std::int64_t context = 1024;         ///< the number of positions, each with a vector in the table wpe
+  std::int64_t batch = 1;              ///< number of sequences in a batch, B
+  std::int64_t sequence = 0;           ///< length of the sequences in tokens, T, at most the context; 0: the context
+  std::int64_t padded_vocabulary = 0;  ///< the rows of the token table wte, V rounded up for faster kernels; 0: V
   float dropout = 0;                   ///< the dropout rate of embedding, attention and residual branches
-  bool bias = true;                    ///< whether the four projections of a layer have a bias
+  bool bias = true;                    ///< true if the four projections of a layer have a bias
 
-  /// Throws OptionError, naming the first invalid member.
+  /// Throws OptionError, naming the first invalid member of the configuration.
   void validate() const;
 
   friend bool operator==(const GptConfig&, const GptConfig&) = default;
@@ -68,7 +69,7 @@ graph::Graph<Device, T> gpt(const GptConfig& config, int threads = device::avail
 }  // namespace nn
 
 #ifdef REEF_COMPILED
-/// Declares the graphs of the host and their kernels, with `extern`; without it, defines them, in one unit of the
+/// Declares the model graphs of the host and their kernels, with `extern`; without it, defines them, in one unit of the
 /// library.
 #define REEF_NN_GPT_OF_HOST(declared)                                                                                 \
   declared template graph::Graph<device::Host, float> nn::gpt<device::Host, float>(const nn::GptConfig& config,       \

@@ -28,7 +28,7 @@ inline constexpr std::string_view gpt2_prefix = "transformer.";
 inline constexpr std::string_view gpt2_tokens = "transformer.wte.weight";
 inline constexpr std::string_view gpt2_head = "lm_head.weight";
 
-/// Returns whether a name is that of a causal mask, as older files have: "h.3.attn.bias" or "h.3.attn.masked_bias".
+/// Returns true if a name is that of a causal mask, as older files have: "h.3.attn.bias" or "h.3.attn.masked_bias".
 inline bool is_gpt2_mask(std::string_view name) {
   if (!name.starts_with("h.")) return false;
   const std::size_t digits = name.find_first_not_of("0123456789", 2);
@@ -37,7 +37,8 @@ inline bool is_gpt2_mask(std::string_view name) {
   return rest == ".attn.bias" || rest == ".attn.masked_bias";
 }
 
-/// Returns the shape of a parameter in a file: wte is stored without the rows that only pad the vocabulary.
+/// Returns the shape of a parameter in a GPT-2 file: the token table wte is stored without the rows that only pad the
+/// vocabulary.
 inline Shape gpt2_shape(const graph::Parameter& parameter, std::int64_t vocabulary) {
   const Shape& shape = parameter.spec.shape;
   if (parameter.name != gpt2_tokens) return shape;
@@ -48,8 +49,8 @@ inline Shape gpt2_shape(const graph::Parameter& parameter, std::int64_t vocabula
   return {vocabulary, shape[1]};
 }
 
-/// Returns whether a tensor has the shape of gpt2_shape; wte may have further rows, which pad the vocabulary:
-/// files pad it up to a multiple of at most 1024, and reserve rows for some further tokens.
+/// Returns true if a tensor has the shape of gpt2_shape; the token table wte may have further rows, which pad the
+/// vocabulary: files pad it up to a multiple of at most 1024, and reserve rows for some further tokens.
 inline bool fits_gpt2(const io::StoredTensor& stored, const graph::Parameter& parameter,
                       const Shape& shape) {
   std::array<std::int64_t, Shape::max_rank> extents{};
@@ -105,12 +106,12 @@ public:
     }
   }
 
-  /// Returns the path of the file or the index that was found.
+  /// Returns the path of the GPT-2 file or the index that was found.
   [[nodiscard]] const std::filesystem::path& path() const& { return tensors_.path(); }
   [[nodiscard]] std::filesystem::path path() const&& { return tensors_.path(); }
 
-  /// Returns the configuration: layers, channels, vocabulary (with the rows that pad it) and context from the shapes
-  /// of tensors; C / 64 heads, as all of OpenAI's models have; biases if the first projection has one.
+  /// Returns the configuration of the GPT-2: layers, channels, vocabulary (with the rows that pad it) and context from
+  /// the shapes of tensors; C / 64 heads, as all of OpenAI's models have; biases if the first projection has one.
   [[nodiscard]] GptConfig config() const {
     GptConfig config;
     const StoredShape tokens = matrix(detail::gpt2_tokens);
@@ -143,7 +144,7 @@ private:
   static std::string_view without_prefix(std::string_view name) {
     return name.substr(detail::gpt2_prefix.size());
   }
-  /// Returns the file's tensor of a parameter, or null if it has none.
+  /// Returns the file's tensor of a parameter, or null if the file has none.
   [[nodiscard]] const io::TensorInFile* find(std::string_view parameter) const {
     if (!parameter.starts_with(detail::gpt2_prefix)) return nullptr;
     return tensors_.find(without_prefix(parameter));
@@ -162,7 +163,7 @@ private:
     return stored->tensor->shape;
   }
 
-  /// Returns the fix in the error for a model that has other parameters than the file.
+  /// Returns the fix in the error text for a model that has other parameters than the file.
   [[nodiscard]] std::string fix_of_layers() const {
     const std::int64_t count = layers();
     return concat("give the model the file's layers and biases: it has ", count,
@@ -194,7 +195,7 @@ private:
     }
   }
 
-  /// Throws DecodeError unless the head equals wte: a gpt() has a tied head.
+  /// Throws DecodeError unless the output head equals the token table wte: a gpt() has a tied head.
   void check_head(const io::TensorInFile& head) const {
     if (detail::NamedTensors::are_same(head, *find(detail::gpt2_tokens))) return;
     tensors_.refuse(head.file->path(),

@@ -9,34 +9,34 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The shape of a GPT-NeoX. The default is Pythia 160M.
+/// The shape of a GPT-NeoX language model. The default is Pythia 160M.
 ///
 /// \code
 /// const nn::GptNeoxConfig config = nn::read_gpt_neox_config("pythia/config.json");
 /// nn::write_gpt_neox_config("mine/config.json", config);
 /// \endcode
 struct GptNeoxConfig {
-  std::int64_t layers = 12;         ///< the number of layers, L
-  std::int64_t heads = 12;          ///< the number of heads, H, which divides C
-  std::int64_t channels = 768;      ///< the number of channels, C
+  std::int64_t layers = 12;         ///< number of layers, L
+  std::int64_t heads = 12;          ///< number of attention heads, H, which divides the number of channels C
+  std::int64_t channels = 768;      ///< number of channels (width of the model), C
   std::int64_t hidden = 3072;       ///< the width of the MLP, F
-  std::int64_t vocabulary = 50304;  ///< the number of tokens, V
-  std::int64_t context = 2048;      ///< the largest number of positions of the model
-  std::int64_t batch = 1;           ///< the number of sequences in a batch, B
-  std::int64_t sequence = 0;        ///< the length of sequences, T, at most the context; 0: the context
-  double epsilon = 1e-5;            ///< the number that norms add to the variance
+  std::int64_t vocabulary = 50304;  ///< the number of different tokens, V
+  std::int64_t context = 2048;      ///< largest number of positions (tokens of a sequence) of the model
+  std::int64_t batch = 1;           ///< number of sequences in a batch, B
+  std::int64_t sequence = 0;        ///< length of the sequences in tokens, T, at most the context; 0: the context
+  double epsilon = 1e-5;            ///< the number that layer norms add to the variance, epsilon
   RotaryFrequencies rotary{10000};
-  std::int64_t turned = 0;     ///< the number of columns of a head that rotary positions turn, even; 0: all
+  std::int64_t turned = 0;     ///< number of columns of a head that rotary positions turn, even; 0: all
   bool parallel = true;        ///< true if attention and MLP of a layer read the same residual stream
   bool exact_gelu = true;      ///< true: GELU by the error function; false: by a tanh
   bool attention_bias = true;  ///< true if query_key_value and the projection behind the attention have a bias
-  bool tied = false;           ///< true if the head uses the matrix of the embedding
+  bool tied = false;           ///< true if the output head uses the matrix of the embedding
 
   [[nodiscard]] std::int64_t size_of_head() const { return channels / heads; }
   [[nodiscard]] std::int64_t turned_columns() const { return turned == 0 ? size_of_head() : turned; }
   [[nodiscard]] std::int64_t length() const { return sequence == 0 ? context : sequence; }
 
-  /// Throws OptionError, naming the first invalid member.
+  /// Throws OptionError, naming the first invalid member of the configuration.
   void validate() const;
 
   friend bool operator==(const GptNeoxConfig&, const GptNeoxConfig&) = default;

@@ -13,18 +13,18 @@ namespace nn {
 enum class Transpose : std::uint8_t { no, yes };
 
 /// The arithmetic of the operators, one specialisation per device: Kernels<device::Host> is in nn/host.hpp,
-/// Kernels<device::Cuda> in nn/cuda.cuh. All members are static; the first argument of each is a lane, on whose thread
-/// the member is called. T is float, double or Bfloat16; losses, statistics and gradients of parameters are sum_t<T>,
-/// the type in which everything is computed.
+/// Kernels<device::Cuda> in nn/cuda.cuh. All members are static; the first argument of each is a lane (device queue),
+/// on whose thread the member is called. T is float, double or Bfloat16; losses, statistics and gradients of parameters
+/// are sum_t<T>, the type in which everything is computed.
 ///
-/// | shape  | row-major and contiguous; R rows, K in, N out channels; B batch, T_ sequence, C     |
-/// |        | channels, H heads, V vocabulary                                                     |
-/// | target | `accumulate` adds the result to the target, otherwise the target is overwritten     |
-/// | order  | every sum is folded in an order that depends on shapes alone, not on threads or     |
-/// |        | timing: equal inputs give equal bits on one device and instruction set              |
-/// | alias  | outputs must not overlap inputs, unless the list below allows it                    |
-/// | space  | `workspace`: as many bytes of device memory as the function ..._workspace says,     |
-/// |        | aligned to 64                                                                       |
+/// | shape  | row-major and contiguous; R rows, K in, N out channels; B batch, T_ sequence, C |
+/// |        | channels, H heads, V vocabulary                                                 |
+/// | target | `accumulate` adds the result to the target, otherwise the target is overwritten |
+/// | order  | every sum is folded in an order that depends on shapes alone, not on threads or |
+/// |        | timing: equal inputs give equal bits on one device and instruction set          |
+/// | alias  | outputs must not overlap inputs, unless the list below allows it                |
+/// | space  | `workspace`: as many bytes of device memory as the function ..._workspace says, |
+/// |        | aligned to 64                                                                   |
 ///
 /// Each member, and below it the numbers that it computes:
 ///

@@ -95,7 +95,7 @@ struct LayerPrompt {
   }
 
 private:
-  /// Returns the number of positions of a row that get a vector.
+  /// Returns the number of positions of a sequence that get a trained vector.
   [[nodiscard]] std::int64_t positions(const Shape& shape) const { return (std::min)(prompt, shape[1]); }
 };
 

@@ -14,13 +14,13 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// An affine map of the last axis.
+/// An affine map of the last axis: out = in W + b.
 ///
 ///     out = in W + b        W: (K, N), as GPT-2 stores it;  or W^T with W: (N, K), `transpose`
 ///
-/// | shape      | in: (..., K); out: (..., N); weight: (K, N) or (N, K); bias: (N), if `bias`      |
-/// | parameters | weight: normal, standard deviation `deviation`, decays; bias: zeros, no decay    |
-/// | cost       | forward 2 R K N, backward 4 R K N operations for R rows                          |
+/// | shape      | in: (..., K); out: (..., N); weight: (K, N) or (N, K); bias: (N), if `bias`   |
+/// | parameters | weight: normal, standard deviation `deviation`, decays; bias: zeros, no decay |
+/// | cost       | forward 2 R K N, backward 4 R K N operations for R rows                       |
 ///
 /// \code
 /// // given: graph::Graph<device::Host, float>& g, int x
@@ -29,7 +29,7 @@ namespace nn {
 struct Linear {
   static constexpr std::string_view kind = "Linear";
 
-  std::int64_t features = 0;  ///< N, the channels of the output
+  std::int64_t features = 0;  ///< number of output channels, N
   bool bias = true;
   Transpose transpose = Transpose::no;
   double deviation = 0.02;

@@ -18,7 +18,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The options of low-rank adapters.
+/// The options of low-rank adapters (LoRA).
 ///
 /// | rank, alpha | those of nn::LoraLinear: the update of a weight is alpha / rank B A                       |
 /// | targets     | names of nn::Linear nodes, or last parts of names: "q_proj" selects all "....q_proj"; the |
@@ -31,7 +31,7 @@ struct Lora {
   std::vector<std::string> targets{};
   bool class_head = false;
 
-  /// Throws OptionError, naming the first invalid member.
+  /// Throws OptionError, naming the first invalid member of the adapter's options.
   void validate() const;
 
   /// Returns the index of the first of `targets` that selects the node; -1 if none does. Without targets, returns 0 for
@@ -39,7 +39,7 @@ struct Lora {
   [[nodiscard]] int target_of(std::string_view node) const;
 };
 
-/// Returns whether a parameter is one of an adapter: NAME.lora_A.weight or NAME.lora_B.weight.
+/// Returns true if a parameter is one of a low-rank adapter: NAME.lora_A.weight or NAME.lora_B.weight.
 bool is_of_lora(std::string_view parameter);
 
 /// Returns the model with low-rank adapters: the selected nn::Linear nodes become nn::LoraLinear nodes, of which only

@@ -153,8 +153,8 @@ struct LoraLinear {
     linear.prepare_rows(call);
   }
 
-  /// Computes rows with W in the RowModel's weight form, and A and B unchanged, as fine-tuning beside quantised weights
-  /// trains them.
+  /// Computes rows (tokens) with the weight W in the RowModel's packed form, and the adapter's A and B unchanged, as
+  /// fine-tuning beside quantised weights trains them.
   template <class Device, real T>
   void forward_rows(const graph::RowsCall<Device, T>& call) const {
     linear.forward_rows(call);

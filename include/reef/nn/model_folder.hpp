@@ -60,7 +60,7 @@ graph::Graph<Device, T> model_of(const std::filesystem::path& folder, const Batc
 
 namespace detail {
 
-/// Reads the parameters of a model from an open file, and returns the file's path.
+/// Reads the parameters of a model from an open weight file, and returns the file's path.
 template <real T, class Set>
 std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, Set&& set) {
   file.read<T>(model, std::forward<Set>(set));

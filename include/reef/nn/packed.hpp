@@ -26,7 +26,7 @@ namespace nn {
 
 namespace detail {
 
-/// The `kind` of nn::Packed<Op>: "Packed" and the kind of Op.
+/// The name of the operator kind of nn::Packed<Op>: "Packed" and the kind of Op.
 template <class Op>
 struct PackedKind {
   static constexpr std::string_view before = "Packed";
@@ -67,7 +67,7 @@ struct PackedKind {
 template <class Op>
 struct Packed {
   static constexpr std::string_view kind = detail::PackedKind<Op>::text;
-  /// True if the tokens are an input of Op itself.
+  /// True if the token ids are an input of Op itself.
   static constexpr bool reads_tokens = std::same_as<Op, Embedding> || std::same_as<Op, TokenEmbedding>;
 
   Op op{};
@@ -156,13 +156,14 @@ private:
   static Bytes bytes_of(const Shape& tokens) { return static_cast<Bytes>(tokens.size()) * sizeof(std::int32_t); }
   static Bytes space_of(const Shape& tokens) { return round_up(bytes_of(tokens), 64); }
 
-  /// Returns true if the signature has added the tokens to the saved tensors, of which only they are integers.
+  /// Returns true if the signature has added the token ids to the tensors saved for backward, of which only they are
+  /// integers.
   static bool keeps_tokens(const auto& call) {
     return !reads_tokens && !call.saved.empty() && call.saved.back().element() == Element::int32;
   }
 
-  /// Returns the inputs of Op. If the tokens are among them, a copy without marks is written to the workspace, whose
-  /// rest is left for Op.
+  /// Returns the inputs of the wrapped operator Op. If the token ids are among them, a copy without marks of sample
+  /// ends is written to the workspace, whose rest is left for Op.
   template <class Device>
   static std::vector<AnyView> inputs_of(const auto& call, const detail::ReadableTokens<Device>& tokens,
                                         void*& workspace) {

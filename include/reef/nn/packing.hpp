@@ -27,8 +27,8 @@ namespace nn {
 
 namespace detail {
 
-/// Returns the outputs of a node that is added with Packed<Op> in place of Op; empty if the operator of node n is not
-/// Op.
+/// Returns the outputs of a node that is added with Packed<Op> in place of Op (for several samples in a row); empty if
+/// the operator of node n is not Op.
 template <class Op, class Device, real T>
 std::vector<int> packed_node(graph::Rewriting<Device, T>& to, int n, int tokens) {
   const Op* const op = to.model.template operator_as<Op>(n);
@@ -38,7 +38,7 @@ std::vector<int> packed_node(graph::Rewriting<Device, T>& to, int n, int tokens)
   return to.result.add(to.model.dag().node_at(n).name, Packed<Op>{*op}, std::move(inputs), to.parameters_of(n));
 }
 
-/// Returns true if the operator of node n computes each position alone, or is the loss.
+/// Returns true if the operator of node n computes each position of a sequence alone, or is the loss.
 template <class Device, real T>
 bool keeps_samples_apart(const graph::Graph<Device, T>& model, int n) {
   return model.by_rows(n) || model.template operator_as<Linear>(n) != nullptr ||

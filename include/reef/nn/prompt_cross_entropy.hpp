@@ -58,7 +58,7 @@ private:
     return round_up(static_cast<Bytes>(shape.size()) * sizeof(std::int32_t), 64);
   }
 
-  /// Calls a function with a copy of the call in which the targets of the prompt's positions are -1.
+  /// Calls a function with a copy of the operator's call in which the targets of the soft prompt's positions are -1.
   template <class Call, class F>
   void run(const Call& call, const F& function) const {
     const auto targets = call.integers(1);

@@ -19,7 +19,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Returns whether a parameter is a soft prompt: NODE.prompt_embeddings.
+/// Returns true if a parameter is a soft prompt: NODE.prompt_embeddings.
 inline bool is_of_prompt(std::string_view parameter) {
   return parameter.ends_with(".prompt_embeddings");
 }
@@ -92,7 +92,8 @@ struct PromptEmbedding {
     }
   }
 
-  /// Computes the gradients of the trained parameters. Positions that no sample has keep a zero gradient.
+  /// Computes the gradients of the trained tables and of the soft prompt. Positions that no sample has keep a zero
+  /// gradient.
   template <class Device, real T>
   void backward(const graph::BackwardCall<Device, T>& call) const {
     if (!call.wants_parameters()) return;
@@ -138,7 +139,7 @@ struct PromptEmbedding {
 private:
   static constexpr std::size_t slot() { return has_positions ? 2 : 1; }
 
-  /// Sums the gradient of a parameter that has a row for each of `count` positions, if it is trained.
+  /// Sums over the batch the gradient of a parameter that has a row for each of `count` positions, if it is trained.
   template <class Device, real T>
   void sum_prefix(const graph::BackwardCall<Device, T>& call, std::size_t parameter, const T* d_out,
                   std::int64_t B, std::int64_t T_, std::int64_t count) const {

@@ -18,7 +18,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// Turns pairs of each head's numbers by angles that grow with the position.
+/// An operator that turns pairs of each head's numbers by angles that grow with the position (rotary positions).
 ///
 ///     out[i]       = in[i] cos(t f) - in[i + R/2] sin(t f)      i in [0, R/2), f = f(i)
 ///     out[i + R/2] = in[i + R/2] cos(t f) + in[i] sin(t f)      out[i] = in[i] for i >= R
@@ -39,13 +39,13 @@ namespace nn {
 struct Rotary {
   static constexpr std::string_view kind = "Rotary";
 
-  std::int64_t head_size = 0;  ///< D, the columns of a head
+  std::int64_t head_size = 0;  ///< number of columns of a head, D
   double theta = 10000;
   double factor = 1;
   std::int64_t original = 0;
   double low = 1;
   double high = 4;
-  std::int64_t turned = 0;  ///< R, the columns of a head that are turned; 0: all
+  std::int64_t turned = 0;  ///< number R of columns of a head that are turned; 0: all
 
   static constexpr auto attributes() {
     return std::tuple(
@@ -64,7 +64,7 @@ struct Rotary {
                                   "columns of a head that are turned, even, the first; 0: all"));
   }
 
-  /// Returns R, the number of columns of a head that are turned.
+  /// Returns the number R of columns of a head that rotary positions turn.
   [[nodiscard]] std::int64_t turned_columns() const { return turned == 0 ? head_size : turned; }
   [[nodiscard]] RotaryFrequencies frequencies() const {
     return {theta, factor, original, low, high};

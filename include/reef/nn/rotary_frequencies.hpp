@@ -28,11 +28,11 @@ struct RotaryFrequencies {
   double theta = 10000;
   double factor = 1;
   std::int64_t original =
-      0;  ///< the positions in training, for Llama 3's scaling; 0: linear scaling
+      0;  ///< number of positions in training, for Llama 3's scaling; 0: linear scaling
   double low = 1;
   double high = 4;
 
-  /// Returns f(i), the angle by which pair i of a head of D columns turns per position.
+  /// Returns the angle f(i) by which pair i of a head of D columns turns from one position to the next, in radians.
   [[nodiscard]] double of(std::int64_t i, std::int64_t D) const;
 
   friend bool operator==(const RotaryFrequencies&, const RotaryFrequencies&) = default;

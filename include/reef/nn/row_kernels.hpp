@@ -7,9 +7,9 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The arithmetic of operators that run by rows, one specialisation per device: RowKernels<device::Host> is in
-/// nn/host/rows.hpp, RowKernels<device::Cuda> in nn/cuda/rows.cuh. All members are static; the first argument of each
-/// is a lane, on whose thread the member is called.
+/// The arithmetic of operators that run by rows (single tokens of sequences), one specialisation per device:
+/// RowKernels<device::Host> is in nn/host/rows.hpp, RowKernels<device::Cuda> in nn/cuda/rows.cuh. All members are
+/// static; the first argument of each is a lane (device queue), on whose thread the member is called.
 ///
 ///     a row's results depend on its own operands, its position and the states before it: not on the other rows
 ///

@@ -39,19 +39,20 @@ using RowOperators =
                         PromptEmbedding<TokenEmbedding>, LayerPrompt, LayerNorm, RmsNorm, Rotary, CausalAttention,
                         GroupedAttention>;
 
-/// Options of a Session.
+/// Options of a Session, which generates text with a key-value cache.
 struct SessionOptions {
-  std::int64_t positions = 1024;  ///< the largest number of positions of one sequence
+  std::int64_t positions = 1024;  ///< the largest number of positions (tokens) of one sequence
   /// The number of sequences of `positions` that fit in memory, in pages of 64 positions.
   std::int64_t sequences = 1;
-  std::int64_t rows = 256;        ///< the largest number of rows in one pass; longer prompts are read in several passes
-  /// The form of matrices, which are packed when they are set.
+  /// The largest number of tokens (rows) computed in one pass; longer prompts are read in several passes.
+  std::int64_t rows = 256;
+  /// The form in which weight matrices are stored (quantised or not); they are packed when they are set.
   graph::WeightForm weights = graph::WeightForm::as_given;
-  graph::StateForm states = graph::StateForm::as_given;     ///< the form of keys and values in pages
-  std::int64_t outliers = 0;  ///< of 256 inputs of an int8 matrix, how many are stored as they are given; 0 to 256
+  graph::StateForm states = graph::StateForm::as_given;     ///< the form of cached keys and values
+  std::int64_t outliers = 0;  ///< number of unquantised inputs among 256 of an int8 matrix; 0 to 256
 };
 
-/// Tokens to append to a sequence. `all`: logits are returned after each of them, not only after the last.
+/// Tokens to append to a sequence of a Session. `all`: logits are returned after each of them, not only after the last.
 struct Append {
   int sequence = 0;
   std::span<const std::int32_t> tokens;
@@ -70,7 +71,7 @@ struct Logits {
 };
 
 /// A language model that continues sequences and stores what it has computed for them: the keys and values of each
-/// position are in pages of memory, and a further token costs one row.
+/// position are in pages of memory (a key-value cache), and a further token costs one row of computation.
 ///
 /// | model  | a graph with the input "tokens" (B, T) int32 and the tensor "logits" (B, T, V), of any B and T, whose |
 /// |        | operators run by rows (graph::RowModel), such as nn::gpt and nn::llama                                |
@@ -103,10 +104,11 @@ class Session {
 public:
   using Graph = graph::Graph<Device, T>;
 
-  /// Allocates the memory of a model on the device. Parameters are zeros until each has been set.
+  /// Allocates the memory of a model and its cache on the device. Parameters are zeros until each has been set.
   Session(Device& device, const Graph& model, const SessionOptions& options = {});
 
-  /// Constructs a Session with the caller's list of operators that have code for rows, beside or in place of nn's.
+  /// Constructs a Session with the caller's list of operators that have code for single tokens (rows), beside or in
+  /// place of nn's.
   template <class... Ops>
   Session(Device& device, const Graph& model, const SessionOptions& options, graph::RowOperators<Ops...> operators)
       : options_(checked(options)),
@@ -117,10 +119,12 @@ public:
 
   [[nodiscard]] const SessionOptions& options() const& { return options_; }
   [[nodiscard]] SessionOptions options() const&& { return options_; }
-  /// Returns V, the number of logits behind a token: of a model with a class head its classes.
+  /// Returns V, the number of logits behind a token: the vocabulary, or for a model with a class head the number of
+  /// classes.
   [[nodiscard]] std::int64_t vocabulary() const { return model_.vocabulary(); }
 
-  /// Returns the number of tokens that sequences may have: V, or with a class head the number of vectors of its table.
+  /// Returns the number of different tokens that sequences may have: V, or with a class head the number of vectors of
+  /// its table.
   [[nodiscard]] std::int64_t tokens() const { return model_.tokens(); }
 
   /// Copies a parameter's values to the device, rounded to T; a matrix is packed in the form of
@@ -134,13 +138,14 @@ public:
     model_.set_parameter(name, values, magnitudes);
   }
 
-  /// Opens an empty sequence; returns its number.
+  /// Opens an empty sequence in the cache; returns its number.
   int open() { return sequences_.open(); }
 
-  /// Opens a copy of a sequence; returns its number. Pages are shared until one of the two sequences writes to them.
+  /// Opens a copy of a sequence; returns its number. Pages of cached keys and values are shared until one of the two
+  /// sequences writes to them.
   int fork(int sequence) { return sequences_.fork(sequence); }
 
-  /// Closes a sequence; its pages are free again.
+  /// Closes a sequence; its cache pages are free again.
   void close(int sequence) { sequences_.close(sequence); }
 
   /// Removes all positions of a sequence from `length` on.
@@ -149,7 +154,7 @@ public:
   /// Returns the number of tokens of a sequence.
   [[nodiscard]] std::int64_t length(int sequence) const { return sequences_.at(sequence).length; }
 
-  /// Returns the number of positions in the pages that no sequence uses.
+  /// Returns the number of positions in the cache pages that no sequence uses.
   [[nodiscard]] std::int64_t free_positions() const {
     return static_cast<std::int64_t>(sequences_.free_pages()) * graph::page_positions;
   }
@@ -219,7 +224,7 @@ private:
     }
   }
 
-  /// Runs the rows of all appends, at most options.rows at once, sequence by sequence.
+  /// Runs the model on the tokens (rows) of all appends, at most options.rows at once, sequence by sequence.
   void run(std::span<const Append> appends) {
     std::vector<std::vector<std::byte*>> addresses;
     std::vector<graph::Pages> tables;

@@ -11,12 +11,12 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The sigmoid linear unit.
+/// The sigmoid linear unit (SiLU, swish), an activation function.
 ///
 ///     out = in / (1 + exp(-in))
 ///
-/// | shape  | in, out: any shape                                         |
-/// | memory | the input's gradient uses the output gradient's memory     |
+/// | shape  | in, out: any shape                                     |
+/// | memory | the input's gradient uses the output gradient's memory |
 ///
 /// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
 ///

@@ -30,7 +30,7 @@ struct SoftPrompt {
   std::int64_t tokens = 20;
   bool deep = false;
 
-  /// Throws OptionError for a number of positions below 1.
+  /// Throws OptionError for a number of positions of a soft prompt below 1.
   void validate() const;
 };
 
@@ -43,7 +43,8 @@ std::int64_t prompt_tokens_of(const graph::Dag& model);
 
 namespace detail {
 
-/// Returns the beginning of a node's name that names its layer, such as "model.layers.3"; empty for a node of no layer.
+/// Returns the beginning of a graph node's name that names its layer, such as "model.layers.3"; empty for a node of no
+/// layer.
 std::string_view layer_of(std::string_view node);
 
 /// Returns the model with a LayerPrompt before each of its layers: before the first node of the layer, whose input all
@@ -68,7 +69,8 @@ graph::Graph<Device, T> with_layer_prompts(const graph::Graph<Device, T>& model,
   return result;
 }
 
-/// Returns the model with PromptEmbedding<Table> in place of each Table; adds the number of these nodes to `count`.
+/// Returns the model with a soft prompt (PromptEmbedding<Table>) in place of each Table; adds the number of these nodes
+/// to `count`.
 template <class Table, class Device, real T>
 graph::Graph<Device, T> with_prompt_at(const graph::Graph<Device, T>& model, std::int64_t tokens,
                                        int& count) {

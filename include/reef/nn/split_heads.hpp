@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// An operator that splits queries, keys and values which lie side by side in each head.
+/// An operator that splits a tensor into queries, keys and values, which lie side by side in each head.
 ///
 ///     q[h], k[h], v[h] = in[3 h], in[3 h + 1], in[3 h + 2]      of D columns each, for each of H heads
 ///

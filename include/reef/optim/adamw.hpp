@@ -48,13 +48,13 @@ struct AdamW {
     T step;  ///< the factor of an update, lr / (1 - beta1^t)
     T root;  ///< the factor of the root of v, 1 / sqrt(1 - beta2^t)
     T epsilon;
-    T keep;  ///< the factor of decay, 1 - lr weight_decay
+    T keep;  ///< the factor of weight decay, 1 - lr weight_decay
   };
 
   AdamW() = default;
   explicit AdamW(Options o) : options(o) {}
 
-  /// Throws OptionError for constants outside their ranges.
+  /// Throws OptionError for constants of the rule (betas, epsilon, weight decay) outside their ranges.
   void validate() const {
     const auto& o = options;
     const auto require_that = [](bool holds, const char* option, double value, const char* range) {
@@ -88,7 +88,7 @@ struct AdamW {
     w = fma(V(c.keep), w, -(c.step * state[0] / fma(sqrt(state[1]), V(c.root), V(c.epsilon))));
   }
 
-  /// Predicts the weight after another step along the m and v that t updates have left.
+  /// Predicts the weight after another step along the moments m and v that t updates have left.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
     using device::fma, device::sqrt;

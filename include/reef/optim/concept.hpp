@@ -70,14 +70,15 @@ concept predicting_rule = update_rule<R> && requires(const R& rule, float w, con
   R::predict(w, state, rule.template coefficients<float>(1, 0.1, true));
 };
 
-/// The number of rules that an update rule consists of: 1, or those in a PerGroup. run::ParameterGroup::rule is lower.
+/// The number of update rules that a rule consists of: 1, or as many as a PerGroup combines. run::ParameterGroup::rule
+/// is lower.
 template <class R>
 inline constexpr int rule_count = 1;
 template <class R>
   requires requires { R::rule_count; }
 inline constexpr int rule_count<R> = R::rule_count;
 
-/// The names of the rules that an update rule consists of, in order.
+/// The names of the update rules that a rule consists of, in order.
 template <class R>
 inline constexpr std::array<std::string_view, 1> rule_names{R::name};
 template <class R>
@@ -86,8 +87,8 @@ inline constexpr auto rule_names<R> = R::rule_names;
 
 using run::StateRange;
 
-/// The options that a policy's add_code receives: the rule with its constants, the bounds of an update, and the
-/// policy's own options.
+/// The options that the code of an optimizer policy (add_code) receives: the update rule with its constants, the bounds
+/// of an update, and the policy's own options.
 template <class O>
 struct CodeOptions {
   typename O::Rule rule{};
@@ -111,7 +112,7 @@ struct CodeOptions {
 /// |        | of its shards alone; `accepts`: the payloads that its reduction combines;         |
 /// |        | `needs_scalars`: the update uses a number computed from all gradients (the norm); |
 /// |        | optional `rounds_gradients`: they are kept and sent as plan.gradient (rule R3)    |
-/// |        | optional `counts_micro_batches`: its code decides how many micro-batches a step    |
+/// |        | optional `counts_micro_batches`: its code decides how many micro-batches a step   |
 /// |        | has, and which (RankContext::give), in a loop with Repeat::expected               |
 /// | laws   | P ranks compute the bits of one rank with virtual_ranks = P; the bytes sent are   |
 /// |        | those of the instructions' messages                                               |
@@ -129,8 +130,8 @@ concept OptimizerPolicy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                              { O::state(builder) } -> std::same_as<std::vector<StateRange>>;
                            };
 
-/// An optimizer policy whose rounds overlap: it reduces and applies the gradients that existed when the round
-/// began, while the model's micro-batches compute the next ones.
+/// An optimizer policy whose communication overlaps with computation: while the model's micro-batches compute the next
+/// gradients, it reduces and applies those that existed when the step began.
 ///
 /// | facts    | `phases_per_step`; `warm_up`: how many steps first run without overlap;       |
 /// |          | `weights_are_committed`: between steps the model's weights are the committed  |
@@ -147,8 +148,8 @@ concept overlapping_policy = OptimizerPolicy<O> &&
                                { O::weights_are_committed } -> std::convertible_to<bool>;
                              };
 
-/// An optimizer policy whose ranks step on their own, and take an outer step of all ranks now and
-/// then: training has several programs, its variants, of which each step runs one.
+/// An optimizer policy whose ranks step on their own, and take an outer step of all ranks together now and then:
+/// training has several programs (variants), of which each step runs one.
 ///
 /// | members  | plan(plan, options) sets plan.outer_schedule; variants(plan): how many programs   |
 /// |          | there are; variant_after(plan, began, committed): the one, builder.variant, that  |
@@ -177,7 +178,7 @@ concept periodic_policy =
       requires !O::weights_are_committed;
     };
 
-/// P3. A policy whose add_code adds the code of the kinds of instructions that its `add` appends.
+/// Rule P3. A policy whose add_code adds the code of the kinds of instructions that its `add` appends.
 ///
 /// Separate from OptimizerPolicy, which asks nothing of devices and ranks: programs can be written, proved and
 /// simulated without code.

@@ -18,27 +18,32 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// The instructions by which all ranks compute one common Verdict, shared by optimizer policies: `Norms(b)`, `Scalars`,
-/// `Decide`.
+/// The instructions by which all ranks compute one common outcome of a step (Verdict: loss, norm, scale, whether it
+/// counts), shared by optimizer policies: `Norms(b)`, `Scalars`, `Decide`.
 
 namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Options of add_decision(). Without `counts`, the decision is about the micro-batches that the program
-/// has so far.
+/// Options of add_decision(), which appends the decision about a step. Without `counts`, the decision is about the
+/// micro-batches that the program has so far.
 struct DecisionOptions {
-  bool beside = false;  ///< true: all Norms run on the update lane; false: only those of buckets in host memory
-  /// true: the Verdict has the norm of the gradient; false, or if the plan waits for no global norm: 0
+  /// True: gradient norms are computed beside the model, in the update queue; false: only those of buckets in host
+  /// memory.
+  bool beside = false;
+  /// The decision has the norm of the gradient if this is true; 0 if false, or if the plan waits for no global norm.
   bool norms = true;
-  bool losses = true;   ///< false: losses do not exist yet, and loss weights are read in their place
-  std::vector<run::Value> counts{};  ///< values that `Count` has written, one for each fold (virtual rank) here
+  bool losses = true;   ///< false: losses do not exist yet, and loss weights are read in place of losses
+  /// Values of the instruction `Count`: the sums of losses and loss weights of each rank that this process stands for.
+  std::vector<run::Value> counts{};
 };
 
-/// Appends `Count(j)`, which adds micro-batch j to `counts`, 3 doubles, or, if `first`, sets them to its values.
+/// Appends the instruction `Count(j)`, which adds micro-batch j to `counts`, 3 doubles, or, if `first`, sets them to
+/// its values.
 void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first);
 
-/// Appends the instructions that compute the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
+/// Appends the instructions that compute the step's outcome (Verdict), and sets builder.verdict; an evaluation has no
+/// Norms.
 ///
 ///     Norms(b)   sums of squares of this rank's shard of the reduced gradient, block by block
 ///     Scalars    all ranks send each other their losses, loss weights and sums
@@ -54,7 +59,7 @@ void add_decision(run::StepBuilder& builder, std::uint32_t channel,
                   const std::vector<run::StorageId>& gradients,
                   const DecisionOptions& about = {});
 
-/// Adds the code of Norms, Scalars, Decide and Count.
+/// Adds the code of the instructions by which all ranks decide on a step: Norms, Scalars, Decide and Count.
 template <class Handlers, class RankContext>
 void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
   using T = typename RankContext::sum_type;

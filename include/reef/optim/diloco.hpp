@@ -106,7 +106,7 @@ struct DiLoCo {
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool weights_are_committed = false;
-  static constexpr bool keeps_matrices_whole = true;  ///< shards cut no matrix of the inner rule
+  static constexpr bool keeps_matrices_whole = true;  ///< true: shards cut no matrix of the inner update rule
   static_assert(!needs_whole_matrices<Outer>,
                 "reef::optim::DiLoCo<Inner, Outer>: Outer goes element by element, as Nesterov; an outer step is of "
                 "shards of fragments, which cut matrices.");
@@ -118,20 +118,21 @@ struct DiLoCo {
   /// ranks that have sent this number, which is where their decoded difference is not 0.
   enum class Divisor : std::uint8_t { peers, senders };
 
-  /// The options of the policy: TrainerOptions::optim.
+  /// The options of the policy DiLoCo, given as TrainerOptions::optim.
   struct Options {
-    int every = 50;     ///< H: steps between outer steps of a weight
-    int fragments = 1;  ///< F: the number of fragments that the weights are cut into
+    int every = 50;     ///< number H of inner steps between outer steps of a weight
+    int fragments = 1;  ///< number F of fragments into which the weights are cut
     Overlap overlap = Overlap::none;
-    double mix = 0.5;  ///< the share of its own weights that a rank keeps at an outer step, with Overlap::mix
+    double mix = 0.5;  ///< the fraction of its own weights that a rank keeps at an outer step, with Overlap::mix
     Outer outer{};
     double outer_learning_rate = 0.7;
-    Divisor divisor = Divisor::peers;  ///< needs a codec for pseudo-gradients, as the next option does
+    /// Divisor of the sum of differences; needs a codec for pseudo-gradients, as the next option does.
+    Divisor divisor = Divisor::peers;
     /// True scales a rank's decoded difference of a parameter down to the median norm of all ranks' differences, if its
     /// norm is above.
     bool clip_to_median_norm = false;
 
-    /// Throws OptionError that names the first impossible option.
+    /// Throws OptionError that names the first impossible option of DiLoCo.
     void validate() const {
       if (every < 1 || fragments < 1 || fragments > every) {
         throw OptionError("reef::optim::DiLoCo: ", fragments, " fragments every ", every,
@@ -155,7 +156,8 @@ struct DiLoCo {
     }
   };
 
-  /// Sets plan.outer_schedule. Throws OptionError if one process stands for several ranks (virtual_ranks above 1).
+  /// Sets plan.outer_schedule, when each part of the weights takes an outer step. Throws OptionError if one process
+  /// stands for several ranks (virtual_ranks above 1).
   static void plan(run::StepPlan& plan, const Options& options) {
     if (plan.virtual_ranks > 1) {
       throw OptionError("reef::optim::DiLoCo: virtual_ranks is ", plan.virtual_ranks,

@@ -10,8 +10,8 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Dpu whose gradients are computed at predicted weights: those to which the rule's state alone leads by
-/// the time the gradients are applied.
+/// Delayed parameter update (Dpu) whose gradients are computed at predicted weights: those to which the rule's state
+/// alone leads by the time the gradients are applied.
 ///
 ///     w~(t+1) = predict(w(t), state(t), lr(t))         another step of momentum, without a gradient
 ///     w(t+1) = rule(w(t), G~(t))   ||   g~(t+1) at w~(t+1)

@@ -5,7 +5,7 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The names of the kinds of instructions that optimizer policies append.
+/// The names of the kinds of instructions that optimizer policies append to a program.
 ///
 /// \code
 /// // given: schedule::Program& program, run::Value late

@@ -35,7 +35,7 @@ struct LearningRate {
   double floor = 0;
   std::function<double(std::int64_t committed)> schedule{};
 
-  /// Returns the rate of the step that follows `committed` committed steps.
+  /// Returns the learning rate of the step that follows `committed` committed steps.
   [[nodiscard]] double at(std::int64_t committed) const {
     if (schedule) return schedule(committed);
     if (committed < warmup) {
@@ -47,7 +47,7 @@ struct LearningRate {
     return floor + product((peak - floor) * 0.5, 1.0 + std::cos(std::numbers::pi * progress));
   }
 
-  /// Throws OptionError that names the first impossible number.
+  /// Throws OptionError that names the first impossible number of the schedule.
   void validate() const {
     const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "LearningRate", option, value, range);

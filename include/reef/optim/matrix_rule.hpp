@@ -21,8 +21,8 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// A whole matrix for an update rule, with its gradient, its states and a workspace. All are contiguous, row by row,
-/// and on the lane's device.
+/// A whole matrix for an update rule, with its gradient, its states and scratch memory. All are contiguous, row by row,
+/// and on the device that runs the update.
 template <class Device, real T>
 struct MatrixUpdate {
   using E = sum_t<T>;
@@ -31,11 +31,12 @@ struct MatrixUpdate {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   T* weight = nullptr;
-  E* master = nullptr;  ///< master weights, where weights are narrower than sums; the weights are these, rounded
+  /// Master weights (more precise), where weights are narrower than sums; the weights are these, rounded.
+  E* master = nullptr;
   const E* gradient = nullptr;
-  E scale = 1;  ///< factor for the gradient
-  E* const* states = nullptr;  ///< the matrix's states, as many as the rule's matrix_states
-  void* workspace = nullptr;   ///< scratch memory of the rule's matrix_workspace() bytes, aligned to 64
+  E scale = 1;                 ///< factor by which the update multiplies the gradient
+  E* const* states = nullptr;  ///< the matrix's optimizer states, as many as the rule's matrix_states
+  void* workspace = nullptr;   ///< scratch memory of the rule's matrix_workspace() bytes, aligned to 64 bytes
 };
 
 /// True if an update rule needs whole matrices (matrix_rule).
@@ -70,8 +71,8 @@ concept matrix_rule = update_rule<R> && needs_whole_matrices<R> &&
 
 /// Records in the plan which parameters the rule updates as whole matrices, and moves the bounds of shards so that none
 /// cuts such a matrix; other parameters are cut between norm blocks. Where parameters keep different numbers of states,
-/// records the number of each. `threads`: the largest number of a rank. A single rule that needs no whole matrices
-/// changes nothing.
+/// records the number of each. `threads`: the largest number of threads of a rank. A single rule that needs no whole
+/// matrices changes nothing.
 ///
 /// Throws OptionError where a group asks for an impossible rule or matrix.
 ///

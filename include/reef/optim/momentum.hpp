@@ -68,7 +68,7 @@ struct Momentum {
     w = fma(V(-c.lr), state[0], w);
   }
 
-  /// Predicts the weight after another step along m.
+  /// Predicts the weight after another step along the momentum m.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
     using device::fma;

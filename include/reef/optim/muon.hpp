@@ -23,7 +23,7 @@ namespace optim {
 
 namespace detail {
 
-/// Updates the momentum of a matrix, and computes the matrix x to be made orthogonal.
+/// Updates the momentum of a matrix, and computes the matrix x that is then made orthogonal.
 ///
 ///     m = momentum m + scale g;   x = scale g + momentum m
 template <real E>
@@ -45,7 +45,8 @@ struct MomentumKernel {
   }
 };
 
-/// Computes w = keep w - step x; in bf16, w are the master weights, and the weights are w rounded.
+/// Computes w = keep w - step x, the update of a matrix by an orthogonal x; in bf16, w are the master weights, and the
+/// weights are w rounded.
 template <real T>
 struct OrthogonalStepKernel {
   using E = sum_t<T>;
@@ -104,10 +105,10 @@ struct Muon {
     double momentum = 0.95;
     double rms = 0.2;
     int newton_schulz_steps = 5;
-    double beta1 = 0.9;  ///< beta1, beta2 and epsilon: those of AdamW
+    double beta1 = 0.9;  ///< beta1 of AdamW, for the weights that are no hidden matrices; beta2 and epsilon likewise
     double beta2 = 0.95;
     double epsilon = 1e-8;
-    double weight_decay = 0.1;  ///< decay of matrices, and of the weights that AdamW updates
+    double weight_decay = 0.1;  ///< weight decay of matrices, and of the weights that AdamW updates
   };
 
   static constexpr std::string_view name = "muon";
@@ -118,7 +119,7 @@ struct Muon {
   Muon() = default;
   explicit Muon(Options o) : options(o) {}
 
-  /// Throws OptionError for constants outside their ranges.
+  /// Throws OptionError for constants of the rule outside their ranges.
   void validate() const {
     const auto require_that = [](bool holds, const char* option, auto value, const char* range) {
       detail::require_option(holds, "Muon", option, value, range);
@@ -145,7 +146,7 @@ struct Muon {
 
   // -- whole matrices ----------------------------------------------------------------------------
 
-  /// Returns true if a parameter is a hidden matrix, as the row `hidden` of the table of Muon defines it.
+  /// Returns true if a parameter is a hidden matrix (neither embedding nor head), as the table of Muon defines it.
   [[nodiscard]] bool takes_whole(const graph::Dag& dag, std::size_t parameter) const {
     const graph::Parameter& asked = dag.parameters[parameter];
     if (!asked.linear || asked.spec.shape.rank() != 2) return false;

@@ -10,15 +10,15 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Gradient descent with Nesterov's momentum: a step looks one step of the momentum ahead.
+/// Gradient descent with Nesterov's momentum: a step also applies the next step of the momentum.
 ///
 ///     g = g + weight_decay w
 ///     m = momentum m + g
 ///     w = w - lr (g + momentum m)
 ///
-/// | state | m, zero before the first step                            |
-/// | decay | as an L2 term of the gradient, on weights that decay     |
-/// | order | as torch.optim.SGD with nesterov, without dampening      |
+/// | state | m, zero before the first step                        |
+/// | decay | as an L2 term of the gradient, on weights that decay |
+/// | order | as torch.optim.SGD with nesterov, without dampening  |
 ///
 /// Source: Sutskever et al., On the importance of initialization and momentum in deep learning, 2013,
 /// section 2, in the variable of Bengio et al., arXiv 1212.0901, section 3.5.

@@ -15,8 +15,9 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// The instructions by which one replica decides from its own micro-batches alone whether its step counts and how the
-/// gradient is scaled (optim::Verdict), shared by optimizer policies: `OwnNorms(b)` of gradient bucket b, `OwnDecide`.
+/// The instructions by which one copy of the model (replica) decides from its own micro-batches alone whether its step
+/// counts and how the gradient is scaled (Verdict), shared by optimizer policies: `OwnNorms(b)` of gradient bucket b,
+/// `OwnDecide`.
 
 namespace reef {
 inline namespace v0 {
@@ -24,28 +25,29 @@ namespace optim {
 
 namespace detail {
 
-/// The layout of the numbers that the stages of a replica send each other, in doubles, member after member:
+/// The layout of the numbers that the stages of one copy of the model (replica) send each other for a decision, in
+/// doubles, member after member:
 ///
 ///     loss weight, weight * loss, micro-batches | sums of squares of its gradients, bucket after bucket
 struct ReplicaLayout {
   Group group{};
-  std::vector<std::int64_t> members{0};  ///< offsets by member, one more than there are members
-  std::vector<std::int64_t> norms;       ///< by bucket: offset of its sums of squares
-  std::vector<std::int64_t> blocks;      ///< by bucket: number of its blocks, each with one sum
+  std::vector<std::int64_t> members{0};  ///< offsets of each member's numbers, one more than there are members
+  std::vector<std::int64_t> norms;       ///< offset of each bucket's sums of squares
+  std::vector<std::int64_t> blocks;      ///< number of norm blocks of each bucket, each with one sum of squares
 
   ReplicaLayout(const run::StepPlan& plan, int replica);
 };
 
 }  // namespace detail
 
-/// Appends `OwnNorms(b)` for each bucket that this rank's stage holds: the sums of squares of a gradient, by block.
-/// Returns their values, in doubles, in the order of stage_buckets(). `gradients[b]`: the storage of bucket b's
-/// gradient, of which version 0 is read; `lane`: compute, or update beside it.
+/// Appends the instruction `OwnNorms(b)` for each bucket that this rank's stage holds: the sums of squares of a
+/// gradient, by block. Returns their values, in doubles, in the order of stage_buckets(). `gradients[b]`: the storage
+/// of bucket b's gradient, of which version 0 is read; `lane`: the queue, compute or update beside it.
 std::vector<run::Value> add_own_norms(run::StepBuilder& builder, const std::vector<run::StorageId>& gradients,
                                       run::Lane lane = run::Lane::compute);
 
-/// Appends the instructions that compute a Verdict from the micro-batches of this rank's replica alone, and sets
-/// builder.verdict. Nothing is sent to other replicas.
+/// Appends the instructions that compute the outcome of a step (Verdict) from the micro-batches of this rank's replica
+/// alone, and sets builder.verdict. No message goes to other replicas.
 ///
 ///     OwnNorms(b)       sums of squares of the gradient of bucket b, block by block
 ///     OwnDecide         computes the Verdict of losses, loss weights and sums; on the lane of the Batches
@@ -61,7 +63,7 @@ std::vector<run::Value> add_own_norms(run::StepBuilder& builder, const std::vect
 /// \endcode
 void add_own_decision(run::StepBuilder& builder);
 
-/// Adds the code of OwnNorms.
+/// Adds the code of OwnNorms, the instruction that sums the squares of a replica's own gradient.
 template <class Handlers, class RankContext>
 void add_own_norms_code(Handlers& handlers, const RankContext& context) {
   handlers.on_lane(
@@ -77,7 +79,8 @@ void add_own_norms_code(Handlers& handlers, const RankContext& context) {
       });
 }
 
-/// Adds the code of OwnNorms, OwnDecide, ReplicaScalars and ReplicaDecide.
+/// Adds the code of the instructions by which a replica decides alone on its step: OwnNorms, OwnDecide, ReplicaScalars
+/// and ReplicaDecide.
 template <class Handlers, class RankContext>
 void add_own_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
   using T = typename RankContext::sum_type;

@@ -21,7 +21,7 @@ namespace optim {
 
 namespace detail {
 
-/// The name of a composed rule: "per_group(adamw, sgd)".
+/// The name of a rule that combines several update rules: "per_group(adamw, sgd)".
 template <class... Rules>
 struct PerGroupName {
   static constexpr auto text = [] {
@@ -41,7 +41,7 @@ struct PerGroupName {
 
 }  // namespace detail
 
-/// Several update rules, of which each parameter has one: the rule of its group, run::ParameterGroup::rule.
+/// Several update rules, of which each parameter has one: the rule of its parameter group, run::ParameterGroup::rule.
 ///
 ///     w, state' = rules[group of w].update(w, state, g)    the first rule, without a group or if the group has none
 ///

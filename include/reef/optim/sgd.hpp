@@ -57,7 +57,7 @@ struct Sgd {
     w = fma(V(-c.lr), fma(V(c.decay), w, g), w);
   }
 
-  /// Predicts no move, since there is no momentum.
+  /// Predicts an unchanged weight, since there is no momentum.
   REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void predict(V& /*w*/, const V* /*state*/, const C& /*c*/) {}
 

@@ -52,7 +52,7 @@ struct SignSgd {
   template <real T>
   struct Coefficients {
     T lr;
-    T keep;  ///< the factor of decay, 1 - lr weight_decay
+    T keep;  ///< the factor of weight decay, 1 - lr weight_decay
   };
 
   SignSgd() = default;

@@ -17,46 +17,49 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// The last part of optimizer policies, which they share: the state of an update rule, and `Update(b)`, the instruction
-/// that applies the rule to a bucket's weights, or to this rank's shard of them.
+/// The last part of optimizer policies: the state of an update rule, and `Update(b)`, the instruction that applies the
+/// rule to a bucket's weights, or to this rank's shard of them.
 
 namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// Reserves the states that a rule keeps from step to step, for the weights of this rank's shards or for all weights,
-/// and master weights, if the plan keeps some (StepPlan::keeps_master).
+/// Reserves memory for the states that an update rule keeps from step to step, for the weights of this rank's shards or
+/// for all weights, and for master weights, if the plan keeps some (StepPlan::keeps_master).
 void reserve_states(run::StepBuilder& builder, int states, bool sharded);
 
-/// Returns the ranges of state that reserve_states has reserved, for checkpoints.
+/// Returns the ranges of optimizer state that reserve_states has reserved, for checkpoints.
 std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int states,
                                      bool sharded);
 
-/// Adds to `ranges`, for each weight that arrives in builder.tied_buffer, a copy of `ahead` with its storage and
-/// bounds, for an optimizer that trains ahead of its committed weights.
+/// Adds to `ranges`, for each tied weight (used by several stages) that arrives in builder.tied_buffer, a copy of
+/// `ahead` with its storage and bounds, for an optimizer that computes gradients at weights ahead of the committed
+/// ones.
 void add_tied_ranges(std::vector<StateRange>& ranges, const run::StepBuilder& builder,
                      StateRange ahead);
 
-/// Returns the lane of a bucket's update: weights in host memory are updated on the update lane, beside what the device
-/// computes.
+/// Returns the queue of a bucket's update: weights in host memory are updated in the update queue, beside what the
+/// device computes.
 inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
   return builder.plan.place_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
 }
 
-/// The operands of an `Update(b)`: those for the whole bucket b, or for this rank's shard of it.
+/// The operands of the instruction `Update(b)`, which updates weights: those for the whole bucket b, or for this rank's
+/// shard of it.
 struct UpdateOperands {
-  run::Value gradient;   ///< summed gradient of the elements of `target`
-  run::Value weights;    ///< the bucket's weights before the update
-  run::Value target;     ///< storage of the updated weights: the bucket's, its part that is the shard, or another
+  run::Value gradient;  ///< summed gradient of the weights in `target`
+  run::Value weights;   ///< weights of the bucket before the update
+  run::Value target;    ///< memory of the updated weights: that of the bucket, of this rank's shard of it, or another
   run::Value verdict;
 };
 
-/// Appends `Update(b)` (UpdateView), for the elements that operands.target holds (Instruction::elements).
+/// Appends the instruction `Update(b)` (UpdateView), for the elements of bucket b that operands.target holds
+/// (Instruction::elements).
 void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& operands,
                 int states);
 
-/// Appends the `Update(b)` that changes bucket b's weights in place, with the versions of builder.phase, and by
-/// builder.verdict. `target` is the storage of the bucket's weights, or a part of it, the shard.
+/// Appends the instruction `Update(b)` that changes bucket b's weights in place, with the versions of builder.phase,
+/// and by the decision in builder.verdict. `target` is the storage of the bucket's weights, or a part of it, the shard.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -68,7 +71,7 @@ void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& 
 void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                 run::StorageId target, int states);
 
-/// Appends the updates of a pipeline that updates within a step: `Weigh`, which sums the loss weights of the
+/// Appends the updates of a pipeline that updates weights within a step: `Weigh`, which sums the loss weights of the
 /// micro-batches whose gradients are applied, and an `Update(b)` of each bucket b that the stage holds, with the
 /// gradients in builder.reduced.
 ///
@@ -83,7 +86,7 @@ void add_updates_within(run::StepBuilder& builder, const run::StepBuilder::Updat
 
 namespace detail {
 
-/// Adds the code of Publish, which rounds the master weights that an owner keeps, for sending.
+/// Adds the code of the instruction Publish, which rounds the master weights that an owner keeps, for sending.
 template <class Handlers, class RankContext>
 void add_publish_code(Handlers& handlers, const RankContext& context) {
   using T = typename RankContext::element_type;
@@ -99,7 +102,8 @@ void add_publish_code(Handlers& handlers, const RankContext& context) {
 
 }  // namespace detail
 
-/// Adds the code of Weigh, which computes an update's Verdict from the loss weights of its micro-batches.
+/// Adds the code of the instruction Weigh, which computes an update's factor (Verdict) from the loss weights of its
+/// micro-batches.
 template <class Handlers, class RankContext>
 void add_weigh_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
   using T = typename RankContext::sum_type;
@@ -118,9 +122,10 @@ void add_weigh_code(Handlers& handlers, const RankContext& context, UpdateOption
       });
 }
 
-/// Adds the code of Update: it applies the rule to each parameter's weights, or to whole matrices, with the gradient
-/// times the verdict's scale; it does nothing if the verdict does not commit. Master weights are updated, and rounded
-/// to the weights in the same pass. Where the target is another version, the weights are copied to it first.
+/// Adds the code of the instruction Update: it applies the rule to each parameter's weights, or to whole matrices, with
+/// the gradient times the verdict's scale; it does nothing if the verdict does not commit. Master weights are updated,
+/// and rounded to the weights in the same pass. Where the target is another version, the weights are copied to it
+/// first.
 template <class Handlers, class RankContext, update_rule Rule>
 void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) {
   using T = typename RankContext::element_type;

@@ -21,14 +21,14 @@ using run::Verdict;
 /// |        | rest of the backward                                                                    |
 enum class NonFinite : std::uint8_t { stop, skip, ignore };
 
-/// The options of an optimizer's code besides the rule.
+/// The options of an update besides the rule: clipping and the test for NaNs.
 struct UpdateOptions {
-  double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
+  double clip_norm = 0;  ///< largest L2 norm of the mean gradient, above which it is clipped; 0 does not clip
   bool checks = true;    ///< true: a step with a loss or gradient that is not finite is not committed
 };
 
-/// Returns the verdict on sums over all micro-batches of all ranks: of their weights, of weight * loss, and of the
-/// squares of the summed gradient, which is 0 in an evaluation.
+/// Returns the outcome of a step from sums over all micro-batches of all ranks: of their loss weights, of weight *
+/// loss, and of the squares of the summed gradient, which is 0 in an evaluation.
 ///
 /// \code
 /// // given: double weight, double weighted_loss, double squares

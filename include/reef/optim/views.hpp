@@ -25,7 +25,7 @@ namespace reef {
 inline namespace v0 {
 namespace optim {
 
-/// The operands of `Count(j)`, which adds micro-batch j to the counts; its mode must be set before.
+/// The operands of the instruction `Count(j)`, which adds micro-batch j to the counts; its mode must be set before.
 ///
 ///     reads                 loss, loss weight
 ///     writes, accumulates   counts, as the mode says
@@ -41,7 +41,7 @@ struct CountView {
   }
 };
 
-/// The operands of `Norms(b)` and `OwnNorms(b)`, which sum the squares of the gradient of bucket b.
+/// The operands of the instructions `Norms(b)` and `OwnNorms(b)`, which sum the squares of the gradient of bucket b.
 ///
 ///     reads    gradient
 ///     writes   sums of squares, block by block
@@ -56,19 +56,20 @@ struct NormsView {
   }
 };
 
-/// The values that `Scalars` and `OwnDecide` read before the sums of squares: their Instruction::mode. The number of
-/// micro-batches of these values is their Instruction::elements.
+/// The values that the instructions `Scalars` and `OwnDecide` read before the sums of squares: their Instruction::mode.
+/// The number of micro-batches of these values is their Instruction::elements.
 ///
-/// | micro_batches | losses of all micro-batches, then their weights         |
-/// | folds         | the counts of each fold (virtual rank), by `Count`      |
-/// | nothing       | this rank computes no losses                            |
+/// | micro_batches | losses of all micro-batches, then their weights |
+/// | folds         | the counts of each virtual rank, by `Count`     |
+/// | nothing       | this rank computes no losses                    |
 enum class Counted : std::uint8_t { micro_batches, folds, nothing };
 
 inline Counted counted_of(const schedule::Instruction& scalars) {
   return static_cast<Counted>(scalars.mode);
 }
 
-/// The operands of `Scalars`, `OwnDecide` and `ReplicaScalars`, whose mode and elements must be set before.
+/// The operands of the instructions `Scalars`, `OwnDecide` and `ReplicaScalars`, with which ranks decide on a step;
+/// their mode and elements must be set before.
 ///
 ///     reads    losses and loss weights, or counts, as the mode says; sums of squares of all held buckets, or none
 ///     writes   result: the scalars of all ranks, or the Verdict
@@ -113,7 +114,7 @@ private:
   }
 };
 
-/// The operands of `Decide` and `ReplicaDecide`, which compute a Verdict.
+/// The operands of the instructions `Decide` and `ReplicaDecide`, which compute the outcome of a step (Verdict).
 ///
 ///     reads    the scalars of all ranks
 ///     writes   Verdict
@@ -128,7 +129,8 @@ struct DecideView {
   }
 };
 
-/// The operands of `Weigh`, which computes the Verdict of an update within a step from loss weights alone.
+/// The operands of the instruction `Weigh`, which computes the factor of an update within a step (Verdict) from loss
+/// weights alone.
 ///
 ///     reads    loss weights of the update's micro-batches
 ///     writes   Verdict
@@ -136,7 +138,7 @@ template <class Instr>
 struct WeighView {
   run::PartOf<Instr> loss_weights, verdict;
 
-  /// Finds the operands of an instruction by the number of its reads; the second constructor lays out `micro_batches`.
+  /// Finds the operands of an instruction by how many values it reads; the second constructor lays out `micro_batches`.
   explicit WeighView(Instr& weigh) : WeighView(weigh, weigh.reads.size(), run::Lists::found) {}
   WeighView(Instr& weigh, std::size_t micro_batches, run::Lists lists) {
     run::Layout layout(weigh, lists);
@@ -145,8 +147,8 @@ struct WeighView {
   }
 };
 
-/// The operands of an `Update(b)` that writes bucket b's weights in place, or another version of them
-/// (optim::add_update). Rounds that overlap use OutgoingView instead.
+/// The operands of the instruction `Update(b)` that writes bucket b's weights in place, or another version of them
+/// (optim::add_update). Optimizers whose communication overlaps use OutgoingView instead.
 ///
 ///     reads        gradient, verdict, weights before the update
 ///     writes       weights after it; the workspace of a rule that needs whole matrices
@@ -168,8 +170,8 @@ struct UpdateView {
   }
 };
 
-/// The operands of `Estimate(b)` and `Update(b)` of bucket b in rounds that overlap: both write weights to be sent, but
-/// only an Update changes the rule's states.
+/// The operands of the instructions `Estimate(b)` and `Update(b)` of bucket b, for optimizers whose communication
+/// overlaps: both write weights to be sent, but only an Update changes the rule's states.
 ///
 ///     reads                 gradient, verdict
 ///     writes                outgoing weights
@@ -191,8 +193,8 @@ struct OutgoingView {
   }
 };
 
-/// The operands of `HandOver(b)`, which sums a fold's gradient of bucket b, to be sent, with the gradients of further
-/// uses of the bucket's parameters.
+/// The operands of the instruction `HandOver(b)`, which sums a rank's gradient of bucket b, to be sent, with the
+/// gradients of further uses of the bucket's parameters.
 ///
 ///     reads    gradient of the bucket, tied_uses(b)
 ///     writes   their sum
@@ -208,8 +210,8 @@ struct HandOverView {
   }
 };
 
-/// The operands of `Differences(p)`, which computes the differences of a rank's own weights of piece p from the outer
-/// ones.
+/// The operands of the instruction `Differences(p)`, which computes the differences of a rank's own weights from the
+/// outer ones (DiLoCo), for piece p of the weights.
 ///
 ///     reads    own weights of the bucket, or the master weights if there are any; outer weights of the piece
 ///     writes   outer - own
@@ -225,8 +227,8 @@ struct DifferencesView {
   }
 };
 
-/// The operands of `OuterUpdate(p)`, which takes the outer rule's step for this rank's shard of piece p, or for all of
-/// it.
+/// The operands of the instruction `OuterUpdate(p)`, which takes the outer rule's step (DiLoCo) for piece p of the
+/// weights, or for this rank's shard of it.
 ///
 ///     reads        sum of the ranks' weights, or the differences of all ranks, one after the other
 ///     writes       outer weights, in the place of the sum
@@ -244,8 +246,8 @@ struct OuterUpdateView {
   }
 };
 
-/// The operands of `Merge(p)`, which replaces a rank's own weights of piece p by the outer weights that have arrived,
-/// or mixes both.
+/// The operands of the instruction `Merge(p)`, which replaces a rank's own weights of piece p by the outer weights
+/// (DiLoCo) that have arrived, or mixes both.
 ///
 ///     reads        outer weights of the piece, which have arrived; own weights of its bucket, before
 ///     writes       own weights of the bucket, after
@@ -263,8 +265,8 @@ struct MergeView {
   }
 };
 
-/// The operands of `OuterBegin(b)`, which takes a rank's own outer step of bucket b, and writes its differences, to be
-/// sent.
+/// The operands of the instruction `OuterBegin(b)`, which takes a rank's own outer step (DiLoCo) of bucket b, and
+/// writes its differences, to be sent.
 ///
 ///     reads        outer weights of the bucket's pieces, which have arrived; own weights before
 ///     writes       own weights after; differences of the pieces, to be sent

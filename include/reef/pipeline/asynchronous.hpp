@@ -11,9 +11,10 @@
 #include <reef/run/weight_versions.hpp>
 
 /// \file
-/// Pipelines that update within a step, so that no stage waits for the others between updates. Their order is 1F1B; the
-/// backward of a micro-batch uses the weights of its forward, so a stage keeps several versions (run::WeightVersions).
-/// A step is a run of micro-batches after which the pipeline is empty: then weights are saved and evaluated.
+/// Pipelines that update weights within a step, so that no stage waits for the others between updates. Their order is
+/// 1F1B; the backward of a micro-batch uses the weights of its forward, so a stage keeps several versions
+/// (run::WeightVersions). A step is a run of micro-batches after which the pipeline is empty: then weights are saved
+/// and evaluated.
 ///
 /// The facts of both policies of this file, PipeDream and TwoBw:
 ///
@@ -58,7 +59,7 @@ struct PipeDream : Scheduled<PipeDream> {
   }
 };
 
-/// The options of TwoBw: TrainerOptions::pipeline.
+/// The options of the pipeline TwoBw, given as TrainerOptions::pipeline.
 struct TwoBwOptions : ScheduledOptions {
   /// The number of micro-batches of an update, at least the number of stages; 0: as many as stages.
   int micro_batches_per_update = 0;

@@ -7,7 +7,8 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// A policy that decides which rank runs which segment of which micro-batch, when, and what ranks send each other.
+/// A policy that decides which rank runs which segment of the model (consecutive operators) for which micro-batch,
+/// when, and what ranks send each other.
 ///
 ///     add(builder)   appends Batch, Forward, Backward and the folds of this rank, for every
 ///                    micro-batch that this rank runs in the phase

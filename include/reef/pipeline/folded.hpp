@@ -10,9 +10,9 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// A pipeline folded into a V: stage r of p has the chunks r and 2 p - 1 - r, so that stage 0 also computes the loss,
-/// and all stages hold equally much. In the table m is the number of micro-batches, f the time of a chunk's forward,
-/// and b and w the times of the two halves of its backward.
+/// A pipeline folded into a V: stage r of p has the chunks (parts of the model) r and 2 p - 1 - r, so that stage 0 also
+/// computes the loss, and all stages hold equally much. In the table m is the number of micro-batches, f the time of a
+/// chunk's forward, and b and w the times of the two halves of its backward.
 ///
 /// | ZbV       | time 6 m f + (p - 1) f if f = b = w and m >= 2 p - 1; 2 p activations of a chunk                |
 /// | VHalf     | 2 floor((p + 2) / 2) activations: about half of 1F1B's memory, but more bubbles                 |

@@ -10,8 +10,9 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// 1F1B with V chunks on each of p stages, chunk c on stage c mod p: filling and draining the pipeline takes 1 / V of
-/// the time, and there are V times as many messages. In the table m is the number of micro-batches.
+/// 1F1B with V chunks (parts of the model) on each of p stages, chunk c on stage c mod p: filling and draining the
+/// pipeline takes 1 / V of the time, and there are V times as many messages. In the table m is the number of
+/// micro-batches.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::Interleaved<2>, optim::Ddp<optim::AdamW>>;
@@ -32,8 +33,8 @@ struct Interleaved : Scheduled<Interleaved<V>> {
   }
 };
 
-/// A breadth-first looped pipeline with V chunks on each of p stages: all forwards of the m micro-batches, chunk by
-/// chunk, then all backwards, last chunk first.
+/// A breadth-first looped pipeline with V chunks (parts of the model) on each of p stages: all forwards of the m
+/// micro-batches, chunk by chunk, then all backwards, last chunk first.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::LoopedBfs<2>, optim::Ddp<optim::AdamW>>;

@@ -5,8 +5,8 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The names of kinds of instructions that move tensors between stages: messages, run::SendView and run::ReceiveView.
-/// The copies beside them are run::kinds::download and run::kinds::upload.
+/// The names of the kinds of instructions that send and receive tensors between stages (operands: run::SendView and
+/// run::ReceiveView). The copies beside them are run::kinds::download and run::kinds::upload.
 ///
 /// \code
 /// // given: const schedule::Program& program

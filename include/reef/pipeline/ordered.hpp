@@ -18,15 +18,17 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// The options of Ordered: TrainerOptions::pipeline.
+/// The options of the pipeline Ordered, given as TrainerOptions::pipeline.
 struct OrderedOptions : ScheduledOptions {
-  std::string schedule{};       ///< name that plan::pipeline_order_of knows, or "searched"; empty: `order` is used
-  plan::PipelineOrder order{};  ///< order whose ranks are stages, and which has as many units (by default:
-                                ///< micro-batches) as every replica
-  int micro_batches_per_update = 0;  ///< only for the schedule "2bw", as in TwoBwOptions
+  /// Name of a schedule that plan::pipeline_order_of knows, or "searched"; empty: `order` is used.
+  std::string schedule{};
+  /// Order of tasks whose ranks are stages, with as many units (by default: micro-batches) as every model copy has.
+  plan::PipelineOrder order{};
+  int micro_batches_per_update = 0;  ///< micro-batches of an update, as in TwoBwOptions; only for the schedule "2bw"
 };
 
-/// A pipeline whose order is given when the Trainer is made: by the name of a schedule, read from a file, or searched.
+/// A pipeline whose order of tasks is given when the Trainer is made: by the name of a schedule, read from a file, or
+/// searched.
 ///
 /// \code
 /// Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>::Options options;
@@ -35,7 +37,7 @@ struct OrderedOptions : ScheduledOptions {
 /// options.pipeline.order = plan::parse_pipeline_order("F0 F1 B0 B1\nF0 B0 F1 B1");
 /// \endcode
 ///
-/// | errors | OptionError: an order with another number of stages or of micro-batches   |
+/// | errors | OptionError: an order with another number of stages or of micro-batches |
 struct Ordered : Scheduled<Ordered> {
   using Options = OrderedOptions;
 

@@ -20,17 +20,17 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// The options of policies that are Scheduled: TrainerOptions::pipeline.
+/// The options of pipeline policies that are Scheduled, given as TrainerOptions::pipeline.
 struct ScheduledOptions {
-  /// The number of micro-batches that an order counts as one, a unit; 0: all that a replica has. A stage runs a unit's
-  /// micro-batches segment by segment: if its segments are swapped, it loads each once per unit and direction. Filling
-  /// and draining the pipeline takes as many times longer.
+  /// The number of micro-batches that an order of tasks counts as one unit; 0: all that a copy of the model has. A
+  /// stage runs a unit's micro-batches segment by segment: if its segments are swapped, it loads each once per unit and
+  /// direction. Filling and draining the pipeline takes as many times longer.
   int unit = 1;
 };
 
 /// A pipeline policy that is defined by an order of tasks for each stage, from which everything else follows. A model
-/// may be cut anywhere; tensors between stages are posted, in the order of production, through rings of slots in host
-/// memory.
+/// may be cut anywhere; tensors between stages are sent without blocking, in the order of production, through rings of
+/// buffers (slots) in host memory.
 ///
 /// An order counts units of ScheduledOptions::unit micro-batches, of which the last may have fewer:
 ///

@@ -13,13 +13,14 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// The options of Searched: TrainerOptions::pipeline.
+/// The options of the pipeline Searched, given as TrainerOptions::pipeline.
 struct SearchedOptions : ScheduledOptions {
   std::uint64_t seed = 0;
   int effort = 20;  ///< the number of rounds of the search, some 30 ms each
-  std::vector<int> max_activations{};  ///< most activations by stage, in units (ScheduledOptions::unit); empty: as many
-                                       ///< as 1F1B holds, p - r on stage r of p
-  bool splits_backward = true;  ///< true: backwards may run in halves, of which the second fills bubbles
+  /// Most activations that each stage holds, in units (ScheduledOptions::unit); empty: as many as 1F1B holds, p - r on
+  /// stage r of p.
+  std::vector<int> max_activations{};
+  bool splits_backward = true;  ///< true: backwards may run in two halves, of which the second fills idle times
 
   /// Throws OptionError for an option outside its range.
   void validate() const {
@@ -29,8 +30,9 @@ struct SearchedOptions : ScheduledOptions {
   }
 };
 
-/// A pipeline whose order is searched when the Trainer is made: the fastest for the model's times, the network's links
-/// and the stages' memory. It pays where stages are uneven or links slow; give it the network, and a profile.
+/// A pipeline whose order of tasks is searched when the Trainer is made: the fastest for the model's times, the
+/// network's links and the stages' memory. It pays where stages are uneven or links slow; give it the network, and a
+/// profile.
 ///
 /// \code
 /// using Searching = Trainer<pipeline::Searched, optim::Ddp<optim::AdamW>>;

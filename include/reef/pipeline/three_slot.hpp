@@ -9,13 +9,13 @@ namespace reef {
 inline namespace v0 {
 namespace pipeline {
 
-/// The options of ThreeSlot: TrainerOptions::pipeline.
+/// The options of the pipeline ThreeSlot, given as TrainerOptions::pipeline.
 struct ThreeSlotOptions : ScheduledOptions {
-  /// True: a slot is occupied until its message has arrived, as published, so that latency counts for every
-  /// micro-batch. schedule::simulate predicts these times; in a run, a send occupies its lane only until the message
+  /// True: a link is occupied until its message has arrived, as published, so that latency counts for every
+  /// micro-batch. schedule::simulate predicts these times; in a run, a send occupies its queue only until the message
   /// has left, so that a run is faster than the paper's.
   bool held = false;
-  /// True: no stage runs a backward before all stages of its replica have run all forwards, as in DT-FM's code.
+  /// True: no stage runs a backward before all stages of its pipeline have run all forwards, as in DT-FM's code.
   bool barrier = false;
 };
 

@@ -35,8 +35,9 @@ struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
   }
 };
 
-/// ZeroBubble with V chunks on each of p stages, chunk c on stage c mod p. In the table m is the number of
-/// micro-batches, f the time of a chunk's forward, b and w the times of the two halves of its backward.
+/// The zero-bubble pipeline with V chunks (parts of the model) on each of p stages, chunk c on stage c mod p. In the
+/// table m is the number of micro-batches, f the time of a chunk's forward, b and w the times of the two halves of its
+/// backward.
 ///
 /// \code
 /// using MyTrainer = Trainer<pipeline::InterleavedZeroBubble<2>, optim::Ddp<optim::AdamW>>;

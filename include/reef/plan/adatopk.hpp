@@ -9,30 +9,32 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A link of a pipeline, and the time that a dense message takes over it.
+/// A link of a pipeline, and the time that an uncompressed message takes over it.
 struct AdaTopKLink {
-  Seconds latency = 0;   ///< alpha, the latency of any message
-  Seconds transfer = 0;  ///< the time to transfer a dense message: its bytes times beta, in seconds per byte
+  Seconds latency = 0;   ///< latency alpha of any message over the link, in seconds
+  /// The time in seconds to transfer an uncompressed message: its bytes times beta, in seconds per byte.
+  Seconds transfer = 0;
 
   [[nodiscard]] Seconds time() const { return latency + transfer; }
 };
 
-/// Options of AdaTopK besides the links.
+/// Options of adatopk(), which chooses compression ratios, besides the links.
 ///
 /// | compute == 0 | as in the paper: each compressed link takes as long as the slowest link at `ratio` |
 /// | compute > 0  | the same, but no shorter than the slowest stage computes: a faster link would wait |
 struct AdaTopKOptions {
-  double ratio = 1;     ///< r, the largest ratio of the bytes of a dense message to its compressed bytes
-  int index_bytes = 8;  ///< the bytes of the index that is sent with each value of 4 bytes
-  Seconds compute = 0;  ///< the compute time of the slowest stage; 0: not considered, as in the paper
+  double ratio = 1;     ///< largest ratio r of the bytes of an uncompressed message to its compressed bytes
+  int index_bytes = 8;  ///< bytes of the index that is sent with each value of 4 bytes
+  Seconds compute = 0;  ///< seconds that the slowest stage computes; 0: not considered, as in the paper
 };
 
-/// The result of adatopk(): a ratio for each link, and the resulting times.
+/// The result of adatopk(): a compression ratio for each link, and the resulting times.
 struct AdaTopKRatios {
-  std::vector<double> ratios;  ///< n / k by link: the values of a message over the values sent; 1: sent dense
-  std::vector<Seconds> times;  ///< the time of a message at this ratio, by link
-  Seconds target = 0;          ///< T*, the time of a message that compression aims at on each link
-  Seconds bottleneck = 0;      ///< the longest of `times`
+  /// Compression ratio n / k of each link: the values of a message over the values sent; 1: all are sent.
+  std::vector<double> ratios;
+  std::vector<Seconds> times;  ///< the seconds of a message at this ratio, by link
+  Seconds target = 0;          ///< target T*, the seconds of a message that compression aims at on each link
+  Seconds bottleneck = 0;      ///< the longest of `times`, in seconds
 };
 
 /// Returns the ratio at which the messages of each link are compressed: the smallest at which a message takes the

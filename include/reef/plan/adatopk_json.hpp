@@ -11,14 +11,16 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The input of adatopk() in a file: the links to compress, and the options.
+/// The input of adatopk(), which chooses compression ratios, in a file: the links to compress, and the options.
 struct AdaTopKCase {
   std::vector<AdaTopKLink> links;
-  AdaTopKOptions options;       ///< the options; `compute` is 0 even if the file has compute_s
-  Seconds slowest_compute = 0;  ///< the longest time in compute_s; 0 if the file has none
+  AdaTopKOptions options;       ///< options of adatopk(); `compute` is 0 even if the file has compute_s
+  /// The longest compute time of a stage in the file's compute_s; 0 if the file has none.
+  Seconds slowest_compute = 0;
 };
 
-/// Reads a case of AdaTopK, with links given by times of dense messages, or by alpha, beta and bytes.
+/// Reads an input of adatopk() from JSON, with links given by times of uncompressed messages, or by alpha, beta and
+/// bytes.
 ///
 /// | link_times         | seconds of a dense message, by link; user_ratio is then the ratio       |
 /// | alpha, beta, bytes | seconds, seconds per byte, bytes (or one number), by link; ratio is `r` |

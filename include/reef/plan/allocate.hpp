@@ -7,8 +7,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The most devices that allocate() accepts with any_shape and stage_flops: it must then try a shape for each number
-/// of stages, from 1 to the number of devices.
+/// The most devices that allocate() accepts with any_shape and stage_flops: allocate() must then try a shape (stages x
+/// pipelines) for each number of stages, from 1 to the number of devices.
 inline constexpr int max_devices_of_any_shape = 512;
 
 /// Places the D_PP stages of D_DP pipelines on devices, with the least communication time of an iteration that its

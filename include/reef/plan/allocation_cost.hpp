@@ -7,7 +7,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the cost of a placement by Eq. 1, with the pipelines and the order of stages that sigma has.
+/// Returns the communication and compute time of an iteration for a placement of stages on devices, by Eq. 1, with the
+/// pipelines and the order of stages that sigma has.
 ///
 ///     compute = max_d stage_flops / speed(d)
 ///     datap = max_j max_{d in C_j} sum_{d' in C_j, d' != d} 2 (alpha + c_dp / (D_DP beta))

@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Reads a problem for allocate().
+/// Reads a problem for allocate(), the placement of pipeline stages on devices, from JSON.
 ///
 /// | latency_ms, bandwidth_gbps, devices | the network: see network_from_json                                 |
 /// | D_PP, D_DP                          | the number of stages, and of pipelines                             |

@@ -12,13 +12,15 @@ namespace plan {
 
 /// The counts of a run of ATOM's Algorithm 1, as the paper prints it.
 struct AtomAlgorithm1 {
-  std::uint64_t calls = 0;           ///< the calls of its recursive function
-  std::uint64_t inserted = 0;        ///< the partitions that it stored
-  std::uint64_t inserted_empty = 0;  ///< the stored partitions of two sub-models, which it stores as empty lists
+  std::uint64_t calls = 0;     ///< number of calls of the algorithm's recursive function
+  std::uint64_t inserted = 0;  ///< number of partitions that the algorithm stored
+  /// Number of stored partitions of two sub-models, which the algorithm stores as empty lists.
+  std::uint64_t inserted_empty = 0;
 };
 
-/// Runs Algorithm 1 as it is printed, for one micro-batch, and counts its calls and partitions: it shows the cost and
-/// the gaps of the algorithm. To get partitions, call partition_chain() with Variant::paper, the corrected search.
+/// Runs Algorithm 1 of ATOM as it is printed, for one micro-batch, and counts its calls and partitions: the counts show
+/// the cost and the gaps of the algorithm. To get partitions, call partition_chain() with Variant::paper, the corrected
+/// search.
 ///
 /// | literally | tries every split, longest sub-model first: each sub-model must fit alone, with all its   |
 /// |           | workspaces added up, and each forward must hide the next load; no backward, no            |

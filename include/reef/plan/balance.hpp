@@ -12,19 +12,20 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Options of balance(). The defaults are those of `bench/plan/swarm_day.hpp`.
+/// Options of balance(), which moves servers of a swarm. The defaults are those of `bench/plan/swarm_day.hpp`.
 struct BalanceOptions {
-  std::int64_t price_ppm = 550'000;  ///< each move must raise throughput by price_ppm / servers millionths of it
-  int targets = 3;  ///< the number of target throughputs, evenly spaced from the present one to the bound
-  int beam = 4;     ///< the width of the beam search: the number of placements kept after each move
-  int moves = 10;   ///< the depth of the beam search: the most moves in a row
+  /// Price of a move: each must raise throughput by price_ppm / servers millionths of it.
+  std::int64_t price_ppm = 550'000;
+  int targets = 3;  ///< number of throughputs that the search aims at, evenly spaced from the present one to the bound
+  int beam = 4;     ///< width of the beam search: number of placements of blocks on servers kept after each move
+  int moves = 10;   ///< depth of the beam search: the most moves of servers in a row
 };
 
-/// The move of a server to other blocks.
+/// The move of a server of a swarm from some consecutive blocks of the model to others.
 struct BalanceMove {
   std::string id;
-  int from = SwarmServer::nowhere;  ///< the first block before the move; nowhere: the server held no blocks
-  int start = 0;                    ///< the first block after the move
+  int from = SwarmServer::nowhere;  ///< the server's first block before the move; nowhere: it held no blocks
+  int start = 0;                    ///< the server's first block after the move
 
   friend bool operator==(const BalanceMove&, const BalanceMove&) = default;
 };
@@ -32,11 +33,11 @@ struct BalanceMove {
 /// A plan of balance(): the servers that are to move to other blocks, all at once.
 struct BalancePlan {
   std::uint64_t version =
-      0;  ///< version_of() the swarm for which the plan was made: equal on all servers that saw this swarm
-  std::vector<BalanceMove> moves;  ///< the moves, in ascending order of ids
-  Throughput now = 0;              ///< the throughput of the slowest block, before the moves
-  Throughput then = 0;             ///< the throughput of the slowest block, after the moves
-  Throughput bound = 0;            ///< throughput_bound() of the swarm: no placement has a higher throughput
+      0;  ///< hash of the swarm (version_of) for which the plan was made: equal on all servers that saw this swarm
+  std::vector<BalanceMove> moves;  ///< moves of servers, in ascending order of their ids
+  Throughput now = 0;  ///< the throughput of the slowest block, before the moves, in millionths of a request per second
+  Throughput then = 0;  ///< the throughput of the slowest block, after the moves, in millionths of a request per second
+  Throughput bound = 0;  ///< upper bound of the swarm's throughput (throughput_bound): no placement has a higher one
 
   /// Returns the move of the server with this id, or null if the plan does not move it.
   [[nodiscard]] const BalanceMove* find(std::string_view id) const&;
@@ -45,14 +46,15 @@ struct BalancePlan {
   friend bool operator==(const BalancePlan&, const BalancePlan&) = default;
 };
 
-/// Returns a hash of a swarm, which does not depend on the order of its servers.
+/// Returns a hash of a swarm of servers, which does not depend on the order of its servers.
 std::uint64_t version_of(const Swarm& swarm);
 
-/// Returns true if balance() may move a server: it is not offline and holds no blocks yet, or it is online and
-/// holds a single span of blocks.
+/// Returns true if balance() may move a server: it is not offline and holds no blocks yet, or it is online and holds a
+/// single range of blocks.
 bool may_move(const SwarmServer& server);
 
-/// Plans a few moves that bring a swarm near its throughput bound; equal on all servers that see the same swarm.
+/// Plans a few moves of servers that bring a swarm near its throughput bound; equal on all servers that see the same
+/// swarm.
 ///
 /// For each of some target throughputs T, up to the bound, a beam search moves servers one by one so as to lessen
 ///

@@ -16,15 +16,15 @@ namespace plan {
 /// Milliseconds on the clock that all servers of a swarm share.
 using Milliseconds = std::int64_t;
 
-/// The announcement of a server about itself, and its time.
+/// The announcement of a server of a swarm about itself, and its time.
 struct Announcement {
   Milliseconds time = 0;
   SwarmServer server;
 };
 
-/// The times at which servers plan. The plan of round k is made from the announcements up to its snapshot, once these
-/// have reached all servers, and is carried out before the snapshot of round k + 1, which therefore shows all moves
-/// of round k.
+/// The times at which servers of a swarm plan their moves. The plan of round k is made from the announcements up to its
+/// snapshot, once these have reached all servers, and is carried out before the snapshot of round k + 1, which
+/// therefore shows all moves of round k.
 ///
 ///     snapshot(k) = k * period          act in [snapshot(k) + settle, snapshot(k + 1))
 ///
@@ -33,10 +33,11 @@ struct Announcement {
 /// | errors | OptionError unless 0 <= settle < period                                                   |
 struct BalanceClock {
   Milliseconds period = 60'000;
-  Milliseconds settle = 30'000;  ///< the longest time that an announcement travels
+  Milliseconds settle = 30'000;  ///< the longest time that an announcement travels, in milliseconds
 
   void validate() const;
-  /// Returns the number of the round whose plan is made or carried out at a time; -1: the first has not begun.
+  /// Returns the number of the planning period (round) whose plan is made or carried out at a time; -1: the first has
+  /// not begun.
   [[nodiscard]] std::int64_t round(Milliseconds now) const;
   [[nodiscard]] Milliseconds snapshot(std::int64_t round) const { return round * period; }
 };
@@ -45,7 +46,7 @@ struct BalanceClock {
 /// does not move, and the next plan starts from the blocks that it still holds.
 struct BalanceLease {
   std::int64_t round = 0;
-  std::uint64_t version = 0;  ///< the version of the plan
+  std::uint64_t version = 0;  ///< the version of the plan (BalancePlan::version)
   BalanceMove move;
   Milliseconds begin = 0;
   Milliseconds end = 0;
@@ -53,11 +54,12 @@ struct BalanceLease {
   [[nodiscard]] bool holds(Milliseconds now) const { return begin <= now && now < end; }
 };
 
-/// Returns the swarm as it was announced up to a time: the last announcement of each server. Servers that are offline
-/// are left out.
+/// Returns the swarm of servers as it was announced up to a time: the last announcement of each server. Servers that
+/// are offline are left out.
 Swarm swarm_at(int blocks, std::span<const Announcement> announcements, Milliseconds time);
 
-/// Returns the lease of a server for its move in the plan of the round at `now`; nothing if the plan has none.
+/// Returns the right of a server to make its move in the plan of the round at `now`; nothing if the plan has no move
+/// for it.
 ///
 /// \code
 /// // given: const std::vector<plan::Announcement>& heard, plan::Milliseconds now
@@ -69,7 +71,8 @@ Swarm swarm_at(int blocks, std::span<const Announcement> announcements, Millisec
 std::optional<BalanceLease> lease_of(const BalancePlan& plan, const BalanceClock& clock,
                                      std::string_view id, Milliseconds now);
 
-/// Returns the announcement of a server that begins a move: it loads the new blocks, and still serves the old ones.
+/// Returns the announcement of a server that begins to move to the blocks from `start` on: it loads the new blocks, and
+/// still serves the old ones.
 SwarmServer begin_move(SwarmServer server, int start);
 
 /// Returns the announcement of a moving server that has loaded its new blocks: it holds the old ones and the new ones.

@@ -16,7 +16,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the start of the window where a server with room for `length` blocks is needed most: the window whose
+/// Returns the first block of the window where a server with room for `length` blocks is needed most: the window whose
 /// throughputs, sorted in ascending order, come first in lexicographical order.
 ///
 /// | t      | (L,): the throughput of each block       |
@@ -52,21 +52,22 @@ int best_start(std::span<const Number> t, int length) {
   return best;
 }
 
-/// Places servers that join one after the other, each at the blocks where it is needed most when it joins.
+/// Places servers that join a swarm one after the other, each at the blocks where it is needed most when it joins.
+/// Returns the first block of each, in the order of `swarm.servers`. The servers' present blocks do not count.
 ///
 /// Returns the starts, in the order of `swarm.servers`. The servers' present blocks do not count.
 std::vector<int> join_in_turn(const Swarm& swarm);
 
-/// The speeds of a server, from which advertised_throughput() computes the throughput that it announces.
+/// The speeds of a server of a swarm, from which advertised_throughput() computes the throughput that it announces.
 struct ServerSpeed {
-  double forward_rps = 0;               ///< the rate of one block, in requests per second
-  std::optional<double> network_rps{};  ///< the rate of the link to the server; nothing: no limit
-  int blocks = 0;                       ///< the number of blocks that the server holds
+  double forward_rps = 0;               ///< requests per second for one block of the model
+  std::optional<double> network_rps{};  ///< requests per second that the link to the server carries; nothing: no limit
+  int blocks = 0;                       ///< number of blocks of the model that the server holds
   bool relay =
-      false;  ///< the server is reached through another machine: a fifth of the link's rate is left
+      false;  ///< true: the server is reached through another machine, which leaves a fifth of the link's rate
 };
 
-/// Returns the throughput that a server announces:
+/// Returns the throughput that a server of a swarm announces, in requests per second:
 ///
 ///     min(forward_rps / ((K + 1) / 2), network_rps (a fifth where relayed))
 ///
@@ -74,12 +75,13 @@ struct ServerSpeed {
 /// unless rates are from 0 to 1e15, and K is at least 1.
 double advertised_throughput(const ServerSpeed& speed);
 
-/// The decision of a server to move or stay, and the figures behind it.
+/// The decision of a server of a swarm to move to other blocks or to stay, and the figures behind it.
 struct MoveDecision {
   bool move = false;
-  Throughput now = 0;                ///< the throughput of the swarm before any move
-  std::optional<Throughput> then{};  ///< the throughput after the moves of all servers, if these were simulated
-  int sweeps = 0;                    ///< the number of simulated sweeps over all servers
+  Throughput now = 0;  ///< the throughput of the swarm before any move, in millionths of a request per second
+  /// The throughput after the moves of all servers, if these were simulated, in the same unit.
+  std::optional<Throughput> then{};
+  int sweeps = 0;                    ///< the number of simulated passes over all servers
 };
 
 /// Decides by the published rule whether a server moves. The rule simulates that this server goes to the blocks that

@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Reads a chain: an array for each figure, with a number for each operator.
+/// Reads a model as a sequence of operators from JSON: an array for each figure, with a number for each operator.
 ///
 /// | w, g, wsf, wsb     | bytes of weights, gradients, workspace of a forward and of a backward    |
 /// | tf, tb, tl, of, ob | ticks: forward, backward, load, eviction after a forward, a backward     |

@@ -9,20 +9,20 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The most devices that clusters() accepts.
+/// The most devices that clusters(), a partition by bandwidth, accepts.
 inline constexpr int max_clustered_devices = 2048;
 
 /// The weight of the edge between two devices: `raw` is its bandwidth, `log` is log2(1 + bandwidth / the least one),
 /// which still separates slow clusters where another cluster is fast.
 enum class ClusterWeights : std::uint8_t { log, raw };
 
-/// A partition of devices into clusters.
+/// A partition of devices into clusters with fast links inside.
 struct Clusters {
-  std::vector<int> labels;  ///< the cluster of each device; clusters are numbered by first occurrence
+  std::vector<int> labels;  ///< the number of each device's cluster; clusters are numbered by first occurrence
   int count = 0;
   double modularity = 0;
   bool optimal =
-      false;  ///< an exhaustive search has proven that no partition has a higher modularity
+      false;  ///< true: an exhaustive search has proven that no partition has a higher modularity
 };
 
 /// Returns the weights of links with these bandwidths, (n, n) row-major in any unit; both directions of a link count

@@ -11,14 +11,14 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The input of clusters() in a file: devices, and the bandwidths between them.
+/// The input of clusters(), a partition of devices by bandwidth, in a file: devices, and the bandwidths between them.
 struct ClusterCase {
   int devices = 0;
-  std::vector<double> bandwidths;  ///< (devices, devices) row-major, in any unit
+  std::vector<double> bandwidths;  ///< bandwidths, (devices, devices) row-major, in any unit
   std::string unit;                ///< the unit of the bandwidths; empty: the file names none
 };
 
-/// Reads the devices to cluster.
+/// Reads devices and the bandwidths between them from JSON, for clusters().
 ///
 /// | bandwidth | square matrix, above 0 outside the diagonal; all 0 for a device without any link  |
 /// | n, unit   | the number of devices, and the unit of bandwidths; may be left out                |

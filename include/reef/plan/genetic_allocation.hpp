@@ -12,14 +12,14 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Options of genetic_allocation().
+/// Options of genetic_allocation(), a genetic search for a placement of stages on devices.
 struct GeneticOptions {
   std::uint64_t seed = 0;
   int population = 100;
   int trials = 4900;
   GeneticGain gain = GeneticGain::published;
-  /// A function called at every evaluation, with the number of evaluations and the least cost so far. The search stops
-  /// if it returns false.
+  /// A function called at every evaluation, with the number of evaluations and the least cost so far, in seconds. The
+  /// search stops if it returns false.
   std::function<bool(int, Seconds)> progress;
 };
 

@@ -6,8 +6,8 @@
 #include <reef/core/kinds.hpp>
 
 /// \file
-/// The kinds of instructions in the programs that planners simulate: those of swap_program, named as in the programs of
-/// a step, and those of programs_of for pipelines.
+/// The names of the kinds of instructions in the programs that planners simulate: those of swap_program, named as in
+/// the programs of a training step, and those of programs_of for pipelines.
 ///
 /// \code
 /// // given: const schedule::Program& program
@@ -31,7 +31,7 @@ inline constexpr std::string_view send_gradient = "SendGradient";
 inline constexpr std::string_view receive_activation = "ReceiveActivation";
 inline constexpr std::string_view receive_gradient = "ReceiveGradient";
 
-/// The kinds of the instructions of a pipeline's tasks, indexed by PipelineTaskKind.
+/// The kinds of the instructions of a pipeline's tasks (forward, backward and its halves), indexed by PipelineTaskKind.
 inline constexpr std::array<std::string_view, 4> pipeline_tasks{"F", "B", "I", "W"};
 
 }  // namespace plan::kinds

@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Reads the number at `path`. Throws DecodeError, naming the path, unless it is from `least` to `most`.
+/// Reads the number at `path` of a JSON text. Throws DecodeError, naming the path, unless it is from `least` to `most`.
 ///
 /// \code
 /// // given: const io::Json& json
@@ -20,11 +20,12 @@ namespace plan {
 double number_from_json(const io::Json& json, std::string_view path, double least, double most,
                         std::string_view source);
 
-/// Reads the list of numbers at `path`. Throws DecodeError, naming the number, unless each is in range.
+/// Reads the list of numbers at `path` of a JSON text. Throws DecodeError, naming the number, unless each is in range.
 std::vector<double> numbers_from_json(const io::Json& json, std::string_view path, double least,
                                       double most, std::string_view source);
 
-/// Reads the integer at `path`. Throws DecodeError, naming the path, unless it is from `least` to `most`.
+/// Reads the integer at `path` of a JSON text. Throws DecodeError, naming the path, unless it is from `least` to
+/// `most`.
 int count_from_json(const io::Json& json, std::string_view path, int least, int most,
                     std::string_view source);
 

@@ -13,11 +13,11 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Options of op_fence(): the effort of the search.
+/// Options of op_fence(), which assigns operators to devices: the effort of the search.
 struct OpFenceOptions {
   std::uint64_t seed = 0;
-  int effort = -1;     ///< the number of rounds, fewer if a plan is proven best; -1: 4, or as the budget allows
-  Seconds budget = 0;  ///< the time limit: only rounds finished within it count; 0: no limit
+  int effort = -1;  ///< number of rounds of the search, fewer if a plan is proven best; -1: 4, or as the budget allows
+  Seconds budget = 0;  ///< time limit in seconds: only rounds finished within it count; 0: no limit
   bool every_device = false;  ///< true: each device must run at least one operator; false: some may be left out
 };
 

@@ -9,7 +9,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the best partition of a chain into at least two sub-models that keeps the rules of options.variant.
+/// Returns the best partition of a model's operators into at least two sub-models that keeps the rules of
+/// options.variant (a published form of ATOM's planner).
 ///
 /// Sub-models S_1 to S_K are swapped through the device in turn: while one runs forward (tf) or backward (tb) for
 /// all C micro-batches, the next is loaded (tl); then the first is copied back to the host (of, ob).
@@ -35,11 +36,13 @@ namespace plan {
 /// \endcode
 Partition partition_chain(const OperatorChain& chain, const PartitionOptions& options);
 
-/// Returns the best partition for the smallest accumulation with which one is feasible; with Variant::soft, whose
-/// loads need not be hidden, accumulation is 1. Has the errors and the cost of partition_chain().
+/// Returns the best partition into sub-models for the smallest number of accumulated micro-batches with which one is
+/// feasible; with Variant::soft, whose loads need not be hidden, that number is 1. Has the errors and the cost of
+/// partition_chain().
 Partition smallest_accumulation(const OperatorChain& chain, PartitionOptions options);
 
-/// Evaluates given bounds of sub-models by the rules of partition_chain(). Throws OptionError as validate_bounds().
+/// Evaluates the partition of a model with given bounds of sub-models by the rules of partition_chain(). Throws
+/// OptionError as validate_bounds().
 Partition evaluate_partition(const OperatorChain& chain, std::vector<int> bounds,
                              const PartitionOptions& options);
 

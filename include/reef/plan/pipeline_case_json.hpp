@@ -12,19 +12,24 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A pipeline, and the name of its schedule unless the order is to be searched. Times are in any one unit.
+/// A pipeline as read from a file, and the name of its schedule unless the order is to be searched. All times are in
+/// one unit, whichever.
 struct PipelineCase {
-  std::string schedule{};  ///< one of pipeline_schedule_names; empty: to be searched
+  std::string schedule{};  ///< name of the schedule, one of pipeline_schedule_names; empty: to be searched
   int ranks = 0;
   int micro_batches = 0;
   int chunks_per_rank = 1;
-  bool folds = false;          ///< chunks are placed in a V: rank r has the chunks r and 2 ranks - 1 - r
-  std::vector<int> warm_up{};  ///< the number of warm-up forwards of 1f1b, by rank; empty: the schedule's own
-  int group = 0;               ///< the micro-batches of a group in interleaved schedules; 0: the number of ranks
+  bool folds = false;          ///< true: chunks are placed in a V: rank r has the chunks r and 2 ranks - 1 - r
+  /// The number of forwards that each rank runs first under 1f1b; empty: the schedule's own.
+  std::vector<int> warm_up{};
+  int group = 0;  ///< the micro-batches that interleaved schedules run through a chunk in turn; 0: the number of ranks
   PipelineTimes times{};
-  std::vector<double> wires{};  ///< the time for which a message occupies its link, [from * ranks + to]
-  std::vector<int> max_activations{};  ///< the most activations at a time, by rank, each of a chunk; empty: any
-  bool splits = true;                  ///< backwards may be split into the tasks I and W
+  /// Time for which a message occupies its link, at [from * ranks + to], in the unit of all times.
+  std::vector<double> wires{};
+  /// The most activations that each rank may hold at a time, one for each chunk and micro-batch; empty: any.
+  std::vector<int> max_activations{};
+  /// True: backwards may be split into the tasks I (gradient of inputs) and W (gradient of weights).
+  bool splits = true;
 
   /// Returns the order of tasks on each rank by `schedule`. Throws OptionError if that does not allow chunks_per_rank
   /// chunks.
@@ -33,14 +38,14 @@ struct PipelineCase {
   /// Returns the rank of each chunk, as `folds` places them, or as `schedule` does if its placement differs.
   [[nodiscard]] std::vector<int> rank_of_chunk() const;
 
-  /// Returns the model of an order of this case, in which each chunk hands one tensor to the next.
+  /// Returns the timed model of an order of this pipeline's tasks, in which each chunk hands one tensor to the next.
   [[nodiscard]] PipelineModel model(PipelineOrder order) const;
 };
 
-/// The most ranks that a case may have.
+/// The most ranks that a pipeline in a file may have.
 inline constexpr int max_case_ranks = 1024;
 
-/// Reads a pipeline, with its schedule or the limits of a search.
+/// Reads a pipeline, with its schedule or the limits of a search, from JSON.
 ///
 /// | p, m, v         | ranks, micro-batches, chunks on each rank (1 if v is left out)         |
 /// | schedule        | the schedule's name; may be left out where the order is to be searched |

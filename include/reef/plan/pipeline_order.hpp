@@ -8,8 +8,8 @@
 #include <reef/core/error.hpp>
 
 /// \file
-/// Orders of pipelines: the tasks that each rank runs, one after another. Times (pipeline_model.hpp), messages and
-/// memory are computed from an order.
+/// Orders of pipelines: the tasks (forward or backward of a chunk with a micro-batch) that each rank runs, one after
+/// another. Times (pipeline_model.hpp), messages and memory are computed from an order.
 ///
 /// \code
 /// const plan::PipelineOrder order = plan::parse_pipeline_order("F0 F1 B0 B1");
@@ -20,7 +20,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The kind of a task, which runs one chunk for one micro-batch: F, B, or the halves of B, I and W.
+/// The kind of a pipeline task, which runs one chunk of the model for one micro-batch: F, B, or the halves of B, I and
+/// W.
 ///
 /// | forward         | F: the forward of the chunk, which reads the outputs of chunks before it        |
 /// | backward        | B: both gradients in one piece; the chunk before gets its gradient when B ends  |
@@ -36,7 +37,7 @@ struct PipelineTask {
   friend constexpr bool operator==(const PipelineTask&, const PipelineTask&) = default;
 };
 
-/// The most tasks of an order, on all ranks together: a longer order is refused before memory is allocated.
+/// The most tasks of a pipeline's order, on all ranks together: a longer order is refused before memory is allocated.
 inline constexpr std::int64_t max_pipeline_tasks = std::int64_t{1} << 25;
 
 /// A schedule of one pipeline: the order in which each rank runs its tasks.
@@ -49,29 +50,32 @@ inline constexpr std::int64_t max_pipeline_tasks = std::int64_t{1} << 25;
 /// | waits | not checked: whether ranks wait for each other in a cycle depends on edges (pipeline_model.hpp) |
 struct PipelineOrder {
   int micro_batches = 0;
-  std::vector<int> rank_of_chunk{};                ///< the rank of each chunk; ranks of one pipeline, from 0
-  std::vector<std::vector<PipelineTask>> tasks{};  ///< the tasks, by rank
+  std::vector<int> rank_of_chunk{};  ///< rank of each chunk (part of the model); ranks of one pipeline, from 0
+  std::vector<std::vector<PipelineTask>> tasks{};  ///< the tasks of each rank, in order
 
   [[nodiscard]] int ranks() const { return static_cast<int>(tasks.size()); }
   [[nodiscard]] int chunks() const { return static_cast<int>(rank_of_chunk.size()); }
 
-  /// Throws OptionError, naming rank and task, unless the order is valid by the table of PipelineOrder. O(tasks).
+  /// Throws OptionError, naming rank and task, unless the order of tasks is valid by the table of PipelineOrder.
+  /// O(tasks).
   void validate() const;
 
   friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;
 };
 
-/// Returns a task as text: "F3" is F of micro-batch 3; with `names_chunk` "5F3", for chunk 5.
+/// Returns a pipeline task as text: "F3" is the forward of micro-batch 3; with `names_chunk` "5F3", for chunk 5.
 std::string text_of(const PipelineTask& task, bool names_chunk);
 
-/// Returns true if the text of an order names chunks, which it omits if each rank r has chunk r alone.
+/// Returns true if the text of an order of tasks names chunks, which it omits if each rank r has chunk r alone.
 bool names_chunks(const PipelineOrder& order);
 
-/// Returns an order as text, the tasks of each rank on a line: "F0 F1 B0 B1". parse_pipeline_order() reads the text.
+/// Returns an order of pipeline tasks as text, those of each rank on a line: "F0 F1 B0 B1". parse_pipeline_order()
+/// reads the text.
 std::string text_of(const PipelineOrder& order);
 
-/// Reads an order: a line for each rank, with tasks separated by blanks. A task that names no chunk belongs to the
-/// chunk with the rank's number. Empty lines, and text from # on, are ignored. Errors name `source`.
+/// Reads an order of pipeline tasks: a line for each rank, with tasks such as F0 (forward of micro-batch 0) separated
+/// by blanks. A task that names no chunk belongs to the chunk with the rank's number. Empty lines, and text from # on,
+/// are ignored. Errors name `source`.
 ///
 /// | errors | DecodeError, naming line and task; the errors of PipelineOrder::validate() |
 PipelineOrder parse_pipeline_order(std::string_view text, std::string_view source = "the order");

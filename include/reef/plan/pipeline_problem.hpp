@@ -13,7 +13,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A stage: the consecutive operators [first, end) on one device.
+/// A pipeline stage: the consecutive operators [first, end) on one device.
 struct Stage {
   int device = 0;
   int first = 0;
@@ -29,21 +29,22 @@ inline constexpr int max_pipeline_devices = 1024;
 /// A chain of operators, and devices that may run it. A graph of operators becomes a chain in any topological order,
 /// with crossing_bytes() as `cut`.
 struct PipelineProblem {
-  std::vector<double> flops{};     ///< by operator: its operations for one micro-batch
-  std::vector<Bytes> memory{};     ///< by operator: the bytes that it needs on its device
-  std::vector<double> cut{};       ///< by boundary, one more than operators: bytes of a micro-batch that cross it
-  std::vector<double> speed{};     ///< by device: operations per second, as measured
-  std::vector<Bytes> capacity{};   ///< by device: its memory
-  profile::Network links{};        ///< the links: a message takes links.time(from, to, bytes)
-  std::int64_t micro_batches = 1;  ///< n_b, the number of micro-batches
+  std::vector<double> flops{};     ///< operations of each operator for one micro-batch
+  std::vector<Bytes> memory{};     ///< bytes of memory that each operator needs on its device
+  std::vector<double> cut{};  ///< bytes of a micro-batch that cross each boundary; one more boundary than operators
+  std::vector<double> speed{};     ///< operations per second of each device, as measured
+  std::vector<Bytes> capacity{};   ///< bytes of memory of each device
+  profile::Network links{};        ///< links between the devices: a message takes links.time(from, to, bytes) seconds
+  std::int64_t micro_batches = 1;  ///< n_b, the number of micro-batches in a batch
 
   [[nodiscard]] int operators() const { return static_cast<int>(flops.size()); }
   [[nodiscard]] int devices() const { return static_cast<int>(speed.size()); }
 
-  /// Returns the times of a plan by pipeline_time(), for micro-batches of `samples`. The first stage receives nothing.
+  /// Returns the times of a plan with these stages by pipeline_time(), for micro-batches of `samples`. The first stage
+  /// receives nothing.
   [[nodiscard]] PipelineTime time(const std::vector<Stage>& stages, double samples = 1) const;
 
-  /// Returns true if each stage's operators fit its device.
+  /// Returns true if each stage's operators fit the memory of its device.
   [[nodiscard]] bool fits(const std::vector<Stage>& stages) const;
 
   /// Throws OptionError, naming the figure, unless there are operators and devices, sizes agree, speeds and rates of

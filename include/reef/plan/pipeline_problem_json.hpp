@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Reads a chain of operators and the devices that may run it.
+/// Reads a sequence of operators and the devices that may run it from JSON.
 ///
 /// | flops, mem     | operations for a micro-batch, and bytes, by operator                 |
 /// | cut            | bytes that cross each boundary, one boundary more than operators     |

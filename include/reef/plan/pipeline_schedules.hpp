@@ -19,9 +19,9 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The orders of known schedules. In their comments f, b and w are the times of F, I and W of one chunk, c is the delay
-/// of a message, p the number of ranks, m of micro-batches, v of chunks on a rank, and r a rank. Times hold if all
-/// chunks take equally long, and if c = 0 unless the formula has c.
+/// The orders of tasks of known pipeline schedules. In their comments f, b and w are the times of F (forward), I and W
+/// (halves of the backward) of one chunk, c is the delay of a message, p the number of ranks, m of micro-batches, v of
+/// chunks on a rank, and r a rank. Times hold if all chunks take equally long, and if c = 0 unless the formula has c.
 ///
 /// Any m >= 1 is allowed. Where a schedule is defined for multiples of a number alone, or for a least m, the order is
 /// that of the next allowed m without the surplus micro-batches.
@@ -30,8 +30,9 @@ namespace plan {
 /// | cost   | O(tasks)                                                                              |
 /// \{
 
-/// Returns the order of GPipe, and of ThreeSlot of DT-FM: all F, then all B, by ascending micro-batch. With p ranks and
-/// m micro-batches its time is (m + p - 1)(f + b + w) + 2 (p - 1) c, and a rank holds m activations.
+/// Returns the order of GPipe, and of ThreeSlot of DT-FM: all forwards (F), then all backwards (B), by ascending
+/// micro-batch. With p ranks and m micro-batches its time is (m + p - 1)(f + b + w) + 2 (p - 1) c, f, b, w being a
+/// chunk's times of forward and backward halves, and c a message's delay, and a rank holds m activations.
 ///
 /// Source: Huang et al., arXiv 1811.06965. Deviation: the paper runs B descending, which adds gradients in another
 /// order.
@@ -103,19 +104,19 @@ PipelineOrder v_min_order(int ranks, int micro_batches);
 PipelineOrder dualpipe_v_order(int ranks, int micro_batches);
 /// \}
 
-/// A known schedule: its name, its properties, and the function that returns its order.
+/// A known pipeline schedule: its name, its properties, and the function that returns its order of tasks.
 struct PipelineSchedule {
   /// The number of chunks that a rank may have: one, two, or any number, two by default.
   enum class Chunks : std::uint8_t { one, two, any };
 
   std::string_view name;
   Chunks chunks;
-  bool groups;                ///< the schedule accepts a `group` other than 0
-  bool updates_within_a_step; ///< weights are updated within a step: asynchronous, in the order of 1F1B
+  bool groups;  ///< true: the schedule accepts a `group` (micro-batches run through a chunk in turn) other than 0
+  bool updates_within_a_step; ///< true: weights are updated within a step: asynchronous, in the order of 1F1B
   PipelineOrder (*make)(int ranks, int micro_batches, int chunks_per_rank, int group);
 };
 
-/// All known schedules. "three-slot" has the order of "gpipe".
+/// All known pipeline schedules. "three-slot", the schedule of pipeline::ThreeSlot, has the order of "gpipe".
 inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"gpipe", PipelineSchedule::Chunks::one, false, false, [](int p, int m, int, int) { return gpipe_order(p, m); }},
     {"1f1b", PipelineSchedule::Chunks::one, false, false,
@@ -140,18 +141,18 @@ inline constexpr std::array<PipelineSchedule, 15> pipeline_schedules{{
     {"2bw", PipelineSchedule::Chunks::one, false, true, [](int p, int m, int, int) { return one_f_one_b_order(p, m); }},
 }};
 
-/// Returns the names of pipeline_schedules in their order; without those that update within a step, if not
-/// asynchronous.
+/// Returns the names of pipeline_schedules in their order; if not `asynchronous`, without those that update weights
+/// within a step.
 std::vector<std::string_view> pipeline_schedule_names(bool asynchronous = true);
 
 /// Returns the schedule with this name; null if there is none.
 const PipelineSchedule* find_pipeline_schedule(std::string_view name);
 
-/// Returns true if the name is that of a schedule that updates within a step.
+/// Returns true if the name is that of a schedule that updates weights within a step.
 bool is_asynchronous_schedule(std::string_view name);
 
-/// Returns the order of the schedule with this name. Throws OptionError for an unknown name, and if the schedule does
-/// not allow a group, or so many chunks on a rank (0: 1 or 2, as the schedule needs).
+/// Returns the order of tasks of the pipeline schedule with this name. Throws OptionError for an unknown name, and if
+/// the schedule does not allow a group, or so many chunks on a rank (0: 1 or 2, as the schedule needs).
 PipelineOrder pipeline_order_of(std::string_view schedule, int ranks, int micro_batches,
                                 int chunks_per_rank = 0, int group = 0);
 

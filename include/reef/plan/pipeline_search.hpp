@@ -25,30 +25,32 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A pipeline whose order is to be searched.
+/// A pipeline whose order of tasks is to be searched.
 struct PipelineOrderProblem {
   int micro_batches = 0;
-  std::vector<int> rank_of_chunk{};  ///< the rank of each chunk; each rank has one chunk at least
+  std::vector<int> rank_of_chunk{};  ///< the rank of each chunk (part of the model); each rank has one chunk at least
   PipelineTimes times{};
-  std::vector<PipelineEdge> forward{};  ///< the forward edges, as PipelineModel::forward; `backward` likewise
+  /// The tensors that chunks hand forward, as PipelineModel::forward; `backward` likewise.
+  std::vector<PipelineEdge> forward{};
   std::vector<PipelineEdge> backward{};
-  std::vector<int>
-      max_activations{};  ///< the most that PipelineEstimate::peak_activations may be, by rank; empty: any
-  bool splits = true;     ///< backwards may be split into the tasks I and W
+  /// The most activations that each rank may hold (PipelineEstimate::peak_activations); empty: any.
+  std::vector<int> max_activations{};
+  /// True: backwards may be split into the tasks I (gradient of inputs) and W (gradient of weights).
+  bool splits = true;
 
   [[nodiscard]] int ranks() const;
 
-  /// Returns the model of this problem in which each rank runs the given tasks in their order.
+  /// Returns the timed model of this pipeline in which each rank runs the given tasks in their order.
   [[nodiscard]] PipelineModel model(std::vector<std::vector<PipelineTask>> tasks) const;
 
-  /// Throws OptionError, naming the invalid figure.
+  /// Throws OptionError, naming the invalid figure of the problem.
   void validate() const;
 };
 
-/// The most tasks of an order that is searched, counting three for each chunk and micro-batch.
+/// The most pipeline tasks of an order that is searched, counting three for each chunk and micro-batch.
 inline constexpr std::int64_t max_searched_tasks = std::int64_t{1} << 21;
 
-/// Returns a lower bound of the makespan of all orders: the greater of two bounds.
+/// Returns a lower bound of the makespan of all orders of a pipeline's tasks, in seconds: the greater of two bounds.
 ///
 /// | of ranks | each rank waits for its first input, runs all its tasks, and its last gradient then travels to the   |
 /// |          | first chunk; and all its activations, each times the time for which one micro-batch alone holds it,  |
@@ -60,30 +62,33 @@ inline constexpr std::int64_t max_searched_tasks = std::int64_t{1} << 21;
 /// | cost     | O(chunks (chunks + edges + micro-batches))                                                           |
 Seconds pipeline_lower_bound(const PipelineOrderProblem& problem);
 
-/// Options of search_pipeline_order(): the effort of the search.
+/// Options of search_pipeline_order(), which searches an order of tasks: the effort of the search.
 struct PipelineSearchOptions {
   std::uint64_t seed = 0;
-  int effort = -1;  ///< the number of rounds, fewer if an order is proven best; -1: 40, or as the budget allows
-  Seconds budget = 0;  ///< the time limit: the search stops at the last whole round within it; 0: no limit
-  /// A function called after every finished round, with its number and the least makespan so far.
+  /// Number of rounds of the search, fewer if an order is proven best; -1: 40, or as the budget allows.
+  int effort = -1;
+  Seconds budget = 0;  ///< time limit in seconds: the search stops at the last whole round within it; 0: no limit
+  /// A function called after every finished round of the search, with its number and the least makespan so far, in
+  /// seconds.
   std::function<void(int, Seconds)> progress = {};
 };
 
-/// The result of search_pipeline_order(): the best order found, and a lower bound of the makespan of all orders.
+/// The result of search_pipeline_order(): the best order of tasks found, and a lower bound of the makespan of all
+/// orders.
 struct PipelineSearch {
   bool feasible = false;
-  std::string why{};  ///< the reason, if not feasible
+  std::string why{};  ///< the reason why no order is feasible, if none is
   PipelineOrder order{};
   Seconds makespan = 0;
   Seconds lower_bound = 0;
-  bool optimal = false;  ///< no order is faster: the makespan equals lower_bound, or all orders were tried
+  bool optimal = false;  ///< true: no order is faster, as the makespan equals lower_bound, or all orders were tried
   std::string
-      fixed{};  ///< the name of the best known schedule that fits (pipeline_schedules); empty: none fits
-  Seconds fixed_makespan = 0;  ///< the makespan of the schedule `fixed`
-  int effort = 0;  ///< the number of finished rounds
+      fixed{};  ///< name of the best known schedule that fits the memory (pipeline_schedules); empty: none fits
+  Seconds fixed_makespan = 0;  ///< the makespan of the schedule `fixed` in seconds
+  int effort = 0;              ///< the number of finished rounds of the search
 };
 
-/// Searches the order with the least makespan in the asynchronous model of PipelineEstimate.
+/// Searches the order of pipeline tasks with the least makespan if sends never block (see PipelineEstimate).
 ///
 /// | starts | the known schedules that have this placement and fit the memory; greedy orders, in which a rank |
 /// |        | runs any task that is ready, and W where no other task is                                       |

@@ -21,12 +21,12 @@ namespace plan {
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.5.
 struct PipelineTime {
-  Seconds compute = 0;     ///< the compute time of one micro-batch, in all stages
-  Seconds receive = 0;     ///< the receive time of one micro-batch, in all stages
-  Seconds bottleneck = 0;  ///< the longest time for which a stage computes or receives
-  Seconds latency = 0;     ///< the time of one micro-batch
-  Seconds pipelined = 0;   ///< the time of all micro-batches
-  double rate = 0;         ///< samples per second
+  Seconds compute = 0;     ///< the compute seconds of one micro-batch, summed over all stages
+  Seconds receive = 0;     ///< the receive seconds of one micro-batch, summed over all stages
+  Seconds bottleneck = 0;  ///< the longest time in seconds for which a stage computes or receives
+  Seconds latency = 0;     ///< the seconds of one micro-batch through all stages (T_FP)
+  Seconds pipelined = 0;   ///< the seconds of all micro-batches of a batch (T_pipe)
+  double rate = 0;         ///< samples per second of a whole batch (phi)
 };
 
 /// Computes Eq. 2 to 4 from the compute and the receive time of each stage, for micro-batches of `samples`. Throws

@@ -12,13 +12,13 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The input of a routing in a file: the request, and the servers by name.
+/// The input of a routing in a file: the request for blocks of a model, and the servers by name.
 struct RouteCase {
   RouteRequest request;
   std::map<std::string, RouteServer> servers;
 };
 
-/// Reads a case of routing.
+/// Reads the input of a routing through servers from JSON.
 ///
 /// | L, start, end       | the number of blocks of the model; the half-open range of requested blocks |
 /// | servers             | by name: {start, end, rps, cache, next, queue, occupancy, batch} as in     |

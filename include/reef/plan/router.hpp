@@ -22,7 +22,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// A search for the quickest route through the blocks of a request, updated while servers come, go and change.
+/// A search for the quickest route through servers that hold the requested blocks of a model, updated while servers
+/// come, go and change.
 ///
 ///     cost = sum over hops [delay + overhead (+ allocation where the cache is short) + waiting]
 ///          + sum over blocks [max(1, (occupancy + 1) / batch) / rps] + delay back to the client
@@ -56,7 +57,7 @@ class Router {
 public:
   explicit Router(RouteRequest request, RouteOptions options = {});
 
-  /// Adds a server, or replaces the data of the server with this name.
+  /// Adds a server to those that routes may use, or replaces the data of the server with this name.
   void set(const std::string& name, const RouteServer& server);
 
   /// Removes a server, so that no route uses it. An unknown name changes nothing.
@@ -73,7 +74,7 @@ private:
   static constexpr int client = 0;
   static constexpr detail::Picoseconds none = (std::numeric_limits<detail::Picoseconds>::max)();
 
-  /// The best rest of a route from a server's end on: its cost, hops, and next server.
+  /// The best rest of a route from a server's last block on: its cost, hops, and next server.
   struct Best {
     detail::Picoseconds cost = none;
     int hops = 0;
@@ -106,7 +107,7 @@ private:
 
   [[nodiscard]] detail::Picoseconds delay(int from, int to) const;
 
-  /// Returns the rest of a route from the end of server `from` on, of which server `to` is the next.
+  /// Returns the rest of a route from the last block of server `from` on, of which server `to` is the next.
   Best through(int from, int to);
 
   [[nodiscard]] bool before(const Best& a, const Best& b) const;
@@ -115,8 +116,8 @@ private:
 
   void look_again(int id);
 
-  /// Calls function(id) for the client and for each server whose end is inside the span of `node` and before the end of
-  /// the request: those from which a route can continue at `node`.
+  /// Calls function(id) for the client and for each server whose last block is inside the range of `node` and before
+  /// the end of the request: those from which a route can continue at `node`.
   template <class F>
   void for_each_before(const Node& node, F&& function) {
     const int last = (std::min)(node.end, request_.end);
@@ -129,13 +130,13 @@ private:
 
   void leave(int id);
 
-  /// Returns the best rest of a route from the end of a server on, over all servers that can be next.
+  /// Returns the best rest of a route from the last block of server `id` on, over all servers that can be next.
   Best scan(int id);
 
-  /// Offers server `to` as the next one of a route after server `from`.
+  /// Considers server `to` as the next one of a route after server `from`.
   void offer(int from, int to);
 
-  /// Recomputes `best` of all changed servers by descending end, since each depends on servers that end later.
+  /// Recomputes `best` of all changed servers by descending last block, since each depends on servers that end later.
   void settle();
 
   /// Returns the reason why there is no route: the first block that no server holds.

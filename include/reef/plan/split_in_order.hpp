@@ -10,10 +10,11 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Returns the plan with these stages, of which several may be on one device; feasible if each fits its device.
+/// Returns the pipeline plan with these stages, of which several may be on one device; feasible if each fits its
+/// device.
 PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
 
-/// Returns the plan of least time.pipelined over devices in a given order, by dynamic programming.
+/// Returns the pipeline plan of least time.pipelined over devices in a given order, by dynamic programming.
 ///
 /// | order  | devices, each at most once; with `skips` any of them may be left out |
 /// | cost   | some dozens of times O(devices^2 operators)                          |
@@ -33,16 +34,17 @@ PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<in
 /// sum over operators.
 using StageBegins = std::vector<std::vector<int>>;
 
-/// Returns the plan of least time.pipelined that uses all devices of a given order and whose stages begin no earlier
-/// than `earliest`; PipelineProblem::memory is checked, too.
+/// Returns the pipeline plan of least time.pipelined that uses all devices of a given order and whose stages begin no
+/// earlier than `earliest`; PipelineProblem::memory is checked, too.
 ///
 /// | errors | OptionError for an invalid problem or order, and for a wrong number of entries in `earliest` |
 PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order, const StageBegins& earliest);
 
-/// Returns the plan with as nearly as possible equally many operators on each device of the order: a baseline.
+/// Returns the pipeline plan with as nearly as possible equally many operators on each device of the order: a baseline.
 PipelinePlan equal_operators(const PipelineProblem& problem, const std::vector<int>& order);
 
-/// Returns the plan with as nearly as possible equally many operations on each device of the order: a baseline.
+/// Returns the pipeline plan with as nearly as possible equally many operations on each device of the order: a
+/// baseline.
 PipelinePlan equal_compute(const PipelineProblem& problem, const std::vector<int>& order);
 
 }  // namespace plan

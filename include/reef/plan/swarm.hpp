@@ -19,17 +19,17 @@ using Throughput = std::int64_t;
 
 constexpr double throughput_units = 1e6;
 
-/// Returns a rate as the nearest whole number of millionths. Throws OptionError unless the rate is from 0 to 1e9
-/// requests a second.
+/// Returns a rate in requests per second as the nearest whole number of millionths. Throws OptionError unless the rate
+/// is from 0 to 1e9.
 Throughput to_throughput(double per_second);
 
 inline double per_second(Throughput throughput) {
   return static_cast<double>(throughput) / throughput_units;
 }
 
-/// The state that a server announces.
+/// The state that a server of a swarm announces.
 enum class ServerState : std::uint8_t {
-  offline,  ///< the server serves nothing, and does not count
+  offline,  ///< the server serves no blocks, and does not count
   joining,  ///< the server loads its blocks, and counts already
   online,
 };
@@ -70,7 +70,7 @@ struct Swarm {
   int blocks = 0;
   std::vector<SwarmServer> servers;
 
-  /// Returns the index of the server with this id, or -1.
+  /// Returns the index of the server with this id, or -1 if there is none.
   [[nodiscard]] int find(std::string_view id) const;
 
   /// Returns the indices of servers in ascending order of ids, which is the same on all servers.
@@ -83,28 +83,28 @@ struct Swarm {
   friend bool operator==(const Swarm&, const Swarm&) = default;
 };
 
-/// Adds a throughput to each of the blocks [start, start + length).
+/// Adds a throughput to each of the blocks [start, start + length) of the model.
 inline void add_to_blocks(std::vector<Throughput>& blocks, int start, int length, Throughput more) {
   for (int i = start; i < start + length; ++i) blocks[static_cast<std::size_t>(i)] += more;
 }
 
-/// Returns the throughput of each block:
+/// Returns the throughput of each block of the model:
 ///
 ///     t[i] = sum of the throughputs of all servers, joining or online, that hold block i
 std::vector<Throughput> block_throughputs(const Swarm& swarm);
 
-/// Returns the throughput at which each block can be served now: as block_throughputs(), but without blocks that are
-/// still being loaded. A server that moves serves the old blocks until it has loaded the new ones, and then both, each
-/// with half its throughput, until it drops the old ones.
+/// Returns the throughput at which each block of the model can be served now: as block_throughputs(), but without
+/// blocks that are still being loaded. A server that moves serves the old blocks until it has loaded the new ones, and
+/// then both, each with half its throughput, until it drops the old ones.
 std::vector<Throughput> online_throughputs(const Swarm& swarm);
 
-/// Returns the throughput of a pass through all blocks one after the other: the least of their throughputs.
+/// Returns the throughput of requests that go through all blocks of the model: the least of the blocks' throughputs.
 inline Throughput slowest_block(const std::vector<Throughput>& blocks) {
   return *std::ranges::min_element(blocks);
 }
 
-/// Returns an upper bound of the throughput of all placements: the throughput if each server could divide its own among
-/// several spans of its length (the linear relaxation of contiguous placement), rounded down.
+/// Returns an upper bound of the throughput of all placements of blocks on servers: the throughput if each server could
+/// divide its own among several spans of its length (the linear relaxation of contiguous placement), rounded down.
 ///
 ///     min_i t[i] <= throughput_bound <= sum_j throughput[j] * length[j] / blocks
 ///

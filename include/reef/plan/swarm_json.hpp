@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// Reads a swarm: the announcements of its servers.
+/// Reads a swarm, the announcements of its servers, from JSON.
 ///
 /// | L       | the number of blocks                                                              |
 /// | servers | {id, start, end, thr, state} each: half-open span, requests per second,           |

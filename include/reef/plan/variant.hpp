@@ -12,7 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace plan {
 
-/// The rules that a partition into sub-models must keep, and the criterion by which the best is chosen.
+/// The rules that a partition into sub-models (swapped between host and device) must keep, and the criterion by which
+/// the best is chosen.
 ///
 /// | paper       | Algorithm 1 of ATOM, corrected: every sub-model fits alone, with workspaces added up; loads |
 /// |             | are hidden in the forward                                                                   |
@@ -40,7 +41,7 @@ constexpr std::string_view name_of(Variant variant) {
   return variant_names[static_cast<std::size_t>(variant)];
 }
 
-/// Returns true if the tensors that cross the cuts stay on the device.
+/// Returns true if the tensors that cross the cuts between sub-models stay on the device.
 constexpr bool stashes(Variant variant) {
   return variant == Variant::stash || variant == Variant::three_stash;
 }
@@ -50,7 +51,7 @@ constexpr bool keeps_three(Variant variant) {
   return variant == Variant::three || variant == Variant::three_stash;
 }
 
-/// Returns the variant with this name, or nothing if there is none.
+/// Returns the rules of ATOM's planner with this name, such as "paper", or nothing if there are none.
 constexpr std::optional<Variant> variant_of(std::string_view name) {
   for (std::size_t i = 0; i < variant_names.size(); ++i) {
     if (variant_names[i] == name) return static_cast<Variant>(i);

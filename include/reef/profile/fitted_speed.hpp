@@ -15,12 +15,12 @@ struct TimedOperations {
   Seconds seconds = 0;
 };
 
-/// A device's speed, fitted to a short warm-up.
+/// A device's speed, fitted to the times of a short warm-up.
 struct FittedSpeed {
-  double flops_per_second = 0;  ///< S*, the fitted speed
+  double flops_per_second = 0;  ///< fitted speed S* in floating-point operations per second
   int used = 0;                 ///< the number of runs to which the speed is fitted
   double error =
-      0;  ///< the runs' root mean square deviation, as a share of their root mean square time
+      0;  ///< root mean square deviation of the runs' times, as a fraction of their root mean square
 };
 
 /// Fits the speed S* to measured times of operators: seconds = flops / S*.

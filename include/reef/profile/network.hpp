@@ -33,12 +33,12 @@ struct Network {
   /// The rate, in bytes per second, of a link that delays nothing; no link has a higher rate.
   static constexpr double max_rate = 1e18;
 
-  int devices = 0;                   ///< the number of devices; 0: there is no network
+  int devices = 0;                   ///< the number of devices (or ranks); 0: there is no network
   std::vector<Seconds> latencies{};  ///< the latency of each link, in seconds one way
   std::vector<double> rates{};       ///< the rate of each link, in bytes per second
   std::vector<std::string> names{};
-  std::vector<double> uplinks{};     ///< for each device: the rate of all that it sends, in bytes per second
-  std::vector<double> downlinks{};   ///< for each device: the rate of all that it receives, in bytes per second
+  std::vector<double> uplinks{};    ///< total rate of all that each device sends, in bytes per second
+  std::vector<double> downlinks{};  ///< total rate of all that each device receives, in bytes per second
 
   /// Returns a network with equal links between any two devices. Throws as validate() does.
   static Network uniform(int devices, Seconds latency, double rate);

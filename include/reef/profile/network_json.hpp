@@ -22,12 +22,12 @@ inline constexpr std::array<std::string_view, 4> measured_keys{"reciprocal_gbps"
 std::vector<double> square_from_json(const io::Json& json, const char* key, std::string_view source,
                                      double unit, double least, double most);
 
-/// Reads the links between all devices of a case.
+/// Reads the links between all devices from JSON.
 ///
-/// | latency_ms     | square matrix, milliseconds one way                                 |
-/// | bandwidth_gbps | square matrix of the same size, 10^9 bits per second                |
-/// | devices        | names, or how many there are; may be left out                       |
-/// | errors         | DecodeError, naming the entry                                       |
+/// | latency_ms     | square matrix, milliseconds one way                  |
+/// | bandwidth_gbps | square matrix of the same size, 10^9 bits per second |
+/// | devices        | names, or how many there are; may be left out        |
+/// | errors         | DecodeError, naming the entry                        |
 ///
 /// \code
 /// const io::Json json = io::read_json("case.json");

@@ -18,15 +18,16 @@ struct OperatorProfile {
   Seconds forward_s = 0;
   Seconds backward_s = 0;
   Seconds load_s = 0;         ///< time to load the operator's parameters from host memory to the device
-  Bytes parameter_bytes = 0;  ///< bytes of the parameters that it reads; a tied parameter counts at each of its uses
-  Bytes gradient_bytes = 0;   ///< bytes of the gradients of these parameters, in the type of their sum
-  Bytes saved_bytes = 0;      ///< bytes that this operator alone keeps from forward to backward
+  /// Bytes of the parameters that the operator reads; a tied parameter counts at each of its uses.
+  Bytes parameter_bytes = 0;
+  Bytes gradient_bytes = 0;  ///< bytes of the gradients of these parameters, in the type of their sum
+  Bytes saved_bytes = 0;     ///< bytes that this operator alone keeps from forward to backward
   Bytes output_bytes = 0;
   Bytes forward_workspace_bytes = 0;
   Bytes backward_workspace_bytes = 0;
   Bytes forward_set_bytes =
-      0;  ///< the working set of a forward pass: all bytes in memory during it, except parameters
-  /// the working set of a backward pass: all bytes in memory during it, except parameters and their gradients
+      0;  ///< the working set of a forward pass in bytes: all bytes in memory during it, except parameters
+  /// The working set of a backward pass in bytes: all bytes in memory during it, except parameters and their gradients.
   Bytes backward_set_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
@@ -34,7 +35,8 @@ struct OperatorProfile {
   friend bool operator==(const OperatorProfile&, const OperatorProfile&) = default;
 };
 
-/// The profiles of a model's operators in the order of its graph (Dag), for planners and simulators: plain data.
+/// The profiles (times and sizes) of a model's operators in the order of its graph, for planners and simulators: plain
+/// data.
 ///
 /// \code
 /// // given: const profile::Profile& profile
@@ -45,12 +47,13 @@ struct Profile {
   std::string device;     ///< the device on which the times were measured, or for which they were estimated
   bool measured = false;  ///< true: the times were measured; false: estimated
   int threads = 1;
-  double memory_bytes_per_second = 0;  ///< rate of a sum in place, in bytes read and written; 0: not known
-  double host_bytes_per_second = 0;    ///< rate of a sum in place in pinned host memory; 0: memory_bytes_per_second
-  double copy_bytes_per_second = 0;    ///< rate of copies from host memory to the device; 0: no link
+  /// Rate of a sum in place in device memory, in bytes read and written; 0: not known.
+  double memory_bytes_per_second = 0;
+  double host_bytes_per_second = 0;  ///< rate of a sum in place in pinned host memory; 0: memory_bytes_per_second
+  double copy_bytes_per_second = 0;  ///< rate of copies from host memory to the device; 0: no link
   Seconds copy_latency = 0;
   double link_bytes_per_second = 0;  ///< rate of an emulated link, as configured; 0: none
-  Seconds link_latency = 0;          ///< latency of the emulated link
+  Seconds link_latency = 0;          ///< latency of the emulated link in seconds
   double slowdown = 1;               ///< the factor by which the kernels of an emulated device are slower
   std::vector<OperatorProfile> operators;
 
@@ -59,7 +62,7 @@ struct Profile {
   [[nodiscard]] double forward_flops() const { return sum(&OperatorProfile::forward_flops); }
   [[nodiscard]] double backward_flops() const { return sum(&OperatorProfile::backward_flops); }
 
-  /// Returns the operator of this name. Throws OptionError when there is none.
+  /// Returns the profile of the operator of this name. Throws OptionError when there is none.
   [[nodiscard]] const OperatorProfile& at(std::string_view name) const&;
   [[nodiscard]] OperatorProfile at(std::string_view name) const&& { return at(name); }
 

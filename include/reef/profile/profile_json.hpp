@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace profile {
 
-/// The name and version of the file format, which every file states first.
+/// The name and version of the file format of profiles, which every file states first.
 inline constexpr std::string_view profile_format = "reef-profile-6";
 
 /// Returns the profile as JSON, from which from_json reads the same numbers.

@@ -11,12 +11,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A placement of stages on ranks that plan::allocate finds, with its cost.
+/// A placement of pipeline stages on ranks that plan::allocate finds, with its cost.
 struct AllocatedStages {
-  Topology topology{};          ///< the rank of each stage of each replica (rank_at)
-  plan::AllocationCost cost{};  ///< the time of the messages of a step
+  Topology topology{};          ///< the rank of each stage of each replica (Topology::rank_at)
+  plan::AllocationCost cost{};  ///< the time of all messages of a step
   plan::AllocationCost
-      cost_in_turn{};  ///< the cost of ranks that are placed in the order of their numbers, for comparison
+      cost_in_turn{};  ///< the cost of placing ranks in the order of their numbers, for comparison
 };
 
 /// Places the stages of a model on ranks, so that ranks which exchange much have good links: replicas of a stage, which

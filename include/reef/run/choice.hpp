@@ -8,13 +8,15 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The decisions of a plan that a planner may make: cuts, activations, and when segments are on the device.
+/// The decisions in the plan of a training step that a planner may make: where the model is cut, how activations are
+/// kept, and when parts of the model are on the device.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The way in which a segment of the model keeps its activations from its forward to its backward.
+/// The way in which a segment of the model (consecutive operators) keeps its activations from its forward to its
+/// backward.
 ///
 /// | keep                | all tensors that the backward reads stay on the device                         |
 /// | stash               | the same tensors, but copied to host memory after the forward, and back before |
@@ -39,23 +41,24 @@ constexpr bool stashes(Activations choice) {
   return choice == Activations::stash || choice == Activations::recompute_and_stash;
 }
 
-/// The schedule by which the segments of a swapped model are on the device.
+/// The schedule by which the segments (consecutive operators) of a model that is swapped between host and device are on
+/// the device.
 ///
-/// | per_micro_batch        | true: each micro-batch runs through all segments alone; false: all  |
-/// |                        | micro-batches of a fold run through a segment, then the next. A     |
-/// |                        | pipeline with an order of its own (several stages) keeps its order  |
-/// | copies_on_compute_lane | true: copies to host memory run on the compute lane; false: on a    |
-/// |                        | lane of their own                                                   |
-/// | writes_back            | true: weights are copied to host memory after each forward and      |
-/// |                        | backward, too, even though they have not changed                    |
-/// | resident_segments      | the number of first segments of a stage that always stay on the     |
-/// |                        | device, with gradients and optimizer state: no step waits for their |
-/// |                        | loads, or for copies of their gradients                             |
-/// | stash_slots            | the number of slots for stashed activations on their way to host    |
-/// |                        | memory, and of slots for their way back: with more slots, the link  |
-/// |                        | stays busy where segments stash unevenly                            |
+/// | per_micro_batch        | true: each micro-batch runs through all segments alone; false: all             |
+/// |                        | micro-batches of an accumulation phase run through a segment, then             |
+/// |                        | the next. A pipeline with an order of its own (several stages) keeps its order |
+/// | copies_on_compute_lane | true: copies to host memory run on the compute queue; false: on a              |
+/// |                        | queue of their own                                                             |
+/// | writes_back            | true: weights are copied to host memory after each forward and                 |
+/// |                        | backward, too, even though they have not changed                               |
+/// | resident_segments      | the number of first segments of a stage that always stay on the                |
+/// |                        | device, with gradients and optimizer state: no step waits for their            |
+/// |                        | loads, or for copies of their gradients                                        |
+/// | stash_slots            | the number of device buffers for activations on their way to host              |
+/// |                        | memory, and of buffers for their way back: with more, the link                 |
+/// |                        | stays busy where segments have activations of uneven size                      |
 struct SwapSchedule {
-  int weight_slots = 2;  ///< the number of slots on the device for weights; gradients have at most 3
+  int weight_slots = 2;  ///< number of device buffers for the weights of swapped segments; gradients have at most 3
   bool per_micro_batch = false;
   bool copies_on_compute_lane = false;
   bool writes_back = false;
@@ -66,17 +69,17 @@ struct SwapSchedule {
   friend constexpr auto operator<=>(const SwapSchedule&, const SwapSchedule&) = default;
 };
 
-/// The parameters of a plan that a planner may choose.
+/// The parameters of a training step's plan that a planner may choose.
 ///
 /// \code
 /// const run::Choice choice{.cuts = {0, 12, 24},
 ///                          .activations = {run::Activations::recompute, run::Activations::keep}};
 /// \endcode
 struct Choice {
-  std::vector<int> cuts;  ///< the nodes at which segments begin: 0, ..., and then the number of nodes
-  std::vector<Activations> activations{};  ///< the choice for each segment; empty: Activations::keep for all
+  std::vector<int> cuts;  ///< the nodes at which segments of the model begin: 0, ..., and then the number of nodes
+  std::vector<Activations> activations{};  ///< how each segment keeps its activations; empty: Activations::keep for all
   SwapSchedule swapping{};
-  std::vector<int> chunk_of_segment{};  ///< the chunk of each segment; empty: as Topology assigns them
+  std::vector<int> chunk_of_segment{};  ///< the pipeline chunk of each segment; empty: as Topology assigns them
 
   friend bool operator==(const Choice&, const Choice&) = default;
   friend auto operator<=>(const Choice&, const Choice&) = default;

@@ -13,24 +13,25 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the time of each node for a micro-batch, forward and backward: from a profile, or if it is null, in
-/// proportion to the node's operations.
+/// Returns the time of each node of the model's graph for a micro-batch, forward and backward: from a profile, or if it
+/// is null, in proportion to the node's operations.
 ///
 /// Throws OptionError unless the profile is that of the model.
 std::vector<Seconds> node_times(const graph::Dag& dag, const profile::Profile* profile);
 
-/// Returns the nodes before which a model is best cut, ascending, and then the number of nodes: those before which no
-/// more bytes cross than before their neighbours; or all nodes, if those are too few for `chunks` chunks.
+/// Returns the nodes before which a model is best cut into pipeline chunks, ascending, and then the number of nodes:
+/// those before which no more bytes of activations cross than before their neighbours; or all nodes, if those are too
+/// few for `chunks` chunks.
 ///
 /// Throws OptionError for more chunks than nodes, or fewer than 1.
 std::vector<int> narrow_positions(const graph::Dag& dag, int chunks);
 
-/// The share by which the slowest chunk may be slower than need be, if fewer bytes then cross borders. At least twice
-/// as many bytes cross a border inside a transformer layer as one between layers, and half a layer takes less time
-/// than this share of a stage.
+/// The fraction by which the slowest pipeline chunk may be slower than the least possible, if fewer bytes then cross
+/// between chunks. At least twice as many bytes cross a border inside a transformer layer as one between layers, and
+/// half a layer takes less time than this fraction of a stage.
 inline constexpr double narrow_border_tolerance = 0.1;
 
-/// Returns the bounds that cut a model into `chunks` chunks, at narrow_positions.
+/// Returns the bounds that cut a model into `chunks` pipeline chunks, at the positions of narrow_positions.
 ///
 /// Of all cuts whose slowest chunk takes at most 1 + narrow_border_tolerance times the least possible time, these are
 /// the cuts that the fewest bytes cross; of several such cuts, those with the fastest slowest chunk.
@@ -47,8 +48,8 @@ inline constexpr double narrow_border_tolerance = 0.1;
 std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Seconds>& times,
                               int chunks);
 
-/// Returns the chunk of each segment [cuts[s], cuts[s + 1]), where chunk c is [bounds[c], bounds[c + 1]); bounds are
-/// among the cuts. Returns an empty vector if there are no bounds.
+/// Returns the pipeline chunk of each segment [cuts[s], cuts[s + 1]), where chunk c is [bounds[c], bounds[c + 1]);
+/// bounds are among the cuts. Returns an empty vector if there are no bounds.
 std::vector<int> chunks_between(const std::vector<int>& cuts, const std::vector<int>& bounds);
 
 }  // namespace run

@@ -13,10 +13,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the rates of a profile's device for schedule::simulate; the times of operators come from set_costs().
+/// Returns the rates (operations, memory and copies per second) of a profile's device for schedule::simulate; the times
+/// of operators come from set_costs().
 schedule::Machine machine_of(const profile::Profile& profile);
 
-/// Returns the times of each segment of a plan: from a profile, or if it is null, in proportion to its operations.
+/// Returns the times of each segment of a plan's model for a micro-batch: from a profile, or if it is null, in
+/// proportion to its operations.
 ///
 /// Throws OptionError unless the profile is that of the plan's model.
 std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Profile* profile);
@@ -35,8 +37,8 @@ std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Pro
 void set_costs(schedule::Program& program, const StepPlan& plan,
                const profile::Profile& profile);
 
-/// Returns the seconds that each instruction of a round needs on its lane, by a profile; 0 for copies and messages,
-/// whose times depend on links.
+/// Returns the seconds that each instruction of a rank's program needs by a profile; 0 for copies and messages, whose
+/// times depend on links.
 ///
 /// Throws OptionError unless the profile is that of the plan's model.
 std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan, const profile::Profile& profile);

@@ -9,14 +9,16 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The compression ratios of messages on each edge between stages, where they change while training.
+/// The compression ratios (values of a message over values sent) of each edge between pipeline stages, where they
+/// change while training.
 ///
 /// \code
 /// const run::EdgeRatios ratios{.step = 100, .by_edge = {0, 40, 1}};
 /// \endcode
 struct EdgeRatios {
-  std::int64_t step = -1;         ///< the number of committed steps when links were last measured; -1: never
-  std::vector<double> by_edge{};  ///< the ratio of each remote edge; 0: its codec decides; 1: all numbers are sent
+  std::int64_t step = -1;         ///< the number of committed steps when link speeds were last measured; -1: never
+  /// The ratio of each edge between stages; 0: its codec decides; 1: all numbers are sent.
+  std::vector<double> by_edge{};
 };
 
 }  // namespace run

@@ -16,13 +16,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A placed program in its arenas, with its code, ready to run: for training or for evaluation. See make_executable.
+/// A rank's program with its memory and code, ready to run, for training or for evaluation. See make_executable.
 ///
 /// | life | the objects that its context refers to, progress and lanes outlive it |
 class Executable {
 public:
-  /// Prepares the program's code. If `serial`, every instruction waits for the one before it, in the order of
-  /// run::serial_order.
+  /// Prepares the program's code. If `serial`, every instruction waits for the one before it, as by run::serial_order.
   Executable(std::unique_ptr<AnyRankContext> context, const HandlerTable& handlers, comm::Progress& progress,
              Lanes& lanes, bool serial);
   Executable(const Executable&) = delete;
@@ -31,12 +30,13 @@ public:
 
   void run();
 
-  /// Calls Executor::pace; trip_counts() and replay() call the functions of these names of the Executor.
+  /// Sets the least time of each instruction (Executor::pace); trip_counts() and replay() call the functions of these
+  /// names of the Executor.
   void pace(const std::vector<Seconds>& seconds) { executor_.pace(seconds); }
   [[nodiscard]] std::span<const int> trip_counts() const { return executor_.trip_counts(); }
   void replay(std::vector<int> trip_counts) { executor_.replay(std::move(trip_counts)); }
 
-  /// Adds the messages that this rank has sent in all rounds (Executor::add_to), and the loss of its codecs, to a
+  /// Adds the messages that this rank has sent so far (Executor::add_to), and the loss of precision by its codecs, to a
   /// table.
   void add_to(LinkTable& table) const;
 
@@ -50,7 +50,7 @@ private:
   Executor executor_;
 };
 
-/// Returns an Executable for a placed program, a device and a type of weights. add_code(handlers, context) adds the
+/// Returns an Executable for a rank's program, a device and a type of weights. add_code(handlers, context) adds the
 /// code of the policies to that of the model.
 ///
 /// | life | placed, arenas, graph, state, progress and lanes outlive it |

@@ -27,7 +27,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A runner of a program's rounds: every lane runs its own instructions and waits for their dependencies.
+/// A runner of one rank's program, again and again: every lane (in-order queue) runs its own instructions and waits for
+/// their dependencies. One run of the program is a round.
 ///
 /// The compute lane leads the loops: it submits the messages of an iteration, lets the other lanes of the body run
 /// theirs, and begins the next iteration when all of this one is complete. A queue's instructions behind a body are
@@ -58,27 +59,28 @@ public:
   Executor& operator=(const Executor&) = delete;
   ~Executor();
 
-  /// Runs one round. All ranks call it the same number of times.
+  /// Runs the program once. All ranks call run() the same number of times.
   void run();
 
-  /// Adds to a table the messages that this rank has sent in all rounds, and the time in which its computation stood
-  /// still for them: on a device with asynchronous lanes, the time of the thread that feeds these. To be called between
-  /// rounds. Does not add the loss of codecs.
+  /// Adds to a table the messages that this rank has sent so far, and the time in which its computation stood still for
+  /// them: on a device with asynchronous queues, the time of the thread that feeds these. To be called between runs.
+  /// Does not add the loss of precision by codecs.
   void add_to(LinkTable& table) const;
 
-  /// Returns the number of iterations of each loop in the last round. During a round, code of a loop's body reads here
-  /// the iterations before this one, and code that waits for the loop reads all of them. The span stays valid.
+  /// Returns the number of iterations of each loop of the program in the last run. During a run, code of a loop's body
+  /// reads here the iterations before this one, and code that waits for the loop reads all of them. The span stays
+  /// valid.
   [[nodiscard]] std::span<const int> trip_counts() const { return trip_counts_; }
 
-  /// Sets the number of iterations that each loop runs in the next round, whatever its condition: the iterations of
-  /// another run reproduce the bits of that run. Throws ScheduleError unless there is a count, 0 or more, for each
-  /// loop; run() throws it if ranks that share a loop were given different counts.
+  /// Sets the number of iterations that each loop of the program runs the next time, whatever its condition: the
+  /// iterations of another run reproduce the bits of that run. Throws ScheduleError unless there is a count, 0 or more,
+  /// for each loop; run() throws it if ranks that share a loop were given different counts.
   void replay(std::vector<int> trip_counts);
 
-  /// Sets the least seconds that each instruction of a round takes on its lane of the device, from the next round on.
-  /// The lane sleeps for the rest of that time, and catches up on delays and slow kernels: instructions without a wait
-  /// between them take the longer of the sums of both times. Throws ScheduleError unless there is a number from 0 to a
-  /// million for each instruction, and for a device whose kernels do not run on threads of the host.
+  /// Sets the least seconds that each instruction takes on its queue of the device, from the next run on, to emulate a
+  /// slower device. The queue sleeps for the rest of that time, and catches up on delays and slow kernels: instructions
+  /// without a wait between them take the longer of the sums of both times. Throws ScheduleError unless there is a
+  /// number from 0 to a million for each instruction, and for a device whose kernels do not run on threads of the host.
   void pace(const std::vector<Seconds>& seconds);
 
 private:
@@ -90,33 +92,34 @@ private:
 
   static constexpr auto leader = static_cast<std::size_t>(schedule::Lane::compute);
 
-  /// Releases lanes that wait for events that will not happen, and starts no more instructions: run() then throws the
-  /// error of the lane or of the communication. Any thread may call it.
+  /// Releases queues that wait for events that will not happen, and starts no more instructions: run() then throws the
+  /// error of the instruction or of the communication. Any thread may call it.
   void abandon();
-  /// Keeps the first exception, releases the other lanes, and tells the other ranks.
+  /// Keeps the first exception, releases the other queues, and tells the other ranks.
   void fail();
 
   void submit_all();
   void submit(std::size_t i);
-  /// Blocks until all sends and receives of the round are complete on this rank.
+  /// Blocks until all sends and receives of this run are complete on this rank.
   void wait_for_queues();
 
   void walk(Lane& lane, std::size_t index);
   void walk_part(Lane& lane, std::size_t index, const Part& part);
   void begin_work(LaneWork& work, const Step& step) const;
-  /// Sleeps until the time `end`, or until the round is abandoned.
+  /// Sleeps until the time `end`, or until the run is abandoned.
   void rest_until(Seconds end) const;
-  /// Waits for an instruction, measures the time, and returns true if the lane had to wait. On a device whose events
-  /// cost time to query, it measures only waits for messages, and others while a trace is written.
+  /// Waits for instruction `i` on a lane (in-order queue), measures the time, and returns true if the lane had to wait.
+  /// On a device whose events cost time to query, measures only waits for messages, and others while a trace is
+  /// written.
   bool wait_and_measure(Lane& lane, const Wait& wait, std::size_t i, bool traced);
 
-  /// Runs the compute lane's part of a loop.
+  /// Runs the compute queue's part of a loop, which decides how often the loop runs.
   void lead(Lane& lane, const Part& part);
-  /// Runs another lane's part of a loop: one iteration each time the compute lane decides to continue.
+  /// Runs another queue's part of a loop: one iteration each time the compute queue decides to continue.
   void follow(Lane& lane, std::size_t index, Part& part);
   [[nodiscard]] bool goes_on(const Loop& loop, std::size_t index) const;
   [[nodiscard]] bool is_done(std::size_t index, int iterations) const;
-  /// Tells the other ranks whether this rank is done with a loop. Runs on the progress thread; the compute lane, which
+  /// Tells the other ranks whether this rank is done with a loop. Runs on the progress thread; the compute queue, which
   /// counts iterations, waits for it.
   void announce_loop_end(const Step& step);
 
@@ -127,14 +130,15 @@ private:
   Stalls stalls_;
   detail::StepTable table_;
   detail::RoundTrace trace_;
-  bool paced_ = false;  ///< true if instructions have least times; written between rounds only
+  bool paced_ = false;  ///< true if instructions have least times; written between runs only
   std::atomic<bool> abandoned_{false};
   std::mutex error_mutex_;
-  std::exception_ptr error_;      ///< the round's first exception; under error_mutex_ while a round runs
-  std::vector<int> trip_counts_;  ///< iterations by loop; only the compute lane uses it while a round runs
-  std::vector<int> replay_;       ///< fixed iterations by loop, or empty; written between rounds only
-  std::array<std::unique_ptr<LaneWork>, schedule::lane_count> works_{};  ///< each lane's report to waiting ranks;
-                                                                         ///< null for queues
+  std::exception_ptr error_;      ///< the first exception of this run; protected by error_mutex_ while the program runs
+  /// Number of iterations of each loop; used by the compute queue alone while the program runs.
+  std::vector<int> trip_counts_;
+  std::vector<int> replay_;       ///< fixed number of iterations of each loop, or empty; written between runs only
+  /// Record of what each device queue does, for ranks that wait; null for message queues.
+  std::array<std::unique_ptr<LaneWork>, schedule::lane_count> works_{};
 };
 
 }  // namespace run

@@ -22,19 +22,19 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The properties in which ranks differ.
+/// The properties in which ranks differ: speed, memory and links.
 struct RankFigures {
   std::vector<double> speeds{};   ///< speed by rank: work of t seconds on a rank of speed 1 takes t / speed; empty: 1
   std::vector<Bytes> memories{};  ///< bytes of device memory by rank; empty: no limit
   profile::Network links{};       ///< the links between ranks
 };
 
-/// A placement of stages on uneven ranks that plan::op_fence finds, with its time.
+/// A placement of pipeline stages on uneven ranks that plan::op_fence finds, with its time.
 struct FencedStages {
   Topology topology{};        ///< the rank of each stage (rank_at), and the nodes of each stage (bounds)
-  plan::PipelineTime time{};  ///< the times of a step; time.pipelined is that of all micro-batches of a replica
+  plan::PipelineTime time{};  ///< the times of a step; time.pipelined: all micro-batches of one copy of the model
   std::vector<int> spare{};   ///< the ranks without which a step would be faster; each has a stage nevertheless
-  Seconds time_without = 0;   ///< the time of a step without the spare ranks; 0 if there are none
+  Seconds time_without = 0;   ///< seconds of a step without the spare ranks; 0 if there are none
 };
 
 namespace detail {

@@ -9,7 +9,7 @@ namespace reef {
 inline namespace v0 {
 namespace run::detail {
 
-/// A kernel that sets to[i] to from[i], or adds from[i] to it if `adds`; results are rounded to the type To.
+/// A kernel that sets to[i] to from[i], or adds from[i] to to[i] if `adds`; results are rounded to the type To.
 template <bool adds, class To, class From>
 struct FoldKernel {
   To* to;
@@ -23,7 +23,7 @@ struct FoldKernel {
   }
 };
 
-/// Computes to[i] = from[i], or to[i] + from[i] if `adds`, for n elements, on a lane.
+/// Computes to[i] = from[i], or to[i] + from[i] if `adds`, for n elements, on a device queue.
 template <class To, class From, class DeviceLane>
 void fold_into(DeviceLane& lane, To* to, const From* from, std::int64_t n, bool adds) {
   if (adds) {

@@ -12,13 +12,14 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns true if ranks gather encoded differences of weights, and each rank computes whole outer steps; false if all
-/// sum weights, and the owner of a shard computes the outer step of that shard.
+/// Returns true if ranks all-gather encoded differences of weights, and each rank computes whole outer steps (of
+/// DiLoCo); false if all sum weights, and the owner of a shard computes the outer step of that shard.
 inline bool gathers_differences(const StepPlan& plan) {
   return plan.wire_of(schedule::Traffic::pseudo_gradient).encodes();
 }
 
-/// The part of a fragment of the weights (OuterSchedule) that is in one bucket: elements [begin, end) of the bucket.
+/// The part of a fragment of the weights that is in one bucket: elements [begin, end) of the bucket. A fragment is what
+/// one outer step of DiLoCo averages (OuterSchedule).
 ///
 /// \code
 /// // given: const run::StepPlan& plan, int rank
@@ -32,11 +33,13 @@ struct FragmentPiece {
   std::size_t bucket = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::vector<std::int64_t> parameters{};  ///< offsets from begin at which each parameter's part starts; then size()
-  std::vector<std::int64_t> filled{};      ///< by part: the number of the parameter's elements; padding behind stays 0
-  std::vector<std::int64_t> shards{};      ///< offsets from begin at which shards start, as Bucket::shards
-  Group group{};   ///< the ranks that share its outer step by shards; if each computes it whole, this rank alone
-  Group senders{};  ///< the ranks whose weights it averages: the group of the bucket
+  /// Offsets from begin at which each parameter's part of the fragment starts; then size().
+  std::vector<std::int64_t> parameters{};
+  std::vector<std::int64_t> filled{};  ///< number of elements that each parameter's part has; padding behind stays 0
+  std::vector<std::int64_t> shards{};  ///< offsets from begin at which each rank's shard starts, as Bucket::shards
+  /// The ranks that share the fragment's outer step by shards; if each computes all of it, this rank alone.
+  Group group{};
+  Group senders{};  ///< the ranks whose weights the fragment averages: the group of the bucket
 
   [[nodiscard]] std::int64_t size() const { return end - begin; }
   [[nodiscard]] std::int64_t shard_begin(int rank) const { return shards[position(rank)]; }
@@ -51,8 +54,9 @@ private:
   }
 };
 
-/// Returns the pieces of all fragments that a rank's stage holds, fragment after fragment. Fragments are equal shares
-/// of the flat parameter layout, in whole norm blocks, independent of the ends of buckets.
+/// Returns the parts, in each bucket, of all fragments that a rank's stage holds, fragment after fragment. Fragments
+/// (what an outer step of DiLoCo averages) are equal shares of the flat parameter vector, in whole norm blocks,
+/// independent of the ends of buckets.
 std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank);
 
 }  // namespace run

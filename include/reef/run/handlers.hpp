@@ -17,7 +17,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A table of the code of each kind of instruction, for lanes of any device, which an Executor runs. Handlers fills
+/// A table of the code for each kind of instruction, for queues of any device, which an Executor runs. Handlers fills
 /// one.
 ///
 /// \code
@@ -30,7 +30,7 @@ class HandlerTable {
 public:
   using Code = std::function<void(device::AnyLane&)>;
 
-  /// The code of an instruction of a communicating lane: `task`, before which `begin` runs on the progress thread. An
+  /// The code of an instruction that communicates: `task`, before which `begin` runs on the progress thread. An
   /// instruction in which ranks agree about a loop (schedule::Repeat) also has:
   ///
   /// | say      | is called on the progress thread before the task, with true if this rank is done |
@@ -48,13 +48,14 @@ public:
     std::function<bool()> ends{};
   };
 
-  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind already has code.
+  /// Adds the code of a kind of instruction that runs on a queue of the device. Throws ScheduleError if the kind
+  /// already has code.
   void on_lane(std::string_view kind, std::function<Code(const schedule::Instruction&)> make);
 
-  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind already has code.
+  /// Adds the code of a kind of instruction that communicates. Throws ScheduleError if the kind already has code.
   void on_wire(std::string_view kind, std::function<Communication(const schedule::Instruction&)> make);
 
-  /// Returns the code of an instruction. Throws ScheduleError if its kind has none.
+  /// Returns the code of an instruction that runs on the device. Throws ScheduleError if its kind has none.
   [[nodiscard]] Code lane_code(const schedule::Instruction& instruction) const;
   [[nodiscard]] Communication wire_code(const schedule::Instruction& instruction) const;
 
@@ -63,11 +64,11 @@ private:
   std::map<std::string, std::function<Communication(const schedule::Instruction&)>> wires_;
 };
 
-/// A table of the code of each kind of instruction, for lanes of one device: one entry per kind, added by whoever adds
-/// the kind.
+/// A table of the code for each kind of instruction, for queues of one device: one entry per kind, added by whoever
+/// adds the kind.
 ///
-/// An entry is called once per instruction, before the first round, and then computes everything that is the same in
-/// all rounds (addresses, sizes).
+/// An entry is called once per instruction, before the program first runs, and then computes everything that is the
+/// same in all runs (addresses, sizes).
 ///
 /// \code
 /// // given: run::Handlers<device::Host>& handlers, const run::Memory& memory
@@ -84,14 +85,15 @@ public:
   using Code = std::function<void(Lane&)>;
   using Communication = HandlerTable::Communication;
 
-  /// Adds the code of a kind that runs on a lane of the device. Throws ScheduleError if the kind already has code.
+  /// Adds the code of a kind of instruction that runs on a queue of the device. Throws ScheduleError if the kind
+  /// already has code.
   void on_lane(std::string_view kind, std::function<Code(const schedule::Instruction&)> make) {
     table_.on_lane(kind, [make = std::move(make)](const schedule::Instruction& instruction) -> HandlerTable::Code {
       return [code = make(instruction)](device::AnyLane& lane) { code(device::lane_of<Device>(lane)); };
     });
   }
 
-  /// Adds the code of a kind that communicates. Throws ScheduleError if the kind already has code.
+  /// Adds the code of a kind of instruction that communicates. Throws ScheduleError if the kind already has code.
   void on_wire(std::string_view kind, std::function<Communication(const schedule::Instruction&)> make) {
     table_.on_wire(kind, std::move(make));
   }

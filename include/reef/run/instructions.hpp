@@ -12,17 +12,20 @@
 #include <reef/run/views.hpp>
 
 /// \file
-/// The instructions that a pipeline writes: micro-batches, and their forwards, recomputations, backwards and folds.
+/// Functions that write a pipeline's instructions into a rank's program: micro-batches, and their forwards,
+/// recomputations, backwards and gradient sums.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the storages of the tensors, or of the uses of parameters, with these ids as values of the given version.
+/// Returns the memory blocks (storages) of the tensors, or of the uses of parameters, with these ids, each as a value
+/// of the given version.
 std::vector<Value> values_of(const std::vector<StorageId>& storages,
                              const std::vector<int>& ids, int version = 0);
 
-/// Returns the range of elements of bucket b in a storage with `element` bytes for each: all, or this rank's shard.
+/// Returns the range of elements of bucket b (parameters of one segment) that a memory block (storage) with `element`
+/// bytes for each element contains: all, or this rank's shard.
 std::pair<std::int64_t, std::int64_t> elements_in(const StepBuilder& builder,
                                                   std::size_t b, StorageId storage,
                                                   Bytes element);
@@ -33,17 +36,17 @@ bool reads_batches(const StepBuilder& builder);
 
 namespace detail {
 
-/// The storages of a phase in which the losses and loss weights of its micro-batches are parts.
+/// The memory blocks (storages) that hold the losses and loss weights of all micro-batches of an accumulation phase.
 struct BatchStorages {
-  StorageId losses = no_storage;        ///< the losses of all micro-batches of the phase
+  StorageId losses = no_storage;        ///< the losses of all micro-batches
   StorageId loss_weights = no_storage;
 };
 
 }  // namespace detail
 
-/// Adds the storages of this rank's micro-batches of a phase, for the segments of its stage, and if it reads batches
-/// (`reads_batches`) the instruction `Batch(j)` that fills the inputs and the loss weight of each micro-batch j.
-/// Returns the first j.
+/// Adds the storages of this rank's micro-batches of an accumulation phase, for the segments of its stage, and if it
+/// reads batches (`reads_batches`) the instruction `Batch(j)` that fills the inputs and the loss weight of each
+/// micro-batch j. Returns the first j.
 ///
 /// Called by every pipeline policy, before its own instructions.
 ///
@@ -58,22 +61,24 @@ struct BatchStorages {
 /// \endcode
 int add_micro_batches(StepBuilder& builder);
 
-/// Appends `Forward(segment, j)`, whose operands ForwardView states. In an evaluation, and in a segment that is
-/// recomputed, it keeps nothing for a backward.
+/// Appends the forward of segment s (consecutive operators) for micro-batch j, whose operands ForwardView states. In an
+/// evaluation, and in a segment that is recomputed, it keeps nothing for a backward.
 void add_forward(StepBuilder& builder, int s, int j);
 
-/// Appends `Recompute(segment, j)`: it computes the tensors that the segment's backward reads, as its forward did.
-/// Boundary tensors that it computes on the way are written to MicroBatch::recomputed.
+/// Appends the recomputation of segment s for micro-batch j: it computes the tensors that the segment's backward reads,
+/// as its forward did. Boundary tensors that it computes on the way are written to MicroBatch::recomputed.
 void add_recompute(StepBuilder& builder, int s, int j);
 
 namespace detail {
 
-/// Returns a micro-batch's own gradients of a segment, before they are rounded. The first call adds their storages.
+/// Returns the gradients of segment s from micro-batch j alone, before they are rounded to a narrower type. The first
+/// call adds their memory to the program.
 const std::vector<Value>& unrounded(StepBuilder& builder, int s, int j,
                                     const std::vector<Value>& gradients);
 
-/// Appends a backward, or a half of one. The first micro-batch of a fold overwrites the gradients, unless the phase
-/// continues; the other micro-batches add to them. BackwardView states its operands.
+/// Appends a backward of segment s for micro-batch j, or a half of one. The first micro-batch of a sum (fold)
+/// overwrites the gradients, unless the phase continues an earlier one; the other micro-batches add to them. `fold`:
+/// index among the ranks that this process emulates, 0 if none. BackwardView states the operands.
 ///
 /// If the plan rounds gradients, a backward always writes them to storages of the micro-batch's own; after the last
 /// half, `AddGradients(segment, j)` reads these, and writes or accumulates gradients_of(segment).
@@ -82,8 +87,9 @@ void add_backward(StepBuilder& builder, std::string_view kind, int s, int j, int
 
 }  // namespace detail
 
-/// Appends `Backward(segment, j)`, after a `Recompute` if the plan recomputes the segment. `first_of_fold`: true if it
-/// begins the sums of gradients, to which the other micro-batches of the fold add.
+/// Appends the backward of segment s for micro-batch j, after a recomputation if the plan recomputes the segment.
+/// `first_of_fold`: true if this backward begins the gradient sums, to which the other micro-batches add; `fold`: index
+/// among the ranks that this process emulates, 0 if none.
 inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   if (!keeps(builder, s)) add_recompute(builder, s, j);
   detail::add_backward(builder, kinds::backward, s, j, fold, first_of_fold);
@@ -95,22 +101,22 @@ void require_halves(const StepBuilder& builder, int s);
 
 }  // namespace detail
 
-/// Appends `BackwardInput(segment, j)`, the half that other stages wait for, after a `Recompute` if the plan recomputes
-/// the segment. Throws ScheduleError unless the plan has halves (StepPlan::split_backwards).
+/// Appends the input half of a backward (gradients of inputs), for which other stages wait, after a recomputation if
+/// the plan recomputes the segment. Throws ScheduleError unless the plan splits backwards (StepPlan::split_backwards).
 void add_input_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold);
 
-/// Appends `BackwardWeight(segment, j)`. To be called at any time after that of its BackwardInput, for each segment in
-/// ascending order of j.
+/// Appends the weight half of a backward (gradients of parameters). To be called at any time after add_input_backward
+/// for the same micro-batch, for each segment in ascending order of j.
 inline void add_weight_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   detail::require_halves(builder, s);
   detail::add_backward(builder, kinds::backward_weight, s, j, fold, first_of_fold);
 }
 
-/// Appends the instructions that end a rank's fold: gradients of tied parameters go to the stages that own them, or are
-/// received; gradients of further uses are added to those of the first use, in the order of use (`FoldUses`);
-/// and if the process stands for several ranks, this rank's gradient is added to those of the ranks before it
-/// (`FoldRank`). Appends nothing if each fold keeps its gradients, nor in the body of a loop: they are folded when the
-/// optimizer takes them over.
+/// Appends the instructions that end a rank's gradient sums: gradients of tied parameters go to the stages that own
+/// them, or are received; gradients of further uses are added to those of the first use, in the order of use
+/// (`FoldUses`); and if the process stands for several ranks, this rank's gradient is added to those of the ranks
+/// before it (`FoldRank`). Appends nothing if each sum keeps its gradients, nor in the body of a loop: they are added
+/// when the optimizer takes them over.
 void add_folds(StepBuilder& builder, int fold);
 
 }  // namespace run

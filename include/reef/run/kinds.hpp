@@ -5,8 +5,8 @@
 #include <reef/core/kinds.hpp>
 
 /// \file
-/// The kinds of the instructions that code in run/ writes and runs. Kinds are text, so that any code can add some;
-/// these constants guard against misspelling.
+/// The names of the kinds of instructions that code in run/ writes and runs. Names are text, so that any code can add
+/// some; these constants guard against misspelling.
 ///
 /// \code
 /// // given: schedule::Program& program

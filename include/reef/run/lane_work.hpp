@@ -16,7 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A record of the instruction that a lane runs, which tells the ranks that wait for this one that it is at work.
+/// A record of the instruction that a device queue (lane) runs, which tells the ranks that wait for this rank that it
+/// is at work.
 ///
 /// An instruction that is repeated until something else completes does not count as work: it does not advance what
 /// other ranks wait for. On a device with asynchronous lanes, the lane is at work until its last recorded event has
@@ -35,13 +36,14 @@ namespace run {
 /// \endcode
 class LaneWork final : private comm::detail::Worker {
 public:
-  /// Registers the lane. `on_host`: true if work is complete when the lane records its event (see device::device).
+  /// Registers the device queue. `on_host`: true if work is complete when the queue records its event (see
+  /// device::device).
   LaneWork(comm::Progress& progress, bool on_host);
   LaneWork(const LaneWork&) = delete;
   LaneWork& operator=(const LaneWork&) = delete;
   ~LaneWork();
 
-  /// Notes that the lane begins an instruction, which should take `expected` seconds; `name` outlives this object. If
+  /// Notes that the queue begins an instruction, which should take `expected` seconds; `name` outlives this object. If
   /// `until` is given, the instruction is repeated until this event has been recorded for `epoch`.
   void begin(const std::string& name, Seconds expected, const device::AnyEvent* until = nullptr,
              std::uint64_t epoch = 0) {
@@ -54,7 +56,7 @@ public:
     at_.store(true, std::memory_order_release);
   }
 
-  /// Notes that the lane has recorded the completion of its instruction in an event.
+  /// Notes that the queue has recorded the completion of its instruction in an event.
   void end(const device::AnyEvent& recorded, std::uint64_t epoch) {
     if (!on_host_) {
       recorded_epoch_.store(epoch, std::memory_order_relaxed);

@@ -15,11 +15,11 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A switch by which a failed communication releases the round that is running, if there is one. The progress thread
-/// may outlive the executors, so it holds a switch and never an executor.
+/// A switch by which a failed communication releases the run of a program that is in progress, if there is one. The
+/// progress thread may outlive the executors, so it holds a switch and never an executor.
 class FailureSwitch {
 public:
-  /// Calls the armed function, if there is one. Any thread may call it.
+  /// Calls the function that was set, if there is one. Any thread may call it.
   void trip() {
     const std::scoped_lock lock(mutex_);
     if (armed_) armed_();
@@ -34,7 +34,7 @@ private:
   std::function<void()> armed_;
 };
 
-/// The lanes and queues on which the programs of one process run.
+/// The device queues (lanes) and message queues on which the programs of one process run.
 ///
 /// | life | the device and Progress outlive it |
 ///
@@ -44,12 +44,14 @@ private:
 /// \endcode
 struct Lanes {
   std::unique_ptr<device::AnyDevice> any_device;
-  std::array<std::unique_ptr<device::AnyLane>, schedule::lane_count> lanes{};  ///< device lanes; null at message queues
-  std::array<comm::Queue*, schedule::lane_count> queues{};                     ///< message queues; null at device lanes
-  std::array<trace::Track*, schedule::lane_count> tracks{};                    ///< tracks by lane; null without a trace
-  /// The trace's sink; null without a trace.
+  /// Device queues; null at message queues.
+  std::array<std::unique_ptr<device::AnyLane>, schedule::lane_count> lanes{};
+  std::array<comm::Queue*, schedule::lane_count> queues{};   ///< message queues; null at device queues
+  std::array<trace::Track*, schedule::lane_count> tracks{};  ///< trace tracks, one for each queue; null without a trace
+  /// The receiver of trace events; null without a trace.
   trace::Sink* sink;
-  std::shared_ptr<FailureSwitch> on_failure;  ///< the switch that the progress thread trips on a failure
+  /// Switch by which the progress thread releases a running program after a failure.
+  std::shared_ptr<FailureSwitch> on_failure;
 
   template <device::device Device>
   Lanes(Device& on, comm::Progress& progress, trace::Sink* trace_sink,

@@ -15,7 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A flow: the messages of one sort of traffic over one link, or within one group. The key of a LinkTable.
+/// The messages of one sort (activations, gradients, ...) over one link, or within one group of ranks. The key of a
+/// LinkTable.
 ///
 /// | transfers   | `from` and `to` are ranks, and `group` is empty                                      |
 /// | collectives | `group` is the name of the group, whose members all send to all; `from`, `to` are -1 |
@@ -25,40 +26,40 @@ struct Flow {
   int to = -1;
   std::string group{};
 
-  /// Returns "0 -> 1", or the group's name.
+  /// Returns the link as text, "0 -> 1", or the group's name.
   [[nodiscard]] std::string text() const { return from < 0 ? group : concat(from, " -> ", to); }
 
   friend std::strong_ordering operator<=>(const Flow&, const Flow&) = default;
   friend bool operator==(const Flow&, const Flow&) = default;
 };
 
-/// Returns the flow to which an instruction of a rank's program belongs: that of its collective's group, else of its
-/// first send, else of its first receive.
+/// Returns the link or group, and sort of messages, to which an instruction of a rank's program belongs: those of its
+/// collective's group, else of its first send, else of its first receive.
 Flow flow_of(const schedule::Instruction& i, int rank);
 
-/// The loss of precision by a codec on the numbers x of the messages of a flow, as sums of squares.
+/// The loss of precision by a codec on the numbers x of the messages over a link, as sums of squares.
 struct CodingLoss {
   Flow flow{};
-  double numbers = 0;  ///< the sum of squares of x
-  double lost = 0;     ///< the sum of squares of x - decode(encode(x))
+  double numbers = 0;  ///< sum of squares of the encoded numbers x
+  double lost = 0;     ///< sum of squares of the differences x - decode(encode(x))
 };
 
-/// The bytes that a flow has sent over its link, and their cost in time and in precision.
+/// The bytes sent over a link for one sort of messages, and their cost in time and in precision.
 ///
 ///     ratio = raw / wire      relative_error = ||x - decode(encode(x))|| / ||x||      over all x that were encoded
 struct LinkUse {
-  comm::Cost sent{};      ///< the messages and bytes as comm::Meter counts them, headers included
-  Bytes raw = 0;          ///< the bytes that the same numbers have in memory, not encoded
-  Seconds exposed = 0;    ///< the time in which computation stood still for the link
-  double numbers = 0;     ///< the sum of CodingLoss::numbers over all measured messages
-  double lost = 0;        ///< the sum of CodingLoss::lost over all measured messages
-  bool unmeasured = false;  ///< true if the loss of some messages of a lossy codec was not measured
+  comm::Cost sent{};        ///< the messages and bytes as comm::Meter counts them, headers included
+  Bytes raw = 0;            ///< the bytes that the same numbers have in memory, not encoded
+  Seconds exposed = 0;      ///< seconds in which computation stood still for messages of the link
+  double numbers = 0;       ///< sum of squares of all encoded numbers whose loss was measured (CodingLoss::numbers)
+  double lost = 0;          ///< sum of squares of the differences that encoding caused (CodingLoss::lost)
+  bool unmeasured = false;  ///< true if the loss of precision by a lossy codec was not measured for some messages
 
-  /// Returns the bytes sent, by messages and in shared memory.
+  /// Returns the bytes sent, through messages and shared memory.
   [[nodiscard]] Bytes wire() const { return sent.bytes + sent.window_bytes; }
   [[nodiscard]] double ratio() const { return wire() > 0 ? static_cast<double>(raw) / static_cast<double>(wire()) : 1; }
-  /// Returns the relative error: 0 if nothing was lost, nothing if it was not measured, NaN if a codec turned finite
-  /// numbers into NaN.
+  /// Returns the relative error that codecs caused: 0 if nothing was lost, nothing if it was not measured, NaN if a
+  /// codec turned finite numbers into NaN.
   [[nodiscard]] std::optional<double> relative_error() const {
     if (unmeasured) return std::nullopt;
     return lost == 0 ? 0 : std::sqrt(lost / numbers);
@@ -72,8 +73,8 @@ private:
   static double difference(double now, double before) { return now - before < 0 ? 0 : now - before; }
 };
 
-/// A table, by flow, of the messages of ranks and of the time for which ranks stood still for them. Tables of several
-/// ranks can be added; the figures of a span of time are the difference of two tables.
+/// A table, by link or group and sort of messages, of the messages of ranks and of the time for which ranks stood still
+/// for them. Tables of several ranks can be added; the figures of a span of time are the difference of two tables.
 ///
 /// | one rank  | for links from it the messages sent, for links to it the time stood still; for groups both |
 /// | all ranks | the sum of these: for each transfer of both ends, for a group of all members               |
@@ -88,7 +89,7 @@ private:
 struct LinkTable {
   std::map<Flow, LinkUse> uses{};
 
-  /// Returns the sum over all flows of one sort of traffic.
+  /// Returns the sum over all links and groups of one sort of messages.
   [[nodiscard]] LinkUse of(schedule::Traffic traffic) const;
 
   LinkTable& operator+=(const LinkTable& other) {
@@ -101,7 +102,8 @@ struct LinkTable {
     return now;
   }
 
-  /// Returns the table as text: a line of column names, and then a line for each flow that has carried messages.
+  /// Returns the table as text: a line of column names, and then a line for each link or group that has carried
+  /// messages.
   [[nodiscard]] std::string text() const;
 };
 

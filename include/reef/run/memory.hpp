@@ -12,11 +12,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The two arenas of a rank's programs: one in device memory, one in host memory from which copies are fast.
-/// Allocated once; several programs with the same reserved storages share them.
+/// The two memory arenas of a rank's programs: one in device memory, one in pinned host memory, from which copies are
+/// fast. Allocated once; several programs with the same reserved storages share them.
 class Arenas {
 public:
-  /// Allocates the arenas, filled with zeros. Throws MemoryError when the device has less than a placement needs.
+  /// Allocates the arenas, filled with zeros, for programs whose memory blocks (storages) have these offsets. Throws
+  /// MemoryError when the device has less memory than a placement needs.
   Arenas(device::AnyDevice& device, std::span<const schedule::Placement* const> placements);
   template <device::device Device>
   Arenas(Device& device, std::span<const schedule::Placement* const> placements)
@@ -33,7 +34,7 @@ private:
   device::AnyBuffer host_;
 };
 
-/// A copy between two storages, which a lane runs.
+/// A copy between two storages (named blocks of memory), which a device queue runs.
 struct StorageCopy {
   void* to;
   const void* from;
@@ -46,7 +47,7 @@ struct StorageCopy {
   }
 };
 
-/// A program with the places of its storages in the arenas.
+/// A program with the addresses of its storages (named blocks of bytes) in the arenas.
 ///
 /// \code
 /// // given: device::Host& host, const schedule::Program& program, schedule::StorageId x
@@ -64,20 +65,21 @@ public:
 
   [[nodiscard]] const schedule::Program& program() const { return program_; }
 
-  /// Returns the address of a storage's first byte, in device or host memory as its `place` says.
+  /// Returns the address of a storage's (memory block's) first byte, in device or host memory as its `place` says.
   template <class T = void>
   [[nodiscard]] T* at(schedule::StorageId id) const {
     auto* const base = static_cast<std::byte*>(arenas_.base(program_.storages[id].place));
     return static_cast<T*>(static_cast<void*>(base + placement_.address(program_, id)));
   }
 
-  /// The part of a storage from the byte at `offset` on.
+  /// The part of a storage (named block of bytes) from the byte at `offset` on.
   struct Part {
     schedule::StorageId storage;
     Bytes offset = 0;
   };
 
-  /// Returns a copy of `bytes` bytes, whose direction follows from the places of the two storages.
+  /// Returns a copy of `bytes` bytes, whose direction follows from where the two storages are, in host or device
+  /// memory.
   [[nodiscard]] StorageCopy copy(Part to, Part from, Bytes bytes) const;
 
 private:

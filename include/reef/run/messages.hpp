@@ -13,9 +13,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The ranges of the channel numbers of messages: a pass uses numbers that no other pass uses, and every rank uses the
-/// same number for the same exchange. All messages of a channel are on one lane. Exchanges of all ranks have a range
-/// of their own, since stages differ in the number of their exchanges.
+/// The ranges of the channel numbers (tags) of messages: each policy uses numbers that no other policy uses, and every
+/// rank uses the same number for the same exchange. All messages of a channel are in one queue. Exchanges of all ranks
+/// have a range of their own, since stages differ in the number of their exchanges.
 ///
 /// | [0, 2^29)           | pipelines                                                  |
 /// | [2^29, 2^30)        | parameters that several stages use                         |
@@ -29,11 +29,12 @@ inline constexpr std::uint32_t first_optimizer_channel = 1U << 30;
 inline constexpr std::uint32_t first_scalars_channel = first_optimizer_channel + (1U << 29);
 inline constexpr std::uint32_t first_wrapper_channel = 1U << 31;
 
-/// Returns the sort of traffic of a remote edge's messages, and of the copies that go with them.
+/// Returns the sort of messages (activations, gradients, ...) of an edge between stages, and of the copies that go with
+/// them.
 schedule::Traffic traffic_of_edge(const StepPlan& plan, int edge);
 
-/// Returns the most bytes of one message of a remote edge without headers, which is the size of its slot: the bytes in
-/// memory, or if a codec encodes it, the codec's.
+/// Returns the most bytes of one message of an edge between stages, without headers, which is the size of its buffer:
+/// the bytes in memory, or if a codec encodes the message, the codec's.
 Bytes edge_bytes(const StepPlan& plan, int edge);
 
 /// Adds the messages of a direct exchange in a group to an instruction: `sent(position)` elements of `element` bytes go

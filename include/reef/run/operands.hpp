@@ -11,25 +11,26 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// The parts of which views of instructions consist: parts of the values that an instruction reads, writes and
-/// accumulates into, in an order that the view states. run/views.hpp has the views.
+/// Parts of an instruction's operand lists: of the values that an instruction reads, writes and accumulates into, in an
+/// order that each kind's view (run/views.hpp) states.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The way in which an instruction treats its sums: `Instruction::mode` of Backward, AddGradients, FoldRank, Count and
-/// Evict.
+/// The way in which an instruction treats the sums that it computes: `Instruction::mode` of Backward, AddGradients,
+/// FoldRank, Count and Evict.
 ///
-/// | continues | it adds to its sums, which are among the values that it accumulates into     |
-/// | begins    | it is the first to write its sums, which are among the values that it writes |
+/// | continues | adds to the sums, which are among the values that it accumulates into     |
+/// | begins    | is the first to write the sums, which are among the values that it writes |
 enum class SumMode : std::uint8_t { continues, begins };
 
 inline bool begins_sum(const schedule::Instruction& instruction) {
   return instruction.mode == static_cast<std::uint8_t>(SumMode::begins);
 }
 
-/// Sets whether an instruction begins its sums. To be called before a view adds room for them.
+/// Sets whether an instruction begins the sums that it computes (SumMode), or continues them. To be called before a
+/// view, which names operands, adds room for them.
 inline void set_sum_mode(schedule::Instruction& instruction, bool begins) {
   instruction.mode = static_cast<std::uint8_t>(begins ? SumMode::begins : SumMode::continues);
 }
@@ -39,7 +40,7 @@ inline bool has_operands(const schedule::Instruction& instruction) {
   return !instruction.reads.empty() && !instruction.writes.empty();
 }
 
-/// Consecutive values among those that an instruction reads, writes or accumulates into. A Part refers to the
+/// Consecutive values in one of an instruction's operand lists (reads, writes or accumulates). A Part refers to the
 /// instruction, which must not be moved while the Part is used.
 template <class List>
 class Part {
@@ -58,17 +59,18 @@ public:
   [[nodiscard]] auto& operator[](std::size_t k) const { return (*list_)[first_ + k]; }
   [[nodiscard]] auto& front() const { return (*this)[0]; }
 
-  /// Returns the Part that has the k-th value alone.
+  /// Returns the range that has the k-th value alone.
   [[nodiscard]] Part one(std::size_t k) const { return {*list_, first_ + k, 1}; }
 
-  /// Returns the instruction's list that contains the values; index_of(k) returns the index in it of the k-th value.
+  /// Returns the instruction's operand list that contains the values; index_of(k) returns the index in it of the k-th
+  /// value.
   [[nodiscard]] const std::vector<schedule::Value>* list() const { return list_; }
   [[nodiscard]] std::size_t index_of(std::size_t k) const { return first_ + k; }
 
-  /// Returns a copy of the values.
+  /// Returns a copy of the range's values.
   [[nodiscard]] std::vector<schedule::Value> values() const { return {begin(), end()}; }
 
-  /// Replaces the values. Throws ScheduleError unless `values` has size() of them.
+  /// Replaces the range's values. Throws ScheduleError unless `values` has size() of them.
   void set(std::span<const schedule::Value> values) const
     requires(!std::is_const_v<List>)
   {
@@ -85,12 +87,13 @@ private:
   std::size_t count_ = 0;
 };
 
-/// A Part of the values of an Instruction; its values are const if Instr is.
+/// A range of an instruction's operands (Part); its values are const if Instr is.
 template <class Instr>
 using PartOf = Part<std::conditional_t<std::is_const_v<Instr>, const std::vector<schedule::Value>,
                                        std::vector<schedule::Value>>>;
 
-/// The task of a view: to find its operands in an instruction, or to add room for them to an instruction without any.
+/// The task of a view, which names an instruction's operands: to find its operands in the instruction, or to add room
+/// for them to an instruction without any.
 enum class Lists : std::uint8_t { found, added };
 
 namespace detail {
@@ -102,8 +105,9 @@ inline constexpr const char* operands_remedy =
 
 }  // namespace detail
 
-/// A divider of an instruction's values into parts: each call returns a part of the next values. So a view states the
-/// order of its operands once, for the code that writes them, replaces them, or finds them.
+/// A reader of an instruction's operand lists from front to back: each call returns the next values as a range. So a
+/// view (the names of a kind's operands) states the order of its operands once, for the code that writes them, replaces
+/// them, or finds them.
 ///
 /// Throws ScheduleError if values are missing, or if there are more than the view has.
 ///
@@ -135,16 +139,16 @@ public:
   PartOf<Instr> accumulates(std::size_t count) {
     return take(instruction_.accumulates, accumulates_, count, "accumulates into");
   }
-  /// Returns the next `count` sums of the instruction: of what it writes if its SumMode begins sums, else accumulates
-  /// into.
+  /// Returns the next `count` values that the instruction sums into: of what it writes if its SumMode begins sums, else
+  /// of what it accumulates into.
   PartOf<Instr> sums(std::size_t count) {
     return begins_sum(instruction_) ? writes(count) : accumulates(count);
   }
 
-  /// Returns the remaining values that the instruction reads: it only waits for them, as for those in `after`.
+  /// Returns the remaining values that the instruction reads, for which it only waits, as for those in `after`.
   PartOf<Instr> further_reads() { return reads(instruction_.reads.size() - reads_); }
 
-  /// Throws ScheduleError if the instruction writes, or accumulates into, values beyond the parts returned so far.
+  /// Throws ScheduleError if the instruction writes, or accumulates into, values beyond those returned so far.
   void require_end_of_writes() const { require_end(instruction_.writes, writes_, "writes"); }
   void require_end_of_accumulates() const {
     require_end(instruction_.accumulates, accumulates_, "accumulates into");

@@ -15,7 +15,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The options of some parameters that differ from the rest: a factor of the learning rate, a decay, an update rule.
+/// Training options of parameters whose names match a pattern: a factor of the learning rate, a weight decay, an update
+/// rule.
 ///
 ///     learning rate of the parameter = that of the step * learning_rate
 ///
@@ -42,14 +43,14 @@ struct ParameterGroup {
   /// Throws OptionError, naming the first invalid member.
   void validate() const;
 
-  /// Returns true if a name matches the pattern.
+  /// Returns true if a parameter's name matches the pattern.
   [[nodiscard]] bool fits(std::string_view name) const { return fits_pattern(pattern, name); }
 
-  /// Returns a text such as "*.bias: learning rate * 0.5, weight decay 0".
+  /// Returns the group as text, such as "*.bias: learning rate * 0.5, weight decay 0".
   [[nodiscard]] std::string text() const;
 };
 
-/// Returns for each parameter the index of its group, or -1 if it is in none.
+/// Returns for each parameter the index of the first group whose pattern its name matches, or -1 if there is none.
 ///
 /// Throws OptionError for an invalid group, and for a group without parameters.
 ///

@@ -10,10 +10,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns a program in the form in which it runs: if plan.discrete, with its messages staged in host memory.
+/// Returns a program in the form in which it runs: if messages cannot be sent from the device's memory (plan.discrete),
+/// with copies to and from host memory.
 schedule::Program staged(const StepPlan& plan, schedule::Program written);
 
-/// A rank's program in its three forms: as the passes wrote it (in `builder`), staged, and placed in memory.
+/// A rank's program in its three forms: as the policies wrote it (in `builder`), with messages staged in host memory,
+/// and with a memory offset for each storage.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -25,7 +27,8 @@ struct PlacedProgram {
   schedule::Program program;
   schedule::Placement placement;
 
-  /// Stages and places the program. Throws ScheduleError if an instruction names a storage that does not exist.
+  /// Stages the program's messages in host memory where needed, and gives each memory block (storage) its offset.
+  /// Throws ScheduleError if an instruction names a storage that does not exist.
   explicit PlacedProgram(StepBuilder written);
   PlacedProgram(PlacedProgram&&);
   ~PlacedProgram();

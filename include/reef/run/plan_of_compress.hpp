@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The part of a StepPlan that the compressor fills in. Other policies read it by wire_of().
+/// The part of a training plan (StepPlan) that the compressor fills in. Other policies read it by wire_of().
 ///
 /// \code
 /// // given: const run::StepPlan& plan
@@ -18,7 +18,8 @@ namespace run {
 /// static_cast<void>(as_in_memory);
 /// \endcode
 struct PlanOfCompress {
-  std::array<WireForm, schedule::traffic_count> wire{};  ///< the form of messages, by Traffic
+  /// The form of messages by sort (activations, gradients, ...), in the order of Traffic.
+  std::array<WireForm, schedule::traffic_count> wire{};
 
   [[nodiscard]] const WireForm& wire_of(schedule::Traffic traffic) const& {
     return wire[static_cast<std::size_t>(traffic)];

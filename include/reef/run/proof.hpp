@@ -23,15 +23,16 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The hashes that a rank compares with the others: of the facts that must be equal on all ranks, of its own programs,
-/// and of the programs of the next rank, which this rank builds, too.
+/// The hashes that a rank compares with the others: of the plan's facts that must be equal on all ranks, of its own
+/// programs, and of the programs of the next rank, which this rank builds, too.
 struct PlanHashes {
   std::uint64_t alike = 0;
   std::uint64_t own = 0;
   std::uint64_t next = 0;
 };
 
-/// Returns the lists of all ranks, one after the other. All ranks call it, with the same name and length. Blocks.
+/// Gathers the lists of numbers of all ranks, one after the other. All ranks call it, with the same name and length.
+/// Blocks.
 std::vector<std::uint64_t> lists_of_all(comm::Progress& progress, std::string name,
                                         std::span<const std::uint64_t> mine);
 
@@ -41,18 +42,20 @@ std::vector<std::uint64_t> lists_of_all(comm::Progress& progress, std::string na
 /// | wire | three numbers of each rank |
 std::optional<std::uint64_t> plans_agree(comm::Progress& progress, const PlanHashes& mine);
 
-/// The result of checking one program of a rank by itself: the program's skeleton, or its error.
+/// The result of checking one program of a rank by itself: the program's skeleton (its messages and their order), or
+/// its error.
 struct RankProof {
   std::string problem{};
-  std::string skeleton{};  ///< the encoded skeleton; empty if there is only one rank
+  std::string skeleton{};  ///< the skeleton, encoded; empty if there is only one rank
 };
 
-/// Checks a rank's program by itself, except that it fits into memory, and returns its skeleton or its error.
+/// Checks a rank's program by itself, except that it fits into memory, and returns its skeleton (messages and their
+/// order) or its error.
 RankProof proved(const PlacedProgram& placed);
 
 namespace detail {
 
-/// Returns the first error of a rank's program by itself; if there is none, the error of the programs together.
+/// Returns the first error of a single rank's program; if there is none, the error of the ranks' programs together.
 std::string problem_of(std::vector<std::string> told);
 
 }  // namespace detail
@@ -60,8 +63,8 @@ std::string problem_of(std::vector<std::string> told);
 /// Returns the error of the programs of all ranks, from each rank's results of proved(); empty if there is none. All
 /// ranks call it with the same number of results, and get the same text. Blocks.
 ///
-/// | wire | the skeletons of one program after the other to rank 0, which checks them together; its verdict to all |
-/// | cost | on rank 0 the memory for the skeletons of one program at a time, and for their check                   |
+/// | wire | the skeletons of one program after the other to rank 0, which checks them together; its result to all |
+/// | cost | on rank 0 the memory for the skeletons of one program at a time, and for their check                  |
 ///
 /// \code
 /// // given: comm::Progress& progress, const run::PlacedProgram& placed

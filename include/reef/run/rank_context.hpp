@@ -36,17 +36,18 @@ namespace run {
 /// exception from it ends the step of all ranks, on this rank with a SourceError: the exception, or one caused by it.
 using Source = std::function<double(std::uint64_t first_sample, std::span<const AnyView> inputs)>;
 
-/// The error that a source failed; it names the rank, the micro-batch and its samples, whose inputs are unspecified.
+/// The error that a source (the user's function that fills micro-batches) failed; it names the rank, the micro-batch
+/// and its samples, whose inputs are unspecified.
 class SourceError : public CausedError {
 public:
   using CausedError::CausedError;
 };
 
-/// A function that returns the number in the job of the micro-batch that a rank runs next, for ranks that decide their
-/// counts themselves; called as a Source is. If it is empty, the plan numbers micro-batches.
+/// A function that returns the job-wide number of the micro-batch that a rank runs next, for ranks that decide
+/// themselves how many they run; called on the same thread as a Source. If it is empty, the plan numbers micro-batches.
 using NextMicroBatch = std::function<std::uint64_t()>;
 
-/// The values that change from step to step, set between rounds.
+/// The values that change from step to step, set between runs of the program.
 struct StepState {
   std::uint64_t seed = 0;
   std::uint64_t micro_batch = 0;  ///< the number of micro-batches of all ranks that the steps so far have used
@@ -55,15 +56,15 @@ struct StepState {
                                   ///< greater if a pipeline updates within a step
   double learning_rate = 0;
   double next_learning_rate = 0;  ///< the learning rate of the step after this one
-  std::int64_t began = 0;         ///< `committed` when all ranks last began with the same weights
-  EdgeRatios ratios{};            ///< the ratios that a compressor plans while training; empty for other compressors
-  /// The ratios chosen for this step: by traffic, then edge, bucket or piece; 0, or no entry, where the codec decides.
-  /// Every step chooses them anew, so they are not saved in a checkpoint.
+  std::int64_t began = 0;         ///< value of `committed` when all ranks last began with the same weights
+  EdgeRatios ratios{};            ///< compression ratios that change while training; empty for other compressors
+  /// The compression ratios chosen for this step: by sort of messages, then by edge between stages, bucket or fragment;
+  /// 0, or no entry, where the codec decides. Every step chooses them anew, so they are not saved in a checkpoint.
   std::array<std::vector<double>, schedule::traffic_count> chosen{};
 };
 
 /// The part of a rank's context that depends on no device and no element type: the program, its memory, and the numbers
-/// of its samples.
+/// of its samples. The context is what the code of the rank's instructions works on.
 ///
 /// | life | placed, arenas and state outlive it |
 class AnyRankContext {
@@ -77,13 +78,15 @@ public:
   virtual ~AnyRankContext();
 
   const PlacedProgram& placed;
-  const StepBuilder& builder;  ///< the builder's program is the one before staging: storages keep their ids
+  /// The builder of the program before messages are staged in host memory: storages keep their ids.
+  const StepBuilder& builder;
   const Memory memory;
   const Source source;
-  const NextMicroBatch own_order;  ///< returns the next micro-batch's number; empty: the plan numbers micro-batches
+  /// Function that returns the next micro-batch's number; empty: the plan numbers micro-batches.
+  const NextMicroBatch own_order;
   const StepState& state;
-  std::uint32_t round = 0;  ///< the number of rounds of the program that have begun
-  mutable std::deque<CodingLoss> losses{};  ///< the losses of codecs, added by the code that measures them
+  std::uint32_t round = 0;                  ///< number of times that the program has begun to run
+  mutable std::deque<CodingLoss> losses{};  ///< loss of precision of each codec, added by the code that measures it
 
   [[nodiscard]] const StepPlan& plan() const { return builder.plan; }
   [[nodiscard]] int rank() const { return builder.rank(); }
@@ -91,29 +94,31 @@ public:
     return memory.program().storages[value.storage];
   }
 
-  /// Returns code that sends the value that the instruction reads to its one receiver, or receives the value that it
-  /// writes from its one sender: comm::SendTask, comm::ReceiveTask. Messages carry their origin in the job (origin_of).
+  /// Returns code for a send of the value that the instruction reads to its one receiver, or for a receive of the value
+  /// that it writes from its one sender (comm::SendTask, comm::ReceiveTask). Messages carry their origin in the job
+  /// (origin_of).
   [[nodiscard]] Communication send(std::string name, const Instruction& instruction) const;
   [[nodiscard]] Communication receive(std::string name, const Instruction& instruction) const;
 
-  /// Returns the origin of the instruction's messages in the present round, which is equal on both ends.
+  /// Returns the origin of the instruction's messages in the present run of the program (such as step and micro-batch),
+  /// which is equal on both ends.
   [[nodiscard]] comm::Origin origin_of(const Instruction& instruction) const;
 
   /// Returns code that calls a function on this rank alone, in the order of its messages: comm::CallTask.
   [[nodiscard]] static Communication call(std::string name, std::function<void()> function);
 
-  /// Begins a round: gives this rank's micro-batches their numbers in the job, as planned, also on a rank that fills no
-  /// inputs itself.
+  /// Begins a run of the program: gives this rank's micro-batches their numbers in the job, as planned, also on a rank
+  /// that fills no inputs itself.
   void begin_round();
 
-  /// Asks own_order, if there is one, for the number of micro-batch j. To be called by its Batch: in each iteration of
-  /// a loop it gets another number.
+  /// Asks own_order, if there is one, for the job-wide number of micro-batch j. To be called by the instruction that
+  /// fills it: in each iteration of a loop it gets another number.
   void claim(int j) const {
     if (own_order) numbers_[static_cast<std::size_t>(j)] = own_order();
   }
 
-  /// Sets the number of micro-batch j of this rank, for code that chooses numbers itself; given() returns all those of
-  /// this round, in the order of the calls.
+  /// Sets the job-wide number of micro-batch j of this rank, for code that chooses numbers itself; given() returns all
+  /// those of this run, in the order of the calls.
   void give(int j, std::uint64_t number) const {
     numbers_[static_cast<std::size_t>(j)] = number;
     given_.push_back(number);
@@ -131,20 +136,20 @@ protected:
   /// Returns the group of a collective, or nothing if the group is all ranks.
   [[nodiscard]] std::optional<Group> group_of(const schedule::Collective& all) const;
 
-  /// Returns the collective of an instruction. Throws ScheduleError if it has none, or if `has_operands` and it does
-  /// not read its part and write the result; without `has_operands`, the caller provides the memory.
+  /// Returns the collective of an instruction. Throws ScheduleError if it has none, or if `has_operands` and the
+  /// instruction does not read its part and write the result; without `has_operands`, the caller provides the memory.
   static const schedule::Collective& collective_of(const Instruction& instruction, bool has_operands = true);
 
 private:
   template <class Task>
   [[nodiscard]] Communication transfer(std::string name, const Instruction& instruction, int peer, Value value) const;
 
-  mutable std::vector<std::uint64_t> numbers_;  ///< the job-wide index of each micro-batch of this rank
-  mutable std::vector<std::uint64_t> given_{};  ///< the numbers that code has chosen in this round
+  mutable std::vector<std::uint64_t> numbers_;  ///< job-wide index of each micro-batch of this rank
+  mutable std::vector<std::uint64_t> given_{};  ///< the micro-batch numbers that code has chosen in this run
 };
 
-/// The context in which the code of one rank's program runs: the program, its memory, its model and its batches, which
-/// all outlive the executor. It also returns the code of messages to other ranks, for policies.
+/// The context in which the code of one rank's instructions runs: the program, its memory, its model and its batches,
+/// which all outlive the executor. It also returns the code of messages to other ranks, for policies.
 ///
 /// \code
 /// template <class Handlers, class RankContext>
@@ -168,7 +173,7 @@ public:
 
   const graph::Graph<Device, T>& graph;
 
-  /// Returns the number of elements of a value's storage, of the sum type unless another is given.
+  /// Returns the number of elements of a value's storage (block of memory), of the sum type unless another is given.
   template <class U = sum_type>
   [[nodiscard]] std::int64_t elements(Value value) const {
     return static_cast<std::int64_t>(storage(value).bytes / sizeof(U));
@@ -218,8 +223,8 @@ public:
     };
   }
 
-  /// Returns code that adds the gradients of tied uses of parameters, as StepBuilder::tied_uses lists them for bucket
-  /// b, to the bucket's gradient.
+  /// Returns code that adds the gradients of further uses of shared (tied) parameters, as StepBuilder::tied_uses lists
+  /// them for bucket b, to the bucket's gradient.
   [[nodiscard]] typename Handlers<Device>::Code adds_uses(int b, Value gradient,
                                                           std::span<const Value> uses) const {
     struct Addition {

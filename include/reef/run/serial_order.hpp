@@ -7,9 +7,10 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the waits that make every instruction follow its predecessor in the program: with them an Executor runs
-/// serially, as the reference for the bits of a concurrent run. The instruction that ends a loop (Repeat::until) is
-/// then complete before the loop begins: the loop runs as often as Executor::replay was told, and else never.
+/// Returns dependencies that make every instruction of a program follow its predecessor in the program: with them an
+/// Executor runs serially, as the reference for the bits of a concurrent run. The instruction that ends a loop
+/// (Repeat::until) is then complete before the loop begins: the loop runs as often as Executor::replay was told, and
+/// else never.
 ///
 /// \code
 /// // given: const schedule::Program& program

@@ -12,8 +12,8 @@
 #include <reef/run/transfers.hpp>
 
 /// \file
-/// Loops that the stages of a pipeline share (schedule::Repeat), and the agreement of the stages before the body and at
-/// its end.
+/// Loops that the stages of a pipeline run together (schedule::Repeat), and the messages by which the stages agree
+/// before the body and at its end.
 
 namespace reef {
 inline namespace v0 {
@@ -27,8 +27,8 @@ namespace run {
 ///     Agree(l)    send      each stage's number to all: 1 if it is done, else 0
 ///     Agreed      compute   ends a body
 ///
-/// | wire | 8 bytes and a header from each stage to each other, once before the loop and once an iteration  |
-/// | lane | send; on the lane reduce, the agreement would stand behind messages that end the loop: deadlock |
+/// | wire | 8 bytes and a header from each stage to each other, once before the loop and once an iteration   |
+/// | lane | send; in the queue reduce, the agreement would stand behind messages that end the loop: deadlock |
 ///
 /// \code
 /// // given: run::StepBuilder& builder, const run::Pass& body, std::uint32_t until
@@ -39,17 +39,19 @@ namespace run {
 /// \endcode
 class SharedLoop {
 public:
-  /// Refers to `builder`. `number`: the loop's number in the program. No other loop uses `channel`.
+  /// Constructs a writer of the agreement about one loop; refers to `builder`. `number`: the index of the loop in the
+  /// program. No other loop uses `channel` (message tag).
   SharedLoop(StepBuilder& builder, int number, std::uint32_t channel);
 
-  /// Writes the agreement that comes before the loop's body.
+  /// Writes the agreement of the stages that comes before the loop's body.
   void begin();
 
-  /// Writes the agreement that ends the body, and adds the loop to the program: see Repeat::until and Repeat::max.
+  /// Writes the agreement of the stages that ends the body, and adds the loop to the program: see Repeat::until and
+  /// Repeat::max.
   void end(std::uint32_t until, int max);
 
 private:
-  /// Appends an agreement, and returns the index of its Agree in the round.
+  /// Appends an agreement of the stages, and returns the index of its message instruction in the program.
   std::uint32_t add_agreement();
 
   StepBuilder& builder_;
@@ -61,7 +63,7 @@ private:
   schedule::Repeat repeat_{};
 };
 
-/// Adds the code of the instructions Ready, Agree and Agreed to the handlers.
+/// Adds the code by which stages agree about loops (instructions Ready, Agree and Agreed) to the handlers.
 template <class Handlers, class RankContext>
 void add_shared_loop_code(Handlers& handlers, const RankContext& context) {
   for (const std::string_view kind : {kinds::ready, kinds::agreed}) {

@@ -13,12 +13,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A function that returns the bytes that the device of each rank needs for a topology with given order and bounds:
-/// those of its placed programs (Trainer::estimate), which a Trainer also checks.
+/// A function that returns the bytes of device memory that each rank needs for a topology with given order and bounds:
+/// those of its programs (Trainer::estimate), which a Trainer also checks.
 using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 
 /// The memory that the stages of a pipeline need on their devices, if the model may be cut at some positions: known for
-/// the parts that were learnt, and estimated for all others.
+/// the parts of the model that were recorded, and estimated for all others.
 ///
 /// | foreseen | weights, gradients and two moments of the stage's operators, saved activations of the micro-batches |
 /// |          | that 1F1B holds there, and the largest workspace; corrected by the error of this estimate for the   |
@@ -34,18 +34,19 @@ using StageNeeds = std::function<std::vector<Bytes>(const Topology&)>;
 /// \endcode
 class StageMemory {
 public:
-  /// A part of the model, between the positions of these two indices.
+  /// A part of the model: the operators between the cut positions with these two indices.
   using Part = std::pair<int, int>;
 
-  /// Constructs the memory of a model that may be cut at `positions`, which ascend from 0 to the number of nodes.
+  /// Constructs the memory estimate of a model that may be cut at `positions`, which ascend from 0 to the number of
+  /// nodes.
   StageMemory(const graph::Dag& dag, const std::vector<int>& positions, int stages,
               int micro_batches);
 
   [[nodiscard]] int stages() const { return static_cast<int>(known_.size()); }
-  /// Returns the number of smallest parts, between neighbouring positions.
+  /// Returns the number of smallest parts of the model, between neighbouring cut positions.
   [[nodiscard]] int parts() const { return static_cast<int>(fixed_.size()) - 1; }
 
-  /// Notes the bytes that a stage needs if it has that part.
+  /// Notes the bytes of device memory that a stage needs if it has that part of the model.
   void record(int stage, Part part, Bytes bytes) {
     known_[static_cast<std::size_t>(stage)][part] = bytes;
   }

@@ -12,12 +12,12 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A record of the seconds for which computation stood still for messages, by instruction.
+/// A record of the seconds for which computation stood still for messages, by instruction of the program.
 ///
-/// Lanes note for which instructions they waited, and when. For time in which the compute lane waited for another lane,
-/// the wait of that lane counts instead, and so on down to messages. After the compute lane's last instruction, waits
-/// of the update lane count instead, and after its last one the wait for the end of the round. In a queue of messages,
-/// an instruction without messages counts as the last one before it that has messages.
+/// Lanes (in-order queues) note for which instructions they waited, and when. For time in which the compute lane waited
+/// for another lane, the wait of that lane counts instead, and so on down to messages. After the compute lane's last
+/// instruction, waits of the update lane count instead, and after its last one the wait for the end of the round. In a
+/// queue of messages, an instruction without messages counts as the last one before it that has messages.
 ///
 /// | threads | add() on the lane's thread, computed() on the compute lane's; others between rounds |
 /// | bits    | only clocks are read: no computed number changes                                    |
@@ -44,15 +44,15 @@ public:
     stalls_[static_cast<std::size_t>(lanes_[i])].push_back({on, from, to});
   }
 
-  /// Notes the time at which the compute lane finished its last instruction of this round.
+  /// Notes the time at which the compute queue finished its last instruction of this run.
   void computed(Seconds at) { computed_ = at; }
 
-  /// Adds seconds at the end of the round in which only the messages of instruction `on` were left.
+  /// Adds seconds at the end of a run in which only the messages of instruction `on` were left.
   void wait_for_end(std::size_t on, Seconds seconds) { exposed_[on] += seconds; }
 
   void end_round();
 
-  /// Returns the seconds of all rounds for which computation stood still, by instruction.
+  /// Returns the seconds for which computation stood still so far, by instruction that sends or receives.
   [[nodiscard]] const std::vector<Seconds>& exposed() const& { return exposed_; }
   [[nodiscard]] std::vector<Seconds> exposed() const&& { return exposed_; }
 
@@ -65,14 +65,15 @@ private:
     Seconds to;
   };
 
-  /// Adds the stalls of lane `of` in [from, to) to the messages that caused them in the end. `met`: the lanes followed
-  /// so far, none of which is followed again.
+  /// Adds the stalls of queue `of` in [from, to) to the messages that caused them in the end. `met`: the queues
+  /// followed so far, none of which is followed again.
   void expose(schedule::Lane of, Seconds from, Seconds to, unsigned met);
 
-  std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< the stalls of this round, by lane
+  std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< the stalls of this run, by queue
   std::vector<Seconds> exposed_;
   std::vector<schedule::Lane> lanes_;
-  std::vector<std::size_t> messages_;  ///< by instruction: the instruction with messages that it counts as
+  /// By instruction: the instruction with messages to which its stalls are counted.
+  std::vector<std::size_t> messages_;
   Seconds computed_ = 0;
 };
 

@@ -11,9 +11,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// A part of a policy's state that a rank keeps in a storage of its own: values with a name, for the weights [begin,
-/// begin + elements) of the flat parameter layout. It does not refer to buckets or ranks, so that a run with other
-/// buckets or ranks can load it.
+/// A part of a policy's saved state (such as a moment) that a rank keeps in a storage of its own: values with a name,
+/// for the weights [begin, begin + elements) of the flat parameter vector. It does not refer to buckets or ranks, so
+/// that a run with other buckets or ranks can load it.
 ///
 /// \code
 /// // given: const run::Bucket& bucket, run::StorageId residual, int rank
@@ -24,11 +24,11 @@ namespace run {
 /// range.elements = bucket.size();
 /// \endcode
 struct StateRange {
-  /// The distribution of the state over ranks.
-  /// | shard   | the rank's part; the ranks' parts together are the whole                                   |
-  /// | whole   | every rank has all of it                                                                   |
-  /// | pending | a fold's own gradient with which a round begins, or a rank's own state between outer steps |
-  /// | ahead   | the weights of the next gradients, whole, while they differ from the committed ones        |
+  /// The distribution of saved state over ranks.
+  /// | shard   | the rank's part; the ranks' parts together are the whole                             |
+  /// | whole   | every rank has all of it                                                             |
+  /// | pending | a rank's own gradient with which a step begins, or its own state between outer steps |
+  /// | ahead   | the weights of the next gradients, whole, while they differ from the committed ones  |
   enum class Distribution : std::uint8_t { shard, whole, pending, ahead };
 
   StorageId storage = no_storage;
@@ -38,9 +38,9 @@ struct StateRange {
   Element element = Element::float32;
   Distribution distribution = Distribution::shard;
   bool master = false;  ///< true for master weights, from which those of the model are rounded
-  bool own = false;     ///< true for weights ahead that differ between ranks, and are named after the rank
+  bool own = false;     ///< true for weights that differ between ranks, and are named after the rank
   bool memory = false;  ///< true for the memory of a codec, which is reset if ranks, cuts or codecs change
-  bool copy = false;    ///< true for the copy of a parameter that another stage owns and saves
+  bool copy = false;    ///< true for this stage's copy of a parameter that another stage owns and saves
 
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }
 };

@@ -23,14 +23,14 @@ using schedule::Place;
 using schedule::StorageId;
 using schedule::Value;
 
-/// The purpose of a program.
+/// The purpose of a rank's program: training, evaluation or another.
 ///
-/// | training         | a step; several such programs may take turns from step to step      |
-/// | evaluation       | forwards, and the mean of their losses                              |
-/// | diagnosis        | forwards and backwards of a step again, checking each gradient      |
-/// | prologue         | computes the gradient with which the first overlapping round begins |
-/// | warm_up          | a step without overlap, of an optimizer whose rounds overlap later  |
-/// | gather_committed | brings the committed weights from their owners to all ranks         |
+/// | training         | a step; several such programs may take turns from step to step     |
+/// | evaluation       | forwards, and the mean of their losses                             |
+/// | diagnosis        | forwards and backwards of a step again, checking each gradient     |
+/// | prologue         | computes the gradient with which the first overlapping step begins |
+/// | warm_up          | a step without overlap, of an optimizer whose steps overlap later  |
+/// | gather_committed | brings the committed weights from their owners to all ranks        |
 enum class Purpose : std::uint8_t {
   training,
   evaluation,
@@ -42,17 +42,18 @@ enum class Purpose : std::uint8_t {
 
 inline constexpr std::size_t purpose_count = 6;
 
-/// An accumulation phase of a step, in short a phase: the micro-batches that a rank runs with weights of one
-/// version. Most steps have one phase, a step of ACCO has two.
+/// An accumulation phase of a step: the micro-batches that a rank runs with weights of one version, and whose gradients
+/// are summed. Most steps have one phase, a step of ACCO has two.
 struct AccumulationPhase {
-  int weights = 0;         ///< the version of the weights that is read
-  int gradients = 0;       ///< the version of the gradients that is written
-  bool continues = false;  ///< true if gradients are added to the sums of an earlier phase
-  bool one_micro_batch = false;  ///< true for the body of a Repeat on one stage: each iteration runs one micro-batch
-  int before = 0;          ///< the number of phases whose samples come before those of this phase
+  int weights = 0;               ///< the version of the weights that the accumulation phase reads
+  int gradients = 0;             ///< the version of the gradients that the accumulation phase writes
+  bool continues = false;        ///< true if gradients are added to the sums of an earlier phase of the step
+  bool one_micro_batch = false;  ///< true for a loop on one stage in which each iteration runs one micro-batch
+  int before = 0;                ///< the number of phases of the step whose samples come before those of this phase
 };
 
-/// A rank's program under construction, with the storages that all policies share by name.
+/// A rank's program of instructions under construction, with the storages (named blocks of memory) that all policies
+/// share.
 ///
 /// | weights[b]       | the parameters of bucket b, persistent: version 0, after the update 1    |
 /// | tied_weights[p]  | parameter p, which another stage holds; versions as in weights           |
@@ -77,75 +78,83 @@ struct AccumulationPhase {
 /// builder.program.add("Mine", run::Lane::compute).reads = {{builder.weights[0], 0}};
 /// \endcode
 struct StepBuilder {
-  /// The gradients that one fold over micro-batches sums: the fold of a rank, or of a virtual rank.
+  /// The memory for gradient sums over the micro-batches of one rank, or of one rank that a lone process emulates.
   struct Accumulators {
-    std::vector<StorageId> buckets;  ///< the storage of each bucket's sum
-    std::vector<StorageId> uses;     ///< by use: that of a tied parameter's use beyond the first; otherwise no_storage
+    /// memory block of the gradient sum of each bucket (parameters of one segment)
+    std::vector<StorageId> buckets;
+    /// memory block for each use of a tied parameter beyond its first; no_storage for other uses
+    std::vector<StorageId> uses;
   };
 
   struct MicroBatch {
-    int number = 0;                    ///< the number among the micro-batches of all ranks in the step
-    StorageId batch = no_storage;      ///< the region of the model's inputs
-    std::vector<StorageId> tensors;    ///< by tensor: its storage, if it crosses a boundary of segments
-    std::vector<StorageId> gradients;  ///< by tensor: its gradient, if it crosses a boundary
+    int number = 0;                  ///< number of the micro-batch among those of all ranks in the step
+    StorageId batch = no_storage;    ///< memory block of the micro-batch's model inputs
+    std::vector<StorageId> tensors;  ///< memory block of each tensor that crosses from one segment to another
+    /// memory block of the gradient of each tensor that crosses from one segment to another
+    std::vector<StorageId> gradients;
     std::vector<StorageId>
-        recomputed;                    ///< by boundary tensor: the storage to which a Recompute writes it
-    std::vector<StorageId> saved;      ///< by segment: the tensors that its forward saves for its backward
-    std::vector<StorageId> forward_workspace;   ///< by segment: the workspace of its forward
-    std::vector<StorageId> recompute_workspace;  ///< by segment: the workspace of its recomputation
-    std::vector<StorageId> backward_workspace;  ///< by segment: the workspace of its backward
-    std::vector<StorageId> input_workspace;     ///< by segment: the workspace of the input half of its backward
-    std::vector<StorageId> weight_workspace;    ///< by segment: the workspace of the weight half of its backward
-    std::vector<StorageId> pending;             ///< by segment: data that its input half hands to its weight half
-    std::map<int, std::vector<Value>> rounded;  ///< by segment: the gradients before they are rounded
+        recomputed;  ///< memory block to which recomputation writes each tensor that crosses between segments
+    std::vector<StorageId> saved;  ///< memory block of the tensors that each segment's forward saves for its backward
+    std::vector<StorageId> forward_workspace;   ///< scratch memory of each segment's forward
+    std::vector<StorageId> recompute_workspace;  ///< scratch memory of each segment's recomputation
+    std::vector<StorageId> backward_workspace;  ///< scratch memory of each segment's backward
+    std::vector<StorageId> input_workspace;     ///< scratch memory of the input half of each segment's backward
+    std::vector<StorageId> weight_workspace;    ///< scratch memory of the weight half of each segment's backward
+    /// memory block of the data that the input half of each segment's backward hands to the weight half
+    std::vector<StorageId> pending;
+    /// gradients of each segment before they are rounded to a narrower type
+    std::map<int, std::vector<Value>> rounded;
     StorageId loss = no_storage;
     StorageId loss_weight = no_storage;
   };
 
-  /// An update, within a step, of the weights that the stage holds (WeightVersions).
+  /// An update of the weights that a pipeline stage holds, within a step, between micro-batches (WeightVersions).
   struct Update {
-    int first = 0;                 ///< the first of the program's micro-batches whose gradients the update uses
-    int count = 0;                 ///< the number of these; the sums are `reduced`, of version phase.gradients
-    std::vector<Value> weights{};  ///< by bucket: the weights before the update
-    std::vector<Value> target{};   ///< by bucket: the weights after it, in the same or another storage
+    int first = 0;                 ///< index of the first micro-batch of the program whose gradients the update uses
+    /// Number of micro-batches whose gradients the update uses; their sums are `reduced`, of version phase.gradients.
+    int count = 0;
+    std::vector<Value> weights{};  ///< weights of each bucket before the update
+    std::vector<Value> target{};   ///< weights of each bucket after the update, in the same memory or another
   };
 
   const StepPlan& plan;
   Purpose purpose;
-  int variant = 0;  ///< the number of this one among the training programs
+  int variant = 0;  ///< the number of this program among the training programs that take turns
   schedule::Program program{};
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
-  std::vector<StorageId> tied_weights{};  ///< by parameter: its storage if this stage uses it and another stage owns it
-  std::vector<StorageId> frozen{};        ///< by parameter: its storage, if it is frozen and this stage uses it
-  std::vector<int> tied_versions{};       ///< the versions of tied_weights, if they differ from phase.weights
+  /// Memory block of each parameter that this stage uses and another stage owns.
+  std::vector<StorageId> tied_weights{};
+  std::vector<StorageId> frozen{};   ///< memory block of each frozen parameter that this stage uses
+  std::vector<int> tied_versions{};  ///< the version of each of tied_weights, if they differ from phase.weights
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
-  /// By parameter: its storage, if the optimizer trains ahead of its committed weights.
+  /// For each tied parameter (used by several stages), the memory block in which its new weights arrive, if the
+  /// optimizer computes gradients at weights ahead of the committed ones.
   std::vector<StorageId> tied_buffer{};
   std::vector<MicroBatch> micro_batches{};
-  StorageId verdict = no_storage;  ///< the storage of the step's Verdict, which the optimizer writes
-  bool sends_tied_weights = false;  ///< true if the optimizer itself sends tied weights
-  /// A function that writes the instructions of an Update: set by an optimizer that can update within a step, called by
-  /// a pipeline that does so.
+  StorageId verdict = no_storage;   ///< memory block of the step's outcome (Verdict), which the optimizer writes
+  bool sends_tied_weights = false;  ///< true if the optimizer itself sends the weights that several stages share
+  /// A function that writes the instructions of an update within a step: set by an optimizer that can do so, called by
+  /// a pipeline that asks for it.
   std::function<void(StepBuilder&, const Update&)> update{};
 
-  /// Reserves weights and gradients of this rank's stage. Passes add the other storages.
+  /// Adds the memory blocks for weights and gradients of this rank's stage to the program. Policies add the others.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0);
   StepBuilder(StepBuilder&&);
   StepBuilder(const StepBuilder&) = delete;
   ~StepBuilder();
 
-  /// Makes gradients keep their values from round to round, in accumulators of each fold. Called by an optimizer's
-  /// `reserve`. Leaves out gradients that come from other stages, which keep them there.
+  /// Makes gradients keep their values from step to step, with sums for each rank that the process stands for. Called
+  /// by an optimizer's `reserve`. Leaves out gradients that come from other stages, which keep them there.
   void keep_gradients();
   [[nodiscard]] bool keeps_gradients() const { return keeps_gradients_; }
 
   [[nodiscard]] int rank() const { return program.rank; }
 
-  /// Returns the stage of this rank; segments() and stage_buckets() return its segments and the buckets that it holds,
-  /// ascending. Storages of other segments and buckets are no_storage here.
+  /// Returns the pipeline stage of this rank; segments() and stage_buckets() return its segments and the buckets that
+  /// it holds, ascending. Storages of other segments and buckets are no_storage here.
   [[nodiscard]] int stage() const { return stage_; }
   [[nodiscard]] const std::vector<int>& segments() const& { return segments_; }
   [[nodiscard]] std::vector<int> segments() const&& { return segments_; }
@@ -154,16 +163,17 @@ struct StepBuilder {
   /// Returns true if this rank computes losses. Other ranks do not count their micro-batches.
   [[nodiscard]] bool reports_loss() const { return stage_ == plan.loss_stage(); }
 
-  /// Returns true if the operator that has this use of a parameter is on this stage.
+  /// Returns true if the operator that has this use of a parameter is on this rank's stage.
   [[nodiscard]] bool runs_use(int use) const { return plan.stage_of_use(use) == stage_; }
 
-  /// Returns true if weights change between micro-batches, as only training programs of some pipelines do.
+  /// Returns true if weights change between micro-batches, as only training programs of asynchronous pipelines do.
   [[nodiscard]] bool updates_within_the_step() const {
     return purpose == Purpose::training && plan.weight_versions.within_a_step();
   }
-  /// Returns true if the program has backwards.
+  /// Returns true if the program has backward passes.
   [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }
-  /// Returns the bytes of bucket b's gradients as computed; gradient_bytes() returns those as stored and sent.
+  /// Returns the bytes of the gradients of bucket b (parameters of one segment) as computed; gradient_bytes() returns
+  /// those as stored and sent.
   [[nodiscard]] Bytes sum_bytes(std::size_t b) const {
     return static_cast<Bytes>(plan.buckets[b].size()) * plan.sum_bytes();
   }
@@ -176,16 +186,18 @@ struct StepBuilder {
   }
   void accumulators_of(int) const&& = delete;
 
-  /// Returns the number of micro-batches of a replica, or of a virtual rank, in the phase.
+  /// Returns the number of micro-batches in the accumulation phase of one copy of the model, or of one rank that the
+  /// process emulates.
   [[nodiscard]] int micro_batches_of(int fold) const {
     return phase.one_micro_batch ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
   }
 
-  /// Returns the buckets of this stage whose weights a segment of the stage reads, ascending.
+  /// Returns the buckets of this stage whose weights a segment reads, ascending. A bucket is the parameters first used
+  /// in one segment.
   [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const;
 
-  /// Returns the weights that a segment reads: storages of its buckets, then those of tied parameters that other stages
-  /// hold, ascending, then of frozen ones.
+  /// Returns the weights that a segment (consecutive operators) reads: storages of its buckets, then those of tied
+  /// parameters that other stages hold, ascending, then of frozen ones.
   [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const;
 
   /// Returns the parameters that a segment uses and another stage holds, ascending, each once.
@@ -194,12 +206,12 @@ struct StepBuilder {
   /// Returns the frozen parameters that a segment of this stage uses, ascending, each once.
   [[nodiscard]] std::vector<int> frozen_of(const graph::Segment& segment) const;
 
-  /// Returns the gradients to which a segment's backward adds: that of its bucket, then that of each of its uses of
-  /// tied parameters beyond the first.
+  /// Returns the gradients to which a segment's backward adds: that of its bucket (its own parameters), then that of
+  /// each of its uses of tied parameters beyond the first.
   [[nodiscard]] std::vector<Value> gradients_of(int segment, int fold = 0) const;
 
-  /// Returns the number of values in weights_of, for a segment of this stage; gradients_made_by() returns that in
-  /// gradients_of. Both are known from construction on.
+  /// Returns the number of values that weights_of returns for a segment of this stage; gradients_made_by() returns that
+  /// of gradients_of. Both are known from construction on.
   [[nodiscard]] std::size_t weights_read_by(int segment) const {
     return counts_[static_cast<std::size_t>(segment)].weights;
   }
@@ -211,8 +223,8 @@ struct StepBuilder {
   /// added to that of the first use.
   [[nodiscard]] std::vector<int> tied_uses(std::size_t b) const;
 
-  /// Returns an object that a pass keeps from phase to phase while it writes the program: one object for each type
-  /// State, constructed at the first call.
+  /// Returns an object that a policy keeps from one accumulation phase to the next while it writes the program: one
+  /// object for each type State, constructed at the first call.
   template <class State>
   [[nodiscard]] State& scratch() {
     static char key = 0;  // not const: a linker may give constants that are equal one address
@@ -222,7 +234,7 @@ struct StepBuilder {
   }
 
 private:
-  /// The numbers of a segment's operands.
+  /// The numbers of weights and gradients that a segment uses.
   struct Counts {
     std::size_t weights = 0;
     std::size_t gradients = 0;
@@ -234,12 +246,13 @@ private:
   int stage_;
   std::vector<int> segments_;
   std::vector<std::size_t> stage_buckets_;
-  std::vector<Counts> counts_{};  ///< by segment: the numbers of its operands; zero for segments of other stages
+  /// By segment: the numbers of its weights and gradients; zero for segments of other stages.
+  std::vector<Counts> counts_{};
   bool keeps_gradients_ = false;
-  std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< the objects of scratch(), by their type's key
+  std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< the objects of scratch(), by a key of their type
 };
 
-/// A function that writes a part of a program.
+/// A policy's function that writes its part of a rank's program.
 using Pass = std::function<void(StepBuilder&)>;
 
 }  // namespace run

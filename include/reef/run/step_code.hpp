@@ -23,8 +23,8 @@ namespace run {
 
 namespace detail {
 
-/// Adds the code of AddGradients: it rounds the gradients that a Backward has written, and writes or adds them to
-/// gradients of a narrower type. It does not touch padding between parameters.
+/// Adds the code of the instruction AddGradients: it rounds the gradients that a backward has written, and writes or
+/// adds them to gradients of a narrower type. It does not touch padding between parameters.
 template <device::device Device, real T, real Gradient>
 void add_rounding_code(Handlers<Device>& handlers,
                        const RankContext<Device, T, Gradient>& context) {

@@ -31,25 +31,29 @@ namespace run {
 
 namespace detail {
 
-/// A writer of the messages of tied parameters, from and to host memory, so that they occupy no device memory.
+/// A writer of the messages of tied parameters (used by several stages), from and to host memory, so that they occupy
+/// no device memory.
 class TiedWriter {
 public:
   explicit TiedWriter(StepBuilder& builder) : builder_(builder) {}
 
-  /// Writes a send to another stage. `index`: that of the use, or of the parameter; `channel`: that of the message.
+  /// Writes a send to another stage. `index`: that of the use, or of the parameter; `channel`: the message tag;
+  /// `download`: the kind of the instruction that copies the values to host memory.
   void send(int index, std::vector<Value> from, const std::string& what, Bytes bytes, int stage,
             std::uint32_t channel, schedule::Traffic traffic, std::string_view download);
   void receive(int index, Value to, const std::string& what, Bytes bytes, int stage,
                std::uint32_t channel, schedule::Traffic traffic);
 
 private:
-  /// The slots of messages that are repeated within a step: one for each weight version, since no more messages are in
-  /// flight at once.
+  /// The buffers of messages that are repeated within a step: one for each weight version, since no more messages are
+  /// in flight at once.
   struct MessageSlots {
-    std::map<std::string, std::pair<std::vector<StorageId>, std::size_t>> by_name{};  ///< slots, and number of uses
+    /// Buffers by name of the message, and number of uses so far.
+    std::map<std::string, std::pair<std::vector<StorageId>, std::size_t>> by_name{};
   };
 
-  /// Returns a slot in host memory for a message. Without updates within the step, each message has a slot of its own.
+  /// Returns a buffer in host memory for a message. Without updates within the step, each message has a buffer of its
+  /// own.
   StorageId host(const std::string& name, Bytes bytes);
   void copy(std::string_view kind, Lane lane, int index, std::vector<Value> from, Value to,
             Bytes bytes);
@@ -60,8 +64,8 @@ private:
 
 }  // namespace detail
 
-/// Writes the messages of gradients of tied uses to the stages that own the parameters. `sent`: their version on the
-/// stage of the use; `received`: on the owner. Called by add_folds(), and by optimizers that keep gradients.
+/// Writes the messages of gradients of tied parameters to the stages that own the parameters. `sent`: their version on
+/// the stage of the use; `received`: on the owner. Called by add_folds(), and by optimizers that keep gradients.
 void add_tied_gradients(StepBuilder& builder, int fold, int sent, int received);
 
 /// Writes the message of new weights to another stage that uses them; to be called on both stages. `owned`: on the

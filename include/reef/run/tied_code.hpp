@@ -13,7 +13,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Adds the code of the instructions DownloadTied, SendTied and ReceiveTied to the handlers.
+/// Adds the code that exchanges parameters used by several stages (instructions DownloadTied, SendTied and ReceiveTied)
+/// to the handlers.
 template <class Handlers, class RankContext>
 void add_tied_code(Handlers& handlers, const RankContext& context) {
   using Communication = typename Handlers::Communication;

@@ -33,14 +33,15 @@ namespace run {
 /// |                       | if ranks ascend with replicas, D_DP replicas give the bits of one     |
 /// |                       | process with virtual_ranks = D_DP, for any number of stages           |
 struct Topology {
-  int replicas = 1;             ///< number of copies of the model (D_DP)
-  int stages = 1;               ///< number of stages of each copy (D_PP)
-  std::vector<int> rank_at{};   ///< the rank at [replica * stages + stage]; empty: that index itself is the rank
-  std::vector<int> chunk_of_segment{};  ///< the chunk of each segment, ascending; empty: segments are divided evenly
+  int replicas = 1;            ///< number of copies of the model (D_DP)
+  int stages = 1;              ///< number of stages of each copy (D_PP)
+  std::vector<int> rank_at{};  ///< the rank at [replica * stages + stage]; empty: that index itself is the rank
+  /// The pipeline chunk of each segment, ascending; empty: segments are divided evenly.
+  std::vector<int> chunk_of_segment{};
   std::vector<int> stage_of_chunk{};    ///< the stage of each chunk; empty: chunk k is all of stage k
   std::vector<int> bounds{};  ///< the nodes at which a Trainer begins chunks: 0, ..., and then the number of nodes;
                               ///< empty: bounds whose slowest chunk takes the least time
-  std::vector<int> stage_of_segment{};  ///< the stage of each segment; empty: as chunk_of_segment and stage_of_chunk
+  std::vector<int> stage_of_segment{};  ///< the stage of each segment; empty: by chunk_of_segment and stage_of_chunk
 
   Topology() = default;
   /// Constructs a topology in which every rank has the whole model; also an implicit conversion from a number of ranks.
@@ -63,7 +64,7 @@ struct Topology {
   /// Returns the ranks of a replica, ascending: together they hold the model once.
   [[nodiscard]] Group pipeline(int replica) const;
 
-  /// Throws OptionError unless every rank has exactly one place in rank_at.
+  /// Throws OptionError unless every rank occurs exactly once in rank_at.
   void validate_ranks() const;
 
   /// Returns the number of chunks of which stage_of_chunk gives the stages; if it is empty, the number of stages.
@@ -71,19 +72,21 @@ struct Topology {
     return stage_of_chunk.empty() ? stages : static_cast<int>(stage_of_chunk.size());
   }
 
-  /// Throws OptionError unless every rank has exactly one place, every segment has a stage, and every stage a segment.
+  /// Throws OptionError unless every rank occurs exactly once, every segment of the model has a stage, and every stage
+  /// a segment.
   void validate(int segments) const;
 
   /// Throws OptionError unless `bounds` are those of all chunks of a model with `nodes` nodes.
   void validate_bounds(int nodes) const;
 
-  /// Returns the chunk of each of `segments` segments; with stage_of_segment, each run of segments of one stage is one.
+  /// Returns the pipeline chunk of each of `segments` segments; with stage_of_segment, each run of segments of one
+  /// stage is one.
   [[nodiscard]] std::vector<int> chunks_of(int segments) const;
 
-  /// Returns the stage of each of `segments` segments.
+  /// Returns the pipeline stage of each of `segments` segments of the model.
   [[nodiscard]] std::vector<int> stages_of(int segments) const;
 
-  /// Returns a text such as "2 replicas of 3 stages", with the places of ranks and segments if they are given.
+  /// Returns a text such as "2 replicas of 3 stages", with the stages of ranks and segments if they are given.
   [[nodiscard]] std::string text() const;
 
   void add_to(Hash& hash) const;

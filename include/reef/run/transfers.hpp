@@ -7,14 +7,14 @@
 #include <reef/schedule/program.hpp>
 
 /// \file
-/// Views of the instructions that move values: copies between two places, and messages.
+/// Views, which name operands, of the instructions that move values: copies between host and device, and messages.
 
 namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns the values that an instruction waits for beside its operands: those in `after`, and those that it reads
-/// beyond its operands.
+/// Returns the values that an instruction waits for beside its named operands: those in `after`, and those that it
+/// reads beyond its operands.
 template <class View>
 std::vector<schedule::Value> waits_of(const schedule::Instruction& instruction, const View& view) {
   std::vector<schedule::Value> result = instruction.after;
@@ -22,7 +22,7 @@ std::vector<schedule::Value> waits_of(const schedule::Instruction& instruction, 
   return result;
 }
 
-/// A view of a copy of values, one by one: Download, Upload and similar instructions.
+/// The operands of an instruction that copies values one by one: Download, Upload and similar ones.
 ///
 ///     reads    from; waits
 ///     writes   to       to[k] = from[k]
@@ -45,7 +45,7 @@ struct CopyView {
     to = layout.writes(count);
     waits = layout.further_reads();
   }
-  /// Writes the operands of a copy into an instruction without operands.
+  /// Writes the operands of a copy into an instruction that has none yet.
   CopyView(Instr& copy, const std::vector<schedule::Value>& sources,
            const std::vector<schedule::Value>& targets)
       : CopyView(copy, sources.size(), Lists::added) {
@@ -54,16 +54,17 @@ struct CopyView {
   }
 };
 
-/// Returns true if a copy has at least one value to copy.
+/// Returns true if a copy instruction has at least one value to copy.
 inline bool copies_something(const schedule::Instruction& copy) { return !copy.writes.empty(); }
 
-/// Adds a value to those that a copy copies.
+/// Adds a value to those that a copy instruction copies.
 inline void add_copied(schedule::Instruction& copy, schedule::Value from, schedule::Value to) {
   copy.reads.push_back(from);
   copy.writes.push_back(to);
 }
 
-/// A view of `DownloadTied(parameter)`, which copies weights to host memory, to be sent to another stage.
+/// The operands of `DownloadTied(parameter)`, an instruction that copies weights to host memory, to be sent to another
+/// stage.
 ///
 ///     reads    weights of the parameter's bucket, whole or in parts side by side
 ///     writes   the parameter
@@ -78,7 +79,7 @@ struct DownloadTiedView {
   }
 };
 
-/// A view of a collective (see run::add_reduce_scatter_messages and run::add_all_gather_messages).
+/// The operands of a collective (see run::add_reduce_scatter_messages and run::add_all_gather_messages).
 ///
 ///     reads    given: this rank's input, the whole or its shard; waits
 ///     writes   taken: this rank's result, the whole or its shard
@@ -92,7 +93,8 @@ struct CollectiveView {
     taken = layout.writes(1);
     waits = layout.further_reads();
   }
-  /// Fills in the operands of a new collective, which reads `from`, writes `to`, and waits for no other values.
+  /// Fills in the operands of a new collective instruction, which reads `from`, writes `to`, and waits for no other
+  /// values.
   CollectiveView(Instr& collective, schedule::Value from, schedule::Value to)
       : CollectiveView(collective, Lists::added) {
     given.front() = from;
@@ -100,7 +102,7 @@ struct CollectiveView {
   }
 };
 
-/// A view of a message to a peer: Send, SendTied.
+/// The operands of an instruction that sends to a peer: Send, SendTied.
 ///
 ///     reads    payload
 ///     sends    message
@@ -120,7 +122,7 @@ private:
   Instr& send_;
 };
 
-/// A view of a message from a peer: Receive, ReceiveTied.
+/// The operands of an instruction that receives from a peer: Receive, ReceiveTied.
 ///
 ///     writes     payload
 ///     receives   message

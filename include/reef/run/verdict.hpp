@@ -8,8 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The outcome of a step, with the same bits on every rank. optim::judge computes it from all ranks' scalars; it is
-/// written to the storage StepBuilder::verdict.
+/// The outcome of a step (loss, norm, whether it counts), with the same bits on every rank. optim::judge computes it
+/// from all ranks' scalars; it is written to the memory block StepBuilder::verdict.
 ///
 /// \code
 /// // given: const run::Verdict& verdict
@@ -17,12 +17,12 @@ namespace run {
 /// \endcode
 struct Verdict {
   double weight = 0;               ///< sum of the loss weights of all micro-batches of all ranks
-  double loss = 0;                 ///< weighted mean loss
-  double norm = 0;                 ///< norm of the mean gradient, before clipping
+  double loss = 0;                 ///< mean loss over micro-batches, weighted by their loss weights
+  double norm = 0;                 ///< L2 norm of the mean gradient, before clipping
   double scale = 0;                ///< factor by which the update multiplies the summed gradient
-  std::int64_t micro_batches = 0;  ///< number of micro-batches of all ranks
+  std::int64_t micro_batches = 0;  ///< number of micro-batches of all ranks in the step
   bool finite = false;             ///< true if loss and norm are finite
-  bool commit = false;             ///< true if the update changes the weights
+  bool commit = false;             ///< true if the step counts: the update changes the weights
 };
 
 }  // namespace run

@@ -11,9 +11,9 @@
 #include <reef/run/transfers.hpp>
 
 /// \file
-/// Views of instructions, one for each kind that runs the model: a view names the parts of the values that the
-/// instruction reads, writes and accumulates into. Code that writes the kind (run/instructions.hpp), rewrites it, or
-/// runs it goes through the view, which alone states the order of operands and how many of each there are.
+/// Views of instructions, one for each kind that runs the model: a view names the operands that the instruction reads,
+/// writes and accumulates into. Code that writes the kind (run/instructions.hpp), rewrites it, or runs it goes through
+/// the view, which alone states the order of operands and how many of each there are.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -30,7 +30,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// Returns true if the forward of a segment keeps the tensors that its backward reads.
+/// Returns true if the forward of segment s keeps the tensors that its backward reads.
 inline bool keeps(const StepBuilder& builder, int s) {
   return builder.trains() && !builder.plan.recomputes_segment(static_cast<std::size_t>(s));
 }
@@ -44,7 +44,7 @@ const graph::Segment& segment_of(const StepBuilder& builder, const Instr& instru
 
 }  // namespace detail
 
-/// A view of `Batch(j)`, which fills the inputs of micro-batch j.
+/// The operands of `Batch(j)`, the instruction that fills the inputs of micro-batch j.
 ///
 ///     writes   inputs of the model, loss weight
 template <class Instr>
@@ -58,7 +58,8 @@ struct BatchView {
   }
 };
 
-/// The way in which `Number(j)`, which has no operands, gets the number of micro-batch j: its Instruction::mode.
+/// The way in which the instruction `Number(j)`, which has no operands, gets the job-wide number of micro-batch j: its
+/// Instruction::mode.
 ///
 /// | claims  | it asks for a number itself                                 |
 /// | follows | Batch(j) has asked for the number, and Number(j) runs after |
@@ -71,7 +72,7 @@ inline void set_claims_number(Instruction& number, bool claims) {
   number.mode = static_cast<std::uint8_t>(claims ? NumberMode::claims : NumberMode::follows);
 }
 
-/// A view of `Forward(segment, j)`, the forward of a segment for micro-batch j.
+/// The operands of `Forward(segment, j)`, the instruction for the forward of a segment with micro-batch j.
 ///
 ///     reads    weights_of(segment), boundary inputs
 ///     writes   boundary outputs, saved (if it keeps any), workspace
@@ -82,7 +83,8 @@ struct ForwardView {
   ForwardView(const StepBuilder& builder, Instr& forward, Lists lists = Lists::found);
 };
 
-/// A view of `Recompute(segment, j)`, which computes the tensors for the backward of a segment again.
+/// The operands of `Recompute(segment, j)`, the instruction that computes the tensors for the backward of a segment
+/// again.
 ///
 ///     reads    weights_of(segment), those boundary inputs that it needs
 ///     writes   boundary outputs that it computes on the way, saved, workspace
@@ -93,14 +95,16 @@ struct RecomputeView {
   RecomputeView(const StepBuilder& builder, Instr& recompute, Lists lists = Lists::found);
 };
 
-/// Returns the part of a backward that instructions of this kind run; `none` for kinds that are no backward.
+/// Returns the part of a backward (inputs, weights or both) that instructions of this kind run; `none` for kinds that
+/// are no backward.
 inline graph::BackwardPart backward_part(std::string_view kind) {
   if (kind == kinds::backward) return graph::BackwardPart::all;
   if (kind == kinds::backward_input) return graph::BackwardPart::input;
   return kind == kinds::backward_weight ? graph::BackwardPart::weight : graph::BackwardPart::none;
 }
 
-/// A view of `Backward(segment, j)`, or of its halves `BackwardInput` and `BackwardWeight`. Set its SumMode first.
+/// The operands of `Backward(segment, j)`, the instruction for the backward of a segment with micro-batch j, or of its
+/// halves `BackwardInput` and `BackwardWeight`. Set its SumMode first.
 ///
 ///     reads          weights_of(segment), boundary tensors that it reads, saved, output gradients
 ///     writes         input gradients that it is the first to write, workspace
@@ -111,7 +115,8 @@ inline graph::BackwardPart backward_part(std::string_view kind) {
 /// | BackwardWeight | reads `pending`, then the output gradients that it needs; has no input gradients; accumulates |
 /// |                | into its `gradients` if BackwardInput has some, too                                           |
 ///
-/// If the plan rounds gradients, `gradients` are the micro-batch's own, which AddGradients adds to those of the fold.
+/// If the plan rounds gradients, `gradients` are the micro-batch's own, which AddGradients adds to the sum over
+/// micro-batches.
 template <class Instr>
 struct BackwardView {
   PartOf<Instr> weights, tensors, saved, output_gradients;
@@ -122,7 +127,8 @@ struct BackwardView {
   [[nodiscard]] graph::BackwardPart part() const { return part_; }
   [[nodiscard]] const graph::Segment& segment() const { return *segment_; }
 
-  /// Returns the ids of the tensors in `tensors`; output_gradient_ids() returns those of `output_gradients`.
+  /// Returns the ids of the tensors in `tensors`, which cross the segment's bounds; output_gradient_ids() returns those
+  /// of `output_gradients`.
   [[nodiscard]] const std::vector<int>& tensor_ids() const {
     switch (part_) {
       case graph::BackwardPart::input: return segment_->input_half_reads;
@@ -156,8 +162,8 @@ private:
   const graph::Segment* segment_;
 };
 
-/// A view of `AddGradients(segment, j)`, which rounds the gradients that a Backward has written, and writes or adds
-/// them to the fold's. Set its SumMode first.
+/// The operands of `AddGradients(segment, j)`, the instruction that rounds the gradients of a Backward, and writes or
+/// adds them to the sum over micro-batches. Set its SumMode first.
 ///
 ///     reads                 the gradients that the Backward wrote, in the order of gradients_of(segment)
 ///     writes, accumulates   gradients_of(segment), by its SumMode
@@ -173,7 +179,8 @@ struct AddGradientsView {
   }
 };
 
-/// A view of `FoldUses(bucket)`, which adds the gradients of further uses of parameters to those of the first.
+/// The operands of `FoldUses(bucket)`, the instruction that adds the gradients of further uses of parameters to those
+/// of the first.
 ///
 ///     reads         tied_uses(bucket)
 ///     accumulates   the bucket's gradient
@@ -188,8 +195,8 @@ struct FoldUsesView {
   }
 };
 
-/// A view of `FoldRank(bucket)`, which adds a virtual rank's gradient to those of the ranks before. Set its SumMode
-/// first.
+/// The operands of `FoldRank(bucket)`, the instruction that adds an emulated rank's gradient to those of the ranks
+/// before. Set its SumMode first.
 ///
 ///     reads                 the rank's gradient
 ///     writes, accumulates   the sum, by its SumMode

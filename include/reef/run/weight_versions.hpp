@@ -10,9 +10,9 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The versions of weights with which a stage computes its micro-batches where it updates within a step, as
-/// asynchronous pipelines do. A step begins at version 0 and is drained at its end: then all stages are at the last
-/// version.
+/// The versions of weights with which a pipeline stage computes its micro-batches where it updates within a step, as
+/// asynchronous pipelines do. A step begins at version 0, and at its end the pipeline is empty: then all stages are at
+/// the last version.
 ///
 ///     micro-batch j    reads version max(0, floor(j / every) - (kept - 1)) in its forward and in its backward
 ///     update k         computes version k + 1 from version k and the gradients of the micro-batches from k * every
@@ -24,7 +24,7 @@ namespace run {
 /// \endcode
 struct WeightVersions {
   int every = 0;            ///< the number of micro-batches per update; 0: one update after all of the step
-  std::vector<int> kept{};  ///< by stage: the number of versions that it holds at one time
+  std::vector<int> kept{};  ///< the number of weight versions that each stage holds at one time
 
   [[nodiscard]] bool within_a_step() const { return every > 0; }
 
@@ -33,7 +33,7 @@ struct WeightVersions {
     return within_a_step() ? micro_batches / every : 1;
   }
 
-  /// Returns the number of versions that a stage holds at one time in a step of `micro_batches` micro-batches.
+  /// Returns the number of weight versions that a stage holds at one time in a step of `micro_batches` micro-batches.
   [[nodiscard]] int kept_by(int stage, int micro_batches) const {
     if (!within_a_step()) return 1;
     return (std::min)(kept[static_cast<std::size_t>(stage)], updates(micro_batches));

@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The parameters that an update rule treats as whole matrices. Empty for an element-wise rule.
+/// The parameters that an update rule treats as whole matrices, such as Muon. Empty for an element-wise rule.
 ///
 /// \code
 /// #include <cstdio>
@@ -22,17 +22,17 @@ struct WholeMatrices {
   struct Matrix {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
-    Bytes workspace = 0;  ///< the bytes of workspace of an update
-    double flops = 0;     ///< the operations of an update
+    Bytes workspace = 0;  ///< the bytes of scratch memory for an update of the matrix
+    double flops = 0;     ///< the operations of an update of the matrix
   };
 
-  /// The operations that a core can compute while it loads the bytes for the update of one element.
+  /// The operations that a core can compute in the time in which it loads the bytes for the update of one element.
   static constexpr std::int64_t flops_of_element = 128;
 
-  /// By parameter: the matrix, if it is updated whole; empty: no whole matrices are needed.
+  /// For each parameter, its matrix, if it is updated as a whole; empty: no whole matrices are needed.
   std::vector<std::optional<Matrix>> of_parameter{};
-  /// By rank: the work of updating its shards, in operations: flops_of_element for each element, and for each matrix
-  /// its `flops` as well.
+  /// For each rank, the work of updating its shards, in operations: flops_of_element for each element, and for each
+  /// matrix its `flops` as well.
   std::vector<std::int64_t> loads{};
 
   [[nodiscard]] bool needed() const { return !of_parameter.empty(); }

@@ -12,11 +12,11 @@ namespace reef {
 inline namespace v0 {
 namespace run {
 
-/// The form in which messages of one sort of traffic are sent, if it differs from that in memory: the properties of a
-/// codec that programs and plans need.
+/// The form in which messages of one sort (activations, gradients, ...) are sent, if it differs from that in memory:
+/// the properties of a codec that programs and plans need.
 ///
-/// | index | the index of the remote edge, or of the bucket; for pseudo-gradients of the piece of a fragment |
-/// | n     | the number of numbers in one message                                                            |
+/// | index | the index of the edge between stages, or of the bucket; for pseudo-gradients: of the piece |
+/// | n     | the number of numbers in one message                                                       |
 ///
 /// \code
 /// run::WireForm halved;
@@ -24,20 +24,25 @@ namespace run {
 /// halved.lossless = false;
 /// \endcode
 struct WireForm {
-  std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< the most bytes of a message; empty: as in memory
-  std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< the count of numbers the sender keeps
-  std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< the count that the receiver keeps
-  bool by_element = false;  ///< true if a state has a number for each element of a bucket, however that is sharded
+  /// Function that returns the most bytes of a message of n numbers; empty: as in memory.
+  std::function<Bytes(int index, std::int64_t n)> bytes{};
+  /// How many numbers the codec's memory has at the sender.
+  std::function<std::int64_t(int index, std::int64_t n)> state{};
+  /// How many numbers the codec's memory has at the receiver.
+  std::function<std::int64_t(int index, std::int64_t n)> received_state{};
+  /// True if the codec's memory has a number for each element of a bucket, however that is sharded.
+  bool by_element = false;
   std::string codec{};   ///< a description of the codec, for errors and for checkpoints
   bool exact = true;     ///< true if the length of a message does not depend on its numbers
   bool lossless = true;  ///< true if the numbers that arrive equal those sent, bit for bit
-  std::vector<int> masks{};      ///< by edge of a gradient: the edge of the tensor whose zeros it leaves out; -1: none
-  /// The number of steps after which the same samples are repeated (AQ-SGD's epoch), each with a state of its own; 0:
-  /// one state for all messages.
+  /// For each edge of a gradient: the edge of the tensor whose zeros it leaves out; -1: none.
+  std::vector<int> masks{};
+  /// The number of steps after which the same samples are repeated (AQ-SGD's epoch), each with a codec memory of its
+  /// own; 0: one memory for all messages.
   std::int64_t period = 0;
-  std::vector<double> ratios{};  ///< the ratio by index; 0: the codec's own; 1: the message is not encoded
+  std::vector<double> ratios{};  ///< the compression ratio by index; 0: the codec's own; 1: the message is not encoded
 
-  /// Returns true if some messages are encoded; with an index, if those of that edge or bucket are.
+  /// Returns true if some messages of this sort are encoded; with an index, if those of that edge or bucket are.
   [[nodiscard]] bool encodes() const { return static_cast<bool>(bytes); }
   [[nodiscard]] bool encodes(int index) const { return encodes() && ratio(index) != 1; }
   [[nodiscard]] int mask(int index) const {

@@ -19,9 +19,9 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// The in-order queues of one rank. Two instructions of one lane never run at once; two of
-/// different lanes may run at once unless a value orders them. `update` is the lane of the device
-/// on which the optimizer computes beside the model; `source` is the lane that brings in batches.
+/// The in-order queues of one rank. Two instructions of one lane (queue) never run at once; two of different lanes may
+/// run at once unless a value orders them. `update` is the lane of the device on which the optimizer computes beside
+/// the model; `source` is the lane that brings in batches.
 enum class Lane : std::uint8_t { compute, load, evict, send, receive, reduce, update, source };
 
 inline constexpr std::size_t lane_count = 8;
@@ -32,8 +32,8 @@ constexpr std::string_view name_of(Lane lane) {
   return names[static_cast<std::size_t>(lane)];
 }
 
-/// Returns true if the lane runs messages, or calls between messages: its instructions
-/// move bytes to or from the device without the device's own copy engines.
+/// Returns true if the queue runs messages, or calls between messages: its instructions move bytes to or from the
+/// device without the device's own copy engines.
 constexpr bool communicates(Lane lane) {
   return lane == Lane::send || lane == Lane::receive || lane == Lane::reduce ||
          lane == Lane::source;
@@ -45,10 +45,11 @@ using reef::name_of;
 using reef::Traffic;
 using reef::traffic_count;
 
-/// The memory that contains a storage: device memory, or pinned host memory, from which copies are fast.
+/// The memory that contains a block of a program's data: device memory, or pinned host memory, from which copies are
+/// fast.
 enum class Place : std::uint8_t { device, host };
 
-/// The time for which no other region may use a region's bytes.
+/// The time for which no other block of memory may use a block's bytes; a round is one run of the program.
 ///
 /// | round      | from the first to the last use in a round; at other times other regions may use the bytes |
 /// | reserved   | always, but the region holds no value when a round begins                                 |
@@ -58,17 +59,18 @@ enum class Life : std::uint8_t { round, reserved, persistent };
 using StorageId = std::uint32_t;
 inline constexpr StorageId no_storage = ~StorageId{0};
 
-/// A named block of bytes: either a region of its own, or a part of another storage.
+/// A named block of bytes in a program: either a region of its own, or a part of another storage.
 struct Storage {
   std::string name;
   Bytes bytes = 0;
   Place place = Place::device;
   Life life = Life::round;
-  StorageId parent = no_storage;  ///< the storage that contains this one; no_storage for a region
-  Bytes offset = 0;               ///< the offset in the parent; 0 for a region
+  StorageId parent = no_storage;  ///< the storage that contains this one; no_storage if it is a block of its own
+  Bytes offset = 0;               ///< the offset in the parent; 0 for a block of its own
 };
 
-/// A version of a storage's content: 0 at the entry of a round, v + 1 after an update of version v.
+/// A version of a storage's (memory block's) content: 0 when a run of the program begins, v + 1 after an update of
+/// version v.
 struct Value {
   StorageId storage = no_storage;
   int version = 0;
@@ -76,14 +78,14 @@ struct Value {
   friend constexpr bool operator==(const Value&, const Value&) = default;
 };
 
-/// The bytes that one rank sends to another at once. The n-th send to a
-/// peer under a channel matches the peer's n-th receive under that channel.
+/// The bytes that one rank sends to another at once. The n-th send to a peer under a channel (tag) matches the peer's
+/// n-th receive under that channel.
 struct Message {
   int peer = 0;
-  Bytes bytes = 0;  ///< the size on the wire, headers included
+  Bytes bytes = 0;  ///< size of the message in bytes as sent, headers included
   std::uint32_t channel = 0;
-  std::uint64_t pieces = 1;  ///< the number of the transport's messages into which this message is cut
-  std::optional<Bytes> raw{};  ///< if the message's numbers are encoded: their size in memory
+  std::uint64_t pieces = 1;    ///< the number of the transport's messages into which these bytes are cut
+  std::optional<Bytes> raw{};  ///< size of the message's numbers in memory, if they are encoded
 };
 
 /// The form of a collective: a reduce-scatter sums its members' elements for
@@ -98,15 +100,15 @@ struct Collective {
   CollectiveForm form = CollectiveForm::all_gather;
 };
 
-/// The cost of an instruction: measured seconds, or operations and bytes to divide by a rate.
+/// The cost of an instruction: measured seconds, or operations and bytes to divide by a machine's rate.
 struct Cost {
-  Seconds seconds = -1;  ///< negative: not measured
+  Seconds seconds = -1;  ///< measured time; negative: not measured
   double flops = 0;
-  Bytes bytes = 0;  ///< the bytes moved through the memory, or over the link between device and host
-  int copies = 0;   ///< the copies over the link between device and host, one after another, each with its latency
+  Bytes bytes = 0;  ///< bytes moved through the memory, or over the link between device and host
+  int copies = 0;  ///< number of copies over the link between device and host, one after another, each with its latency
 };
 
-/// One step of a program, as plain data. `kind` names the code that runs it.
+/// One step of a rank's program, as plain data. `kind` names the code that runs it.
 ///
 /// The instruction contains the facts that its code cannot get elsewhere: `mode`, the layout of
 /// its operand lists, as the writer of the kind defines it; `elements`, the range of a bucket
@@ -120,7 +122,7 @@ struct Cost {
 struct Instruction {
   std::string kind;
   Lane lane = Lane::compute;
-  int index = -1;        ///< the number of the segment, edge, bucket or shard
+  int index = -1;        ///< number of the segment, edge between stages, bucket or shard that the instruction works on
   int micro_batch = -1;  ///< the number of the micro-batch, counted per rank, from 0
   std::vector<Value> reads{};
   std::vector<Value> writes{};
@@ -132,7 +134,7 @@ struct Instruction {
   std::uint8_t mode = 0;
   Traffic traffic = Traffic::none;
   Completion completion = Completion::held;
-  /// the range [first, second) of elements of the bucket or shard `index`
+  /// range [first, second) of elements of the bucket or shard `index`
   std::pair<std::int64_t, std::int64_t> elements{0, 0};
   std::shared_ptr<const Collective> collective{};         ///< the collective, if the instruction is one; else null
 
@@ -145,7 +147,7 @@ struct Instruction {
   [[nodiscard]] std::string text() const;
 };
 
-/// Calls f(value) for all values that an instruction reads, writes, accumulates into and comes after.
+/// Calls f(value) for all values that an instruction reads, writes, accumulates into, and waits for.
 template <class Instr, class F>
 void for_each_value(Instr& instruction, const F& f) {
   for (auto* const values :
@@ -154,7 +156,8 @@ void for_each_value(Instr& instruction, const F& f) {
   }
 }
 
-/// A loop in a round, which iterates for as long as there is time: "accumulate until the reduce lane is done".
+/// A loop in a program, which iterates for as long as there is time: "accumulate gradients until the reduction is
+/// done".
 ///
 ///     while (`until` of this round is not complete && (max == 0 || iterations < max)) one more
 ///
@@ -179,17 +182,18 @@ struct Repeat {
 
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  std::uint32_t until = 0;  ///< the instruction whose completion ends the loop; before the body, in no body
-  int max = 0;              ///< the most iterations; 0 is no limit
-  /// The number of iterations that plans expect of a loop that ends when the code of `until` says so (run's
-  /// Communication::ends), which is asked before each iteration; 0: the loop ends with the completion of `until`.
+  std::uint32_t until = 0;  ///< index of the instruction whose completion ends the loop; before the body, in no body
+  int max = 0;              ///< the most iterations; 0: no limit
+  /// The number of iterations that plans expect of a loop that ends when the code of `until` says so
+  /// (Communication::ends in run/), which is asked before each iteration; 0: the loop ends with the completion of
+  /// `until`.
   int expected = 0;
   std::uint32_t first_agree = alone;
   std::uint32_t agree = alone;
 
   [[nodiscard]] bool is_shared() const { return agree != alone; }
 
-  /// Moves the loop to other positions of a round: `place` maps each old position to the new one.
+  /// Moves the loop to other indices of a program's instructions: `place` maps each old index to the new one.
   template <class Place>
   void move(const Place& place) {
     const std::uint32_t last = place(end - 1);
@@ -202,10 +206,11 @@ struct Repeat {
   }
 };
 
-/// The instructions that one rank runs in one step of training, on concurrent lanes;
-/// they are stored in the order in which a single lane would run them (the reference).
+/// The instructions that one rank runs in one step of training, in concurrent queues (lanes); they are stored in the
+/// order in which a single queue would run them (the reference).
 ///
-/// The round is repeated; persistent storages hold their values from one round to the next.
+/// The instructions (the round) run again in every step; persistent storages hold their values from one round to the
+/// next.
 ///
 /// \code
 /// schedule::Program program;
@@ -219,19 +224,20 @@ struct Program {
   int rank = 0;
   std::vector<Storage> storages{};
   std::vector<Instruction> round{};
-  std::vector<Repeat> repeats{};  ///< the loops, ascending; their bodies have no instruction in common
+  std::vector<Repeat> repeats{};  ///< loops, ascending; their bodies have no instruction in common
 
-  /// Adds a region, a storage with bytes of its own, and returns its id.
+  /// Adds a region, a block of memory of its own, and returns its id.
   StorageId add_storage(std::string name, Bytes bytes, Place place, Life life = Life::round);
 
-  /// Adds a part: a storage of `bytes` bytes at `offset` in `parent`.
-  /// Throws ScheduleError if the part is not completely inside `parent`.
+  /// Adds a memory block (storage) that is a part of another: `bytes` bytes at `offset` in `parent`.
   StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes);
 
-  /// Appends an instruction; the returned reference is valid until the next call.
+  /// Appends an instruction of this kind to a queue; the returned reference is valid until the next call. `index`:
+  /// number of the segment, bucket or edge.
   Instruction& add(std::string_view kind, Lane lane, int index = -1, int micro_batch = -1) &;
 
-  /// Returns the region that contains a storage, and the storage's offset in that region.
+  /// Returns the independent block of memory that contains a storage (a block or a part of one), and the storage's
+  /// offset there.
   [[nodiscard]] std::pair<StorageId, Bytes> region_of(StorageId id) const;
 
   [[nodiscard]] const std::string& name(Value value) const& { return storages[value.storage].name; }
@@ -240,14 +246,16 @@ struct Program {
 
 inline constexpr std::uint32_t no_loop = ~std::uint32_t{0};
 
-/// Returns for each instruction the index in `repeats` of the loop whose body contains the instruction, or no_loop.
+/// Returns for each instruction of a program the index in `repeats` of the loop whose body contains the instruction, or
+/// no_loop.
 std::vector<std::uint32_t> loop_by_instruction(const Program& program);
 
 /// Returns for each instruction its scope, a number that is equal at both ends of a message: 0 outside of shared
 /// loops; for shared loop l in `repeats` 3 l + 1 in its body, 3 l + 2 for `first_agree`, 3 l + 3 for `agree`.
 std::vector<std::uint32_t> scope_by_instruction(const Program& program);
 
-/// Returns true if a scope is that of an exchange, `first_agree` or `agree`, in which ranks agree about a loop.
+/// Returns true if a scope (scope_by_instruction) is that of an exchange in which ranks agree about a loop:
+/// `first_agree` or `agree`.
 constexpr bool agrees(std::uint32_t scope) { return scope > 0 && scope % 3 != 1; }
 
 }  // namespace schedule

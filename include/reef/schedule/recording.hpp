@@ -11,17 +11,17 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// Returns the activity as which a trace counts the time of a lane. The lane of the optimizer
-/// counts as other: communication during which only the optimizer computes is not hidden.
+/// Returns the activity (computation, communication or other) as which a trace counts the time of a queue. The queue of
+/// the optimizer counts as other: communication during which only the optimizer computes is not hidden.
 constexpr trace::Activity activity_of(Lane lane) {
   if (lane == Lane::compute) return trace::Activity::compute;
   if (lane == Lane::load || lane == Lane::evict) return trace::Activity::copy;
   return communicates(lane) ? trace::Activity::communication : trace::Activity::other;
 }
 
-/// Returns a simulation's spans in the form in which ranks record a trace: for
-/// trace::write_chrome and the report, beside a measured trace. `unit` is the number of
-/// seconds for which a second of the simulation stands, if costs are in another unit.
+/// Returns a simulation's time spans in the form in which ranks record a trace: for trace::write_chrome and the report,
+/// beside a measured trace. `unit` is the number of seconds for which a second of the simulation stands, if costs are
+/// in another unit.
 ///
 /// \code
 /// #include <reef/trace/chrome.hpp>

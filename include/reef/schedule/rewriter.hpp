@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// A rewriter that adds instructions to an existing round, and updates its loops: an instruction that is
+/// A rewriter that inserts instructions into an existing program, and updates its loops: an instruction that is
 /// inserted before the first instruction of a loop's body, or after its last one, is outside of the loop.
 ///
 /// \code
@@ -23,9 +23,9 @@ namespace schedule {
 /// rewriter.apply();
 /// \endcode
 ///
-/// | places | positions in the round as it was when the Rewriter was constructed         |
-/// | order  | instructions added at one place stay in the order in which they were added |
-/// | errors | std::out_of_range for a position that the round does not have              |
+/// | places | indices in the program as it was when the Rewriter was constructed         |
+/// | order  | instructions added at one index stay in the order in which they were added |
+/// | errors | std::out_of_range for an index that the program does not have              |
 /// | cost   | O(instructions), once, in apply()                                          |
 class Rewriter {
 public:
@@ -39,7 +39,7 @@ public:
     after_.at(place).push_back(std::move(instruction));
   }
 
-  /// Replaces the round of the program by the new one. Call it once, at the end.
+  /// Replaces the instructions of the program by the new ones. Call apply() once, at the end.
   void apply() {
     std::vector<Instruction> round;
     std::vector<std::uint32_t> now_at;

@@ -11,7 +11,7 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// Runs the programs of all ranks in virtual time.
+/// Simulates the programs of all ranks in virtual time, and returns the time of a step, utilisation and time spans.
 ///
 ///     up      = max(asked, uplink free) + bytes / uplink
 ///     left    = max(up, max(asked, link free) + bytes / bandwidth)
@@ -24,10 +24,10 @@ namespace schedule {
 /// rank + 2, ... first, as collectives send them), a downlink in the order in which they reach it. Where uplinks
 /// and downlinks are infinitely fast, arrival = max(asked, link free) + bytes / bandwidth + latency.
 ///
-/// | message         | asked                   | counts as through for the sender | for the receiver |
-/// |-----------------|-------------------------|----------------------------------|------------------|
-/// | of a collective | its sender has started  | when it has left                 | at arrival       |
-/// | any other       | both ends have started  | at arrival                       | at arrival       |
+/// | message         | asked                   | counts as through for the sender | for the receiver  |
+/// |-----------------|-------------------------|----------------------------------|------------------ |
+/// | of a collective | its sender has started  | when it has left                 | at arrival        |
+/// | any other       | both ends have started  | at arrival                       | at arrival        |
 ///
 /// So the last rank to start a collective waits for no other: comm's collectives send at
 /// once. A held message outside a collective waits for both ends, as publications count
@@ -55,7 +55,8 @@ namespace schedule {
 Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
                     const World& world, int rounds = 2, const TripCounts& replay = {});
 
-/// Places the programs by place(), and runs them in virtual time: see the overload with placements.
+/// Gives the programs' memory blocks (storages) offsets by place(), and simulates the programs in virtual time: see the
+/// overload with placements.
 Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
                     const TripCounts& replay = {});
 

@@ -22,8 +22,8 @@ struct RankRun {
   friend constexpr bool operator==(const RankRun&, const RankRun&) = default;
 };
 
-/// A set of ranks in ascending order, stored as runs: the replicas
-/// of a stage take only a few numbers, however many replicas exist.
+/// A set of ranks in ascending order, stored as runs (first, stride, count): the replicas of a stage take only a few
+/// numbers, however many replicas exist.
 struct RankSet {
   std::vector<RankRun> runs{};
 
@@ -52,9 +52,9 @@ struct Portion {
 };
 
 /// A collective as one record: the messages that a rank sends to the other members and receives from them, by position,
-/// in as few portions as possible.
+/// in as few portions (consecutive members with messages of one size) as possible.
 struct Exchange {
-  std::uint32_t group = 0;  ///< an index into Skeleton::groups
+  std::uint32_t group = 0;  ///< index into Skeleton::groups, the sets of ranks
   std::uint32_t channel = 0;
   std::vector<Portion> sent{};
   std::vector<Portion> received{};
@@ -65,8 +65,9 @@ struct Exchange {
 /// The part of a rank's program that other ranks can wait for: its messages and their peers, and the
 /// order of the instructions: which of them must be complete, or have started, before another starts.
 ///
-/// A deadlock is a cycle of waits. No cycle is within one rank, since an instruction waits only for earlier ones
-/// of its program. So a cycle passes through messages, within a round, and can be found from the skeletons alone.
+/// A deadlock is a cycle of waits. No cycle is within one rank, since an instruction waits only for earlier ones of its
+/// program. So a cycle passes through messages, within one run of the program, and can be found from the skeletons
+/// alone.
 ///
 /// The skeleton contains one iteration of a shared loop, which proves any number: messages match within an iteration,
 /// and no rank ends an iteration before all ranks that share the loop have begun it. So if there is a path through
@@ -74,7 +75,7 @@ struct Exchange {
 ///
 /// | node     | an instruction with messages; a loop on a path between two of these; or a join: a point for |
 /// |          | which several nodes wait and which waits for several nodes itself                           |
-/// | start    | after `waits`, and after the previous node on its lane is complete, or started if posted    |
+/// | start    | after `waits`, and after the previous node in its queue is complete, or started if posted   |
 /// | complete | once both ends of all messages that it sends or receives have started                       |
 /// | names    | instructions and loops have names, for the error text of a deadlock                         |
 struct Skeleton {
@@ -83,7 +84,7 @@ struct Skeleton {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   struct Name {
-    std::uint32_t kind = 0;  ///< an index into `kinds`
+    std::uint32_t kind = 0;  ///< index into `kinds`, the names of kinds of instructions
     int index = -1;
     int micro_batch = -1;
 
@@ -95,8 +96,8 @@ struct Skeleton {
     std::uint32_t first_wait = 0;
     std::uint32_t first_send = 0;
     std::uint32_t first_receive = 0;
-    std::uint32_t exchange = none;  ///< an index into `exchanges`; for a loop, an index into `untils`
-    std::uint32_t scope = 0;  ///< the scope of an instruction, from scope_by_instruction
+    std::uint32_t exchange = none;  ///< index into `exchanges`, the collectives; for a loop, an index into `untils`
+    std::uint32_t scope = 0;        ///< scope of an instruction (which loop it is in), from scope_by_instruction
     Part part = Part::join;
     Lane lane = Lane::compute;
     bool posted = false;
@@ -117,7 +118,7 @@ struct Skeleton {
   int rank = 0;
   std::vector<std::string> kinds{};
   std::vector<RankSet> groups{};
-  std::vector<Node> nodes{};  ///< the nodes, in the order of the program
+  std::vector<Node> nodes{};  ///< instructions with messages, loops and joins of waits, in the order of the program
   std::vector<Wait> waits{};
   std::vector<Message> sends{};
   std::vector<Message> receives{};
@@ -137,7 +138,8 @@ struct Skeleton {
   }
   void receives_of(std::size_t) const&& = delete;
 
-  /// Returns the name of a node for errors: "rank 0: Send(3, micro-batch 1) on lane send".
+  /// Returns the name of an instruction or loop for errors: "rank 0: Send(3, micro-batch 1) on lane send" (in the queue
+  /// send).
   [[nodiscard]] std::string text_of(std::size_t node) const;
 
 private:

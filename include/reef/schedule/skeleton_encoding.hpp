@@ -10,8 +10,8 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// Encodes a skeleton as bytes that another rank can decode: numbers use as few bytes as
-/// they need, and repeated entries (sizes, kinds) are encoded by their index in a list.
+/// Encodes a skeleton (the messages and order of one rank's program) as bytes that another rank can decode: numbers use
+/// as few bytes as they need, and repeated entries (sizes, kinds) are encoded by their index in a list.
 ///
 /// | size | about 20 bytes for a message and 5 for a join, whatever the size of the rest of the program |
 ///
@@ -22,8 +22,9 @@ namespace schedule {
 /// \endcode
 std::string encode(const Skeleton& skeleton);
 
-/// Decodes the skeleton of one of `ranks` ranks from the bytes that `encode` returned. Throws DecodeError for other
-/// bytes: all lengths, indices and ranks are checked, and the skeleton's memory is proportional to the bytes.
+/// Decodes the skeleton (messages and order of a program) of one of `ranks` ranks from the bytes that `encode`
+/// returned. Throws DecodeError for other bytes: all lengths, indices and ranks are checked, and the skeleton's memory
+/// is proportional to the bytes.
 Skeleton decode_skeleton(std::string_view bytes, int ranks);
 
 }  // namespace schedule

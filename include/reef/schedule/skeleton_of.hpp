@@ -8,7 +8,8 @@ namespace reef {
 inline namespace v0 {
 namespace schedule {
 
-/// Returns the skeleton of a valid program (verify_rank), given its dependencies.
+/// Returns the skeleton (messages and order of the instructions) of a valid program (verify_rank), given its
+/// dependencies.
 ///
 /// | cost | linear in instructions, dependencies and messages                                    |
 /// | size | no more nodes and waits than the program has instructions and dependencies; none for |

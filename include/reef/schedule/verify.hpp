@@ -34,15 +34,16 @@ struct Limits {
 /// \endcode
 void (verify)(std::span<const Program> programs, const Limits& limits = {});
 
-/// Proves from one rank's program alone that it is valid for one of `ranks` ranks, and
-/// that every value exists in the version that is read. Throws ScheduleError otherwise.
+/// Proves from one rank's program alone that it is valid for one of `ranks` ranks, and that every value (version of a
+/// memory block's content) exists in the version that is read. Throws ScheduleError otherwise.
 void verify_rank(const Program& program, const Placement& placement, int ranks);
 
-/// Throws ScheduleError if the placement of one rank's program needs more memory than the limits allow.
+/// Throws ScheduleError if the memory offsets of one rank's program need more memory than the limits allow.
 void verify_memory(const Program& program, const Placement& placement, const Limits& limits);
 
-/// Proves from the skeletons of all ranks, in order of rank, that every message has a send and a receive
-/// of the same size, and that no ranks wait for each other in a cycle. Throws ScheduleError otherwise.
+/// Proves from the skeletons of all ranks' programs (messages and their order), in order of rank, that every message
+/// has a send and a receive of the same size, and that no ranks wait for each other in a cycle. Throws ScheduleError
+/// otherwise.
 ///
 /// | cost | O(n log n) in the messages, linear in nodes and waits; memory: 16 bytes for a node, 100 for a message; |
 /// |      | a collective counts as one message of each member if all members describe it alike                     |

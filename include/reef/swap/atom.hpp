@@ -32,9 +32,9 @@ struct Swapped {
 
 }  // namespace detail
 
-/// Swaps the model: weights, gradients and optimizer state are kept in host memory; the device holds one segment of the
-/// model after another, each for all micro-batches of the step before the next. Where there is room, the first segments
-/// stay on the device.
+/// Swaps the model between host and device: weights, gradients and optimizer state are kept in host memory; the device
+/// holds one segment of the model (consecutive operators) after another, each for all micro-batches of the step before
+/// the next. Where there is room, the first segments stay on the device.
 ///
 ///     Forward:   Load(s), s = 0 .. S-1;  Backward:  Load(s) if s < S-1, Evict(s), s = S-1 .. 0
 ///
@@ -72,10 +72,10 @@ struct Atom : detail::Swapped {
   static_assert(Slots == 0 || Slots >= 2,
                 "reef::swap::Atom<Slots>: Slots is at least 2, one runs and one is loaded; or 0.");
 
-  /// True: a plan may keep the first segments on the device.
+  /// True: a plan may keep the first segments of the model on the device.
   static constexpr bool allows_resident_segments = true;
 
-  /// Returns the schedules from which a plan chooses; without a plan the first is used.
+  /// Returns the swap schedules from which a plan chooses; without a plan the first is used.
   static constexpr auto schedules() {
     if constexpr (Slots > 0) {
       return std::array{

@@ -5,9 +5,9 @@
 #include <reef/core/kinds.hpp>
 
 /// \file
-/// The names of kinds of instructions that move weights, gradients and activations to host memory and back. Load,
-/// LoadGradients, WriteBack, Stash and Restore are copies, read and written through run::CopyView; Evict has a view of
-/// its own, swap::EvictView.
+/// The names of kinds of instructions that move weights, gradients and activations to host memory and back. The
+/// operands of Load, LoadGradients, WriteBack, Stash and Restore, which are copies, are those of run::CopyView; those
+/// of Evict are in swap::EvictView.
 ///
 /// \code
 /// // given: const schedule::Program& program

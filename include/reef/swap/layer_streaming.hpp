@@ -8,15 +8,15 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// Swaps micro-batch by micro-batch: each runs by itself through all segments, and each segment is loaded while the one
-/// before runs.
+/// Swaps the model micro-batch by micro-batch: each runs by itself through all segments (consecutive operators), and
+/// each segment is loaded while the one before runs.
 ///
 ///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
 ///
-/// | copies | per micro-batch and direction up to twice the weights, and the gradients: the sums of      |
-/// |        | earlier micro-batches are loaded again, so that they have the bits of Resident             |
-/// | memory | slots for the weights and the gradients of two segments; activations of one micro-batch    |
+/// | copies | per micro-batch and direction up to twice the weights, and the gradients: the sums of   |
+/// |        | earlier micro-batches are loaded again, so that they have the bits of Resident          |
+/// | memory | slots for the weights and the gradients of two segments; activations of one micro-batch |
 ///
 /// Source: the schedule of Ren et al., ZeRO-Offload, arXiv 2101.06840, for weights that do not fit.
 /// Deviation: there the host adds gradients up.

@@ -23,7 +23,8 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// A planner of swapping: chooses cuts, kept activations and a swap schedule for a device, the fastest that fits.
+/// A planner of swapping between host and device: chooses cuts of the model, kept activations and a swap schedule for a
+/// device, the fastest that fits.
 ///
 /// | cuts        | the best partitions of plan::partition_chain, for this capacity and for        |
 /// |             | smaller ones, since its rules do not count activations between forward and     |
@@ -58,13 +59,15 @@ namespace swap {
 class Planner {
 public:
   struct Limits {
-    Bytes memory = 0;  ///< memory of the device
+    Bytes memory = 0;  ///< memory of the device in bytes
     std::int64_t accumulation = 1;
     std::span<const run::SwapSchedule> schedules{};
-    std::vector<int> cuts{};  ///< fixed cuts, without 0 and the number of nodes; empty: the planner chooses
-    std::vector<int> bounds{};  ///< bounds of pipeline chunks, if there are several: all cuts contain them
-    std::vector<run::Activations> activations{};  ///< fixed choice for each segment; empty: the planner chooses
-    bool allows_resident_segments = false;        ///< true: first segments may stay on the device
+    /// Fixed cuts of the model, without 0 and the number of nodes; empty: the planner chooses.
+    std::vector<int> cuts{};
+    std::vector<int> bounds{};  ///< bounds of pipeline chunks, if there are several: all cuts of the model contain them
+    /// Fixed way of keeping activations for each segment; empty: the planner chooses.
+    std::vector<run::Activations> activations{};
+    bool allows_resident_segments = false;        ///< true: first segments of the model may stay on the device
   };
 
   using Programs = detail::Programs;
@@ -102,8 +105,8 @@ public:
     }
   }
 
-  /// Returns the fastest choice that was found. Throws ScheduleError if no candidate fits; the error states the memory
-  /// that the smallest candidate needs, and the segment that needs most of it.
+  /// Returns the fastest way of swapping that was found. Throws ScheduleError if no candidate fits; the error states
+  /// the memory that the smallest candidate needs, and the segment that needs most of it.
   run::Choice choose();
 
 private:
@@ -112,8 +115,8 @@ private:
   static constexpr std::size_t refined = 4;
   /// The largest ratio of a step's time to the sum of its kernels' times at which swapping counts as hidden.
   static constexpr double hidden = 1.01;
-  /// The limit of work, in instructions, on candidates whose segments are all treated alike: one limit for those that
-  /// stream, one for the others, and one for the thinned ones.
+  /// The limit of simulated instructions for candidates whose segments are all treated alike: one limit for those that
+  /// run micro-batch by micro-batch, one for the others, and one for those with fewer cuts.
   static constexpr std::size_t max_uniform_work = 10'000'000;
 
   template <class Device, class Options>
@@ -145,50 +148,55 @@ private:
 
   [[nodiscard]] std::set<std::vector<int>> with_bounds(const std::set<std::vector<int>>& partitions) const;
 
-  /// Returns true if the limit of work allows further candidates.
+  /// Returns true if the limit of simulated instructions allows further candidates.
   [[nodiscard]] bool may_work() const { return evaluator_.work() <= max_; }
 
-  /// Returns the fastest candidate whose segments are all treated alike, for each of `partitions` and each schedule
-  /// whose per_micro_batch is `streams`.
+  /// Returns the fastest candidate plan whose segments are all treated alike, for each of `partitions` (cuts of the
+  /// model) and each schedule whose per_micro_batch is `streams`.
   std::vector<Candidate> uniform(const std::set<std::vector<int>>& partitions, bool streams);
 
   void add_uniform(std::vector<Candidate>& found, const std::vector<int>& cuts, bool streams);
 
-  /// Returns candidates with resident segments, for use if no other fits: a resident segment needs no slot, and the
-  /// largest segment may be too large for slots.
+  /// Returns candidate plans in which some segments stay on the device, for use if no other fits: such a segment needs
+  /// no swap buffer (slot), and the largest segment may be too large for slots.
   std::vector<Candidate> with_some_resident(const std::set<std::vector<int>>& partitions);
 
-  /// Returns the candidate that fits with the fewest resident segments, with the activations that need least memory.
+  /// Returns the candidate plan that fits with the fewest segments that stay on the device, with the activations that
+  /// need least memory.
   Candidate fewest_resident(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// Returns the fixed activations, or each choice for all segments, beginning with the one that keeps most.
+  /// Returns the fixed ways of keeping activations, or each way for all segments, beginning with the one that keeps
+  /// most.
   [[nodiscard]] std::vector<std::vector<run::Activations>> activations_to_try(
       std::size_t segments) const;
 
   Candidate fastest_uniform(const std::vector<int>& cuts, const run::SwapSchedule& swapping);
 
-  /// Returns the cuts of the fastest candidates, less some or all of the cuts that many bytes cross: with longer
-  /// segments, fewer bytes are stashed, and more activations are computed again.
+  /// Returns the cuts of the fastest candidate plans, less some or all of the cuts that many bytes cross: with longer
+  /// segments, fewer bytes are copied to the host, and more activations are computed again.
   std::set<std::vector<int>> thinned_to_try(const std::vector<Candidate>& from);
 
-  /// Adds the fastest candidates with as many resident segments as fit, for each schedule and each choice of
-  /// activations: with few slots, or with activations that need less memory, more segments fit.
+  /// Adds the fastest candidate plans with as many segments staying on the device as fit, for each schedule and each
+  /// way of keeping activations: with few buffers, or with activations that need less memory, more segments fit.
   void add_resident(std::vector<Candidate>& candidates);
 
-  /// Returns `choice` with the largest number of resident segments that fits.
+  /// Returns `choice` with the largest number of segments that can stay on the device.
   Candidate max_resident(const run::Choice& choice);
 
-  /// Removes the fastest candidate and returns it. A time that was only a bound is computed first.
+  /// Removes the fastest candidate plan and returns it. A time that was only a bound is computed first.
   Candidate take_fastest(std::vector<Candidate>& candidates);
 
-  /// Returns up to `refined` of the fastest candidates, which differ in cuts, resident segments or stash slots.
+  /// Returns up to `refined` of the fastest candidate plans, which differ in cuts, segments that stay on the device, or
+  /// buffers.
   std::vector<Candidate> fastest_of(std::vector<Candidate> left);
 
-  /// Returns the candidates with the most segments, since each segment may have its own activations.
+  /// Returns the candidate plans with the most segments, since each segment may have its own way of keeping
+  /// activations.
   static std::vector<Candidate> finest_of(const std::vector<Candidate>& candidates);
 
-  /// Improves the candidates in `some` and in `streaming` by local search; the evaluator keeps the best one. A policy
-  /// whose schedules all stream starts from the same `streaming`, so its plan is hardly ever better than the one here.
+  /// Improves the candidate plans in `some` and in `streaming` by local search; the evaluator keeps the best one. A
+  /// policy whose schedules all run micro-batch by micro-batch starts from the same `streaming`, so its plan is hardly
+  /// ever better than the one here.
   void refine(const std::vector<std::vector<Candidate>>& some,
               const std::vector<Candidate>& streaming);
 
@@ -196,7 +204,8 @@ private:
   const profile::Profile& profile_;
   Limits limits_;
   detail::PlanEvaluator evaluator_;
-  std::size_t max_ = 0;  ///< the limit of evaluator_.work(): above it, no further candidate is evaluated
+  /// Limit of simulated instructions (evaluator_.work()): above it, no further candidate is evaluated.
+  std::size_t max_ = 0;
 };
 
 }  // namespace swap

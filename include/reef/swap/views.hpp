@@ -10,8 +10,9 @@ namespace reef {
 inline namespace v0 {
 namespace swap {
 
-/// The operands of `Evict(segment)`, which copies a segment's summed gradients from a slot, device memory that segments
-/// take in turn, to host memory. Instruction::mode says if the sums began there; it is set before this view is made.
+/// The operands of the instruction `Evict(segment)`, which copies a segment's summed gradients from a slot, device
+/// memory that segments take in turn, to host memory. Instruction::mode says if the sums began there; it is set before
+/// this view is made.
 ///
 ///     reads                 the parts of the slot, in the order of gradients_of(segment)
 ///     writes, accumulates   gradients_of(segment): of sums that began in the slot; that continued those of the host

@@ -29,7 +29,7 @@ namespace reef {
 inline namespace v0 {
 namespace torch::detail {
 
-/// The functions by which libtorch's operations run on the stream of a CUDA lane.
+/// The functions by which libtorch's operations run on the CUDA stream of a queue (lane).
 template <>
 struct Place<device::Cuda> {
   static constexpr c10::DeviceType type = c10::kCUDA;

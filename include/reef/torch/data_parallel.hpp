@@ -31,16 +31,16 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// The tensors of a module, by name.
+/// The tensors of a libtorch module, by name.
 using StateDict = ::torch::OrderedDict<std::string, at::Tensor>;
 
-/// The options of data_parallel: those of the Trainer, and how the module is turned into nodes of its graph.
+/// The options of data_parallel: those of the Trainer, and how the libtorch module is turned into nodes of its graph.
 template <class... Policies>
 struct DataParallelOptions : Trainer<Policies...>::Options {
-  ModuleOptions module{};  ///< the options of the module; keeps_graph, if not given, is true
+  ModuleOptions module{};  ///< options of the module's calls; keeps_graph, if not given, is true
 
-  /// The fewest bytes of parameters in a node of a torch::nn::Sequential; a node's gradients are sent while those of
-  /// the nodes before it are computed. 0 selects an eighth of the model, from 256 KiB to 16 MiB.
+  /// The fewest bytes of parameters in a node of the graph made of a torch::nn::Sequential; a node's gradients are sent
+  /// while those of the nodes before it are computed. 0 selects an eighth of the model, from 256 KiB to 16 MiB.
   Bytes node_bytes = 0;
 
   /// A function that returns the weight of a batch's loss, such as the number of its tokens; not given: 1.
@@ -91,8 +91,8 @@ public:
     return trainer_->step();
   }
 
-  /// Returns the mean loss of the committed weights over `rounds` times this job's micro-batches, which are numbered
-  /// from 0. All ranks must call it. The module runs in evaluation mode.
+  /// Returns the mean loss of the weights after the last committed step, over `rounds` times this job's micro-batches,
+  /// which are numbered from 0. All ranks must call it. The module runs in evaluation mode.
   double evaluate(NextBatch next, std::int64_t rounds = 1) {
     held_out_->begin(std::move(next), trainer_->rank());
     const double loss = trainer_->evaluate(rounds);
@@ -220,28 +220,29 @@ private:
     }
   }
 
-  /// Returns the module's parameters and buffers.
+  /// Returns the libtorch module's parameters and buffers.
   [[nodiscard]] StateDict tensors_of_module() const {
     StateDict all = module_->named_parameters();
     for (const auto& entry : module_->named_buffers()) all.insert(entry.key(), entry.value());
     return all;
   }
 
-  /// Returns the parameter to which a tensor belongs, or null if the tensor is not trained.
+  /// Returns the trained parameter to which a tensor belongs, or null if the tensor is not trained.
   [[nodiscard]] const detail::Named* parameter_of(const at::Tensor& tensor) const {
     const auto found = std::find_if(parameters_.begin(), parameters_.end(),
                                     [&](const detail::Named& parameter) { return parameter.tensor.is_same(tensor); });
     return found == parameters_.end() ? nullptr : &*found;
   }
 
-  /// Returns a copy of a parameter's committed values, in the module's type. Must be called after they are gathered.
+  /// Returns a copy of a parameter's weights after the last committed step, in the module's type. Must be called after
+  /// they are gathered.
   [[nodiscard]] at::Tensor learnt(const detail::Named& parameter) const {
     std::vector<Sum> values = trainer_->parameter(parameter.name);
     return at::from_blob(values.data(), parameter.original.sizes(), type).to(parameter.original.options(), false, true);
   }
 
   std::shared_ptr<M> module_;
-  std::vector<detail::Named> parameters_;  ///< each parameter once, under one of its names
+  std::vector<detail::Named> parameters_;  ///< trained parameters, each once, under one of its names
   std::shared_ptr<detail::Batches> training_;
   std::shared_ptr<detail::Batches> held_out_;
   std::unique_ptr<TrainerType> trainer_;

@@ -25,8 +25,8 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// A description of a kind of module: its name in files, its attributes, and a function module() that returns an object
-/// from which a Module can be constructed, or a Module.
+/// A description of a kind of libtorch module: its name in files, its attributes, and a function module() that returns
+/// an object from which a Module can be constructed, or a Module.
 template <class Description>
 concept module_description =
     graph::described_operator<Description> && std::copyable<Description> && requires(const Description& description) {
@@ -34,7 +34,7 @@ concept module_description =
       Module(description.module());
     };
 
-/// A module as an operator that files can name, with attributes: graph::Registry::add accepts it.
+/// A libtorch module as an operator that model files can name, with attributes: graph::Registry::add accepts it.
 ///
 /// | parameters | begin with the values of the module that is constructed when the node is added, by libtorch's    |
 /// |            | default generator: after torch::manual_seed, a file begins as C++ does that adds equal nodes     |
@@ -91,7 +91,7 @@ private:
     return concat(", ", attribute.name, " ", graph::detail::attribute_json(this->*attribute.member).dump());
   }
 
-  mutable std::optional<Module> module_;  ///< constructed when its node is added
+  mutable std::optional<Module> module_;  ///< module that is constructed when its node is added to the graph
 };
 
 }  // namespace torch

@@ -33,26 +33,27 @@ namespace reef {
 inline namespace v0 {
 namespace torch {
 
-/// The options with which a module is called.
+/// The options with which a libtorch module is called.
 struct ModuleOptions {
   /// The number of libtorch's threads in each call, whatever the device has; the bits may depend on it.
   int threads = 1;
-  /// The most bytes that tensors of a call may use; 0: no limit. On a GPU, a lane's first calls also include libtorch's
-  /// workspaces, some 32 MiB, and copies of a module's constants that are in host memory.
+  /// The most bytes that tensors of a call may use; 0: no limit. On a GPU, the first calls on a queue also include
+  /// libtorch's workspaces, some 32 MiB, and copies of a module's constants that are in host memory.
   Bytes heap_bytes = 0;
 
   /// If true, keeps the autograd graph of the last forward, with the tensors that it saves, until the backward of the
-  /// same micro-batch, which then need not call the module again. The bits are the same. It applies to a module whose
+  /// same micro-batch, which then need not call the module again. The bits are the same. Applies to a module whose
   /// parameters have the type of the computation (fp64 in an fp64 graph, else fp32), and are on its device. Not given:
   /// true under data_parallel alone.
   std::optional<bool> keeps_graph{};
 
-  /// If true, libtorch refuses operations on a GPU that may give other bits in a second call. Its products then need
-  /// the environment variable CUBLAS_WORKSPACE_CONFIG to be :4096:8. If false, equal calls may give different bits.
+  /// If true, libtorch refuses operations on a GPU that may give other bits in a second call. libtorch's products then
+  /// need the environment variable CUBLAS_WORKSPACE_CONFIG to be :4096:8. If false, equal calls may give different
+  /// bits.
   bool deterministic = true;
 };
 
-/// A libtorch module as an operator.
+/// A libtorch module as an operator of a model's graph.
 ///
 ///     outputs = module.forward(inputs);   backward: the same forward again under autograd, and its gradients
 ///
@@ -86,7 +87,7 @@ class Module {
 public:
   static constexpr std::string_view kind = "TorchModule";
 
-  /// Constructs an operator that calls module->forward with all inputs of the node, at most 8.
+  /// Constructs an operator that calls module->forward with all inputs of the graph's node, at most 8.
   template <class M>
     requires std::derived_from<M, ::torch::nn::Module>
   explicit Module(std::shared_ptr<M> module, ModuleOptions options = {})
@@ -102,7 +103,7 @@ public:
     requires requires(const Holder& holder) { typename Holder::ContainedType; holder.ptr(); }
   explicit Module(const Holder& holder, ModuleOptions options = {}) : Module(holder.ptr(), options) {}
 
-  /// Constructs an operator that calls the function with the module and the node's inputs.
+  /// Constructs an operator that calls the function with the module and the inputs of the graph's node.
   template <class M, class F>
     requires std::derived_from<M, ::torch::nn::Module> && std::is_invocable_r_v<Tensors, const F&, M&, const Tensors&>
   Module(std::shared_ptr<M> module, F function, ModuleOptions options = {})
@@ -120,7 +121,8 @@ public:
     collect();
   }
 
-  /// Returns the signature, from two calls, with and without autograd. Inputs are normal numbers, and integers 0.
+  /// Returns the operator's signature (outputs, memory, ...), found by two calls, with and without autograd. Inputs are
+  /// normal numbers, and integers 0.
   template <class Device, real T>
     requires detail::has_place<Device>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
@@ -170,11 +172,11 @@ public:
 
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
   [[nodiscard]] std::shared_ptr<::torch::nn::Module> module() const { return shared_->module; }
-  /// Returns the parameters that have a gradient, in the order of the node's parameters. Between calls the module has
-  /// its own values.
+  /// Returns the module's parameters that have a gradient, in the order of the node's parameters. Between calls the
+  /// module has its own values.
   [[nodiscard]] std::span<const detail::Named> parameters() const& { return shared_->parameters; }
   void parameters() const&& = delete;
-  /// Returns the state that copies of this operator share.
+  /// Returns the state that all copies of this operator share.
   [[nodiscard]] detail::SharedModule& shared() const& { return *shared_; }
   void shared() const&& = delete;
 
@@ -261,7 +263,7 @@ private:
     }
   }
 
-  /// Calls a function; an exception from it gets the module's name in its text.
+  /// Calls a function; to an exception from it, adds the module's name in its text.
   template <class F>
   void named(const F& function) const {
     try {
@@ -368,13 +370,14 @@ private:
     return options_.heap_bytes == 0 ? nullptr : std::make_unique<detail::HeapMeter>();
   }
 
-  /// Drops a kept graph without counting its memory in the meter, which belongs to another call.
+  /// Drops a kept autograd graph without counting its memory in the meter, which belongs to another call.
   static void drop(std::optional<detail::KeptGraph>& kept, const Meter& heap) {
     if (heap == nullptr) return kept.reset();
     heap->without([&] { kept.reset(); });
   }
 
-  /// Throws MemoryError if a call used more than heap_bytes. `before`: the bytes in use when the call began.
+  /// Throws MemoryError if a call of the module used more than heap_bytes. `before`: the bytes in use when the call
+  /// began.
   void require_within(const Meter& heap, std::string_view what, Bytes before = 0) const {
     if (heap == nullptr || before + heap->peak() <= options_.heap_bytes) return;
     throw MemoryError("reef::torch: the tensors of a ", what, " of ", name(), " took ",

@@ -24,7 +24,8 @@ public:
   using SourceError::SourceError;
 };
 
-/// A function that returns a batch of the example's shapes, in one of two forms. `micro_batch`: its number in the job.
+/// A function of the user's that returns a batch of the example's shapes, in one of two forms. `micro_batch`: its
+/// number in the job.
 ///
 /// | (micro_batch)            | draws from libtorch's default generator, and so runs only while no module is called   |
 /// | (micro_batch, generator) | draws from the given generator, an at::Generator& of the host, and runs beside        |
@@ -63,8 +64,8 @@ public:
           }
         }) {}
 
-  /// Calls the function with random numbers of this seed; in the first form they come from the default generators of
-  /// the host and of this device.
+  /// Calls the user's function with random numbers of this seed; in the first form they come from the default
+  /// generators of the host and of this device.
   [[nodiscard]] Tensors operator()(std::uint64_t micro_batch, std::uint64_t seed, at::Device device) const {
     return call_(micro_batch, seed, device);
   }

@@ -18,20 +18,20 @@ namespace detail {
 
 using Nanoseconds = std::int64_t;
 
-/// A span as the file states it: its rank, its row, and its begin and end.
+/// A span of time as a Chrome trace file states it: its rank, its row, and its begin and end.
 struct Slice {
   int pid = 0;
   int tid = 0;
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
 
-  /// Returns the last nanosecond of the slice: a flow that is tied to its end must be inside it.
+  /// Returns the last nanosecond of the slice: an arrow (flow) that is tied to its end must be inside it.
   [[nodiscard]] Nanoseconds last() const { return (std::max)(begin, end - 1); }
 };
 
 }  // namespace detail
 
-/// Returns the time at which the first span of any recording begins; 0 if there are no spans.
+/// Returns the time in seconds at which the first span of any recording begins; 0 if there are no spans.
 Seconds first_begin(std::span<const Recording> recordings);
 
 /// Returns the recordings as JSON in Chrome's trace format, which Perfetto and chrome://tracing open.

@@ -26,14 +26,15 @@ void put(std::vector<std::byte>& out, const T& value) {
 
 }  // namespace detail
 
-/// Encodes a recording as bytes that another rank can decode: names, tracks, spans and a CRC-32C.
+/// Encodes a trace recording as bytes that another rank can decode: names, tracks, spans and a CRC-32C.
 std::vector<std::byte> encode(const Recording& recording);
 
-/// Decodes a recording from the bytes of `encode`. Throws DecodeError for any other bytes: lengths,
-/// indices, activities, times and the checksum are all checked.
+/// Decodes a trace recording from the bytes of `encode`. Throws DecodeError for any other bytes: lengths, indices,
+/// activities, times and the checksum are all checked.
 Recording decode(std::span<const std::byte> bytes);
 
-/// Moves a recording to another rank's clock: `offset` is that clock minus the recording's own.
+/// Moves the times of a trace recording to another rank's clock: `offset` is that clock minus the recording's own, in
+/// seconds.
 ///
 /// \code
 /// // given: const trace::Recording& recording, Seconds offset

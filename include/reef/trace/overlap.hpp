@@ -33,15 +33,15 @@ public:
 
   [[nodiscard]] Intervals united(const Intervals& other) const;
 
-  /// Returns the time within [begin, end) that the union covers.
+  /// Returns the seconds within [begin, end) that the union of intervals covers.
   [[nodiscard]] Seconds covered(Seconds begin, Seconds end) const;
 
 private:
   std::vector<Interval> parts_;
 };
 
-/// The use of one rank's time in a window [from, to). Each figure is the length of a union, so that
-/// spans that nest or run on several lanes count once.
+/// The use of one rank's time in a window [from, to). Each figure is the length in seconds of a union, so that spans
+/// that nest or run in several queues (lanes) count once.
 ///
 ///     exposed = |compute u communication| - |compute|
 ///     overlap = |compute| + |communication| - |compute u communication|
@@ -56,21 +56,21 @@ struct Overlap {
 
   [[nodiscard]] Seconds overlap() const { return compute + communication - union_; }
   [[nodiscard]] Seconds idle() const { return wall - union_; }
-  /// Returns the share of the communication that compute hides; 1 if there is no communication.
+  /// Returns the fraction of the communication time in which computation runs, too; 1 if there is no communication.
   [[nodiscard]] double hidden() const {
     return communication > 0 ? 1 - exposed / communication : 1;
   }
-  /// Returns the share of the wall time in which communication is exposed.
+  /// Returns the fraction of the wall time in which there is communication and no computation.
   [[nodiscard]] double exposed_share() const { return wall > 0 ? exposed / wall : 0; }
 };
 
-/// Returns the union of the spans with this activity, cut to [from, to).
+/// Returns the union of the trace spans with this activity, cut to [from, to).
 Intervals busy(std::span<const Span> spans, Activity activity, Seconds from, Seconds to);
 
 /// Computes the figures of one rank's spans in [from, to), in O(n log n) for n spans.
 ///
-/// A span is recorded when it ends: the figures of a window that ends during a transfer
-/// do not include that transfer. If rounds overlap, analyse a step after the next one.
+/// A span is recorded when it ends: the figures of a window that ends during a transfer do not include that transfer.
+/// If steps overlap, analyse a step after the next one.
 ///
 /// \code
 /// // given: const trace::Recording& recording, Seconds begin, Seconds end
@@ -84,13 +84,13 @@ inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
     &Overlap::compute, &Overlap::communication, &Overlap::copy, &Overlap::union_,
     &Overlap::exposed, &Overlap::exposed_copy,  &Overlap::wall};
 
-/// Adds the figures of another window to `sum`.
+/// Adds the figures of another time window to `sum`.
 Overlap& operator+=(Overlap& sum, const Overlap& other);
 
-/// Returns the mean over ranks of each figure; zeros for no ranks.
+/// Returns the mean over ranks of each figure of time use; zeros for no ranks.
 Overlap mean(std::span<const Overlap> ranks);
 
-/// Formats the figures of all ranks as a text table, a line for each rank and one for the mean.
+/// Formats the use of time of all ranks as a text table, a line for each rank and one for the mean.
 std::string overlap_table(std::span<const Overlap> ranks);
 
 /// Returns "" if compute hides at least `share` of the communication in [from, to), else a sentence with the

@@ -26,7 +26,7 @@ class Sink;
 
 namespace detail {
 
-/// The table of the interned names of one sink. A track looks up only names that it has not seen before.
+/// The table of the interned names of one rank's trace. A track looks up only names that it has not seen before.
 class Names {
 public:
   static constexpr std::size_t limit = std::size_t{1} << 16;
@@ -50,7 +50,7 @@ private:
 
 }  // namespace detail
 
-/// The spans of one lane, as the lane writes them: a bounded queue from one writer to one reader.
+/// The trace spans of one queue (lane), as its thread writes them: a bounded buffer from one writer to one reader.
 ///
 /// | writer | one thread at a time; it neither locks nor allocates, except at a name's first use |
 /// | cost   | some tens of ns for each span; a load and a branch while the sink is disabled      |
@@ -65,7 +65,7 @@ public:
   [[nodiscard]] std::string lane() const&& { return lane_; }
   [[nodiscard]] bool enabled() const;
 
-  /// Interns a name and returns it. Call it once for a name that is written often, on the writer's thread.
+  /// Interns the name of a span and returns it. Call it once for a name that is written often, on the writer's thread.
   Name intern(std::string_view text) {
     const std::size_t hash = std::hash<std::string_view>{}(text);
     std::size_t slot = hash & (known_.size() - 1);
@@ -75,7 +75,7 @@ public:
     return cache_name(text, hash, slot);
   }
 
-  /// Records a span: the lane did `name` from `begin` to `end`.
+  /// Records a span of time: the lane (queue) did `name` from `begin` to `end`.
   void span(Activity activity, std::string_view name, Seconds begin, Seconds end, Bytes bytes = 0,
             const Links& links = {}) {
     if (enabled()) span(activity, intern(name), begin, end, bytes, links);
@@ -111,7 +111,7 @@ private:
 
   Name cache_name(std::string_view text, std::size_t hash, std::size_t slot);
 
-  /// Moves the spans written so far to the end of `to`; one reader at a time (the sink's lock).
+  /// Moves the spans written so far to the end of `to`; one reader at a time (the lock of the Sink).
   void take(std::vector<Span>& to);
 
   Sink& sink_;
@@ -127,7 +127,7 @@ private:
   alignas(64) std::atomic<std::uint64_t> tail_{0};  // the number of spans read, by the reader
 };
 
-/// The collector of the spans of one rank, to which all its lanes and its communication write.
+/// The collector of the trace spans of one rank, to which all its queues (lanes) and its communication write.
 ///
 /// A lane gets its Track once, and is its only writer. `collect` moves the spans into a
 /// Recording, at any time, from any thread.
@@ -152,7 +152,7 @@ public:
   };
 
   explicit Sink(int rank) : Sink(rank, Options()) {}
-  /// Constructs the sink. Throws OptionError for more than 2^32 spans in a track.
+  /// Constructs the collector of a rank's trace. Throws OptionError for more than 2^32 spans in a track.
   Sink(int rank, Options options);
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
@@ -161,8 +161,8 @@ public:
   [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
   void enable(bool on) { enabled_.store(on, std::memory_order_relaxed); }
 
-  /// Returns the track of a lane, which the first call creates; its
-  /// address stays valid. Throws OptionError at the 65 536th lane.
+  /// Returns the track (trace buffer) of a lane, which the first call creates; its address stays valid. Throws
+  /// OptionError at the 65 536th lane.
   Track& track(std::string lane);
 
   /// Returns the first of `count` consecutive numbers that no span of this rank has yet, for Links::id.

@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// The activity of a lane. `wait` is time in which a lane had work
-/// but could not continue; neither `wait` nor `other` counts as busy.
+/// The activity of a queue (lane) during a trace span. `wait` is time in which the queue had work but could not
+/// continue; neither `wait` nor `other` counts as busy.
 enum class Activity : std::uint8_t { compute, communication, copy, wait, other };
 
 inline constexpr std::size_t activity_count = 5;
@@ -37,24 +37,25 @@ inline Seconds now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// An interned name: an index into Recording::names.
+/// An interned name of a span: an index into Recording::names.
 enum class Name : std::uint32_t {};
 
-/// The role of a span in its message: it sends the message, receives
-/// it, or, in a collective, meets all other ranks that take part.
+/// The role of a trace span in its message: the span sends the message, receives it, or, in a collective, meets all
+/// other ranks that take part.
 enum class Role : std::uint8_t { none, sends, receives, meets };
 
 inline constexpr std::size_t role_count = 4;
 
-/// The links of a span to other spans. A number that is 0 means no link.
+/// The links of a trace span to other spans. A number that is 0 means no link.
 struct Links {
-  std::uint64_t message = 0;  ///< the number of the message, equal on all ranks that take part in it
-  std::uint32_t id = 0;       ///< the number of this span among those of its rank: Sink::ids
-  std::uint32_t cause = 0;  ///< the id of the last span that the lane waited for before this one began
-  Role role = Role::none;   ///< the role in the message
+  /// Number of the message that the span belongs to, equal on all ranks that take part in it.
+  std::uint64_t message = 0;
+  std::uint32_t id = 0;     ///< number of this span among those of its rank (Sink::ids)
+  std::uint32_t cause = 0;  ///< id of the last span that the queue waited for before this one began
+  Role role = Role::none;   ///< role of the span in the message: sender, receiver, ...
 };
 
-/// One activity of one lane, from `begin` to `end`, with the members of Links.
+/// One activity of one queue (lane) in a trace, from `begin` to `end` in seconds, with its links to other spans.
 struct Span {
   Seconds begin;
   Seconds end;
@@ -70,7 +71,9 @@ struct Span {
 
 static_assert(std::is_trivially_copyable_v<Span> && sizeof(Span) == 48);
 
-/// The spans of one rank: plain data that a rank can send to another (encode, decode).
+/// The trace spans of one rank: plain data that a rank can send to another (encode, decode). `limit` bounds the number
+/// of spans: when more arrive, the oldest are removed and counted in `dropped`, with the spans for which a track had no
+/// room.
 ///
 /// `limit` bounds the number of spans: when more arrive, the oldest are removed and counted in `dropped`, with
 /// the spans for which a track had no room.

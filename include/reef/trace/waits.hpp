@@ -12,19 +12,22 @@ namespace reef {
 inline namespace v0 {
 namespace trace {
 
-/// A cause of waits of computation, and their total time and number.
+/// A cause for which computation waited, and the total time and number of these waits.
 struct Wait {
-  std::string what;  ///< the name of the last span waited for, without its numbers, such as "activation"
+  /// Name of the last trace span (an instruction or message) waited for, without its numbers, such as "activation".
+  std::string what;
   Seconds seconds = 0;
   std::uint64_t times = 0;
 };
 
-/// The use of a time range by the computation of one rank. In a pipeline bubble() is the stage's share of the bubble.
+/// The use of a time range by the computation of one rank. In a pipeline bubble() is the fraction of idle time of its
+/// stage.
 struct Waits {
   int rank = 0;
   Seconds busy = 0;
   Seconds wall = 0;
-  std::vector<Wait> waits{};  ///< the longest first; the sum of their times is the time that is not busy
+  /// Causes of waits, the longest first; the sum of their times is the time that is not busy.
+  std::vector<Wait> waits{};
 
   [[nodiscard]] double bubble() const { return wall > 0 ? 1 - busy / wall : 0; }
 };
@@ -42,13 +45,14 @@ struct Waits {
 /// \endcode
 Waits waits_of(const Recording& recording, Seconds from, Seconds to);
 
-/// The use of a link: the messages from one rank to another of which both ends are recorded.
+/// The use of a link: counts, bytes and delays of the messages from one rank to another of which both ends are
+/// recorded.
 struct LinkUse {
   int from = 0;
   int to = 0;
   std::uint64_t messages = 0;
   Bytes bytes = 0;
-  Seconds median = 0;  ///< the median time from a message's readiness at the sender to its complete arrival
+  Seconds median = 0;  ///< the median time in seconds from a message's readiness at the sender to its complete arrival
 };
 
 /// Returns the use of each link, in order of sender and receiver, by messages that

@@ -12,7 +12,8 @@ inline namespace v0 {
 namespace checkpoint {
 
 /// Claims a directory, so that only this job writes checkpoints to it until the trainer is destroyed or claims another
-/// directory. Does nothing if this job has it. save() claims it, too, but an error costs less before the first step.
+/// directory. Does nothing if this job has claimed it. save() claims its directory, too, but an error costs less before
+/// the first step.
 ///
 /// | who     | all ranks, between steps                                                                    |
 /// | others  | another job that claims it, or saves to it, gets an error that names this job. The claim of |

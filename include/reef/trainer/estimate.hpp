@@ -46,11 +46,12 @@ inline namespace v0 {
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes comm_buffers = 0;     ///< buffers of overlapping rounds, which send gradients and receive weights
-  Bytes optimizer_state = 0;  ///< state of the update rule, and master weights
+  /// Bytes of buffers for communication that overlaps, which send gradients and receive weights.
+  Bytes comm_buffers = 0;
+  Bytes optimizer_state = 0;  ///< bytes of the update rule's state, and of master weights
   Bytes activations = 0;
   Bytes workspaces = 0;
-  Bytes rest = 0;  ///< batches, sums, scalars
+  Bytes rest = 0;  ///< bytes of all other tensors: batches, sums, scalars
   Bytes device_bytes = 0;
   Bytes host_bytes = 0;
   Bytes heap_bytes = 0;
@@ -59,7 +60,7 @@ struct StepEstimate {
   std::uint64_t messages = 0;
   std::int64_t steps = 1;
 
-  /// Returns a text with a line for each figure.
+  /// Returns the estimate as text, with a line for each figure.
   [[nodiscard]] std::string text() const {
     return concat("weights ", format_bytes(weights), "\ngradients ", format_bytes(gradients),
                   "\ncommunication buffers ", format_bytes(comm_buffers), "\noptimizer state ",
@@ -76,7 +77,7 @@ struct StepEstimate {
 
 namespace detail {
 
-/// Adds the operations and messages of `rounds` rounds of a program.
+/// Adds the operations and messages of `rounds` runs of a rank's program to an estimate.
 inline void add_work(StepEstimate& result, const schedule::Program& program, std::int64_t rounds) {
   for (const schedule::Instruction& instruction : program.round) {
     if (instruction.lane == schedule::Lane::compute || instruction.lane == schedule::Lane::update)
@@ -88,13 +89,14 @@ inline void add_work(StepEstimate& result, const schedule::Program& program, std
   }
 }
 
-/// Raises device_bytes and host_bytes to the sizes of arenas that a program's placement needs.
+/// Raises device_bytes and host_bytes to the sizes of arenas that a program's memory offsets need.
 inline void add_arenas(StepEstimate& result, const schedule::Placement& placement) {
   result.device_bytes = (std::max)(result.device_bytes, placement.device_bytes);
   result.host_bytes = (std::max)(result.host_bytes, placement.host_bytes);
 }
 
-/// Returns the estimate for a training program that has its arenas alone; `work` has the sums of add_work().
+/// Returns the estimate of memory and work for a training program that is alone in its arenas; `work` has the sums of
+/// add_work().
 inline StepEstimate estimate_of(const run::PlacedProgram& training,
                                 const std::vector<optim::StateRange>& state,
                                 const StepEstimate& work) {

@@ -45,40 +45,44 @@ class ModelState {
 public:
   using Range = run::StateRange;
 
-  /// Facts about the state that the composition of policies decides.
+  /// Facts about the saved state that the chosen policies decide.
   struct Layout {
     Element element = Element::float32;  ///< the type of the weights with which the model computes
     Element sum = Element::float32;      ///< the type of master weights
+    /// True: after a step, all ranks that hold a weight have its updated value (the committed one); false: only its
+    /// owner.
     bool weights_are_committed =
-        true;  ///< true: after a step, all ranks that hold a weight have the committed one; false: only its owner
+        true;
   };
 
-  /// Functions that access a rank's memory.
+  /// Functions that access a rank's device or host memory.
   struct Memory {
-    std::function<std::byte*(run::StorageId)> at;  ///< returns the first byte of a storage
-    std::function<bool(run::StorageId)> on_host;  ///< returns true if the host can read and write a storage in place
+    std::function<std::byte*(run::StorageId)> at;  ///< function that returns the first byte of a storage (memory block)
+    /// Function that returns true if the host can read and write a storage (memory block) in place.
+    std::function<bool(run::StorageId)> on_host;
     std::function<void(void*, const void*, Bytes, device::Copy)>
-        copy;  ///< copies bytes that the host cannot access: (to, from, bytes, direction); blocks
+        copy;  ///< function that copies bytes that the host cannot access: (to, from, bytes, direction); blocks
   };
 
-  /// The number of numbers in a block with one checksum; the last block of a parameter or a range may have fewer.
+  /// The number of elements in a block with one checksum; the last block of a parameter or a range may have fewer.
   static constexpr std::int64_t checksum_numbers = 4096;
 
-  /// Constructs the state of a rank. `plan`, `builder` and the memory behind `memory` must outlive it. `changed` is
-  /// called with the name of each parameter whose weights are set.
+  /// Constructs the state of a rank. `plan`, `builder` and the memory behind `memory` must outlive this object.
+  /// `changed` is called with the name of each parameter whose weights are set.
   ModelState(const run::StepPlan& plan, const run::StepBuilder& builder, std::vector<Range> ranges,
              Layout facts, Memory memory, std::function<void(std::string_view)> changed);
 
   [[nodiscard]] const Layout& facts() const& { return facts_; }
   [[nodiscard]] Layout facts() const&& { return facts_; }
 
-  /// Returns true if this rank has the weights of the parameter with this index in Dag::parameters: its stage uses it.
-  /// owns() returns true if the rank's stage is the first to use the parameter, and so updates it.
+  /// Returns true if this rank has the weights of the parameter with this index in Dag::parameters: its pipeline stage
+  /// uses it. owns() returns true if the rank's stage is the first to use the parameter, and so updates it.
   [[nodiscard]] bool holds(std::size_t parameter) const;
   [[nodiscard]] bool owns(std::size_t parameter) const;
 
-  /// Returns room.size() bytes of a parameter or of a range, from byte `offset` on: in the state's memory, valid until
-  /// the next step, or copied to `room` if the host cannot read that memory.
+  /// Returns room.size() bytes of a parameter's weights, from byte `offset` on (of a range of optimizer state in the
+  /// other function): in the state's memory, valid until the next step, or copied to `room` if the host cannot read
+  /// that memory.
   [[nodiscard]] std::span<const std::byte> weights(std::string_view name, Bytes offset,
                                                    std::span<std::byte> room) const;
   [[nodiscard]] std::span<const std::byte> read(const Range& range, Bytes offset,
@@ -90,10 +94,10 @@ public:
                    Element of);
   void write(const Range& range, Bytes offset, std::span<const std::byte> bytes);
 
-  /// Returns a range's memory if the host can read and write it; otherwise null.
+  /// Returns the memory of a range of optimizer state if the host can read and write it; otherwise null.
   [[nodiscard]] std::byte* host_memory(const Range& range) const;
 
-  /// Returns the ranges that exist now, or that would exist after set_pending(pending).
+  /// Returns the ranges of optimizer state that exist now, or that would exist after set_pending(pending).
   [[nodiscard]] std::vector<Range> ranges() const { return ranges(pending_, ahead_in_buffer_); }
   [[nodiscard]] std::vector<Range> ranges(bool pending) const {
     return ranges(pending, pending && !facts_.weights_are_committed);
@@ -101,26 +105,27 @@ public:
 
   [[nodiscard]] std::vector<std::uint32_t> checksums(std::string_view name) const;
   [[nodiscard]] std::vector<std::uint32_t> checksums(const Range& range) const;
-  /// Returns one checksum of a whole parameter or range: its blocks' checksums joined.
+  /// Returns one checksum (CRC-32C) of a whole parameter or range of optimizer state: its blocks' checksums joined.
   [[nodiscard]] std::uint32_t checksum(std::string_view name) const;
   [[nodiscard]] std::uint32_t checksum(const Range& range) const;
 
   /// A weight that is not finite: the index of its parameter in Dag::parameters, its element, and its value.
   struct NotFinite {
-    int parameter = -1;  ///< the index of the parameter; -1: all weights are finite
+    int parameter = -1;  ///< index of the parameter in Dag::parameters; -1: all weights are finite
     std::int64_t element = 0;
     double value = 0;
   };
   /// Returns the first weight that is not finite, among the model's weights on this rank.
   [[nodiscard]] NotFinite weight_not_finite() const;
 
-  /// Returns true if the ranges of kind StateRange::Distribution::pending exist.
+  /// Returns true if ranges of kind StateRange::Distribution::pending exist: a gradient that is not yet applied, kept
+  /// from step to step.
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
     pending_ = pending;
     ahead_in_buffer_ = pending && !facts_.weights_are_committed;
   }
-  /// Returns true if the weights on this rank are the committed ones.
+  /// Returns true if the weights on this rank are the committed ones, those after the last step that counts.
   [[nodiscard]] bool has_committed_weights() const {
     return facts_.weights_are_committed || !pending_ || ahead_in_buffer_;
   }
@@ -128,21 +133,21 @@ public:
 private:
   friend class detail::Engine;  // tells the state when a step begins
 
-  /// Returns true if the model's storages have the committed weights, StepBuilder::comm_buffer and tied_buffer those
-  /// of the next gradients: from the gathering of the committed weights until the next step.
+  /// Returns true if the model's memory has the committed weights, and StepBuilder::comm_buffer and tied_buffer have
+  /// those at which the next gradients are taken: from the gathering of the committed weights until the next step.
   [[nodiscard]] bool ahead_in_buffer() const { return ahead_in_buffer_; }
   void buffers_were_swapped() { ahead_in_buffer_ = !ahead_in_buffer_; }
-  /// Notes that a step begins, for which the pending gradient exists.
+  /// Notes that a step begins, for which the pending gradient (not yet applied) exists.
   void step_begins() { pending_ = true; }
   void nothing_is_pending() { pending_ = false; }
-  /// A parameter's memory: in the model's storage, or in the buffer of the weights of the next gradients.
+  /// A parameter's memory: in the model's own, or in the buffer of the weights at which the next gradients are taken.
   struct ParameterMemory {
     run::StorageId storage;
     std::byte* begin;
     std::int64_t elements;
   };
   [[nodiscard]] ParameterMemory locate(std::string_view name, bool in_buffer = false) const;
-  /// Copies bytes between a storage and the host's memory, between steps, when no lane has work.
+  /// Copies bytes between a storage (memory block) and the host's memory, between steps, when no queue has work.
   void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
             device::Copy direction) const;
   [[nodiscard]] std::vector<Range> ranges(bool pending, bool ahead_in_buffer) const;

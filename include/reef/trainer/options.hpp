@@ -40,7 +40,7 @@ struct TrainerOptions : TrainerSettings {
   options_of<Compress> compress{};
   typename Device::Options device{};
 
-  /// Throws OptionError, naming the first invalid option.
+  /// Throws OptionError, naming the first invalid option of the Trainer.
   void validate() const {
     TrainerSettings::validate(Device::on_host);
     if constexpr (requires { rule.validate(); }) rule.validate();

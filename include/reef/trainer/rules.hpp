@@ -156,7 +156,8 @@ concept model_is_of =
   "device::Cuda for one of device::Cuda; or a model that is a Trainer::Model.\n"               \
   "  see: docs/rules.md#r8"
 
-/// A concept that is satisfied if the policies of these four axes can be composed: by their concepts and rules.
+/// A concept that is satisfied if the policies of these four axes (swap, pipeline, compressor, optimizer) can be
+/// composed: by their concepts and rules.
 ///
 /// \code
 /// using Optim = optim::Zero1<optim::AdamW>;

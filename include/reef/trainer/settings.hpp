@@ -21,8 +21,8 @@
 namespace reef {
 inline namespace v0 {
 
-/// The rule that decides how many micro-batches a rank runs in a phase, for optimizers whose rounds overlap (Acco,
-/// AccoWp, Dpu, DpuPredicted).
+/// The rule that decides how many micro-batches a rank runs in an accumulation phase of a step, for optimizers whose
+/// communication overlaps (Acco, AccoWp, Dpu, DpuPredicted).
 ///
 /// | fixed    | the number in TrainerOptions::micro_batches: the same bits in every run                |
 /// | adaptive | that number, and extra ones for as long as the phase communicates; without stages each |
@@ -42,12 +42,13 @@ struct Accumulation {
   enum class Order : std::uint8_t { own, shared };
 
   bool adapts = false;
-  int max_micro_batches = 0;  ///< the most micro-batches of a rank in a phase; 0: no limit
+  int max_micro_batches = 0;  ///< the most micro-batches of a rank in an accumulation phase; 0: no limit
   Order order = Order::own;
 
   static constexpr Accumulation fixed() { return {}; }
   static constexpr Accumulation adaptive(Order order = Order::own) { return {true, 0, order}; }
-  /// Returns accumulation with at most `most` micro-batches in a phase. Throws OptionError if `most` is less than one.
+  /// Returns accumulation with at most `most` micro-batches in a phase of a step. Throws OptionError if `most` is less
+  /// than one.
   static constexpr Accumulation capped(int most, Order order = Order::own) {
     if (most < 1) {
       throw OptionError("reef::Accumulation: capped at ", most,
@@ -59,8 +60,8 @@ struct Accumulation {
 
 using run::Activations;
 
-/// The options of a Trainer that are the same for all policies and devices; TrainerOptions adds the options of these.
-/// The defaults train a small GPT.
+/// The options of a Trainer that are the same for all policies and devices; TrainerOptions adds those that are not. The
+/// defaults train a small GPT.
 ///
 /// \code
 /// TrainerSettings settings;
@@ -69,8 +70,8 @@ using run::Activations;
 /// settings.validate(true);
 /// \endcode
 struct TrainerSettings {
-  /// The number of micro-batches of this rank's replica in a step; if virtual_ranks is above 1, one number for each
-  /// virtual rank, or one for all.
+  /// The number of micro-batches in a step for the copy of the model that this rank belongs to; if virtual_ranks is
+  /// above 1, one number for each virtual rank, or one for all.
   std::vector<int> micro_batches{1};
 
   Accumulation accumulation{};
@@ -80,8 +81,8 @@ struct TrainerSettings {
   /// also those that `accumulation` adds to `micro_batches`. Only for ranks that have the whole model.
   std::function<std::uint64_t()> next_micro_batch{};
 
-  /// The rank that holds each stage of each replica. Not given: every rank has the whole model. More than one stage
-  /// needs a pipeline policy that spans stages.
+  /// The rank that holds each pipeline stage of each copy of the model (replica). Not given: every rank has the whole
+  /// model. More than one stage needs a pipeline policy that spans stages.
   std::optional<run::Topology> topology{};
 
   /// The number of ranks for which this process stands, when it is the only one: it gives the bits of as many ranks
@@ -96,7 +97,7 @@ struct TrainerSettings {
   /// parameter is in the first group whose pattern its name matches. With DiLoCo they apply to the inner rule. Empty:
   /// no groups.
   std::vector<run::ParameterGroup> groups{};
-  double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
+  double clip_norm = 1.0;  ///< the largest L2 norm of the mean gradient, above which it is clipped; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;
 
   /// A function that step() calls on each rank after each committed step, with the number of committed steps. It may
@@ -112,9 +113,10 @@ struct TrainerSettings {
   /// for device.memory_bytes, if that is given; else the model is cut by bucket_bytes.
   std::vector<int> cuts{};
 
-  /// The swap schedule of a model that is swapped. Not given: a planner chooses it with the cuts, or it is the policy's
-  /// first one. A policy with one schedule accepts no other, except for another stash_slots, and for resident_segments
-  /// if it allows these. Trainer::planned returns the cuts and the schedule that would be chosen.
+  /// The schedule by which parts of the model are on the device, if it is swapped. Not given: a planner chooses it with
+  /// the cuts, or it is the policy's first one. A policy with one schedule accepts no other, except for another
+  /// stash_slots, and for resident_segments if it allows these. Trainer::planned returns the cuts and the schedule that
+  /// would be chosen.
   std::optional<run::SwapSchedule> swapping{};
 
   /// The times of the model's operators and the rates of the device, by which cuts are chosen, and from which
@@ -128,15 +130,16 @@ struct TrainerSettings {
   /// and change no bit except by ratios; the true ones are fastest.
   std::optional<profile::Network> network{};
 
-  /// True: emulates the device of `profile`. In training, an instruction of the compute lane takes as long as on that
-  /// device, or longer if the kernels need more; the lane sleeps for the rest of that time, and later instructions
+  /// True: emulates the device of `profile`. In training, an instruction of the compute queue takes as long as on that
+  /// device, or longer if the kernels need more; the queue sleeps for the rest of that time, and later instructions
   /// catch up on delays that shared cores cause. So ranks that share cores overlap as if each had a device of its own.
   /// Needs device::Host.
   bool paced = false;
 
-  /// The way in which a segment keeps its activations from its forward to its backward: one for all segments, or one
-  /// for each; the last segment keeps them on the device. Empty: the planner of a swap policy chooses the fastest that
-  /// fits device.memory_bytes, if that is given, for each segment; else all segments keep them.
+  /// The way in which each segment (consecutive operators) keeps its activations from its forward to its backward: one
+  /// for all segments, or one for each; the last segment keeps them on the device. Empty: the planner of a swap policy
+  /// chooses the fastest that fits device.memory_bytes, if that is given, for each segment; else all segments keep
+  /// them.
   std::vector<Activations> activations{};
 
   /// True: one instruction runs at a time, in the order of the program, as a reference for the bits of other runs.
@@ -149,7 +152,7 @@ struct TrainerSettings {
   /// error names the value that differs, its texts and their ranks.
   std::vector<comm::SharedFact> alike{};
 
-  trace::Sink* trace = nullptr;  ///< the sink of a trace, which outlives the Trainer; null: nothing is recorded
+  trace::Sink* trace = nullptr;  ///< receiver of trace events, which outlives the Trainer; null: no trace is recorded
 
   TrainerSettings();
   TrainerSettings(const TrainerSettings&);
@@ -158,7 +161,7 @@ struct TrainerSettings {
   TrainerSettings& operator=(TrainerSettings&&) noexcept;
   ~TrainerSettings();
 
-  /// Returns micro_batches with a count for each virtual rank.
+  /// Returns the numbers of micro-batches, with a count for each virtual rank.
   [[nodiscard]] std::vector<int> counts() const;
 
   /// Throws OptionError that names the first invalid option. `on_host`: true if the device is the host.

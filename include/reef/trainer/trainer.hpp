@@ -209,33 +209,35 @@ public:
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  /// Returns the program of this rank for a step, or for another purpose that the composition has.
+  /// Returns the program (list of instructions) of this rank for a step, or for another purpose, such as an evaluation.
   [[nodiscard]] const schedule::Program& program(run::Purpose purpose = run::Purpose::training,
                                                  int variant = 0) const {
     return Engine::program(purpose, variant);
   }
-  /// Returns the variant of the training program that the next step runs.
+  /// Returns the number of the training program that the next step runs, where several take turns (DiLoCo).
   [[nodiscard]] int variant() const { return Engine::variant(); }
-  /// Returns the messages that this rank's programs have sent so far, evaluations included, and the time for which its
-  /// computation stood still for messages, by link and traffic. The figures of one step are the difference of two
-  /// tables. The loss of codecs is measured if options.compress.watch is set. Any rank may call it, between steps.
+  /// Returns the messages that this rank has sent in steps and evaluations so far, and the time for which its
+  /// computation stood still for messages, by link and sort of message. The figures of one step are the difference of
+  /// two tables. The loss of precision by codecs is measured if options.compress.watch is set. Any rank may call it,
+  /// between steps.
   ///
   /// | counted | every message by its sender, as comm::Meter does; messages that are sent outside of programs, such |
   /// |         | as those of checkpoints, are not counted                                                           |
   [[nodiscard]] run::LinkTable links() const { return Engine::links(); }
   [[nodiscard]] Device& device() { return device_; }
 
-  /// Returns a parameter of this rank; set_parameter() sets it. All ranks must set the same values, between steps: the
-  /// next step compares checksums, and throws OptionError on all ranks, with the parameter's name, if they differ. In
-  /// bf16, parameter() returns the rounded weights, with which the model computes; set_parameter() sets these and the
-  /// master weights, which are not rounded. Throws OptionError if the committed weights are on their owners alone: call
-  /// gather_committed_weights() first. For a parameter that this rank's stage does not use, parameter() throws
-  /// OptionError, and set_parameter() sets nothing.
+  /// Returns the weights of a parameter that this rank's stage uses; set_parameter() sets them. All ranks must set the
+  /// same values, between steps: the next step compares checksums, and throws OptionError on all ranks, with the
+  /// parameter's name, if they differ. In bf16, parameter() returns the rounded weights, with which the model computes;
+  /// set_parameter() sets these and the master weights, which are not rounded. Throws OptionError if the committed
+  /// weights are on their owners alone: call gather_committed_weights() first. For a parameter that this rank's stage
+  /// does not use, parameter() throws OptionError, and set_parameter() sets nothing.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
-  /// Returns a parameter of any stage on every rank: with several stages, an owner sends it. All ranks call it.
+  /// Returns the weights of a parameter of any stage on every rank: with several stages, an owner sends them. All ranks
+  /// call it.
   [[nodiscard]] std::vector<Sum> gather_parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
-  /// Sets some elements of a parameter, from `first` on.
+  /// Sets some elements of a parameter's weights, from element `first` on.
   void set_parameter(std::string_view name, std::int64_t first, std::span<const Sum> values);
 
   /// Returns the numbers of a range of the optimizer's state; throws OptionError unless the range is of type Sum.
@@ -251,9 +253,9 @@ public:
     return values;
   }
 
-  /// Returns the numbers of extra micro-batches in the phases of the last step, if accumulation adapts; replay() sets
-  /// those of the next step, however long it communicates. The same numbers on all ranks reproduce the same bits. The
-  /// stages of a replica have the same numbers, multiples of its micro_batches.
+  /// Returns the numbers of extra micro-batches that this rank ran in the accumulation phases of the last step, if
+  /// accumulation adapts; replay() sets those of the next step, however long it communicates. The same numbers on all
+  /// ranks reproduce the same bits. The stages of a replica have the same numbers, multiples of its micro_batches.
   [[nodiscard]] std::span<const int> extra_micro_batches() const { return Engine::extra_micro_batches(); }
   void replay(std::vector<int> counts) { Engine::replay(std::move(counts)); }
 

@@ -34,7 +34,7 @@ struct Claim;
 }
 
 /// The part of a Trainer that does not depend on policies: its progress, and the state that it keeps. Checkpoints are
-/// saved from, and resumed into, a Training.
+/// saved from a Training, and resumed into one.
 ///
 /// | who | all ranks, in the same order, on one thread at a time, between steps |
 ///
@@ -47,12 +47,12 @@ class Training {
 public:
   using StateRange = run::StateRange;
 
-  /// Facts about the training that the composition of policies decides.
+  /// Facts about the training that the chosen policies decide.
   struct PolicyFacts {
-    std::string_view optimizer{};  ///< the name of the optimizer
-    std::string_view rule{};       ///< the name of the update rule
-    int rules = 1;                 ///< the number of update rules of which `rule` is composed
-    bool periodic = false;         ///< true if ranks train on their own between outer steps
+    std::string_view optimizer{};       ///< the name of the optimizer
+    std::string_view rule{};            ///< the name of the update rule
+    int rules = 1;                      ///< the number of update rules of which `rule` is composed
+    bool periodic = false;              ///< true if ranks train on their own between outer steps (DiLoCo)
     bool counts_micro_batches = false;  ///< true if the optimizer decides which micro-batches a step computes
     ModelState::Layout state{};
   };
@@ -75,8 +75,8 @@ public:
   [[nodiscard]] ModelState& model_state() & { return *model_state_; }
   void model_state() && = delete;
 
-  /// Returns true if this rank has a parameter's weights, since its stage uses it. owns() returns true if its stage is
-  /// the first to use the parameter, and so updates it.
+  /// Returns true if this rank has a parameter's weights, since its pipeline stage uses it. owns() returns true if its
+  /// stage is the first to use the parameter, and so updates it.
   [[nodiscard]] bool holds(std::string_view name) const {
     return model_state_->holds(static_cast<std::size_t>(plan_.dag->parameter(name)));
   }
@@ -112,25 +112,25 @@ public:
   }
   void state_bytes(const StateRange&, Bytes, std::span<std::byte>) const&& = delete;
 
-  /// Returns a range's memory if the host can read and write it; otherwise null.
+  /// Returns the memory of a range of optimizer state if the host can read and write it; otherwise null.
   [[nodiscard]] std::byte* host_memory(const StateRange& range) const& {
     return model_state_->host_memory(range);
   }
   void host_memory(const StateRange&) const&& = delete;
 
-  /// Returns an object while which exists all calls by other threads throw OptionError. Throws OptionError, naming the
-  /// call, if another thread is in a call. For functions that consist of several calls.
+  /// Returns a guard object, during whose life all calls by other threads throw OptionError. Throws OptionError, naming
+  /// the call, if another thread is in a call. For functions that consist of several calls.
   [[nodiscard]] detail::OneThread::Entry one_thread(std::string_view object,
                                                     std::string_view call) {
     return {one_thread_, object, call};
   }
 
-  /// Returns true if the gradient with which the next overlapping round begins exists, as it does after a step. After
-  /// set_pending(false) the next step first computes it: from the same micro-batches, or if counts adapt, from new
-  /// ones.
+  /// Returns true if a gradient exists that is computed and not yet applied, as after a step of an optimizer whose
+  /// communication overlaps. After set_pending(false) the next step first computes it: from the same micro-batches, or
+  /// if counts adapt, from new ones.
   [[nodiscard]] bool pending() const { return model_state_->pending(); }
   void set_pending(bool pending) { model_state_->set_pending(pending); }
-  /// Returns the ranges of state that would exist after set_pending(pending).
+  /// Returns the ranges of optimizer state that would exist after set_pending(pending).
   [[nodiscard]] std::vector<StateRange> state_ranges(bool pending) const {
     return model_state_->ranges(pending);
   }
@@ -148,13 +148,14 @@ public:
   /// ranks choose micro-batches themselves, slow ranks may have left out some before the last one.
   [[nodiscard]] comm::CounterState new_micro_batches();
 
-  /// Returns the claim on a directory that checkpoint::claim() or save() has made for this job; null: none.
+  /// Returns the lock on a directory that checkpoint::claim() or save() has taken for this job; null: none.
   [[nodiscard]] std::shared_ptr<checkpoint::Claim>& claimed_directory() & {
     return claimed_directory_;
   }
   void claimed_directory() && = delete;
 
-  /// Returns the number of micro-batches that this rank has run since the job began, if accumulation adapts.
+  /// Returns the number of micro-batches that this rank has run since the job began, if ranks run extra ones while they
+  /// communicate (adaptive accumulation).
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
 protected:
@@ -190,7 +191,8 @@ private:
   [[nodiscard]] std::exception_ptr require_same_plan(const detail::Policies& policies, const TrainerSettings& settings,
                                                      std::span<const run::PlacedProgram* const> own);
   [[nodiscard]] std::string text_of(const ModelState::NotFinite& weight) const;
-  /// Returns the first weight that is not finite on the lowest rank that has one, and this rank. All ranks call it.
+  /// Returns the first weight that is not finite on the lowest rank that has one, and that rank's number. All ranks
+  /// call it.
   [[nodiscard]] std::pair<ModelState::NotFinite, int> lowest_weight_not_finite();
   /// Throws ScheduleError if a program of this rank, or of another rank with the same memory, does not fit into memory.
   /// A rank with more or less memory throws for itself.
@@ -204,7 +206,7 @@ protected:
   run::StepState state_;
   std::optional<ModelState> model_state_;
   std::optional<comm::SharedCounter> counter_;
-  std::uint64_t taken_ = 0;    ///< the number of micro-batches that this rank has run, if it decides how many
+  std::uint64_t taken_ = 0;    ///< the number of micro-batches that this rank has run, if the rank decides how many
   /// True if weights were compared between the ranks since they were last set from outside.
   bool same_weights_ = false;
   std::string weights_set_{};  ///< the first parameter that was set since the last comparison, if one was

@@ -100,18 +100,20 @@ private:
 
   using Scratch = detail::Scratch;
 
-  /// The extents of a call: H heads of queries, of which H / K share a head of keys and values; D columns in each head.
+  /// The extents of an attention: H heads of queries, of which H / K share a head of keys and values; D columns in each
+  /// head.
   struct Extents {
     std::int64_t B, T_, H, K, D, window;
     bool alibi;  // true if scores of distant keys are lowered (ALiBi)
 
-    /// Returns the first key whose scores are computed for a tile of queries from t0 on.
+    /// Returns the first key whose scores are computed for a tile of queries from position t0 on.
     [[nodiscard]] std::int64_t first_key(std::int64_t t0) const {
       return detail::first_in_window(t0, window) / 16 * 16;
     }
   };
 
-  /// Pointers to the first head of queries, keys and values, or of their gradients, and the distances between rows.
+  /// Pointers to the first head of queries, keys and values, or of their gradients, and the distances between rows in
+  /// elements.
   template <class S>
   struct Operands {
     S* q;
@@ -255,7 +257,7 @@ private:
     round_into(to.q + head, to.ld_q, d_q, T_, D);
   }
 
-  /// Adds the bias of head h to the scores of queries [t0, t1) and keys [s0, t1), if there is one.
+  /// Adds the bias by distance (ALiBi) of head h to the scores of queries [t0, t1) and keys [s0, t1), if there is one.
   template <class E>
   static void add_bias(E* scores, std::int64_t h, const Extents& e, std::int64_t t0, std::int64_t t1, std::int64_t s0,
                        std::int64_t ld) {
@@ -286,7 +288,7 @@ private:
            (std::max)(forward_products<E>(T_, D),
                       detail::gemm_here_bytes<E>(Transpose::yes, Transpose::no, T_, D, tile));
   }
-  /// Returns the scratch bytes of the products q k^T and p v, tile by tile.
+  /// Returns the scratch bytes of attention's products q k^T and p v, tile by tile.
   template <class E>
   static Bytes forward_products(std::int64_t T_, std::int64_t D) {
     return (std::max)(detail::gemm_here_bytes<E>(Transpose::no, Transpose::yes, tile, T_, D),

@@ -53,7 +53,7 @@ struct LogSumExp {
   }
 };
 
-/// A function that computes d[i] = scale exp(x[i] - lse).
+/// A function that computes d[i] = scale exp(x[i] - lse), the gradient of a softmax's inputs.
 struct SoftmaxGradient {
   template <class V, class S, class T = typename V::element_type>
   void run(S* d, const S* x, std::int64_t n, T lse, T scale) const {
@@ -67,8 +67,7 @@ struct SoftmaxGradient {
 
 }  // namespace detail
 
-/// Softmax and negative log-likelihood in one. The loss is summed over rows in ascending order, in
-/// fp64.
+/// Kernels of softmax and negative log-likelihood in one. The loss is summed over rows in ascending order, in fp64.
 struct CrossEntropy {
   template <real T>
   static Bytes cross_entropy_forward_workspace(std::int64_t /*R*/, std::int64_t /*V*/) {

@@ -18,8 +18,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// A function that writes the factors of 64 * `groups` elements, from the Philox blocks `first`, first + 1, ...:
-/// sixteen blocks at a time, word by word, which the compiler turns into vectors of the instruction set in use.
+/// A function that writes dropout's factors of 64 * `groups` elements, from the Philox random blocks `first`, first +
+/// 1, ...: sixteen blocks at a time, word by word, which the compiler turns into vectors of the instruction set in use.
 struct DropoutBlocks {
   template <class V>
   void run(typename V::element_type* factors, const DrawKey& key, std::uint64_t first,

@@ -13,7 +13,7 @@ namespace nn::host {
 
 namespace detail {
 
-/// Computes out = F::value(in).
+/// Computes an activation function's output, out = F::value(in).
 template <class F>
 struct ActivationForward {
   template <class V, class S>
@@ -22,7 +22,8 @@ struct ActivationForward {
   }
 };
 
-/// Computes d_in = d_out F::slope(in), or adds it to d_in; F::slope is the derivative of F::value.
+/// Computes an activation function's gradient, d_in = d_out F::slope(in), or adds it to d_in; F::slope is the
+/// derivative of F::value.
 template <class F>
 struct ActivationBackward {
   template <class V, class S>
@@ -36,7 +37,7 @@ struct ActivationBackward {
   }
 };
 
-/// Runs a kernel on n numbers of each array, in blocks.
+/// Runs a kernel on n numbers of each array, in blocks that threads share.
 template <real T, class Kernel, class... At>
 void run_blocks(device::Host::Lane& lane, std::int64_t n, const Kernel& kernel, At*... at) {
   device::for_each_block(lane, n, device::elementwise_block, [&](auto begin, auto end) {
@@ -98,7 +99,7 @@ struct CopyVectors {
 
 }  // namespace detail
 
-/// The kernels of GELU, residual sums and copies, each one pass over memory.
+/// The kernels of GELU, residual sums and copies on the host, each one pass over memory.
 struct Elementwise {
   template <real T>
   static void gelu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {

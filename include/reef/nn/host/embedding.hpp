@@ -16,8 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// The kernels of the embedding of tokens and positions, and of tokens alone. The gradient is divided among threads by
-/// channels, not by rows: one thread sums a channel of all rows of a token, in ascending order.
+/// The kernels of the embedding of tokens and positions, and of tokens alone, on the host. The gradient is divided
+/// among threads by channels, not by rows: one thread sums a channel of all rows of a token, in ascending order.
 struct Embedding {
   template <real T>
   static void embedding_forward(device::Host::Lane& lane, T* out, const std::int32_t* tokens,
@@ -39,7 +39,8 @@ struct Embedding {
     return 0;
   }
 
-  /// Computes the gradients of both tables. The rows of d_wpe for positions from T_ on stay unchanged.
+  /// Computes the gradients of the token and the position table. The rows of d_wpe for positions from T_ on stay
+  /// unchanged.
   template <real T>
   static void embedding_backward(device::Host::Lane& lane, sum_t<T>* d_wte, sum_t<T>* d_wpe,
                                  const T* d_out, const std::int32_t* tokens, std::int64_t B,

@@ -69,7 +69,7 @@ struct ExactGelu {
 
 }  // namespace detail
 
-/// The kernels of GELU by the error function, each one pass over memory.
+/// The kernels of GELU by the error function on the host, each one pass over memory.
 struct ExactGelu {
   template <real T>
   static void exact_gelu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {

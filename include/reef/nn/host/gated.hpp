@@ -92,7 +92,7 @@ struct SwiGluBackward {
 
 }  // namespace detail
 
-/// The kernels of SiLU, ReLU and SwiGLU, each one pass over memory.
+/// The kernels of SiLU, ReLU and SwiGLU on the host, each one pass over memory.
 struct Gated {
   template <real T>
   static void silu_forward(device::Host::Lane& lane, T* out, const T* in, std::int64_t n) {

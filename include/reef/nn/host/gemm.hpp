@@ -48,7 +48,7 @@ struct GemmGrid {
   [[nodiscard]] std::int64_t row(std::int64_t strip) const { return cut(m, across, strip, 16); }
   [[nodiscard]] std::int64_t column(std::int64_t strip) const { return cut(n, along, strip, 16); }
 
-  /// Returns the scratch bytes of the largest tile, which is the last.
+  /// Returns the scratch bytes of the product's largest tile, which is the last.
   template <real T>
   [[nodiscard]] Bytes scratch_bytes(Transpose ta, Transpose tb, std::int64_t k) const {
     return gemm_here_bytes<T>(ta, tb, m - row(across - 1), n - column(along - 1), k);
@@ -62,8 +62,8 @@ private:
   }
 };
 
-/// Computes the product on the thread pool, and calls finished(row0, row1, column0, column1) after each tile, while the
-/// tile is in the cache.
+/// Computes a matrix product in tiles on the thread pool, and calls finished(row0, row1, column0, column1) after each
+/// tile, while the tile is in the cache.
 template <real T, class C, class Finished>
 void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
                 std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,

@@ -74,7 +74,7 @@ private:
 
 }  // namespace detail
 
-/// Sums over the rows of a matrix, 64 columns at a time.
+/// Sums over the rows of a matrix, 64 columns at a time: gradients of biases.
 struct Columns {
   template <real T>
   static void sum(device::Host::Lane& lane, sum_t<T>* out, const T* in, std::int64_t rows, std::int64_t columns,
@@ -93,7 +93,8 @@ struct Linear : nn::detail::LinearGradients<device::Host, Gemm, Columns> {
     return Gemm::gemm_workspace<T>(Transpose::no, tw, R, N, K, threads);
   }
 
-  /// Returns the bytes of workspace that the gradient of the input or that of the weight needs, whichever is larger.
+  /// Returns the bytes of scratch memory that the gradient of the input or that of the weight needs, whichever is
+  /// larger.
   template <real T>
   static Bytes linear_backward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
                                          Transpose tw, int threads) {

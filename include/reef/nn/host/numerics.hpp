@@ -20,7 +20,7 @@ namespace nn::host {
 /// \endcode
 std::uint64_t numerics_class();
 
-/// Returns a numerics class as text: 16 hexadecimal digits.
+/// Returns a numerics class, a hash of the results of the host's kernels, as text: 16 hexadecimal digits.
 std::string text_of_numerics_class(std::uint64_t of = numerics_class());
 
 }  // namespace nn::host

@@ -14,9 +14,9 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// The kernels for the first P positions of each sample: they write vectors there, compute the gradient of these
-/// vectors, and mark the targets there as ignored. One thread sums the gradient of a channel, samples in ascending
-/// order.
+/// The kernels of soft prompts: they write trained vectors at the first P positions of each sample, compute the
+/// gradient of these vectors, and mark the targets there as ignored. One thread sums the gradient of a channel, samples
+/// in ascending order.
 struct Prefix {
   template <real T>
   static void prefix_forward(device::Host::Lane& lane, T* out, const T* rows, const T* wpe,

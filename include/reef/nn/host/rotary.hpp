@@ -53,8 +53,8 @@ struct TurnPairs {
 }  // namespace detail
 
 /// The kernels of rotary positions. A task is 32 positions of all samples: it computes the cosines and sines of their
-/// angles in its part of the workspace, for the first position by the library, for each next position by one more turn,
-/// in fp64.
+/// angles in its part of the scratch memory, for the first position by the library, for each next position by one more
+/// turn, in fp64.
 struct Rotary {
   template <real T>
   static Bytes rotary_workspace(std::int64_t T_, std::int64_t turned, int threads) {

@@ -12,8 +12,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The kernels of rows on the host's cores: they give the same bits for any number of threads, and on any instruction
-/// set that has FMA, since each sum has one order.
+/// The kernels for rows (single tokens of sequences) on the host's cores: they give the same bits for any number of
+/// threads, and on any instruction set that has FMA, since each sum has one order.
 ///
 /// \code
 /// // given: device::Host::Lane& lane, float* out, const float* in, const void* packed, void* workspace

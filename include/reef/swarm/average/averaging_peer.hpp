@@ -20,7 +20,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The access of an AveragingPeer to what its trainer keeps from round to round, in pieces.
+/// The functions by which an AveragingPeer reads and replaces its trainer's weights and optimizer state, as a list of
+/// byte strings (pieces).
 ///
 /// | read  | returns a piece, for a peer that joins; called on the event loop's thread, never between the result of |
 /// |       | a round and the next enter()                                                                           |
@@ -31,12 +32,12 @@ struct StateAccess {
   std::function<void(std::span<const Bulk> pieces, std::int64_t rounds, std::int64_t applied)> write{};
 };
 
-/// The options of an AveragingPeer.
+/// The options of an AveragingPeer, a process that takes part in averaging.
 struct AveragingOptions {
-  Genesis genesis{};        ///< job, layout and global batch; all peers give the same
-  EndpointOptions net{};    ///< `job` is that of the genesis; `name` is this peer's
+  Genesis genesis{};        ///< the job's name, parameter layout and global batch; all peers give the same
+  EndpointOptions net{};    ///< network settings; `job` is that of the genesis; `name` is this peer's
   std::string advertise{};  ///< the address at which others reach this peer; empty: where it listens
-  double up = 0;            ///< bandwidth in bytes a second; 0: unknown
+  double up = 0;            ///< upload bandwidth in bytes a second; 0: unknown
   double down = 0;
   Deadlines deadlines{};
   std::int64_t first_members = 1;  ///< peers that the first round waits for
@@ -47,18 +48,18 @@ struct AveragingOptions {
       report{};  ///< is given a line for each view and round; on the loop's thread
 };
 
-/// The sum over a round's contributors, equal on all peers.
+/// The sum of one round over the peers that contributed to it, equal on all peers.
 struct RoundSum {
   std::int64_t round = 0;
-  bool apply = true;  ///< false: nothing is to be changed
+  bool apply = true;  ///< false: no weight is to be changed
   double weight = 0;
-  double loss = 0;  ///< sum of weight * loss
+  double loss = 0;  ///< sum over micro-batches of loss weight * loss
   std::int64_t micro_batches = 0;
   std::vector<PeerId> contributors{};
 };
 
-/// A peer of a job that sums a vector among processes which come and go, round by round: core::Peer over sockets and
-/// a log. It needs no Trainer and no MPI.
+/// One process of a job that sums a vector over processes which come and go, one sum a round: the protocol of
+/// core::Peer over sockets and a replicated log. It needs no Trainer and no MPI.
 ///
 ///     while (enter())  { next, computed }  contribute  result           on one thread
 ///
@@ -87,40 +88,42 @@ struct RoundSum {
 /// \endcode
 class AveragingPeer {
 public:
-  /// Connects to the job. `log` and `presence` outlive it.
+  /// Connects to the job. `log` (the job's replicated log) and `presence` (short-lived keys beside it) outlive this
+  /// object.
   AveragingPeer(AveragingOptions options, DecisionLog& log, Presence& presence);
   ~AveragingPeer();
   AveragingPeer(const AveragingPeer&) = delete;
   AveragingPeer& operator=(const AveragingPeer&) = delete;
 
-  /// Says that the result of the last round is applied, and blocks until this peer is a member with the newest
-  /// weights, and a round is in progress. Returns the number of rounds that its weights contain; nothing after
-  /// leave().
+  /// Says that the result of the last round is applied, and blocks until this process is a member with the newest
+  /// weights, and a round is in progress. Returns the number of rounds that its weights contain; nothing after leave().
   std::optional<std::int64_t> enter();
 
-  /// Returns the next micro-batch for this peer to compute; nothing once the round is closed. Blocks while it is
-  /// dealt none in an open round.
+  /// Returns the index of the next micro-batch for this peer to compute; nothing once the round is closed. Blocks while
+  /// no micro-batch of an open round is assigned to this peer.
   std::optional<std::int64_t> next();
-  /// Notes that a micro-batch of this round is computed.
+  /// Notes that one more micro-batch of this round is computed.
   void computed();
 
-  /// Gives this peer's sum over its micro-batches to the round, once. Copies it.
+  /// Gives this peer's sum over its micro-batches to the round, once a round. Copies `sum`. `weight`, `loss`: totals of
+  /// the micro-batches' loss weights and of weight * loss; `indices`: the micro-batches.
   void contribute(std::span<const float> sum, double weight, double loss, std::vector<std::int64_t> indices);
 
-  /// Blocks until the round is committed, and writes the sum over its contributors.
+  /// Blocks until the round is committed, and writes the sum over its contributors to `sum`.
   RoundSum result(std::span<float> sum);
 
-  /// Leaves the job in order: blocks until the other members have a view without this peer, at most `wait` seconds.
+  /// Leaves the job in order: blocks until the other members have agreed on a membership without this peer, at most
+  /// `wait` seconds.
   void leave(const std::string& why, Seconds wait = 10);
 
-  /// Ends what blocks now and later, by an Error.
+  /// Ends calls that block, now and later, by an Error.
   void interrupt() noexcept;
 
   [[nodiscard]] core::JobState state() const;
   [[nodiscard]] const PeerId& id() const&;
   [[nodiscard]] PeerId id() const&& { return static_cast<const AveragingPeer&>(*this).id(); }
   [[nodiscard]] std::string address() const;
-  /// Returns a sentence that says for what, and for whom, this peer waits; empty if for nothing.
+  /// Returns a sentence that says what this peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for() const;
 
 private:

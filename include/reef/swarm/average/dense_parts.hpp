@@ -12,7 +12,7 @@ inline namespace v0 {
 namespace swarm {
 
 /// Returns the functions of a job that sums vectors of `parameters` fp32 numbers, sent uncompressed and little-endian
-/// in pieces of `piece` numbers, of which the last may be shorter.
+/// in pieces (ranges) of `piece` numbers, of which the last may be shorter.
 ///
 ///     result = part of the first contributor + part of the second + ...       in fp32, in ascending order of peers
 ///
@@ -25,10 +25,11 @@ namespace swarm {
 /// \endcode
 core::RoundFunctions dense_functions(std::int64_t parameters, std::int64_t piece);
 
-/// Returns a flat vector as parts, one for each piece.
+/// Returns a flat vector as messages, one for each range of `piece` numbers.
 std::vector<Bulk> dense_parts(std::span<const float> numbers, std::int64_t piece);
 
-/// Writes pieces to a flat vector. Throws DecodeError, and then `numbers` is unspecified, for pieces of other lengths.
+/// Writes messages, one for each range of the vector, to a flat vector. Throws DecodeError, and then `numbers` is
+/// unspecified, for ranges of other lengths.
 void read_dense_parts(std::span<const Bulk> parts, std::span<float> numbers);
 
 }  // namespace swarm

@@ -9,15 +9,15 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The deadlines of a peer, in seconds. Each is longer than the one before: a peer must be heard several times before
-/// it can be suspected, and suspected before a round gives up on it.
+/// The deadlines of a peer (a process of the job), in seconds. Each is longer than the one before: a peer must be heard
+/// several times before it can be suspected, and suspected before a round of averaging gives up on that peer.
 ///
-/// | beat     | between two signs of life                                                                   |
-/// | suspect  | without a sign of life after which a peer is suspected                                      |
-/// | exchange | after which contributors whose parts have not come are excluded from a round; a start value: |
-/// |          | adapted to the last rounds, and never below `suspect`                                       |
-/// | round    | after which a round that is not committed is reported                                       |
-/// | job      | without a committed round after which a peer gives up; 0: never                             |
+/// | beat     | the interval between two signs of life                                                         |
+/// | suspect  | the silence after which a peer is suspected                                                    |
+/// | exchange | the wait after which contributors whose data have not come are excluded from a round; a start: |
+/// |          | adapted to the last rounds, and never below `suspect`                                          |
+/// | round    | the wait after which a round that is not committed is reported                                 |
+/// | job      | the time without a committed round after which a peer gives up; 0: never                       |
 ///
 /// \code
 /// swarm::Deadlines deadlines;
@@ -33,7 +33,7 @@ struct Deadlines {
 
   friend bool operator==(const Deadlines&, const Deadlines&) = default;
 
-  /// Throws OptionError that names the first pair in the wrong order.
+  /// Throws OptionError that names the first pair of deadlines in the wrong order.
   void validate() const {
     const auto require_order = [](const char* shorter, Seconds a, const char* longer, Seconds b) {
       if (a > 0 && a < b && std::isfinite(b)) return;

@@ -36,7 +36,7 @@ std::string to_hex(const Digest& digest);
 /// Returns the digest that `text` spells. Throws DecodeError, naming `source`, for text that is not 64 such digits.
 Digest digest_from_hex(std::string_view text, std::string_view source);
 
-/// Returns the digest of digests, one after the other: the root of a list of pieces.
+/// Returns the digest of the concatenated digests of a list.
 Digest root_of(std::span<const Digest> digests, const DigestFunction& function);
 
 }  // namespace swarm

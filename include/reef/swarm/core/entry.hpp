@@ -14,16 +14,18 @@ inline namespace v0 {
 namespace swarm {
 
 /// \file
-/// The entries of a job's log, whose fold (core::apply) is the membership, the ledger of micro-batches, and the list of
-/// committed rounds. Each is decided by standing at its index of the log, and by nothing else.
+/// The kinds of entry of a job's replicated log. Replaying the entries in order (core::apply) gives the members, the
+/// account of micro-batches, and the list of committed rounds. An entry holds because it stands at its index of the
+/// log, and for no other reason.
 
-/// The first entry: the facts of a job on which all of its peers agree.
+/// The first entry of a job's log: the facts on which all of its peers agree.
 struct Genesis {
   std::string job{};
-  std::string recipe{};   ///< policies, rule and their options, as text that peers compare
-  Digest model{};         ///< of the architecture and the initial weights
-  Digest data{};          ///< of the training text's shards
-  Digest update_class{};  ///< of what the update answers to fixed vectors on a peer's processor
+  std::string recipe{};  ///< policies, update rule and their options, as text that peers compare
+  Digest model{};        ///< digest of the architecture and the initial weights
+  Digest data{};         ///< digest of the training text's shards
+  /// Digest of the update rule's results on fixed vectors: processors with other arithmetic have another one.
+  Digest update_class{};
   std::uint64_t seed = 0;
   std::int64_t global_batch = 1;  ///< micro-batches of a round, at least
   std::int64_t parameters = 0;    ///< numbers in the flat parameter layout
@@ -33,7 +35,7 @@ struct Genesis {
   friend bool operator==(const Genesis&, const Genesis&) = default;
 };
 
-/// A member of a view: who it is, where others reach it, and its bandwidth in bytes a second.
+/// A member of a job: its id, the address at which others reach it, and its bandwidth in bytes a second.
 struct Member {
   PeerId id{};
   std::string address{};
@@ -43,16 +45,17 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
-/// The members of the job from this entry on, in ascending order of their ids.
+/// The membership of the job from this log entry on, in ascending order of ids.
 struct ViewEntry {
-  std::int64_t epoch = 0;  ///< one more than that of the view before
+  std::int64_t epoch = 0;  ///< number of this membership: one more than that of the one before
   std::vector<Member> members{};
   std::string why{};
 
   friend bool operator==(const ViewEntry&, const ViewEntry&) = default;
 };
 
-/// The contributors of a round, fewer than its members: those whose parts all reducers have. The others stay members.
+/// The decision that a round is summed over fewer contributors than the job has members: those whose data all reducers
+/// have. The others stay members.
 struct Exclude {
   std::int64_t epoch = 0;
   std::int64_t round = 0;
@@ -61,7 +64,7 @@ struct Exclude {
   friend bool operator==(const Exclude&, const Exclude&) = default;
 };
 
-/// The part of one contributor in a committed round.
+/// The share of one contributor in a committed round.
 struct Share {
   PeerId id{};
   std::vector<IndexRun> indices{};  ///< the micro-batches in its gradient sum
@@ -72,30 +75,31 @@ struct Share {
   friend bool operator==(const Share&, const Share&) = default;
 };
 
-/// The verdict on a round's sum: computed by one peer, applied by all.
+/// The decision about a round's gradient sum: computed by one peer, applied by all.
 struct RoundVerdict {
-  bool finite = true;  ///< false: the round changes no weight
-  double norm = 0;     ///< of the mean gradient
-  double scale = 1;    ///< by which clipping multiplies the gradient
-  double loss = 0;     ///< mean over micro-batches, by weight
+  bool finite = true;  ///< false: a number is not finite, and the round changes no weight
+  double norm = 0;     ///< L2 norm of the mean gradient
+  double scale = 1;    ///< factor by which gradient clipping multiplies the gradient
+  double loss = 0;     ///< mean loss over micro-batches, weighted by loss weight
 
   friend bool operator==(const RoundVerdict&, const RoundVerdict&) = default;
 };
 
-/// The result of a round. It stands in the log once peers that survive have all of its pieces.
+/// The commit of a round. It is appended to the log once enough peers hold the round's whole result that it survives
+/// failures.
 struct Commit {
   std::int64_t epoch = 0;
   std::int64_t round = 0;
-  std::vector<Share> shares{};  ///< of the contributors, ascending
-  Digest root{};                ///< over the digests of the results of all pieces
+  std::vector<Share> shares{};  ///< one share for each contributor, in ascending order of ids
+  Digest root{};  ///< digest over the digests of the results of all pieces (ranges of the parameter vector)
   RoundVerdict verdict{};
-  std::vector<PeerId> holders{};     ///< members that have all results
-  std::vector<PeerId> stragglers{};  ///< the other members
+  std::vector<PeerId> holders{};     ///< members that have the whole result
+  std::vector<PeerId> stragglers{};  ///< members that do not have the whole result yet
 
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
-/// A return to the state after `rounds` rounds, where nobody has a later committed result any more.
+/// A return to the weights after `rounds` committed rounds, because nobody has a later committed result any more.
 struct Rollback {
   std::int64_t rounds = 0;
   std::string why{};
@@ -103,7 +107,7 @@ struct Rollback {
   friend bool operator==(const Rollback&, const Rollback&) = default;
 };
 
-/// Micro-batches that are not computed any more.
+/// A decision that micro-batches are left out of the job: they are computed no more.
 struct Quarantine {
   std::vector<IndexRun> indices{};
   std::string why{};
@@ -111,7 +115,7 @@ struct Quarantine {
   friend bool operator==(const Quarantine&, const Quarantine&) = default;
 };
 
-/// A point from which the log can be read: the weights after `rounds` rounds are in a file, with this root.
+/// A point from which the log can be read: the weights after `rounds` rounds are in a file whose digest is `root`.
 struct LogCheckpoint {
   std::int64_t rounds = 0;
   Digest root{};
@@ -119,14 +123,14 @@ struct LogCheckpoint {
   friend bool operator==(const LogCheckpoint&, const LogCheckpoint&) = default;
 };
 
-/// Text of the log that is no entry: it changes nothing, for any reader.
+/// A text in the log that is no valid entry; every reader skips it.
 struct Unreadable {
   std::string why{};
 
   friend bool operator==(const Unreadable&, const Unreadable&) = default;
 };
 
-/// An entry, its author, and a number that its author draws for each append, by which it knows its own again.
+/// An entry of the log, its author, and a number drawn for each append, by which an author knows its own entries again.
 struct Entry {
   using What = std::variant<Genesis, ViewEntry, Exclude, Commit, Rollback, Quarantine, LogCheckpoint, Unreadable>;
 

@@ -12,10 +12,10 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// Returns an entry as the text that stands in the log: one JSON object with the key "kind".
+/// Returns an entry of the job's log as text: one JSON object with the key "kind".
 std::string to_text(const Entry& entry);
 
-/// Returns the entry that a text of the log says. Never throws: a text that is no entry is `Unreadable`, on every
+/// Returns the entry of the job's log that a text says. Never throws: a text that is no entry is `Unreadable`, on every
 /// reader alike.
 ///
 /// \code
@@ -28,14 +28,14 @@ Entry entry_from_text(std::string_view text);
 /// text.
 PeerId peer_id_from_text(std::string_view text, std::string_view source);
 
-/// Returns a control message as JSON. Of a request for missing pieces (Want, WantState) the JSON has at most the first
-/// 250 pieces, since the message must fit in a network frame; the sender asks for the others later.
+/// Returns a control message between peers as JSON. Of a request for missing pieces (Want, WantState) the JSON has at
+/// most the first 250 pieces, since the message must fit in a network frame; the sender asks for the others later.
 io::Json to_json(const Beat& beat);
 io::Json to_json(const Offer& offer);
 io::Json to_json(const Want& want);
 io::Json to_json(const WantState& want);
 
-/// Return the message that JSON says. Throw DecodeError for values of other types or beyond their range.
+/// Return the control message that JSON says. Throw DecodeError for values of other types or beyond their range.
 Beat beat_from_json(const io::Json& json);
 Offer offer_from_json(const io::Json& json);
 Want want_from_json(const io::Json& json);

@@ -16,9 +16,9 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// The events that a peer hears of.
+/// The inputs of a peer's state machine (core::Peer::on).
 namespace event {
-/// A message of another peer.
+/// A message from another peer has arrived.
 struct Received {
   PeerId from{};
   Message message{};
@@ -27,24 +27,24 @@ struct Received {
 struct Lost {
   PeerId peer{};
 };
-/// The entry of the log at the next index, JobState::entries.
+/// An entry of the job's log was read: the one at index JobState::entries.
 struct Read {
   Entry entry{};
 };
-/// The answer to an append: true: the entry stands; false: another one does, or nobody knows.
+/// The answer to an append to the log. True: the entry stands; false: another entry stands there, or nobody knows.
 struct Appended {
   std::int64_t index = 0;
   bool won = false;
 };
-/// The number of entries that the log has: the peer does nothing before it has read these.
+/// The number of entries that the log has. The peer does nothing before it has read these.
 struct LogEnd {
   std::int64_t entries = 0;
 };
-/// The presences beside the log, all that have not run out.
+/// The list of peers that say they are alive, read from the keys beside the log that have not expired.
 struct Present {
   std::vector<PeerPresence> all{};
 };
-/// The trainer's contribution to the round that was closed.
+/// The trainer has contributed to the round that was closed.
 struct Contributed {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
@@ -55,18 +55,18 @@ struct Computed {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
 };
-/// The trainer's weights contain this many rounds.
+/// The trainer has applied rounds: its weights contain this many.
 struct Applied {
   std::int64_t rounds = 0;
 };
-/// A piece of the trainer's weights and state, which was asked for by action::ReadState.
+/// A piece of the trainer's weights and optimizer state was read, as action::ReadState has asked.
 struct StateRead {
   PeerId to{};
   StatePiece piece{};
 };
-/// Time has passed.
+/// Time has passed: a call without other news, so that deadlines are noticed.
 struct Tick {};
-/// The peer is to leave the job in order.
+/// The user asks the peer to leave the job in order.
 struct Leave {
   std::string why{};
 };
@@ -76,47 +76,48 @@ using Event =
     std::variant<event::Received, event::Lost, event::Read, event::Appended, event::LogEnd, event::Present,
                  event::Contributed, event::Computed, event::Applied, event::StateRead, event::Tick, event::Leave>;
 
-/// The actions that a peer asks of whoever runs it.
+/// The outputs of a peer's state machine (core::Peer::on): what its caller is to do.
 namespace action {
-/// Send a message; a message to oneself is never asked for.
+/// Sends a message to another peer, never to the peer itself.
 struct Send {
   PeerId to{};
   Message message{};
 };
-/// Append an entry to the log at this index.
+/// Appends an entry to the job's log at this index.
 struct Append {
   std::int64_t index = 0;
   Entry entry{};
 };
-/// Write this peer's presence beside the log.
+/// Writes the key beside the log that says that this peer is alive.
 struct Announce {
   PeerPresence presence{};
 };
-/// Tell the trainer that the round is closed: it ends at its micro-batch, and contributes what it has.
+/// Tells the trainer that the round is closed: to finish its present micro-batch, and contribute the sum so far.
 struct Close {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
 };
-/// Tell the trainer that its micro-batches of this round are void: nobody of those to whom the round was dealt is left.
+/// Tells the trainer that its micro-batches of this round are void, since no peer that the round was assigned to is
+/// left.
 struct Restart {};
-/// Apply the sum of a committed round to the weights.
+/// Applies the gradient sum of a committed round to the weights.
 struct Apply {
   std::int64_t round = 0;
   std::vector<Bulk> results{};
-  double weight = 0;  ///< total weight of the contributors
+  double weight = 0;  ///< total loss weight of the contributors
   RoundVerdict verdict{};
 };
-/// Read a piece of weights and state, between two updates, for a peer that joins.
+/// Reads a piece of weights and optimizer state, between two updates, for a peer that joins.
 struct ReadState {
   PeerId to{};
   std::int64_t piece = 0;
 };
-/// Replace weights and state, of this peer that joins, by these pieces.
+/// Replaces weights and optimizer state of this peer, which joins, by these pieces.
 struct SetState {
   std::int64_t rounds = 0;
   std::vector<Bulk> pieces{};
 };
-/// The peer is out of the job for good: it has left.
+/// Says that the peer is out of the job for good: it has left.
 struct Gone {
   std::string why{};
 };

@@ -14,8 +14,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The last durations of something that repeats, and the longest that a further one may take: median + k MAD, where
-/// MAD is the median of the distances from the median. A few outliers move neither.
+/// A window of the last durations of a repeated action, and a bound for the next one: median + k MAD, where MAD is the
+/// median of the absolute deviations from the median. A few outliers change neither.
 ///
 /// \code
 /// swarm::DurationWindow steps(16);
@@ -28,7 +28,7 @@ public:
 
   void add(Seconds duration);
   [[nodiscard]] std::size_t size() const { return durations_.size(); }
-  /// Returns median + k MAD; 0 without durations.
+  /// Returns the bound median + k MAD in seconds; 0 without durations.
   [[nodiscard]] Seconds bound(double k) const;
 
   friend bool operator==(const DurationWindow&, const DurationWindow&) = default;
@@ -38,12 +38,12 @@ private:
   std::deque<Seconds> durations_;
 };
 
-/// A detector of failed peers. It suspects, and removes nobody: it may err, and then only time is lost. The clock is
+/// A detector of failed peers. It only suspects, and removes nobody: a wrong suspicion costs time alone. The clock is
 /// the caller's, any that never goes back.
 ///
-/// | suspected | nothing was heard of the peer for `suspect`, or its connection is lost and was not restored        |
-/// | stalled   | the peer is heard, but makes no progress for longer than the bound of its own steps, at least       |
-/// |           | `suspect`: its thread stands in other code                                                         |
+/// | suspected | nothing was heard of the peer for `suspect`, or its connection is lost and was not restored   |
+/// | stalled   | the peer is heard, but makes no progress for longer than the bound of its own steps, at least |
+/// |           | `suspect`: its thread stands in other code                                                    |
 ///
 /// \code
 /// swarm::FailureDetector detector({.beat = 0.25, .suspect = 2.5});
@@ -55,9 +55,9 @@ public:
   explicit FailureDetector(Deadlines deadlines = {}, double deviations = 8)
       : deadlines_(deadlines), deviations_(deviations) {}
 
-  /// Notes a sign of life of a peer, at `now`.
+  /// Notes a sign of life of a peer, at time `now`.
   void heard(const PeerId& peer, Seconds now);
-  /// Notes that a peer has finished one more step than before.
+  /// Notes that a peer has finished one more micro-batch than before, at time `now`.
   void progressed(const PeerId& peer, Seconds now);
   /// Notes that the connection to a peer is lost and could not be restored.
   void lost(const PeerId& peer);
@@ -65,9 +65,9 @@ public:
 
   [[nodiscard]] bool suspects(const PeerId& peer, Seconds now) const;
   [[nodiscard]] bool stalled(const PeerId& peer, Seconds now) const;
-  /// Returns how long nothing was heard of a peer; nothing if it never was.
+  /// Returns for how many seconds nothing was heard of a peer; nothing if the peer was never heard.
   [[nodiscard]] std::optional<Seconds> silence(const PeerId& peer, Seconds now) const;
-  /// Returns the peers that are heard and not suspected, ascending.
+  /// Returns the peers that were heard and are not suspected at time `now`, ascending.
   [[nodiscard]] std::vector<PeerId> reached(Seconds now) const;
 
   friend bool operator==(const FailureDetector&, const FailureDetector&) = default;

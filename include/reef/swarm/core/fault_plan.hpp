@@ -12,7 +12,8 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// A fault that is done to a job: to one peer, when it first reaches a round and a phase, or at a time.
+/// A fault that a simulation or test inflicts on a job: on one peer, when it first reaches a given round and phase, or
+/// at a given time.
 ///
 /// | kill      | the process ends at once; nothing of it is left                                             |
 /// | restart   | kill, and the same name starts again `seconds` later, as a new incarnation                   |
@@ -45,7 +46,7 @@ enum class FaultKind : std::uint8_t {
   poison
 };
 
-/// The phase in which a fault happens, of the peer that it is done to.
+/// The phase of a round of averaging, at a peer, in which a fault is inflicted on that peer.
 enum class FaultPhase : std::uint8_t { accumulate, exchange, ready, applied };
 
 struct Fault {
@@ -58,17 +59,18 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-/// The faults of one run of a job. Equal plans and seeds give equal runs of a simulation.
+/// The faults of one run of a job. Equal plans and seeds give equal simulations.
 struct FaultPlan {
-  std::uint64_t seed = 1;  ///< of all delays and durations
+  std::uint64_t seed = 1;  ///< seed of all random delays and durations
   int peers = 3;
-  std::int64_t rounds = 6;  ///< that the job is to commit
+  std::int64_t rounds = 6;  ///< number of rounds that the job is to commit
   std::vector<Fault> faults{};
 
   friend bool operator==(const FaultPlan&, const FaultPlan&) = default;
 };
 
-/// Returns a plan drawn from a seed: 2 to 6 peers, and up to 4 faults, of which at least two peers survive.
+/// Returns random faults for one simulated run, drawn from a seed: 2 to 6 peers, and up to 4 faults, of which at least
+/// two peers survive.
 ///
 /// \code
 /// const swarm::core::FaultPlan plan = swarm::core::drawn_plan(7);
@@ -76,7 +78,7 @@ struct FaultPlan {
 /// \endcode
 FaultPlan drawn_plan(std::uint64_t seed);
 
-/// Returns a plan as text, by which it can be written into a test: one line for each fault.
+/// Returns a plan of faults as text that can be copied into a test: one line for each fault.
 std::string to_text(const FaultPlan& plan);
 
 }  // namespace core

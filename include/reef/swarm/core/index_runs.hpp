@@ -12,7 +12,7 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The micro-batch indices first, first + stride, ..., `count` of them.
+/// A sequence of micro-batch indices first, first + stride, ..., of which there are `count`.
 struct IndexRun {
   std::int64_t first = 0;
   std::int64_t stride = 1;
@@ -21,10 +21,11 @@ struct IndexRun {
   friend bool operator==(const IndexRun&, const IndexRun&) = default;
 };
 
-/// The most indices that one list of runs may stand for, and the most rounds: bounds for what comes from elsewhere.
+/// The most micro-batch indices that one compressed list may stand for, and the most rounds: bounds for input from
+/// elsewhere.
 inline constexpr std::int64_t max_indices_of_round = 1 << 20;
 
-/// Returns ascending indices as runs, each as long as it can be.
+/// Returns ascending indices as arithmetic sequences (first, stride, count), each as long as it can be.
 std::vector<IndexRun> runs_of(std::span<const std::int64_t> ascending);
 
 /// Returns how many indices runs stand for. Throws DecodeError as indices_of(), with memory by runs, not by indices.
@@ -34,7 +35,7 @@ std::int64_t count_of(std::span<const IndexRun> runs);
 /// more than max_indices_of_round.
 std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs);
 
-/// A set of indices, kept as ranges: cheap where nearly all indices up to the highest are in it.
+/// A set of indices, stored as ranges: small where nearly all indices up to the highest one are in the set.
 ///
 /// \code
 /// swarm::IndexSet committed;
@@ -43,22 +44,22 @@ std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs);
 /// \endcode
 class IndexSet {
 public:
-  /// Adds an index. Returns false if it was there.
+  /// Adds an index. Returns false if it was in the set already.
   bool add(std::int64_t index);
-  /// Removes an index. Returns false if it was not there.
+  /// Removes an index. Returns false if it was not in the set.
   bool remove(std::int64_t index);
   [[nodiscard]] bool contains(std::int64_t index) const;
   [[nodiscard]] std::int64_t count() const;
-  /// Returns one more than the highest index; 0 if there is none.
+  /// Returns one more than the highest index in the set; 0 if there is none.
   [[nodiscard]] std::int64_t end() const { return ranges_.empty() ? 0 : ranges_.back().second; }
-  /// Returns the ranges [first, second), ascending, with gaps between them.
+  /// Returns the ranges [first, second) of the set, ascending, with gaps between them.
   [[nodiscard]] const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges() const& { return ranges_; }
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> ranges() const&& { return ranges_; }
 
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
 
 private:
-  /// Returns the position of the first range that ends behind `index`.
+  /// Returns the position of the first range that ends behind `index`, in the list of ranges.
   [[nodiscard]] std::size_t at_or_after(std::int64_t index) const;
 
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;

@@ -15,9 +15,10 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// The state of a job: the fold of `apply` over its log. Readers of the same entries have the same state.
+/// The state of a job of replicated training (members, round, micro-batches), computed by `apply` from the entries of
+/// its log, one by one. Readers of the same entries have the same state.
 struct JobState {
-  /// A committed round, without its shares, which the ledger has.
+  /// A committed round, without the micro-batches of each contributor, which are in the ledger.
   struct Decided {
     std::int64_t epoch = 0;
     Digest root{};
@@ -26,33 +27,35 @@ struct JobState {
     friend bool operator==(const Decided&, const Decided&) = default;
   };
 
-  std::int64_t entries = 0;  ///< the number of entries read, and so the index of the next one
+  std::int64_t entries = 0;  ///< number of log entries read, and so the index of the next one
   std::optional<Genesis> genesis{};
-  std::int64_t epoch = 0;              ///< of the last view; 0: there was none
-  std::vector<Member> members{};       ///< of the last view, ascending; empty before the first and after a rollback
-  std::vector<PeerId> contributors{};  ///< of the last `Exclude` of this epoch and round; empty: all members
-  std::vector<PeerId> reducers{};      ///< by piece: who folds it in this view
-  Dealing dealing{};                   ///< of the round that is not committed yet
-  std::int64_t attempt = 0;  ///< the epoch in which that dealing was made: contributions of another attempt are void
+  std::int64_t epoch = 0;              ///< number of the last membership; 0: there was none
+  /// Members by the last view entry, ascending; empty before the first one and after a rollback.
+  std::vector<Member> members{};
+  std::vector<PeerId> contributors{};  ///< contributors by the last Exclude of this epoch and round; empty: all members
+  /// Reducers, by piece (range of the parameter vector): the member that sums the piece.
+  std::vector<PeerId> reducers{};
+  Dealing dealing{};         ///< assignment of micro-batches in the round that is not committed yet
+  std::int64_t attempt = 0;  ///< the epoch in which that assignment was made: contributions of another attempt are void
   Ledger ledger{};
-  std::vector<Decided> rounds{};  ///< of the rounds that are committed, from round 0
-  std::int64_t lineage = 0;       ///< the number of rollbacks
-  std::int64_t ignored = 0;       ///< entries that broke a rule and changed nothing else
+  std::vector<Decided> rounds{};  ///< committed rounds, from round 0
+  std::int64_t lineage = 0;       ///< number of returns to an earlier state (rollbacks)
+  std::int64_t ignored = 0;       ///< number of entries that broke a rule and changed nothing else
 
-  /// Returns the round that is not committed yet.
+  /// Returns the number of the round that is not committed yet.
   [[nodiscard]] std::int64_t round() const { return static_cast<std::int64_t>(rounds.size()); }
-  /// Returns the member of that identity; null if it is none.
+  /// Returns the member of that identity; null if there is none.
   [[nodiscard]] const Member* member(const PeerId& id) const&;
   void member(const PeerId& id) const&& = delete;
   [[nodiscard]] std::vector<PeerId> member_ids() const;
-  /// Returns whose contributions the round that is not committed yet consists of.
+  /// Returns the peers whose contributions make up the round that is not committed yet.
   [[nodiscard]] std::vector<PeerId> targets() const { return contributors.empty() ? member_ids() : contributors; }
 
   friend bool operator==(const JobState&, const JobState&) = default;
 };
 
-/// Returns the least number of holders with which a round of a view of n members is committed: min(n, max(2,
-/// majority)).
+/// Returns the least number of members that must hold a round's result before the round is committed, of n members:
+/// min(n, max(2, majority)).
 std::int64_t least_holders(std::int64_t members);
 
 /// Returns the most micro-batches that one member takes in a round: it closes the round itself when it has computed the
@@ -81,8 +84,8 @@ constexpr std::int64_t most_of_member(const Genesis& genesis) { return 2 * genes
 /// \endcode
 std::string apply(JobState& state, const Entry& entry);
 
-/// Returns why a peer with this genesis cannot take part in the job of a log: another job, model, data, processor
-/// class or layout; an empty text if it can.
+/// Returns why a peer with these facts of its job cannot take part in the job of a log: another job, model, data,
+/// processor class or layout; an empty text if it can.
 std::string refusal_of(const JobState& state, const Genesis& own);
 
 }  // namespace core

@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The order in which a round's members take micro-batches, a function of the log.
+/// The assignment of micro-batch indices to a round's members, a function of the log.
 ///
 ///     order   the open indices below Ledger::end(), then all above; those that failed once come first
 ///     member i of n takes elements i, i + n, i + 2n, ... of the order
@@ -34,7 +34,8 @@ public:
   [[nodiscard]] const std::vector<PeerId>& members() const& { return members_; }
   [[nodiscard]] std::vector<PeerId> members() const&& { return members_; }
 
-  /// Returns the element of the order that `peer` takes as its k-th, from 0; nothing if the peer is not dealt to.
+  /// Returns the index of the k-th micro-batch, from 0, that `peer` computes in the round; nothing if the peer has no
+  /// part in it.
   [[nodiscard]] std::optional<std::int64_t> index_of(const PeerId& peer, std::int64_t k) const;
   /// Returns the k for which index_of(peer, k) is this index; nothing where taker_of() is null.
   [[nodiscard]] std::optional<std::int64_t> turn_of(std::int64_t index) const;
@@ -54,7 +55,8 @@ private:
   std::int64_t next_ = 0;              // after these
 };
 
-/// The account of micro-batches: each index is committed in one round by one peer, open, or quarantined.
+/// The account of a job's micro-batches: each index is committed in one round by one peer, open, or quarantined (left
+/// out).
 ///
 /// | law        | an index is committed at most once; committed, quarantined and holes add up to all below end()  |
 /// | not finite | an index of a sum that is not finite has failed: once, and it is dealt to another peer; twice,  |
@@ -69,7 +71,7 @@ private:
 /// \endcode
 class Ledger {
 public:
-  /// A committed round.
+  /// A committed round, with the micro-batches of each contributor.
   struct Round {
     std::int64_t round = 0;
     std::vector<Share> shares{};
@@ -82,26 +84,27 @@ public:
     friend bool operator==(const Round&, const Round&) = default;
   };
 
-  /// The place of one index.
+  /// The state of one micro-batch index.
   struct Place {
     enum class Kind : std::uint8_t { committed, open, quarantined };
     Kind kind = Kind::open;
-    std::int64_t round = -1;  ///< in which it is committed
-    PeerId peer{};            ///< by whom
+    std::int64_t round = -1;  ///< round in which the index is committed; -1: none
+    PeerId peer{};            ///< peer that computed the micro-batch
   };
 
-  /// Returns why these shares cannot be committed: an index twice, committed, quarantined or of impossible runs; empty
-  /// text if they can.
+  /// Returns why these shares of a round cannot be committed: an index twice, committed, quarantined, or a malformed
+  /// list; empty text if they can.
   [[nodiscard]] std::string refusal(std::span<const Share> shares) const;
   /// Commits the shares of a round; only where refusal() is empty. The indices of a share that is not finite, and all of
   /// a round that is not `applied`, have failed instead.
   void commit(std::int64_t round, std::vector<Share> shares, bool applied = true);
   /// Opens again all indices of rounds from `rounds` on, with the failures that they had before.
   void roll_back(std::int64_t rounds);
-  /// Takes indices that are not committed out of the job. Returns why not, and then changes nothing; empty if done.
+  /// Takes indices that are not committed out of the job. Returns why that is refused, and then changes nothing; empty
+  /// if done.
   std::string quarantine(std::span<const IndexRun> runs);
 
-  /// Returns the dealing of a round that begins now among `members`, ascending.
+  /// Returns the assignment of micro-batches for a round that begins now among `members`, ascending.
   [[nodiscard]] Dealing deal(std::vector<PeerId> members) const;
 
   /// Returns one more than the highest index that is committed, quarantined or has failed.

@@ -15,32 +15,36 @@ inline namespace v0 {
 namespace swarm {
 
 /// \file
-/// The messages between peers. None decides anything: whatever is lost, late or doubled costs time and no bit.
+/// Messages between peers. None of them decides anything: a message that is lost, late or doubled costs time, and
+/// changes no result.
 
-/// The bytes of an encoded piece, shared by all that keep or send them.
+/// Bytes of an encoded piece (range of a vector), shared by all that keep or send them.
 using Bulk = std::shared_ptr<const std::vector<std::byte>>;
 
-/// The phase of a member in a round. `absent`: it is no member, or has not the newest weights.
+/// The phase of a member in a round of averaging. `absent`: the peer is no member, or has not the newest weights.
 enum class Phase : std::uint8_t { absent, accumulate, exchange, ready };
 
-/// A sign of life, and everything about its sender's round that others wait for; the newest one replaces those before.
+/// A sign of life of a peer, with everything about its progress in the round that others wait for; the newest one
+/// replaces those before.
 struct Beat {
   std::int64_t epoch = 0;
   std::int64_t round = 0;
-  std::int64_t attempt = 0;  ///< JobState::attempt of the round
-  std::int64_t applied = 0;  ///< rounds that its weights contain
+  std::int64_t attempt = 0;  ///< epoch in which the round's micro-batches were assigned (JobState::attempt)
+  std::int64_t applied = 0;  ///< number of rounds that the sender's weights contain
   Phase phase = Phase::absent;
-  bool closed = false;          ///< the sender takes no more micro-batches in this round
-  std::int64_t computed = 0;    ///< micro-batches that it has computed in this round
-  std::int64_t steps = 0;       ///< micro-batches that it has computed since it started: its progress
-  std::vector<PeerId> whole{};  ///< the contributors of which it has all parts that it reduces, ascending
-  Digest targets{};             ///< of the list of contributors of the round, as the sender knows it
-  Digest root{};                ///< of the results of all pieces for these; all zeros: the sender has not all of them
+  bool closed = false;        ///< true: the sender takes no more micro-batches in this round
+  std::int64_t computed = 0;  ///< number of micro-batches that the sender has computed in this round
+  /// Number of micro-batches that the sender has computed since it started, which shows progress.
+  std::int64_t steps = 0;
+  std::vector<PeerId> whole{};  ///< contributors from which the sender has all data that it is to sum, ascending
+  Digest targets{};             ///< digest of the list of contributors of the round, as the sender knows it
+  /// Digest of the results of all pieces for these contributors; all zeros: the sender has not all of them.
+  Digest root{};
 
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
-/// A peer's contribution to a round, without its parts.
+/// A peer's contribution to a round, announced without its gradient data.
 struct Offer {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
@@ -53,7 +57,7 @@ struct Offer {
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 
-/// One piece of a contribution, for the reducer of the piece.
+/// One piece (range of the vector) of a contribution, sent to the member that sums the piece.
 struct Part {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
@@ -63,7 +67,7 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// One piece of a round's result, for the contributors whose list has this digest.
+/// One piece (range of the vector) of a round's sum over those contributors whose list has the digest `targets`.
 struct Result {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
@@ -74,26 +78,26 @@ struct Result {
   friend bool operator==(const Result&, const Result&) = default;
 };
 
-/// A request for what has not come.
+/// A request for pieces that have not arrived.
 struct Want {
   std::int64_t round = 0;
   std::int64_t attempt = 0;
   bool offer = false;
-  std::vector<std::int64_t> parts{};    ///< pieces of the receiver's contribution
-  Digest targets{};                     ///< of the contributors of the results
-  std::vector<std::int64_t> results{};  ///< pieces of the round's result
+  std::vector<std::int64_t> parts{};    ///< indices of missing pieces of the receiver's contribution
+  Digest targets{};                     ///< digest of the list of contributors whose sum is asked for
+  std::vector<std::int64_t> results{};  ///< indices of missing pieces of the round's sum
 
   friend bool operator==(const Want&, const Want&) = default;
 };
 
-/// A request of a joining peer for pieces of weights and optimizer state.
+/// A request of a joining peer for pieces of the weights and the optimizer state.
 struct WantState {
   std::vector<std::int64_t> pieces{};
 
   friend bool operator==(const WantState&, const WantState&) = default;
 };
 
-/// A piece of weights and optimizer state after `rounds` rounds.
+/// A piece (range) of the weights and optimizer state after `rounds` rounds.
 struct StatePiece {
   std::int64_t rounds = 0;
   std::int64_t piece = 0;

@@ -18,16 +18,16 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// One peer of a job: the protocol as a function of events, without clock, sockets or threads. A program and the
-/// simulation drive the same object.
+/// One peer of a job: the protocol as a state machine without clock, sockets or threads. The real program and the
+/// simulation run the same code.
 ///
 ///     actions = on(event, now)
 ///
-/// | decides  | nothing by messages: membership, contributors and commits are entries of the log                     |
-/// | trainer  | take() hands out micro-batches; Contributed follows Close; Apply follows the commit in the log       |
-/// | clock    | `now` in seconds, of any clock that never goes back; Tick at least every `beat`                      |
-/// | memory   | the own contribution, parts to reduce, and the results of this round and of the two before           |
-/// | threads  | one at a time                                                                                        |
+/// | decides  | nothing by messages: membership, contributors and commits are entries of the log                |
+/// | trainer  | take() hands out micro-batches; event Contributed follows action Close; Apply, the log's commit |
+/// | clock    | `now` in seconds, of any clock that never goes back; Tick at least every `beat`                 |
+/// | memory   | the own contribution, parts to reduce, and the results of this round and of the two before      |
+/// | threads  | one at a time                                                                                   |
 ///
 /// \code
 /// // given: const swarm::core::PeerOptions& options
@@ -36,13 +36,13 @@ namespace core {
 /// \endcode
 class Peer {
 public:
-  /// Throws OptionError for deadlines in a wrong order, or functions that are not given.
+  /// Throws OptionError for deadlines in a wrong order, or missing functions.
   explicit Peer(PeerOptions options);
 
   std::vector<Action> on(const Event& event, Seconds now);
 
-  /// Returns the next micro-batch that this peer computes in this round; nothing while it is no member, lacks the
-  /// newest weights, or the round is closed.
+  /// Returns the index of the next micro-batch that this peer computes in this round; nothing while the peer is no
+  /// member, lacks the newest weights, or the round is closed.
   std::optional<std::int64_t> take();
 
   [[nodiscard]] const JobState& state() const& { return memory_.state; }
@@ -52,17 +52,17 @@ public:
   [[nodiscard]] Phase phase() const { return memory_.phase(); }
   [[nodiscard]] std::int64_t applied() const { return memory_.applied; }
   [[nodiscard]] bool is_member() const { return memory_.is_member(); }
-  /// Returns the presence that stands beside the log while this peer lives, to be written again where a lease has run
-  /// out.
+  /// Returns the key and value that this peer publishes beside the log while it lives, to be written again when the
+  /// lease has expired.
   [[nodiscard]] PeerPresence presence(Seconds now) const;
-  /// Returns true if this peer can give others all results of a round, for these contributors.
+  /// Returns true if this peer can send others the whole result of a round that was summed over these contributors.
   [[nodiscard]] bool holds(std::int64_t round, std::span<const PeerId> contributors) const;
-  /// Returns for how long the round in progress has not been committed.
+  /// Returns for how many seconds the round in progress has been waiting for its commit.
   [[nodiscard]] Seconds round_takes(Seconds now) const { return now - memory_.round_began; }
   /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for(Seconds now) const;
-  /// Returns why this peer cannot take part: another job, model, data or processor class than the log's genesis; else
-  /// empty.
+  /// Returns why this peer cannot take part: another job, model, data or processor class than those of the log's first
+  /// entry; else empty.
   [[nodiscard]] std::string refusal() const { return refusal_of(memory_.state, memory_.options.genesis); }
 
   /// Returns everything that this peer remembers: for tests that compare peers, and explore what they may do.

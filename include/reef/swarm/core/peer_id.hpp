@@ -23,7 +23,7 @@ struct PeerId {
   friend auto operator<=>(const PeerId&, const PeerId&) = default;
 };
 
-/// Returns an identity as text for errors and reports: "garage/5eed".
+/// Returns a peer's identity as text for errors and reports: "garage/5eed".
 inline std::string to_text(const PeerId& peer) {
   constexpr char digits[] = "0123456789abcdef";
   std::string number;

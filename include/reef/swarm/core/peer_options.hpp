@@ -11,14 +11,14 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// The options of a peer.
+/// The options of a peer (core::Peer).
 struct PeerOptions {
   Member self{};
-  Genesis genesis{};  ///< which the peer appends to an empty log, and with which another one must agree
+  Genesis genesis{};  ///< facts of the job: appended to an empty log, else compared with the log's
   Deadlines deadlines{};
   RoundFunctions functions{};
-  std::int64_t first_members = 1;  ///< peers that the first view waits for
-  std::uint64_t seed = 0;          ///< of the numbers by which the peer knows its entries again
+  std::int64_t first_members = 1;  ///< number of peers that the first membership waits for
+  std::uint64_t seed = 0;          ///< seed of the random numbers by which the peer knows its own log entries again
 };
 
 }  // namespace core

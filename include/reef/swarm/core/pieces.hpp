@@ -12,16 +12,16 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The most pieces of a job's parameter layout.
+/// The most pieces into which a job's parameter vector may be divided.
 inline constexpr std::int64_t max_pieces = 1 << 20;
 
-/// Returns the number of pieces of a layout.
+/// Returns the number of pieces into which a job's parameter vector is divided.
 constexpr std::int64_t piece_count(const Genesis& genesis) {
   return genesis.parameters / genesis.piece + (genesis.parameters % genesis.piece != 0 ? 1 : 0);
 }
 
-/// Returns the share w_i of a round's reductions of each of n members, for which the slowest member is done soonest.
-/// `bandwidths`: b_i of each member, the smaller of its upload and download in bytes a second.
+/// Returns, for each of n members, the share w_i of the round's summing that it does, so that the slowest member is
+/// done soonest. `bandwidths`: b_i of each member, the smaller of its upload and download in bytes a second.
 ///
 ///     minimise over w >= 0, sum w = 1    max_i (1 + (n - 2) w_i) / b_i
 ///
@@ -34,11 +34,11 @@ constexpr std::int64_t piece_count(const Genesis& genesis) {
 /// \endcode
 std::vector<double> reduction_shares(std::span<const double> bandwidths);
 
-/// Returns how many of `pieces` each share gets: whole pieces by largest remainder, ties to the first.
+/// Returns how many of `pieces` pieces each of the shares gets: whole pieces by largest remainder, ties to the first.
 std::vector<std::int64_t> split_pieces(std::int64_t pieces, std::span<const double> shares);
 
-/// Returns the reducer of each piece in a view. A piece keeps its reducer in `before` (empty: none) unless that one
-/// has left or has more pieces than its share.
+/// Returns the reducer of each piece of the parameter vector, the member that sums the piece. A piece keeps its reducer
+/// in `before` (empty: none) unless that one has left or has more pieces than its share.
 std::vector<PeerId> assign_reducers(std::span<const PeerId> before, std::span<const Member> members,
                                     std::int64_t pieces);
 

@@ -19,18 +19,20 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// The functions of a job on its data. Each is pure: equal arguments give equal bytes on every peer.
+/// The functions of a job on its encoded gradients. Each is pure: equal arguments give equal bytes on every peer.
 struct RoundFunctions {
   DigestFunction digest{};
-  /// Returns the encoded sum of encoded parts of a piece, added in the order given; of none, a result of zeros.
+  /// Returns the encoded sum of the contributors' encoded parts of a piece, added in the order given; zeros if there
+  /// are none.
   std::function<Bulk(std::int64_t piece, std::span<const Bulk> parts)> fold{};
-  /// Returns true if these bytes are a part of this piece: decodable, of its length, and finite.
+  /// Returns true if these bytes are a valid part of this piece: decodable, of its length, and finite.
   std::function<bool(std::int64_t piece, const Bulk& part)> accepts{};
-  /// Returns the verdict on the sum over the results of all pieces, whose contributors have this total weight and loss.
+  /// Returns the decision about a round's sum (finite, norm, clipping factor) from the results of all pieces; `weight`
+  /// and `loss` are totals over the contributors.
   std::function<RoundVerdict(std::span<const Bulk> results, double weight, double loss)> judge{};
 };
 
-/// A peer's contribution to a round, with all of its parts, encoded.
+/// A peer's contribution to a round, with all of its encoded data.
 struct Contribution {
   std::vector<std::int64_t> indices{};  ///< the micro-batches that it contains, ascending
   double weight = 0;                    ///< the sum of their loss weights; 0: no parts
@@ -46,8 +48,8 @@ Contribution checked(Contribution contribution, const RoundFunctions& functions)
 /// Returns the digest of a list of contributors, by which parts of a result are told from those of other lists.
 Digest digest_of(std::span<const PeerId> contributors, const DigestFunction& function);
 
-/// What one member has of the round in progress. Its own contribution stays whole until the round is committed, since a
-/// member that becomes the reducer of a piece needs its own part of it as well.
+/// The messages of the round in progress that one member has. Its own contribution is kept whole until the round is
+/// committed, since a member that becomes the reducer of a piece needs its own part of that piece too.
 class Round {
 public:
   Round() = default;
@@ -59,35 +61,36 @@ public:
   [[nodiscard]] bool closed() const { return closed_; }
   void close() { closed_ = true; }
 
-  /// Sets this peer's contribution: once in a round.
+  /// Sets this peer's contribution, once in a round.
   void contribute(const PeerId& self, Contribution contribution, const DigestFunction& digest);
   [[nodiscard]] bool contributed() const { return contributed_; }
   [[nodiscard]] const std::vector<Bulk>& own_parts() const& { return own_parts_; }
   [[nodiscard]] std::vector<Bulk> own_parts() const&& { return own_parts_; }
 
-  /// Notes an offer: the first of each peer counts. Returns true if it was new.
+  /// Notes the announcement of a contribution: the first one of each peer counts. Returns true if it was new.
   bool offered(const PeerId& from, const Offer& offer);
   [[nodiscard]] const Offer* offer_of(const PeerId& peer) const&;
   void offer_of(const PeerId& peer) const&& = delete;
-  /// Notes a part: the first of each (piece, peer) counts. Returns true if it was new.
+  /// Notes a part of a contribution: the first one of each (piece, peer) counts. Returns true if it was new.
   bool received(const PeerId& from, const Part& part);
   [[nodiscard]] bool has_part(std::int64_t piece, const PeerId& from) const { return parts_.contains({piece, from}); }
-  /// Notes a result of a piece for the contributors of this digest. Its own digest is computed here, once.
+  /// Notes the sum of a piece over the contributors whose list has this digest. Computes the digest of `bytes`, once.
   void reduced(const Digest& targets, std::int64_t piece, Bulk bytes, const DigestFunction& digest);
 
-  /// Drops the results for these contributors: their root is not that of the log.
+  /// Drops the results that are sums over these contributors, since their digest is not that in the log.
   void forget_results(const Digest& targets) { results_.erase(targets); }
 
-  /// Returns true if all parts of `peer` have come that reducer `self` needs.
+  /// Returns true if all parts of contributor `peer` that `self` is to sum have come.
   [[nodiscard]] bool has_whole(const PeerId& peer, const PeerId& self, std::span<const PeerId> reducers) const;
-  /// Returns the parts of a piece, of those of `targets` whose weight is not 0, in ascending order of contributors;
-  /// nothing if an offer or a part has not come.
+  /// Returns the parts of a piece from those of `targets` whose weight is not 0, in ascending order of contributors;
+  /// nothing if an announcement or a part has not come.
   [[nodiscard]] std::optional<std::vector<Bulk>> parts_of(std::int64_t piece, std::span<const PeerId> targets) const;
   [[nodiscard]] bool has_result(const Digest& targets, std::int64_t piece) const;
   [[nodiscard]] Bulk result(const Digest& targets, std::int64_t piece) const;
-  /// Returns the results of all pieces; nothing if one has not come.
+  /// Returns the results of all pieces for the contributors of this digest; nothing if one has not come.
   [[nodiscard]] std::optional<std::vector<Bulk>> results(const Digest& targets) const;
-  /// Returns the root of the results of all pieces; all zeros if one has not come.
+  /// Returns the digest of the results of all pieces for the contributors of this digest; all zeros if one has not
+  /// come.
   [[nodiscard]] Digest root(const Digest& targets, const DigestFunction& digest) const;
   [[nodiscard]] std::vector<std::int64_t> missing_results(const Digest& targets) const;
 

@@ -9,9 +9,8 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// A job of real peers (Peer) in a world of one queue of events: virtual time, links that delay, double and lose
-/// messages, a log whose answers are late or lost, and computation that is a sum of numbers known for each
-/// micro-batch.
+/// Simulates a job of real peers (core::Peer) on one queue of events: virtual time, links that delay, double and lose
+/// messages, a log whose answers are late or lost, and computation that is a sum of numbers known for each micro-batch.
 ///
 /// Laws, tested after each event:
 ///
@@ -33,7 +32,8 @@ namespace core {
 /// \endcode
 SimulationResult simulate(const FaultPlan& plan, const SimulatedWorld& world = {});
 
-/// Returns the shortest plan found that still breaks a law, by leaving out faults, rounds and peers of `plan`.
+/// Returns the shortest plan found that still breaks a law of the simulation, by leaving out faults, rounds and peers
+/// of `plan`.
 FaultPlan shrink(FaultPlan plan, const SimulatedWorld& world = {});
 
 }  // namespace core

@@ -11,28 +11,30 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
-/// The world of a simulation: its links, log and computation. Durations are drawn, evenly, between the two of each
-/// pair.
+/// The parameters of a simulation: those of its links, log and computation. Durations are drawn uniformly between the
+/// two of each pair.
 struct SimulatedWorld {
   Deadlines deadlines{.beat = 0.25, .suspect = 2.5, .exchange = 10, .round = 600};
   std::int64_t global_batch = 8;
   std::int64_t pieces = 3;
-  Seconds link[2] = {0.002, 0.08};  ///< delay of a message
-  Seconds log[2] = {0.002, 0.05};   ///< delay of an append, of its answer, and of reading an entry
+  Seconds link[2] = {0.002, 0.08};  ///< delay of a message, in seconds
+  /// Delay of an append, of its answer, and of reading an entry, in seconds.
+  Seconds log[2] = {0.002, 0.05};
   Seconds micro_batch[2] = {0.1, 0.6};
-  Seconds update[2] = {0.01, 0.1};  ///< of applying a round
+  Seconds update[2] = {0.01, 0.1};  ///< duration of applying a round to the weights, in seconds
   double lost = 0;                  ///< probability that a message is lost
   double doubled = 0.01;            ///< probability that a message comes twice
-  Seconds lease = 2;                ///< for which a presence outlives its peer
-  Seconds time_limit = 600;         ///< virtual time in which the rounds must be committed
+  /// Seconds for which the published presence of a peer outlives the peer.
+  Seconds lease = 2;
+  Seconds time_limit = 600;         ///< virtual seconds within which the rounds must be committed
 };
 
-/// What came of a simulation.
+/// The outcome of a simulation.
 struct SimulationResult {
-  std::string violation{};  ///< the first law that was broken; empty: none
-  Seconds at = 0;           ///< virtual time at the end
+  std::string violation{};  ///< the first law that was broken, as text; empty: none
+  Seconds at = 0;           ///< virtual time at the end, in seconds
   std::uint64_t events = 0;
-  std::int64_t rounds = 0;  ///< that were committed
+  std::int64_t rounds = 0;  ///< number of rounds that were committed
   std::int64_t views = 0;
   std::int64_t excluded = 0;
   std::int64_t rollbacks = 0;  ///< because all who held a round have ended

@@ -17,20 +17,20 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// Data parallelism of peers that come and go: each is a Trainer on one process, has all weights, and meets the others
-/// in the rounds of a RoundExchange, which decides who contributes, and which micro-batches to compute.
+/// Data parallelism of peers that come and go: each is a Trainer in one process, has all weights, and averages
+/// gradients with the others in rounds, whose contributors and micro-batches a RoundExchange decides.
 ///
 ///     w(t+1) = rule(w(t), sum over contributors and their micro-batches of weight * g / sum of weights)
 ///
 /// | step   | a round: as many micro-batches as the exchange gives until it closes the round, also none; then the |
-/// |        | sum over contributors, whose weight and loss are the round's, not this peer's                        |
+/// |        | sum over contributors, whose weight and loss are the round's, not this peer's                       |
 /// | state  | per weight: the rule's states, and for bf16 a master weight; beside the gradient, memory of two     |
 /// |        | more: what is offered, and the result                                                               |
 /// | bits   | all peers have the same weights after a round, on machines of one update class; those of Ddp on as  |
 /// |        | many ranks with these micro-batches, if the exchange adds contributions in the order of ranks       |
 /// | skips  | a round that the exchange skips, or whose sum or loss is not finite (NonFinite), changes nothing    |
 /// | counts | TrainerOptions::micro_batches is what planning expects of a round; Accumulation::capped bounds it   |
-/// | needs  | Options::exchange; one rank, sums in fp32 (models in fp32 and bf16)                                  |
+/// | needs  | Options::exchange; one rank, sums in fp32 (models in fp32 and bf16)                                 |
 ///
 /// Source: Diskin et al., arXiv 2106.10207, for rounds of a global batch among peers of any speed. Deviation: a round
 /// has one result, with the same bits for all peers.
@@ -55,12 +55,13 @@ struct Averaged {
   static constexpr bool keeps_matrices_whole = true;
   static constexpr bool counts_micro_batches = true;
 
-  /// The options of the policy: TrainerOptions::optim.
+  /// The options of the policy Averaged, given as TrainerOptions::optim.
   struct Options {
-    RoundExchange* exchange = nullptr;  ///< outlives the Trainer; not of two Trainers
+    /// Exchange with the other peers; outlives the Trainer, and serves one Trainer alone.
+    RoundExchange* exchange = nullptr;
   };
 
-  /// Throws OptionError unless the job has one rank, which stands for itself alone.
+  /// Throws OptionError unless the job has one MPI rank.
   static void plan(run::StepPlan& plan, const Options& /*unused*/) {
     if (plan.ranks() == 1 && plan.virtual_ranks == 1) return;
     throw OptionError("reef::swarm::Averaged: a peer of ", plan.ranks(), " ranks and ", plan.virtual_ranks,

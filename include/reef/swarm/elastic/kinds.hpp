@@ -5,7 +5,8 @@
 #include <reef/core/language.hpp>
 
 /// \file
-/// The names of the kinds of instructions that a round of a swarm has beside those of optimizers (optim/kinds.hpp).
+/// The names of the kinds of instructions that a training step has for rounds with other peers, beside those of
+/// optimizers (optim/kinds.hpp).
 ///
 /// \code
 /// // given: const schedule::Program& program

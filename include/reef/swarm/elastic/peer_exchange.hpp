@@ -17,8 +17,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The RoundExchange of a trainer whose rounds an AveragingPeer agrees on with other processes. A TrainerPeer joins the
-/// two: the exchange is made before its trainer, the AveragingPeer after it.
+/// The RoundExchange of a trainer whose rounds an AveragingPeer agrees on with other processes. A TrainerPeer connects
+/// the two: the exchange is made before its trainer, the AveragingPeer after it.
 ///
 /// | result | the sum over the round's contributors, in ascending order of their ids; `skip` for a round that |
 /// |        | changes nothing, or that went on without this peer                                              |
@@ -38,7 +38,8 @@ public:
   RoundOutcome result(std::span<float> sum) override;
   void interrupt() noexcept override;
 
-  /// Returns the sum of the last round that has a result, without its numbers. The trainer's thread, between steps.
+  /// Returns the outcome of the last round that has a result (weight, loss, contributors), without the summed vector.
+  /// On the trainer's thread, between steps.
   [[nodiscard]] const RoundSum& last() const& { return last_; }
   void last() const&& = delete;
 
@@ -47,7 +48,7 @@ private:
   class Call;
 
   void connect(AveragingPeer& peer);
-  /// Ends all calls, and returns when none is under way.
+  /// Ends all calls by an exception, and returns when none is running.
   void disconnect() noexcept;
 
   std::mutex mutex_;
@@ -58,8 +59,8 @@ private:
   RoundSum last_{};
 };
 
-/// Returns the genesis of a job with the facts that a trainer knows: Genesis::parameters, `piece` and `model`, the
-/// digest of the architecture and of all weights as they are. The other members are those of `genesis`. To be called
+/// Returns the facts of a job (its genesis) with those that a trainer knows: Genesis::parameters, `piece` and `model`,
+/// the digest of the architecture and of all present weights. The other members are those of `genesis`. To be called
 /// before the first step.
 ///
 /// | piece | whole blocks of 4096 numbers, about a sixteenth of the layout, 2^18 at most (1 MiB in fp32) |
@@ -72,9 +73,9 @@ private:
 /// \endcode
 Genesis genesis_of(Training& training, Genesis genesis);
 
-/// Returns an access to a trainer's weights, optimizer state and progress, in pieces of `numbers` numbers of the
-/// layout: what a peer that joins gets from others. The trainer outlives the access, and keeps its state in host
-/// memory.
+/// Returns functions that read and write a trainer's weights, optimizer state and progress, in pieces of `numbers`
+/// numbers of the flat parameter vector: what a peer that joins gets from others. The trainer outlives them, and keeps
+/// its state in host memory.
 ///
 /// \code
 /// // given: Training& trainer, swarm::AveragingOptions& options
@@ -85,9 +86,9 @@ StateAccess state_access(Training& training, std::int64_t numbers);
 /// A trainer that takes part in a job with others, which come and go: the AveragingPeer of a PeerExchange and its
 /// trainer.
 ///
-/// | options | AveragingOptions::state is set here: a peer that joins late gets the state of the others       |
+/// | options | AveragingOptions::state is set here: a peer that joins late gets the state of the others      |
 /// | life    | declared behind the trainer, and ends before it. The destructor ends a step that is under way |
-/// | errors  | those of AveragingPeer; OptionError for an exchange that has a peer already                    |
+/// | errors  | those of AveragingPeer; OptionError for an exchange that has a peer already                   |
 ///
 /// \code
 /// #include <reef/swarm/log/remote_log.hpp>
@@ -100,7 +101,7 @@ StateAccess state_access(Training& training, std::int64_t numbers);
 /// \endcode
 class TrainerPeer {
 public:
-  /// Joins the job of `log`. All that is given outlives this object.
+  /// Joins the job of `log`, which has the job's decisions. All arguments given by reference outlive this object.
   TrainerPeer(PeerExchange& exchange, Training& training, AveragingOptions options, DecisionLog& log,
               Presence& presence);
   ~TrainerPeer();

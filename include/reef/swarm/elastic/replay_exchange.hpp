@@ -16,7 +16,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// An exchange that gives one trainer the rounds of a ledger, so that alone it comes to the same weights, bit for bit.
+/// An exchange that gives one trainer the recorded rounds of a job (its ledger), so that alone it comes to the same
+/// weights, bit for bit.
 ///
 ///     a round of contributors a < b < c:  3 steps    g_a, skipped    g_b, skipped    g_a + g_b + g_c, applied
 ///
@@ -46,14 +47,14 @@ public:
   RoundOutcome result(std::span<float> sum) override;
   void interrupt() noexcept override {}
 
-  /// Returns the number of steps that the rounds take.
+  /// Returns the number of steps that the trainer needs for all recorded rounds.
   [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(parts_.size()); }
   [[nodiscard]] bool is_done() const { return done_ == parts_.size(); }
   /// Returns the number of the round that the next step belongs to. Throws std::out_of_range if there is none.
   [[nodiscard]] std::int64_t round() const { return parts_.at(done_).round; }
 
 private:
-  /// What one contributor has computed for a round.
+  /// The micro-batches that one contributor has computed for a recorded round.
   struct Part {
     std::int64_t round = 0;
     PeerId peer{};

@@ -17,8 +17,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The trained weights and the optimizer's state of a trainer, in pieces of the flat parameter layout: what a peer that
-/// joins gets from others.
+/// The trained weights and the optimizer's state of a trainer, in pieces (ranges) of the flat parameter vector: what a
+/// peer that joins gets from others.
 ///
 ///     piece k   numbers [k n, (k + 1) n) of the layout:  weights | state.0 | state.1 | ... | master weights
 ///
@@ -37,31 +37,33 @@ namespace swarm {
 /// \endcode
 class StatePieces {
 public:
-  /// Refers to `training`. `numbers`: how many numbers of the layout a piece has, 1 or more; the last may have fewer.
+  /// Refers to `training`. `numbers`: the numbers of the flat parameter vector in each piece, 1 or more; the last one
+  /// may have fewer.
   StatePieces(Training& training, std::int64_t numbers);
 
   [[nodiscard]] std::int64_t count() const;
 
-  /// Returns the bytes of a piece.
+  /// Returns the bytes of one piece: its range of the weights and of each optimizer state.
   [[nodiscard]] std::vector<std::byte> read(std::int64_t piece) const;
-  /// Sets the weights and the state of a piece.
+  /// Sets the weights and the optimizer state of one piece, a range of the flat parameter vector.
   void write(std::int64_t piece, std::span<const std::byte> bytes);
 
 private:
-  /// Numbers [first, first + elements) of the layout, of a parameter or of a range of state.
+  /// A range [first, first + elements) of the flat parameter vector, which belongs to a parameter or to a range of
+  /// optimizer state.
   struct Part {
     std::int64_t first = 0;
     std::int64_t elements = 0;
-    std::string_view parameter{};  ///< empty: `range` is meant
+    std::string_view parameter{};  ///< name of the parameter; empty: `range` is meant
     run::StateRange range{};
   };
-  /// Parts of one kind: weights, or a state of the rule.
+  /// The ranges of one kind of data: the weights, or one state of the update rule.
   struct Kind {
     std::string name{};
     Element element = Element::float32;
     std::vector<Part> parts{};
   };
-  /// A part's share of a piece: its bytes from `offset` on are those of the piece from `at` on.
+  /// The overlap of a parameter or state with a piece: its bytes from `offset` on are those of the piece from `at` on.
   struct Share {
     const Part& part;
     Element element;

@@ -9,11 +9,11 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The calls of a decision log as functions that wait for their answer, for tools and tests.
+/// A replicated log's asynchronous calls as functions that wait for their answer, for tools and tests.
 ///
 /// | blocks | each call, until the log answers; not to be called in a callback of that log, nor on SimulatedLog, |
-/// |        | whose clock stands meanwhile                                                                        |
-/// | errors | those of DecisionLog; Error from read where the log cannot be asked                                 |
+/// |        | whose clock stands meanwhile                                                                       |
+/// | errors | those of DecisionLog; Error from read where the log cannot be asked                                |
 ///
 /// \code
 /// // given: swarm::DecisionLog& log
@@ -28,10 +28,10 @@ public:
   /// Appends `entry` at index `at`, and returns the log's answer.
   Appended append(LogIndex at, std::string entry);
 
-  /// Returns all entries from index `from` on, page after page.
+  /// Returns all entries of the log from index `from` on.
   [[nodiscard]] std::vector<std::string> read(LogIndex from);
 
-  /// Returns the entries from index `from` on, at most a page of them.
+  /// Returns the entries of the log from index `from` on, at most log_page_bytes and one entry more.
   [[nodiscard]] LogPage page(LogIndex from);
 
 private:

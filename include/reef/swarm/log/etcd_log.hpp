@@ -15,7 +15,7 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The keepers of an EtcdLog, and the job whose log it is.
+/// The addresses of an etcd cluster that keeps a job's log, and the job's name.
 struct EtcdLogOptions {
   std::vector<std::string> keepers;  ///< http://ADDRESS:PORT of each member of the cluster, on this machine; or https
   std::string job;                   ///< 1 to 64 letters, digits, '.', '_' or '-'
@@ -23,15 +23,16 @@ struct EtcdLogOptions {
   TlsFiles tls{};            ///< a keeper's, for https; etcd shows the certificate of a keeper of the same CA
 };
 
-/// A decision log and presences that etcd keeps, 3.4 or later: they outlast the loss of any minority of its members.
+/// A replicated log and peers' presence keys, stored in etcd 3.4 or later: they survive the loss of any minority of
+/// etcd's members.
 ///
-/// | keys     | /reef/JOB/log/INDEX, 20 digits; /reef/JOB/presence/KEY under a lease                               |
-/// | append   | one transaction: put, if there is no such key, and there is that of the index before              |
-/// | read     | linearizable                                                                                       |
-/// | watch    | etcd's watch wakes, what is given is read; besides, a read every 2 s, since watches of a keeper    |
-/// |          | that has lost the others stay silent                                                               |
-/// | time-out | `unknown`; within the time each attempt has 2 s, and the next one goes to another keeper. Where an |
-/// |          | earlier attempt may still arrive, `early` is said as `unknown`                                     |
+/// | keys     | /reef/JOB/log/INDEX, 20 digits; /reef/JOB/presence/KEY under a lease                                |
+/// | append   | one transaction: put, if there is no such key, and there is that of the index before                |
+/// | read     | linearizable                                                                                        |
+/// | watch    | etcd's watch wakes, what is given is read; besides, a read every 2 s, since watches of a keeper     |
+/// |          | that has lost the others stay silent                                                                |
+/// | time-out | `unknown`; within the time each attempt has 2 s, and the next one goes to another keeper. Where an  |
+/// |          | earlier attempt may still arrive, `early` is said as `unknown`                                      |
 /// | presence | leases of whole seconds, rounded up; one that ends late, or early after an election, is only a hint |
 /// | who      | plain HTTP on this machine, or mutual TLS 1.3 by `tls`; other addresses are refused                |
 /// | errors   | OptionError from the constructor: no keeper, an address of another machine, the name of the job   |
@@ -64,13 +65,15 @@ static_assert(decision_log<EtcdLog>);
 
 namespace detail {
 
-/// Returns the answer that etcd's answer to an append of `entry` means; throws DecodeError where it is none.
+/// Returns the outcome of an append of `entry` from the body of etcd's answer; throws DecodeError for a malformed body.
 Appended decode_etcd_append(std::string_view body, LogIndex at, std::string_view entry);
 
-/// Returns the page that etcd's answer to a range of keys means; `prefix` is that of the keys. Throws DecodeError.
+/// Returns the log entries from the body of etcd's answer to a range request; `prefix` is that of the keys. Throws
+/// DecodeError for a malformed body.
 LogPage decode_etcd_range(std::string_view body, LogIndex from, std::string_view prefix);
 
-/// Returns the presences that etcd's answer to a range of keys means. Throws DecodeError.
+/// Returns the presence keys from the body of etcd's answer to a range request. Throws DecodeError for a malformed
+/// body.
 Presences decode_etcd_presences(std::string_view body, std::string_view prefix);
 
 }  // namespace detail

@@ -11,7 +11,8 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// A decision log in a file of one machine, for one process: what a LogServer serves, and what a single peer needs.
+/// A replicated log's entries in a file of one machine, for one process: the storage of a LogServer, and enough for a
+/// single peer.
 ///
 /// | file   | FOLDER/decisions.log; its layout is in log/detail/log_file.hpp                                      |
 /// | won    | after the entry's bytes are durable (fdatasync): kill -9 and power cuts lose nothing that was won   |
@@ -34,10 +35,10 @@ public:
   void read(LogIndex from, ReadDone done) override;
   [[nodiscard]] LogWatch watch(LogIndex from, EntryFound found) override;
 
-  /// Returns the number of entries that stand.
+  /// Returns the number of entries in the log.
   [[nodiscard]] LogIndex size() const;
 
-  /// Returns how many bytes of a write that was cut off were removed when the log was opened.
+  /// Returns the number of bytes of an incomplete last write that were removed when the log was opened.
   [[nodiscard]] Bytes cut() const;
 
 private:

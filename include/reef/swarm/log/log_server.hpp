@@ -18,7 +18,7 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// What a LogServer listens on, keeps, and bears.
+/// The settings of a LogServer: its address, folder and limits.
 struct LogServerOptions {
   std::string listen = "127.0.0.1:0";  ///< ADDRESS:PORT, without TLS of this machine; port 0: any that is free
   std::filesystem::path folder;        ///< that of its LocalLog
@@ -86,11 +86,11 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// Serves a log until SIGINT or SIGTERM, as `reef-swarm log-server` does, and returns 0.
+/// Serves a log over HTTP until SIGINT or SIGTERM, as `reef-swarm log-server` does, and returns 0.
 ///
-/// | prints | the port and a newline on `out`, when clients can connect                                        |
+/// | prints | the port and a newline on `out`, when clients can connect                                       |
 /// | who    | the main thread, before it has started others: the signals are blocked in all threads from then |
-/// | errors | LogServer's                                                                                      |
+/// | errors | LogServer's                                                                                     |
 ///
 /// \code
 /// #include <iostream>

@@ -15,33 +15,33 @@ namespace swarm {
 inline constexpr Bytes max_presence_key_bytes = 256;
 inline constexpr Bytes max_presence_value_bytes = 16_KiB;
 
-/// The shortest lease of a presence, in seconds, that every model keeps.
+/// The shortest lease of a presence key, in seconds, that every implementation keeps.
 inline constexpr Seconds shortest_presence = 2;
 
-/// A key that is present, and what its owner says under it.
+/// A presence key that has not expired, and its owner's value.
 struct PresentKey {
   std::string key;
   std::string value;
   friend bool operator==(const PresentKey&, const PresentKey&) = default;
 };
 
-/// The answer to Presence::presences.
+/// The answer to Presence::presences: all keys that have not expired.
 struct Presences {
-  std::vector<PresentKey> keys;  ///< by ascending key
-  bool answered = false;         ///< false where the keepers could not be asked in time
-  std::string why;               ///< the reason, with the fix, where `answered` is false
+  std::vector<PresentKey> keys;  ///< keys that have not expired, ascending
+  bool answered = false;         ///< false where the store could not be asked in time
+  std::string why;               ///< reason why the store did not answer, with the fix, where `answered` is false
 };
 
-/// The function that is called when a presence is written, or removed: an empty text, or why it is not.
+/// A callback for the end of writing or removing a presence key. `why`: an empty text, or the reason of a failure.
 using PresenceDone = std::function<void(std::string_view why)>;
 
-/// Keys that vanish unless their owner renews them: hints, such as addresses and whom a peer hears.
+/// A store of keys that expire unless their owner renews them, for hints such as a peer's address and whom it hears.
 ///
-/// | lease     | a key stands for `ttl` seconds, at least shortest_presence, after its last `present`; a busy    |
-/// |           | keeper may keep it longer, and one that restarts, or changes its leader, may lose it            |
-/// | renew     | call `present` again each third of its ttl, with the same value or a new one                    |
-/// | callbacks | as those of DecisionLog                                                                         |
-/// | errors    | OptionError: a key or a value that is too long or no UTF-8, an empty key, a ttl not above 0     |
+/// | lease     | a key stands for `ttl` seconds, at least shortest_presence, after its last `present`; a busy |
+/// |           | keeper may keep it longer, and one that restarts, or changes its leader, may lose it         |
+/// | renew     | call `present` again each third of its ttl, with the same value or a new one                 |
+/// | callbacks | as those of DecisionLog                                                                      |
+/// | errors    | OptionError: a key or a value that is too long or no UTF-8, an empty key, a ttl not above 0  |
 ///
 /// Models: RemoteLog, EtcdLog, SimulatedLog.
 ///
@@ -57,19 +57,19 @@ public:
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
-  /// Writes `value` under `key` and begins its lease anew.
+  /// Writes `value` under `key` and starts its lease of `ttl` seconds anew.
   virtual void present(std::string key, std::string value, Seconds ttl, PresenceDone done) = 0;
 
-  /// Removes a key, whether it stands or not.
+  /// Removes a key, whether it exists or not.
   virtual void absent(std::string key, PresenceDone done) = 0;
 
-  /// Reads all keys that stand.
+  /// Reads all keys that have not expired.
   virtual void presences(std::function<void(Presences)> done) = 0;
 };
 
 namespace detail {
 
-/// Throws OptionError unless key, value and ttl are within the limits.
+/// Throws OptionError unless a presence key, its value and its lease are within the limits.
 void require_presence(std::string_view key, std::string_view value, Seconds ttl);
 
 }  // namespace detail

@@ -62,7 +62,7 @@ static_assert(decision_log<RemoteLog>);
 
 namespace detail {
 
-/// Reads the answers of a LogServer. Throw DecodeError where a body is no such answer.
+/// Return what the body of a LogServer's answer says. Throw DecodeError for a malformed body.
 Appended decode_appended(std::string_view body);
 LogPage decode_page(std::string_view body, LogIndex from);
 Presences decode_presences(std::string_view body);

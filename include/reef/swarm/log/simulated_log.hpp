@@ -15,21 +15,22 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// How the network and the keepers of a SimulatedLog behave. Times are in seconds, chances from 0 to 1.
+/// The behaviour of the simulated network and server of a SimulatedLog. Times are in seconds, chances from 0 to 1.
 struct SimulatedLogOptions {
-  std::uint64_t seed = 0;   ///< of all draws
-  Seconds delay = 0.005;    ///< the mean of a message's delay, which is drawn from (0, 2 delay]
-  Seconds time = 1;         ///< for each call; then an append is `unknown`
+  std::uint64_t seed = 0;   ///< seed of all random numbers
+  Seconds delay = 0.005;    ///< the mean of a message's delay in seconds, which is drawn from (0, 2 delay]
+  Seconds time = 1;         ///< time-out of each call, in seconds; after it an append's answer is `unknown`
   double lost_request = 0;  ///< the chance that a request never arrives
   double lost_answer = 0;   ///< the chance that a request is carried out, and its answer never arrives
-  double late = 0;          ///< the chance that an append arrives after its time, up to `latest` after it was made
+  double late = 0;  ///< the chance that an append arrives after its time-out, up to `latest` seconds after it was made
   Seconds latest = 10;
 };
 
-/// The keepers of simulated logs: what stands, and all that is under way, by a clock that the caller moves.
+/// The simulated server of SimulatedLog's clients: the stored entries and the messages in flight, by a virtual clock
+/// that the caller advances.
 ///
 /// | pure    | no thread, socket or clock: equal seeds and equal calls give equal bits. One thread        |
-/// | order   | of events by time, then by the order in which they were made                               |
+/// | order   | events by time, then by the order in which they were made                                  |
 /// | quiet   | with no call open, and watches that have seen all, nothing is under way: next() is nothing |
 ///
 /// \code
@@ -45,17 +46,18 @@ public:
   SimulatedKeepers(const SimulatedKeepers&) = delete;
   SimulatedKeepers& operator=(const SimulatedKeepers&) = delete;
 
-  /// Does all that happens up to a time, in order; callbacks come within. An earlier time than before does nothing.
+  /// Handles all messages up to a time, in order; callbacks run within the call. An earlier time than before does
+  /// nothing.
   void advance(Seconds now);
 
-  /// Returns the time of what happens next; nothing where nothing is under way.
+  /// Returns the time of the next event; nothing where no message is in flight.
   [[nodiscard]] std::optional<Seconds> next() const;
   [[nodiscard]] Seconds now() const;
 
-  /// Takes the keepers away from all clients, or gives them back: what arrives at them meanwhile is lost.
+  /// Disconnects the server from all clients, or connects it again: messages that reach it meanwhile are lost.
   void set_away(bool away);
 
-  /// Returns what stands.
+  /// Returns all entries of the log.
   [[nodiscard]] std::vector<std::string> entries() const;
 
   struct State;
@@ -65,7 +67,7 @@ private:
   std::shared_ptr<State> state_;
 };
 
-/// A decision log and presences of one client of SimulatedKeepers, which must outlive the client.
+/// A replicated log and presence keys, as one client of SimulatedKeepers, which must outlive the client.
 ///
 /// The laws are those of DecisionLog, but one thread calls, and callbacks come within SimulatedKeepers::advance. What a
 /// client sent before its end may still arrive.
@@ -77,7 +79,7 @@ private:
 /// \endcode
 class SimulatedLog final : public DecisionLog, public Presence {
 public:
-  /// `client` is the number of the client, by which its random sequence differs from others'.
+  /// Constructs the client with number `client`, by which its random sequence differs from others'.
   SimulatedLog(SimulatedKeepers& keepers, std::uint64_t client);
   ~SimulatedLog() override;
 
@@ -89,7 +91,8 @@ public:
   void absent(std::string key, PresenceDone done) override;
   void presences(std::function<void(Presences)> done) override;
 
-  /// Cuts this client off from the keepers, or gives it back: what arrives meanwhile, either way, is lost.
+  /// Disconnects this client from the server, or connects it again: messages that arrive meanwhile, either way, are
+  /// lost.
   void set_cut_off(bool cut_off);
 
   struct Client;

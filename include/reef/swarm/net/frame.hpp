@@ -32,16 +32,16 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The kind of a frame. All but bulk and credit are control, and carry a JSON object.
+/// The kind of a frame between peers. All but bulk and credit are control, and carry a JSON object.
 ///
-/// | hello      | the first frame of each side of a connection; Endpoint sends and reads it              |
-/// | goodbye    | the last frame of a side that closes in order, with the reason; Endpoint's own         |
-/// | credit     | grants `total` bytes more of a stream; without payload; Endpoint's own                 |
-/// | welcome    | accepts the other side's hello; Endpoint's own                                         |
-/// | beat ... leave | the messages of a round, by name                                                   |
-/// | refuse     | what was wrong with a message or a peer; Endpoint sends it before it closes for cause  |
-/// | control    | any other control of the user, who names it in the text                                |
-/// | bulk       | opaque bytes                                                                           |
+/// | hello      | the first frame of each side of a connection; Endpoint sends and reads it             |
+/// | goodbye    | the last frame of a side that closes in order, with the reason; Endpoint's own        |
+/// | credit     | grants `total` bytes more of a stream; without payload; Endpoint's own                |
+/// | welcome    | accepts the other side's hello; Endpoint's own                                        |
+/// | beat ... leave | the messages of a round, by name                                                  |
+/// | refuse     | what was wrong with a message or a peer; Endpoint sends it before it closes for cause |
+/// | control    | any other control of the user, who names it in the text                               |
+/// | bulk       | opaque bytes                                                                          |
 enum class FrameKind : std::uint8_t {
   hello = 1,
   goodbye = 2,
@@ -59,7 +59,7 @@ enum class FrameKind : std::uint8_t {
   bulk = 64
 };
 
-/// Returns the name of a kind, such as "beat"; "unknown" if there is no such kind.
+/// Returns the name of a kind of frame, such as "beat"; "unknown" if there is no such kind.
 std::string_view name_of(FrameKind kind);
 
 /// Returns true if frames of this kind carry the text of a JSON object.
@@ -78,9 +78,11 @@ constexpr Bytes max_payload(FrameKind kind) {
   return kind == FrameKind::offer ? max_offer_bytes : max_control_bytes;
 }
 
-/// The place of a frame in the job, as its sender gives it; the transport reads nothing of it but `stream`.
+/// The fields of a frame that say to which part of the job it belongs, as its sender gives them; the transport itself
+/// reads only `stream`.
 struct FrameHead {
-  std::uint32_t stream = 0;  ///< of bulk: messages of a stream arrive in order, and have credit of their own
+  /// Stream of a bulk message: messages of a stream arrive in order, and have flow control of their own.
+  std::uint32_t stream = 0;
   std::uint32_t piece = 0;
   std::uint64_t round = 0;
   std::uint64_t epoch = 0;
@@ -102,18 +104,18 @@ using SharedBytes = std::shared_ptr<const std::vector<std::byte>>;
 struct Frame {
   FrameKind kind = FrameKind::control;
   FrameHead head{};
-  std::string text{};   ///< control: one JSON object
-  SharedBytes bytes{};  ///< bulk: a whole message
+  std::string text{};   ///< one JSON object, of a control message
+  SharedBytes bytes{};  ///< the whole message, of a bulk message
 
   static Frame control(FrameKind kind, std::string json, FrameHead head = {});
   static Frame bulk(FrameHead head, std::vector<std::byte> bytes);
   static Frame bulk(FrameHead head, SharedBytes bytes);
 
-  /// Returns the bytes of the payload: of the text, or of the whole message.
+  /// Returns the bytes of the payload: of the text, or of the whole bulk message.
   [[nodiscard]] Bytes size() const;
 };
 
-/// The header of a frame on the wire.
+/// The header of a frame, as it is sent.
 struct FrameHeader {
   static constexpr std::uint16_t magic_number = 0x5352;
   static constexpr std::uint8_t current_version = 1;
@@ -136,19 +138,19 @@ static_assert(sizeof(FrameHeader) == 64 && std::is_trivially_copyable_v<FrameHea
 inline constexpr Bytes frame_header_bytes = sizeof(FrameHeader);
 static_assert(slice_bytes + frame_header_bytes == 64_KiB);
 
-/// The reason for which received bytes are no frame that is accepted here.
+/// The reason for which received bytes are rejected as a frame.
 ///
-/// | foreign  | the bytes do not begin like a frame                                            |
-/// | version  | the frame is in another version of the format                                  |
-/// | header   | the header is damaged: its seal does not match, or reserved fields are not 0   |
-/// | kind     | there is no such kind                                                          |
-/// | length   | the payload is longer than its kind allows, or an empty slice                  |
-/// | sequence | the frame is not the next one of its connection: doubled, lost or reordered    |
-/// | payload  | the payload is damaged: its checksum does not match                            |
-/// | text     | the payload of control is not the text of one JSON object                      |
-/// | slice    | the slice does not continue its stream's message, or is beyond its end         |
-/// | total    | the bulk message is longer than allowed, or empty                              |
-/// | streams  | more streams have unfinished messages than allowed                             |
+/// | foreign  | the bytes do not begin like a frame                                          |
+/// | version  | the frame is in another version of the format                                |
+/// | header   | the header is damaged: its seal does not match, or reserved fields are not 0 |
+/// | kind     | there is no such kind                                                        |
+/// | length   | the payload is longer than its kind allows, or an empty slice                |
+/// | sequence | the frame is not the next one of its connection: doubled, lost or reordered  |
+/// | payload  | the payload is damaged: its checksum does not match                          |
+/// | text     | the payload of control is not the text of one JSON object                    |
+/// | slice    | the slice does not continue its stream's message, or is beyond its end       |
+/// | total    | the bulk message is longer than allowed, or empty                            |
+/// | streams  | more streams have unfinished messages than allowed                           |
 enum class FrameFault : std::uint8_t {
   none,
   foreign,
@@ -164,26 +166,27 @@ enum class FrameFault : std::uint8_t {
   streams
 };
 
-/// Returns the name of a fault, such as "sequence".
+/// Returns the name of a reason for rejecting a frame, such as "sequence".
 std::string_view name_of(FrameFault fault);
 
-/// The limits of what a FrameDecoder accepts.
+/// The limits of the messages that a FrameDecoder accepts.
 struct FrameLimits {
-  Bytes message = 16_MiB;    ///< the most bytes of one bulk message
-  std::size_t streams = 16;  ///< the most bulk messages that are unfinished at one time
+  Bytes message = 16_MiB;    ///< the most bytes of one bulk message (large binary message)
+  std::size_t streams = 16;  ///< the most bulk messages that may be incomplete at one time
 };
 
-/// Appends the frame of a control or credit message to `out`. `sequence`: its number on the connection.
-/// Throws OptionError if the payload is longer than its kind allows; `out` is unchanged then.
+/// Appends the encoded frame of a control or credit message to `out`. `sequence`: its number on the connection. Throws
+/// OptionError if the payload is longer than its kind allows; `out` is unchanged then.
 void append_frame(std::vector<std::byte>& out, const Frame& frame, std::uint32_t sequence, std::uint32_t total = 0);
 
-/// Appends one slice of a bulk message to `out`: at most slice_bytes from `offset` on. Returns the slice's bytes.
+/// Appends one slice of a large binary message to `out`: at most slice_bytes from `offset` on. Returns the slice's
+/// bytes.
 Bytes append_slice(std::vector<std::byte>& out, const Frame& frame, std::uint32_t sequence, Bytes offset);
 
 /// Decodes the bytes of one connection, which arrive in parts of any length, into frames.
 ///
-/// Bytes are not trusted: no memory is reserved for a length that is only said, and the first fault is final, since
-/// nothing behind it can be found. After a fault the connection is to be closed.
+/// Bytes are not trusted: no memory is reserved for a length that is only claimed, and the first fault is final, since
+/// no later frame can be found behind it. After a fault the connection is to be closed.
 ///
 /// \code
 /// // given: std::span<const std::byte> received
@@ -202,28 +205,28 @@ public:
   /// taken, and after a fault.
   std::size_t read(std::span<const std::byte> bytes);
 
-  /// Returns true if a whole message has arrived: control, credit, or the last slice of a bulk message.
+  /// Returns true if a whole message has arrived: control, credit, or the last slice of a large binary message.
   [[nodiscard]] bool has_frame() const { return ready_; }
 
   /// Returns the message that has arrived. Only where has_frame().
   Frame take();
 
-  /// Returns the header of the frame or slice that was read last: of credit, `total` is what is granted.
+  /// Returns the header of the frame or slice that was read last; in a credit frame, `total` is the bytes granted.
   [[nodiscard]] FrameHeader header() const { return header_; }
 
   [[nodiscard]] FrameFault fault() const { return fault_; }
 
-  /// Returns what is wrong, and with which frame; empty while there is no fault.
+  /// Returns what is wrong with the received bytes, and in which frame; empty while nothing is.
   [[nodiscard]] std::string why() const { return why_; }
 
-  /// Returns the number of frames that were read whole, slices included.
+  /// Returns the number of frames that were read completely, slices included.
   [[nodiscard]] std::uint32_t frames() const { return sequence_; }
 
-  /// Returns true if the bytes so far end inside of a frame, or bulk messages are unfinished: the end of the connection
+  /// Returns true if the bytes so far end inside of a frame, or bulk messages are incomplete: the end of the connection
   /// is then a truncation.
   [[nodiscard]] bool is_inside() const { return filled_ != 0 || !unfinished_.empty(); }
 
-  /// Returns the bytes that unfinished messages hold.
+  /// Returns the bytes of memory that incomplete messages take.
   [[nodiscard]] Bytes held() const;
 
 private:
@@ -243,7 +246,7 @@ private:
   std::size_t filled_ = 0;  ///< the bytes of the present frame so far, header included
   std::string text_{};      ///< the payload of the present control frame
   std::uint32_t checksum_ = 0;
-  std::map<std::uint32_t, Unfinished> unfinished_{};  ///< by stream
+  std::map<std::uint32_t, Unfinished> unfinished_{};  ///< incomplete bulk messages, by stream
   Frame frame_{};
   bool ready_ = false;
   std::uint32_t sequence_ = 0;

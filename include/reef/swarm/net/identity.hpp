@@ -10,7 +10,7 @@ namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// The identity of a peer, as its certificate says it, in a URI of the subjectAltName: reef://JOB/ROLE/NAME.
+/// The identity of a peer as its TLS certificate says it, in a URI of the subjectAltName: reef://JOB/ROLE/NAME.
 ///
 /// \code
 /// const swarm::Identity identity{"example", "peer", "a"};
@@ -19,7 +19,7 @@ namespace swarm {
 /// \endcode
 struct Identity {
   std::string job{};
-  std::string role{};  ///< "peer", "keeper" or "client"
+  std::string role{};  ///< "peer", "keeper" (log server) or "client"
   std::string name{};
 
   [[nodiscard]] std::string uri() const { return "reef://" + job + "/" + role + "/" + name; }
@@ -31,13 +31,14 @@ struct Identity {
 /// with a dot.
 bool is_name(std::string_view text);
 
-/// Returns true for "peer", "keeper" and "client".
+/// Returns true for the roles that a certificate can have: "peer", "keeper" and "client".
 bool is_role(std::string_view text);
 
-/// Returns the identity that a URI says, or nothing if it is no such URI.
+/// Returns the identity that a reef://JOB/ROLE/NAME URI says, or nothing if it is no such URI.
 std::optional<Identity> identity_of(std::string_view uri);
 
-/// Throws OptionError, naming what is wrong, unless all parts of the identity can be in a certificate. `who` asks.
+/// Throws OptionError, naming what is wrong, unless all parts of the identity can be in a certificate. `who` is named
+/// in the error.
 void require_identity(const Identity& identity, std::string_view who);
 
 }  // namespace swarm

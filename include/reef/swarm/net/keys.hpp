@@ -18,16 +18,16 @@ inline constexpr std::string_view keeper_host = "keeper.reef";
 
 /// The settings of a certificate.
 struct CertificateOptions {
-  std::chrono::seconds begins{-300};                          ///< from now: clocks differ
-  std::chrono::seconds lasts = std::chrono::hours(24 * 365);  ///< from `begins` on
-  std::vector<std::string> hosts{};  ///< names and addresses that a keeper is reached by, which HTTPS asks for
+  std::chrono::seconds begins{-300};                          ///< begin of validity, relative to now: clocks differ
+  std::chrono::seconds lasts = std::chrono::hours(24 * 365);  ///< duration of validity, after `begins`
+  std::vector<std::string> hosts{};  ///< host names and addresses of a log server, which HTTPS checks
 };
 
-/// A certificate that a job's CA has issued.
+/// A certificate that a job's private CA has issued.
 struct IssuedCertificate {
   Identity identity{};
-  std::string serial{};  ///< hexadecimal
-  std::string until{};   ///< the end of its validity, as OpenSSL writes it
+  std::string serial{};  ///< hexadecimal serial number
+  std::string until{};   ///< end of the certificate's validity, as OpenSSL writes it
   bool revoked = false;
 };
 
@@ -52,27 +52,27 @@ struct IssuedCertificate {
 /// \endcode
 class Keys {
 public:
-  /// Makes a new CA in a folder, which is made if it is missing. `lasts`: of the CA's certificate.
+  /// Makes a new CA in a folder, which is created if it is missing. `lasts`: the validity of the CA's certificate.
   static Keys make(const std::filesystem::path& folder, std::string_view job,
                    std::chrono::seconds lasts = std::chrono::hours(24 * 3650));
 
-  /// Opens the CA of a folder.
+  /// Opens the CA of an existing folder.
   explicit Keys(const std::filesystem::path& folder);
 
-  /// Issues a certificate, and writes it and its key. `role`: peer, keeper or client. A name with a certificate gets
-  /// another one once that is revoked.
+  /// Issues a certificate, and writes it and its key to the folder. `role`: peer, keeper or client. A name that has a
+  /// certificate gets another one once that is revoked.
   IssuedCertificate issue(std::string_view role, std::string_view name, const CertificateOptions& options = {});
 
-  /// Revokes all certificates of a name, or the one with a serial number. Returns the serial numbers that are new.
+  /// Revokes all certificates of a name, or the one with a serial number. Returns the newly revoked serial numbers.
   std::vector<std::string> revoke(std::string_view name_or_serial);
 
   [[nodiscard]] std::string job() const { return job_; }
   [[nodiscard]] std::vector<IssuedCertificate> issued() const { return issued_; }
 
-  /// Returns the serial numbers of what is revoked: TlsFiles::revoked, Endpoint::set_revoked.
+  /// Returns the serial numbers of revoked certificates, for TlsFiles::revoked and Endpoint::set_revoked.
   [[nodiscard]] std::vector<std::string> revoked() const;
 
-  /// Returns the files that the peer of this name needs, with the present list of what is revoked.
+  /// Returns the files that the peer of this name needs, with the present list of revoked certificates.
   [[nodiscard]] TlsFiles files(std::string_view name) const;
 
 private:

@@ -25,8 +25,9 @@ namespace nn::host {
 
 namespace detail {
 
-/// The keys and values of one head in one page of 64 positions: keys (D, 64), D channels of 64 positions, so that a
-/// vector holds one channel of several positions, and behind them values (64, D), stored as numbers of type S.
+/// The keys and values of one head in one page of a key-value cache, 64 positions: keys (D, 64), D channels of 64
+/// positions, so that a vector holds one channel of several positions, and behind them values (64, D), stored as
+/// numbers of type S.
 template <class S>
 struct HeadPage {
   static constexpr std::int64_t positions = graph::page_positions;
@@ -47,7 +48,7 @@ struct HeadPage {
   S* values;
 };
 
-/// A key or value of a head in int8: `scale` times the integers.
+/// A key or value of a head in int8: the vector is `scale` times the integers.
 template <class E>
 struct Int8Vector {
   template <class T>
@@ -74,8 +75,8 @@ struct Int8Vector {
   E inverse;
 };
 
-/// The keys and values of one head in one page of 64 positions, in int8: the scales of the keys and of the values, of
-/// type E, then keys (D, 64), then values (64, D).
+/// The keys and values of one head in one page of a key-value cache, 64 positions, in int8: the scales of the keys and
+/// of the values, of type E, then keys (D, 64), then values (64, D).
 template <class E>
 struct Int8HeadPage {
   static constexpr std::int64_t positions = graph::page_positions;
@@ -117,8 +118,8 @@ REEF_ALWAYS_INLINE V load_first(const S* from, std::int64_t count) {
   }
 }
 
-/// A function that computes the scores of the 64 positions of a page: scores[i] = scale * (q . key(i)), each by fma
-/// over the D channels in ascending order.
+/// A function that computes attention scores of the 64 positions of a cache page: scores[i] = scale * (q . key(i)),
+/// each by fma over the D channels in ascending order.
 struct PageScores {
   template <class V, class E, class Page>
   void run(E* scores, const E* q, const Page& page, std::int64_t D, E scale) const {
@@ -145,8 +146,8 @@ struct PageScores {
   }
 };
 
-/// A function that adds the values of a page's positions [first, last), each times its probability p[i], in ascending
-/// order, to the D numbers at `out`.
+/// A function that adds the values of a cache page's positions [first, last), each times its probability p[i], in
+/// ascending order, to the D numbers at `out`.
 struct PageSum {
   template <class V, class E, class Page>
   void run(E* out, const E* p, const Page& page, std::int64_t D, std::int64_t first, std::int64_t last) const {
@@ -188,8 +189,8 @@ struct PageSum {
   }
 };
 
-/// A function that replaces p[i] by exp(p[i] - largest) for `count` numbers, a multiple of 64, and writes their sum to
-/// *total.
+/// A function that replaces p[i] by exp(p[i] - largest) for `count` attention scores, a multiple of 64, and writes
+/// their sum to *total.
 struct RowExponentials {
   template <class V, class E>
   void run(E* p, std::int64_t count, E* total) const {
@@ -208,8 +209,8 @@ struct RowExponentials {
 
 }  // namespace detail
 
-/// The kernels of attention of rows over the keys and values in the pages of their sequences. The rows' own keys and
-/// values are stored first; then a task is one row and one group of heads that share keys.
+/// The kernels of attention of rows (tokens) over the keys and values in the cache pages of their sequences. The rows'
+/// own keys and values are stored first; then a task is one row and one group of heads that share keys.
 struct RowsAttention {
   /// Returns the bytes of one position's keys and values in G heads of D columns.
   template <real T>
@@ -217,7 +218,7 @@ struct RowsAttention {
     return static_cast<Bytes>(G) * with_form<T>(form, [&](auto page) { return decltype(page)::type::bytes(D); });
   }
 
-  /// Returns the bytes of the workspace for sequences of at most `positions` positions.
+  /// Returns the bytes of scratch memory for attention over sequences of at most `positions` positions.
   template <real T>
   static Bytes rows_attention_workspace(std::int64_t /*R*/, std::int64_t /*H*/, std::int64_t D, std::int64_t positions,
                                         int threads) {

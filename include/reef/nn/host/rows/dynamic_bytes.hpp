@@ -26,8 +26,8 @@ namespace nn::host::detail {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-/// The non-negative half of dynamic_values, 128 floats, as four tables: table p has byte p of each float, the lowest
-/// first.
+/// The non-negative half of the 8-bit dynamic code's numbers (dynamic_values), 128 floats, as four lookup tables: table
+/// p has byte p of each float, the lowest first.
 struct DynamicBytes {
   DynamicBytes() {
     for (std::size_t j = 0; j < 128; ++j) {
@@ -48,8 +48,8 @@ struct DynamicBytes {
   alignas(64) std::uint8_t of[4][128];
 };
 
-/// The tables of DynamicBytes in registers. Each gives one byte of 64 floats; these bytes are interleaved into 4
-/// vectors of floats.
+/// The lookup tables of the 8-bit dynamic code (DynamicBytes) in registers. Each gives one byte of 64 floats; these
+/// bytes are interleaved into 4 vectors of floats.
 class DynamicLookUp {
 public:
   REEF_TARGET_VBMI explicit DynamicLookUp(const DynamicBytes& bytes)
@@ -57,12 +57,13 @@ public:
         low_{table(bytes, 0, 0), table(bytes, 1, 0), table(bytes, 2, 0), table(bytes, 3, 0)},
         high_{table(bytes, 0, 64), table(bytes, 1, 64), table(bytes, 2, 64), table(bytes, 3, 64)} {}
 
-  /// The floats that 64 bytes stand for, in order.
+  /// The floats that 64 bytes of the dynamic code stand for, in order.
   struct Values {
     __m512 of[4];
   };
 
-  /// Returns the floats that the 64 bytes at `from` stand for; if `half`, only those of the first 32 bytes are valid.
+  /// Returns the floats that the 64 bytes of dynamic code at `from` stand for; if `half`, only those of the first 32
+  /// bytes are valid.
   template <bool half = false>
   REEF_ALWAYS_INLINE REEF_TARGET_VBMI Values operator()(const std::uint8_t* from) const {
     const __m512i given =
@@ -103,19 +104,19 @@ private:
   __m512i high_[4];
 };
 
-/// The sums of one row for the 32 columns of a panel, in registers.
+/// The sums of one row of a product for the 32 columns of a panel of a packed matrix, in registers.
 class DynamicSums {
 public:
   REEF_TARGET_VBMI explicit DynamicSums(const float* sums)
       : low_(_mm512_loadu_ps(sums)), high_(_mm512_loadu_ps(sums + 16)) {}
 
-  /// Sets the block of the panel from which add() reads.
+  /// Sets the block of the packed matrix from which add() reads.
   REEF_ALWAYS_INLINE REEF_TARGET_VBMI void start(const DynamicPanels<float>::Block& block) {
     at_ = block.at;
     largest_low_ = _mm512_loadu_ps(block.largest);
     largest_high_ = _mm512_loadu_ps(block.largest + 16);
   }
-  /// Adds in[k] times row k of the block, and then in[k + 1] times row k + 1 if `both`.
+  /// Adds in[k] times row k of the packed block, and then in[k + 1] times row k + 1 if `both`.
   template <bool both>
   REEF_ALWAYS_INLINE REEF_TARGET_VBMI void add(const DynamicLookUp& look_up, const float* in,
                                                std::int64_t k) {
@@ -145,8 +146,8 @@ private:
   __m512 high_;
 };
 
-/// Computes the sums of RowProduct for panels in the dynamic code, two panels at a time; if one is left, it is computed
-/// twice.
+/// Computes the products of one row with panels (32 columns) in the dynamic 8-bit code, as RowProduct does, two panels
+/// at a time; if one is left, it is computed twice.
 REEF_TARGET_VBMI inline void row_times_bytes(float* sums, const float* in,
                                              const DynamicPanels<float>& panels, std::int64_t panel,
                                              std::int64_t P, std::int64_t K) {
@@ -172,7 +173,7 @@ REEF_TARGET_VBMI inline void row_times_bytes(float* sums, const float* in,
   }
 }
 
-/// Writes the numbers that DecodePanel writes, for a panel in the dynamic code.
+/// Writes the decoded numbers of a panel (32 columns) in the dynamic 8-bit code, as DecodePanel does.
 REEF_TARGET_VBMI inline void decode_bytes(float* to, const DynamicPanels<float>& panels,
                                           std::int64_t panel, std::int64_t k, std::int64_t count) {
   const DynamicLookUp look_up(DynamicBytes::get());
@@ -195,15 +196,15 @@ REEF_TARGET_VBMI inline void decode_bytes(float* to, const DynamicPanels<float>&
   }
 }
 
-/// The nested scales of Float4Panels, whose two levels it joins. It is a struct because nvcc drops the target of a
-/// lambda.
+/// The two-level scales of a 4-bit matrix (Float4Panels), of which it joins the levels. It is a struct because nvcc
+/// drops the target of a lambda.
 struct NestedScales {
   const Float4Panels<float>& panels;
   std::int64_t blocks;
   std::int64_t groups;
   __m512 mean;
 
-  /// Writes 16 scales.
+  /// Writes 16 scales of a quantised matrix's blocks.
   REEF_ALWAYS_INLINE REEF_TARGET_VBMI void write(float* at, __m512 nested, __m512i step, std::int64_t place,
                                                  __mmask16 own) const {
     // The groups of 256 blocks to which the blocks of these columns belong: most often 16 groups or fewer.
@@ -225,7 +226,7 @@ struct NestedScales {
   }
 };
 
-/// Writes the scales that Float4Panels::scales writes, by AVX-512 VBMI.
+/// Writes the scales of a 4-bit matrix's blocks as Float4Panels::scales does, by AVX-512 VBMI.
 REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float>& panels,
                                              std::int64_t panel, std::int64_t first,
                                              std::int64_t count) {
@@ -258,7 +259,7 @@ REEF_TARGET_VBMI inline void scales_by_bytes(float* to, const Float4Panels<float
 
 #endif
 
-/// Writes the scales of blocks as Float4Panels::scales does, by the fastest code of this machine.
+/// Writes the scales of a 4-bit matrix's blocks as Float4Panels::scales does, by the fastest code of this machine.
 template <class E>
 void float4_scales(E* to, const Float4Panels<E>& panels, std::int64_t panel, std::int64_t first,
                    std::int64_t count) {
@@ -270,8 +271,8 @@ void float4_scales(E* to, const Float4Panels<E>& panels, std::int64_t panel, std
   panels.scales(to, panel, first, count);
 }
 
-/// The panels of a NormalFloat4 matrix from the indices `panel` and `k` on, and the scales of `blocks` blocks of each,
-/// as floats (panel, block, 32).
+/// The panels (32 columns each) of a NormalFloat4 matrix from the indices `panel` and `k` on, and the scales of
+/// `blocks` blocks of each, as floats (panel, block, 32).
 template <class E>
 struct ScaledPanels {
   struct Block {
@@ -299,8 +300,8 @@ struct ScaledPanels {
   std::int64_t blocks;
 };
 
-/// Computes the sums of RowProduct for one row and P panels by the fastest code of this machine; P is at most
-/// panels_at_once.
+/// Computes the products of one row with P panels (32 columns each) of a packed matrix, by the fastest code of this
+/// machine; P is at most panels_at_once.
 template <class E, class Panels>
 void row_times_panels(E* sums, const E* in, const Panels& panels, std::int64_t panel,
                       std::int64_t P, std::int64_t K) {
@@ -329,7 +330,8 @@ void row_times_panels(E* sums, const E* in, const Panels& panels, std::int64_t p
   }
 }
 
-/// Writes the numbers that DecodePanel writes, by the fastest code of this machine.
+/// Writes `count` decoded rows of a panel (32 columns) of a packed matrix, as DecodePanel does, by the fastest code of
+/// this machine.
 template <class E, class Panels>
 void decode_panel(E* to, const Panels& panels, std::int64_t panel, std::int64_t k,
                   std::int64_t count) {

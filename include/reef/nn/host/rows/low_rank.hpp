@@ -42,7 +42,7 @@ struct LowRankRow {
 
 }  // namespace detail
 
-/// The kernel of the low-rank update of a product of rows; a task is one row.
+/// The kernel of the low-rank update (LoRA) of a product of rows; a task is one row.
 struct RowsLowRank {
   template <real T>
   static Bytes rows_low_rank_workspace(std::int64_t /*R*/, std::int64_t rank, int threads) {

@@ -28,7 +28,7 @@ public:
   }
 
   /// Calls add(vector of sums, index, numbers left) for each vector of a row of n numbers, in order; the result is the
-  /// new vector of sums.
+  /// new vector of partial sums.
   template <class Add>
   REEF_ALWAYS_INLINE void over(std::int64_t n, const Add& add) {
     for (std::int64_t i = 0; i < n; i += lanes) {
@@ -93,7 +93,7 @@ struct RmsNormRow {
 
 }  // namespace detail
 
-/// The kernels of norms of rows, whose sums have the same order on any instruction set.
+/// The kernels of layer norm and RMS norm of rows (tokens), whose sums have the same order on any instruction set.
 struct RowsNorms {
   template <real T>
   static void rows_layer_norm(device::Host::Lane& lane, T* out, const T* in, const T* weight, const T* bias,

@@ -19,8 +19,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// The outliers of a packed int8 matrix: the inputs k whose numbers are stored as they are given. In the panels of
-/// int8 these numbers are 0, and a product adds them behind all others. There are none in another form.
+/// The outliers of a quantised int8 matrix: the inputs k whose numbers are stored unquantised. In the int8 panels these
+/// numbers are 0, and a product adds them behind all others. There are none in another form.
 template <class T>
 struct OutlierPanels {
   using E = sum_t<T>;
@@ -35,14 +35,14 @@ struct OutlierPanels {
     panels = NumberPanels<E, T>(at + PanelPlaces<T>::outlier_header(count), count, N);
   }
 
-  /// Writes to (count, M) the outliers' inputs of M rows of `from`, which are ld apart: a tile's rows, side by side.
+  /// Writes the outliers' inputs of M rows of `from`, which are ld apart, to (count, M): a tile's rows, side by side.
   void gather(E* to, const T* from, std::int64_t ld, std::int64_t M) const {
     for (std::int64_t i = 0; i < count; ++i) {
       for (std::int64_t m = 0; m < M; ++m) to[i * M + m] = static_cast<E>(from[m * ld + inputs[i]]);
     }
   }
 
-  /// Writes the outliers' numbers of column n into the decoded column `to` (K).
+  /// Writes the outliers' unquantised numbers of column n into the decoded column `to` (K).
   void restore(E* to, std::int64_t n) const {
     const T* const numbers = panels.block(n / panel_columns, 0).at + n % panel_columns;
     for (std::int64_t i = 0; i < count; ++i)
@@ -54,8 +54,8 @@ struct OutlierPanels {
   NumberPanels<E, T> panels;
 };
 
-/// Returns how much each input of a matrix stands out, (K): its magnitude, if magnitudes are given, else the sum over
-/// columns of (w^2 / mean square of the column)^2, which few large numbers decide.
+/// Returns how much each of the K inputs of a matrix stands out: its magnitude, if magnitudes are given, else the sum
+/// over columns of (w^2 / mean square of the column)^2, which few large numbers decide.
 inline std::vector<double> outlier_scores(device::Host::Lane& lane,
                                           const std::vector<float>& columns, std::int64_t K,
                                           std::span<const float> magnitudes) {
@@ -91,7 +91,7 @@ inline std::vector<double> outlier_scores(device::Host::Lane& lane,
   return scores;
 }
 
-/// Returns the `count` inputs with the highest scores, ascending; of equal ones the lower number first.
+/// Returns the `count` inputs of a matrix with the highest scores, ascending; of equal ones the lower number first.
 inline std::vector<std::int32_t> chosen_outliers(const std::vector<double>& scores,
                                                  std::int64_t count) {
   std::vector<std::int32_t> inputs(scores.size());

@@ -35,8 +35,8 @@ struct GivenMatrix {
   }
 };
 
-/// Calls place(at, k, n) for each number of the panels of a matrix (K, N): it is stored at index `at`, and is that of
-/// row k and column n; n is -1 beyond the last column.
+/// Calls place(at, k, n) for each number of a packed matrix (K, N): it is stored at index `at`, and is that of row k
+/// and column n; n is -1 beyond the last column.
 template <class Place>
 void each_packed(device::Host::Lane& lane, std::int64_t K, std::int64_t N, const Place& place) {
   lane.parallel(panels_of(N), [&](std::int64_t panel) {
@@ -49,7 +49,8 @@ void each_packed(device::Host::Lane& lane, std::int64_t K, std::int64_t N, const
   });
 }
 
-/// Calls place(at, block, n) for each block of each column of the panels, as each_packed does for numbers.
+/// Calls place(at, block, n) for each block (numbers that share a scale) of each column of a packed matrix, as
+/// each_packed does for numbers.
 template <class Place>
 void each_packed_block(std::int64_t K, std::int64_t N, const Place& place) {
   const std::int64_t blocks = blocks_of(K);
@@ -84,7 +85,7 @@ void pack_numbers(device::Host::Lane& lane, W* to, const GivenMatrix<T>& matrix)
   });
 }
 
-/// The inputs of a matrix that are to be stored as they are given: how many, and how large each input is, (K), or
+/// The inputs of a matrix that are to be stored unquantised: how many, and the magnitude of each of the K inputs, or
 /// unknown.
 struct WantedOutliers {
   std::int64_t count = 0;
@@ -173,8 +174,8 @@ void pack_float4(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& m
   above[scales.largest_above.size()] = scales.offset;
 }
 
-/// Packs a matrix in the given form into `packed`, a memory of PanelPlaces::bytes; outliers are of int8 alone. Throws
-/// ShapeError for another number of magnitudes than of inputs, before `packed` is changed.
+/// Packs a matrix in the given form into `packed`, a memory of PanelPlaces::bytes; outliers (unquantised inputs) are of
+/// int8 alone. Throws ShapeError for another number of magnitudes than of inputs, before `packed` is changed.
 template <class T>
 void pack_panels(device::Host::Lane& lane, void* packed, const GivenMatrix<T>& matrix, graph::WeightForm form,
                  const WantedOutliers& wanted) {

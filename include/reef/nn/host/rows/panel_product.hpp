@@ -14,17 +14,18 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host::detail {
 
-/// The numbers of rows that a tile may have, descending: the sums of 14 rows fit in registers if a vector has 16 lanes.
+/// The numbers of rows that a tile of a product may have, descending: the sums of 14 rows fit in registers if a vector
+/// has 16 lanes.
 inline constexpr std::array<std::int64_t, 5> tile_rows{14, 8, 4, 2, 1};
 
-/// The rows [first, first + rows) of a product, whose sums are computed together.
+/// The rows [first, first + rows) of a matrix product, whose sums are computed together.
 struct Tile {
   std::int64_t first;
   std::int64_t rows;
 };
 
-/// Returns tile i of a product of R rows: the tiles, in order, contain each row once; behind the last tile, `rows` is
-/// 0.
+/// Returns tile i of a product of R rows: the tiles, in order, contain each row once; a tile behind the last has 0
+/// `rows`.
 inline Tile tile_of(std::int64_t R, std::int64_t i) {
   const std::int64_t most = tile_rows[0];
   std::int64_t first = (std::min)(i, R / most) * most;
@@ -37,15 +38,15 @@ inline Tile tile_of(std::int64_t R, std::int64_t i) {
   }
 }
 
-/// Returns the number of tiles into which R rows are divided.
+/// Returns the number of tiles into which the R rows of a product are divided.
 inline std::int64_t tiles_of(std::int64_t R) {
   std::int64_t i = R / tile_rows[0];
   while (tile_of(R, i).rows > 0) ++i;
   return i;
 }
 
-/// The memory of a tile's sums, in rows of 32: their first values are at `from`, with rows `ld_from` apart, their
-/// results at `to`, with rows `ld_to` apart. If ld_from is 0, all rows have the same first values.
+/// The memory of a product tile's sums, in rows of 32: their first values are at `from`, with rows `ld_from` apart,
+/// their results at `to`, with rows `ld_to` apart. If ld_from is 0, all rows have the same first values.
 template <class E>
 struct TileSums {
   const E* from;
@@ -54,9 +55,9 @@ struct TileSums {
   std::int64_t ld_to;
 };
 
-/// A function that adds the product of a tile, M rows of K numbers stored as (K, M), and a panel of numbers (K, 32), to
-/// sums (M, 32), each sum by fma in ascending order. M is one of tile_rows; as many columns are computed at once as fit
-/// in registers beside M rows.
+/// A function that adds the product of a tile, M rows of K numbers stored as (K, M), and a panel of a packed matrix (K,
+/// 32), to sums (M, 32), each sum by fma in ascending order. M is one of tile_rows; as many columns are computed at
+/// once as fit in registers beside M rows.
 struct TileProduct {
   template <class V, class E>
   void run(const TileSums<E>& sums, const E* in, std::int64_t M, const E* numbers,
@@ -104,12 +105,12 @@ private:
   }
 };
 
-/// The largest number of panels that one row is multiplied with at once.
+/// The largest number of panels (32 columns each) that one row is multiplied with at once.
 inline constexpr std::int64_t panels_at_once = 4;
 
-/// A function that adds the products of one row of K numbers with P panels, from the index `panel` on, to sums (P, 32).
-/// A sum waits for its own last addition, so the sums of several panels are computed at once; P is at most
-/// panels_at_once.
+/// A function that adds the products of one row of K numbers with P panels (32 columns each), from the index `panel`
+/// on, to sums (P, 32). A sum waits for its own last addition, so the sums of several panels are computed at once; P is
+/// at most panels_at_once.
 struct RowProduct {
   template <class V, class E, class Panels>
   void run(E* sums, const E* in, const Panels* panels, std::int64_t panel, std::int64_t P,
@@ -178,7 +179,8 @@ private:
   }
 };
 
-/// A function that decodes `count` rows of a panel, from row k on, to `to` (count, 32); k is a multiple of 64.
+/// A function that decodes `count` rows of a panel (32 columns) of a packed matrix, from row k on, to `to` (count, 32);
+/// k is a multiple of 64.
 struct DecodePanel {
   template <class V, class E, class Panels>
   void run(E* to, const Panels* panels, std::int64_t panel, std::int64_t k,

@@ -25,13 +25,14 @@ namespace nn::host::detail {
 /// each row k.
 inline constexpr std::int64_t panel_columns = 32;
 
-/// The number of a column's numbers that share a scale, in forms with blocks: block b has the rows 64 b to 64 b + 63.
+/// The number of a column's numbers that share a scale, in quantised forms with blocks: block b has the rows 64 b to 64
+/// b + 63.
 inline constexpr std::int64_t panel_block = 64;
 
 inline std::int64_t panels_of(std::int64_t N) { return (N + panel_columns - 1) / panel_columns; }
 inline std::int64_t blocks_of(std::int64_t K) { return (K + panel_block - 1) / panel_block; }
 
-/// Returns the number of 32-bit words for a column's K codes of four bits.
+/// Returns the number of 32-bit words for the K 4-bit codes of a column.
 inline std::int64_t words_of(std::int64_t K) { return (K + 7) / 8; }
 
 /// Returns the byte by which a packed matrix stores an index into the 8-bit dynamic code. The highest bit is the sign,
@@ -42,7 +43,7 @@ constexpr std::uint8_t dynamic_byte(std::uint8_t index) {
   return static_cast<std::uint8_t>(index > 127 ? index - 128 : 128 + (126 - index));
 }
 
-/// Returns the numbers of the dynamic code, indexed by dynamic_byte.
+/// Returns the numbers of the 8-bit dynamic code, indexed by dynamic_byte.
 inline const std::array<float, 256>& dynamic_values() {
   static const std::array<float, 256> values = [] {
     std::array<float, 256> result{};
@@ -76,7 +77,8 @@ template <class T>
 struct PanelPlaces {
   using E = sum_t<T>;
 
-  /// `count`: the number of outliers, of int8.
+  /// Computes the offsets for a matrix of k rows and n columns in this form. `count`: the number of outliers
+  /// (unquantised inputs), of int8.
   PanelPlaces(std::int64_t k, std::int64_t n, graph::WeightForm form, std::int64_t count = 0) {
     const auto numbers = static_cast<Bytes>(panels_of(n) * panel_columns * k);
     const auto blocks = static_cast<Bytes>(panels_of(n) * panel_columns * blocks_of(k));
@@ -99,11 +101,11 @@ struct PanelPlaces {
         return;
     }
   }
-  /// Returns the number of groups of 256 blocks in a matrix of k rows and n columns; each group has a largest magnitude
-  /// of its own.
+  /// Returns the number of groups of 256 blocks, whose scales are quantised together, in a matrix of k rows and n
+  /// columns; each group has a largest magnitude of its own.
   static std::int64_t groups(std::int64_t k, std::int64_t n) { return (n * blocks_of(k) + 255) / 256; }
 
-  /// Returns the bytes before the numbers of outliers: their count and their inputs.
+  /// Returns the bytes before the numbers of outliers (unquantised inputs): their count and their inputs.
   static Bytes outlier_header(std::int64_t count) {
     return round_up(static_cast<Bytes>(count + 1) * sizeof(std::int32_t), 64);
   }
@@ -114,17 +116,17 @@ struct PanelPlaces {
   Bytes bytes = 0;
 };
 
-/// The number of rows of a panel by which fetching is ahead of reading.
+/// The number of rows of a packed matrix by which prefetching is ahead of reading.
 inline constexpr std::int64_t rows_ahead = 64;
 
-/// Fetches `lines` lines of memory, of 64 bytes each, into the nearest cache.
+/// Prefetches `lines` cache lines of 64 bytes each into the nearest cache.
 template <int lines>
 REEF_ALWAYS_INLINE void fetch_lines(const void* from) {
   for (int i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const char*>(from) + 64 * i);
 }
 
-/// The panels of a matrix whose numbers are stored without scales, as type W. All types of panels have block(panel, k),
-/// a Block of a panel from row k, a multiple of 64, on, with two functions:
+/// The panels (32 columns each) of a packed matrix whose numbers are stored without scales, as type W. All types of
+/// panels have block(panel, k), a Block of a panel from row k, a multiple of 64, on, with two functions:
 ///
 ///     load<V>(k, i, c)   the columns from c on in row k + i; k is a multiple of 8, i below 8, constant to be fast
 ///     fetch(k)           fetches 8 rows ahead of row k, for numbers of few bytes: these take long to decode, and are
@@ -151,7 +153,7 @@ struct NumberPanels {
   std::int64_t K;
 };
 
-/// The panels of an int8 matrix, in which each column has one scale.
+/// The panels (32 columns each) of an int8 matrix, in which each column has one scale.
 template <class E>
 struct Int8Panels {
   Int8Panels(const void* packed, std::int64_t k, std::int64_t N)
@@ -178,7 +180,7 @@ struct Int8Panels {
   std::int64_t K;
 };
 
-/// The panels of a matrix in the 8-bit dynamic code, in blocks.
+/// The panels (32 columns each) of a matrix in the 8-bit dynamic code, in blocks of 64 numbers that share a scale.
 template <class E>
 struct DynamicPanels {
   DynamicPanels(const void* packed, std::int64_t k, std::int64_t N)
@@ -208,7 +210,7 @@ struct DynamicPanels {
   std::array<E, 256> table = table_of<E>(dynamic_values());
 };
 
-/// The panels of a NormalFloat4 matrix with nested scales.
+/// The panels (32 columns each) of a NormalFloat4 matrix whose scales are quantised, too.
 template <class E>
 struct Float4Panels {
   Float4Panels(const void* packed, std::int64_t k, std::int64_t n)
@@ -240,7 +242,7 @@ struct Float4Panels {
   [[nodiscard]] const std::uint32_t* codes_at(std::int64_t panel, std::int64_t k) const {
     return codes + (panel * words_of(K) + k / 8) * panel_columns;
   }
-  /// Writes the scales of the blocks [first, first + count) of a panel to `to` (count, 32).
+  /// Writes the scales of the blocks (64 rows) [first, first + count) of a panel (32 columns) to `to` (count, 32).
   REEF_ALWAYS_INLINE void scales(E* to, std::int64_t panel, std::int64_t first, std::int64_t count) const {
     const std::int64_t blocks = blocks_of(K);
     const std::int64_t columns = (std::min)(panel_columns, N - panel * panel_columns);
@@ -265,7 +267,8 @@ struct Float4Panels {
   const float* nested = dynamic_values().data();
 };
 
-/// Calls use(panels) with the panels of a packed matrix; the type of `panels` depends on the matrix's form.
+/// Calls use(panels) with the panels (32 columns each) of a packed matrix; the type of `panels` depends on the matrix's
+/// form.
 template <class T, class Use>
 void with_panels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form, const Use& use) {
   using E = sum_t<T>;

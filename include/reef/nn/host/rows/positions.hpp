@@ -24,8 +24,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn::host {
 
-/// The kernels of rows that depend on positions: rotary positions, whose angles are computed in fp64 from the position
-/// alone, and the vectors of tokens and positions.
+/// The kernels for rows (tokens) that depend on positions: rotary positions, whose angles are computed in fp64 from the
+/// position alone, and the vectors of tokens and positions.
 struct RowsPositions {
   template <real T>
   static Bytes rows_rotary_workspace(std::int64_t R, std::int64_t turned) {

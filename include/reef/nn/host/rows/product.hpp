@@ -26,7 +26,8 @@ namespace nn::host {
 
 namespace detail {
 
-/// Writes the M rows of a tile side by side: a matrix (K, M) to `to`, from M rows of K numbers that are `ld` apart.
+/// Writes the M rows of a tile (rows that are multiplied together) side by side: a matrix (K, M) to `to`, from M rows
+/// of K numbers that are `ld` apart.
 template <class E, class S>
 void pack_tile(E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64_t K) {
   // The number of k at once, so that the written lines stay in the first-level cache.
@@ -41,7 +42,7 @@ void pack_tile(E* to, const S* from, std::int64_t ld, std::int64_t M, std::int64
 
 }  // namespace detail
 
-/// The kernels of products of rows with a packed matrix.
+/// The kernels of products of rows (tokens) with a packed matrix.
 struct RowsProduct {
   template <real T>
   static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form, std::int64_t outliers = 0) {
@@ -83,19 +84,21 @@ private:
 
   static constexpr std::int64_t depth = 256;  // the rows of a block of a panel: with 32 columns, 32 KiB of floats
 
-  /// Returns the scratch bytes of a thread for R rows: the sums of a panel, and one decoded block of the panel.
+  /// Returns the scratch bytes of a thread for R rows of a product: the sums of a panel (32 columns), and one decoded
+  /// block of the panel.
   template <class E>
   static Bytes slot(std::int64_t R) {
     return static_cast<Bytes>((R + depth) * detail::panel_columns) * sizeof(E);
   }
 
-  /// Returns the bytes of R rows of K numbers each, as tiles.
+  /// Returns the bytes of R rows of K numbers each, arranged as tiles.
   template <class E>
   static Bytes tiles_bytes(std::int64_t R, std::int64_t K) {
     return round_up(static_cast<Bytes>(R * K) * sizeof(E), 64);
   }
 
-  /// Multiplies one row; a task is up to four panels, which are decoded while they are read.
+  /// Multiplies one row with a packed matrix; a task is up to four panels (32 columns each), which are decoded while
+  /// they are read.
   template <real T, class Panels>
   static void multiply_row(device::Host::Lane& lane, T* out, const T* in, const Panels& panels,
                            const detail::OutlierPanels<T>& outliers, const T* bias, std::int64_t K, std::int64_t N,
@@ -136,8 +139,8 @@ private:
     });
   }
 
-  /// Multiplies several rows; a task is a panel. Each block of the panel is read from memory, and decoded, once, and
-  /// multiplied with all rows, a tile at a time.
+  /// Multiplies several rows with a packed matrix; a task is a panel (32 columns). Each block of the panel is read from
+  /// memory, and decoded, once, and multiplied with all rows, a tile at a time.
   template <real T, class Panels>
   static void multiply_rows(device::Host::Lane& lane, T* out, const T* in, const Panels& panels,
                             const detail::OutlierPanels<T>& outliers, const T* bias, std::int64_t R, std::int64_t K,
