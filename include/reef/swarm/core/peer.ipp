@@ -109,8 +109,8 @@ REEF_INLINE std::string Peer::waits_for(Seconds now) const {
       }
       const std::string weights = concat("for the weights after round ", memory_.state.round());
       if (newest >= memory_.state.round()) return weights;
-      return concat(weights, ", which nobody has who is heard; where they are lost, reef-swarm rollback --rounds ", newest,
-                    " goes on from there");
+      return concat(weights, ", which nobody has who is heard; where they are lost, reef-swarm rollback --rounds ",
+                    newest, " goes on from there");
     }
     return "to be heard by all members, who then append a view with it";
   }
