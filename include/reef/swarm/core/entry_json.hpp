@@ -42,7 +42,8 @@ Want want_from_json(const io::Json& json);
 WantState want_state_from_json(const io::Json& json);
 
 /// Returns the account of a ledger as JSON: the numbers of committed indices, holes and quarantined ones, which add
-/// up to `open`, the first index that nobody has taken; `retried`, how many holes another peer tries again; and the rounds with the indices of each contributor.
+/// up to `open`, the first index that nobody has taken; `retried`, how many holes another peer tries again; and the
+/// rounds with the indices of each contributor.
 io::Json to_json(const Ledger& ledger);
 
 }  // namespace swarm

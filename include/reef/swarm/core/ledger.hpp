@@ -93,8 +93,8 @@ public:
   /// Returns why these shares cannot be committed: an index twice, committed, quarantined or of impossible runs; empty
   /// text if they can.
   [[nodiscard]] std::string refusal(std::span<const Share> shares) const;
-  /// Commits the shares of a round; only where refusal() is empty. The indices of a share that is not finite, and all of
-  /// a round that is not `applied`, have failed instead.
+  /// Commits the shares of a round; only where refusal() is empty. The indices of a share that is not finite, and all
+  /// of a round that is not `applied`, have failed instead.
   void commit(std::int64_t round, std::vector<Share> shares, bool applied = true);
   /// Opens again all indices of rounds from `rounds` on, with the failures that they had before.
   void roll_back(std::int64_t rounds);

@@ -39,8 +39,8 @@ struct Contribution {
   bool finite = true;                   ///< false: weight is 0, since the sum or the loss is not finite
 };
 
-/// Returns a contribution as it can be offered: without weight and parts, and not `finite`, if a part is not accepted, or
-/// weight or loss are not finite.
+/// Returns a contribution as it can be offered: without weight and parts, and not `finite`, if a part is not accepted,
+/// or weight or loss are not finite.
 Contribution checked(Contribution contribution, const RoundFunctions& functions);
 
 /// Returns the digest of a list of contributors, by which parts of a result are told from those of other lists.

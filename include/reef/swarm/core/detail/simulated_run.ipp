@@ -134,7 +134,8 @@ REEF_INLINE bool Simulation::land(std::int64_t index, Entry entry) {
   const std::size_t dealt = log_state_.dealing.members().size();
   const std::string why = apply(log_state_, entry);
   if (why.empty() && std::holds_alternative<Exclude>(entry.what)) ++result_.excluded;
-  if (log_state_.round() > before) result_.violation = account_.commit(std::get<Commit>(entry.what), dealt, log_state_.ledger);
+  if (log_state_.round() > before)
+    result_.violation = account_.commit(std::get<Commit>(entry.what), dealt, log_state_.ledger);
   for (const auto& process : processes_) read_next(process);
   return true;
 }
