@@ -10,6 +10,7 @@
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/keeper.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 
@@ -100,24 +101,37 @@ int run_log_server(const LogOptions& options) {
   swarm::LogServerOptions server;
   server.listen = options.listen;
   server.folder = options.folder;
+  server.tls = tls_files(options.place.keys, options.place.name);
   return swarm::serve_log(server, std::cout);
 }
 
+int run_keeper(const LogOptions& options) {
+  swarm::KeeperOptions keeper;
+  keeper.listen = options.listen;
+  keeper.members = options.cluster;
+  keeper.folder = options.folder;
+  keeper.tls = tls_files(options.place.keys, options.place.name);
+  keeper.keys = options.place.keys;
+  keeper.etcd = options.etcd;
+  return swarm::serve_keeper(keeper, std::cout);
+}
+
 int run_log(const LogOptions& options) {
-  swarm::RemoteLog log(options.log);
+  swarm::RemoteLog log(options.place.options());
   const LogText read = read_log(log);
   print(options.json ? json_of(read).dump() + "\n" : text_of(read), "the log");
   return 0;
 }
 
 int run_rollback(const LogOptions& options) {
-  swarm::RemoteLog log(options.log);
+  swarm::RemoteLog log(options.place.options());
+  const std::string author = options.place.keys.empty() ? "operator" : options.place.name;
   constexpr int attempts = 20;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const LogText read = read_log(log);
     swarm::core::JobState after = read.state;
     std::random_device random;
-    const swarm::Entry entry{{"operator", random()}, random(), swarm::Rollback{options.rounds, options.why}};
+    const swarm::Entry entry{{author, random()}, random(), swarm::Rollback{options.rounds, options.why}};
     if (const std::string broken = swarm::core::apply(after, entry); !broken.empty()) {
       throw reef::OptionError("--rounds ", options.rounds, ": ", broken, ".\n  fix: fewer than the ",
                               read.state.round(), " rounds that are committed.");

@@ -35,6 +35,7 @@ void tell(const std::string& what) {
 int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, const LogOptions& log,
         const KeysOptions& keys) {
   if (app.got_subcommand("log-server")) return run_log_server(log);
+  if (app.got_subcommand("keeper")) return run_keeper(log);
   if (app.got_subcommand("log")) return run_log(log);
   if (app.got_subcommand("rollback")) return run_rollback(log);
   if (app.got_subcommand("keys")) {

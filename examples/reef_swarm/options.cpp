@@ -1,10 +1,12 @@
 #include "options.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 
 #include <reef/core/error.hpp>
 #include <reef/swarm/average/part_codec.hpp>
+#include <reef/swarm/net/keys.hpp>
 
 #include "../support/input_files.hpp"
 #include "../support/number_option.hpp"
@@ -14,6 +16,33 @@ namespace reef_examples {
 
 std::int64_t JobOptions::warmup_steps() const {
   return warmup >= 0 ? warmup : (std::min<std::int64_t>)(100, rounds / 10);
+}
+
+reef::swarm::TlsFiles tls_files(const std::string& folder, const std::string& name) {
+  if (folder.empty()) return {};
+  if (name.empty()) {
+    throw reef::OptionError("--keys without --name.\n  why: the files of a certificate have its name.\n  fix: --name "
+                            "NAME, such as reef-swarm keys issue was given.");
+  }
+  const std::filesystem::path place = folder;
+  std::error_code ignored;
+  reef::swarm::TlsFiles files{place / "ca.pem", place / (name + ".pem"), place / (name + ".key"), {}};
+  if (std::filesystem::exists(place / "keys.json", ignored)) files.revoked = reef::swarm::Keys(place).revoked();
+  return files;
+}
+
+reef::swarm::RemoteLogOptions LogPlace::options() const {
+  if (log.empty() == keepers.empty()) {
+    throw reef::OptionError(log.empty() ? "neither --log nor --keepers" : "--log and --keepers",
+                            ".\n  why: a job has one log, of a log server or of keepers.\n  fix: --log URL, or "
+                            "--keepers URL,URL,...");
+  }
+  reef::swarm::RemoteLogOptions result;
+  result.servers = log.empty() ? keepers : std::vector<std::string>{log};
+  result.tls = tls_files(keys, name);
+  constexpr double time_of_several = 10;  // for attempts at some of them
+  if (result.servers.size() > 1) result.time = time_of_several;
+  return result;
 }
 
 namespace {
@@ -32,12 +61,23 @@ CLI::Validator codec_of_parts() {
       "CODEC");
 }
 
+void add_place(CLI::App& app, LogPlace& place) {
+  app.add_option("--log", place.log, "URL of the job's log, which reef-swarm log-server serves");
+  app.add_option("--keepers", place.keepers, "URLs of the log's keepers, between commas: the next where one is away")
+      ->delimiter(',');
+  app.add_option("--keys", place.keys, "a folder with ca.pem, NAME.pem and NAME.key, of reef-swarm keys");
+}
+
+void add_certificate_name(CLI::App& app, LogPlace& place) {
+  app.add_option("--name", place.name, "with --keys: the name of the certificate");
+}
+
 }  // namespace
 
 void add_job_options(CLI::App& app, JobOptions& o) {
   const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
   const CLI::Validator amount = number_from<double>(0, 1e18);
-  app.add_option("--log", o.log, "URL of the job's log, which reef-swarm log-server serves")->required();
+  add_place(app, o.place);
   app.add_option("--recipe", o.recipe,
                  "averaged: all peers add the gradients of a round, and have the same weights after it")
       ->check(CLI::IsMember({"averaged"}))
@@ -85,11 +125,10 @@ void add_job_options(CLI::App& app, JobOptions& o) {
 
 void add_train(CLI::App& app, PeerOptions& o) {
   app.add_option("--job", o.job_name, "the job's name")->capture_default_str();
-  app.add_option("--name", o.name, "this peer's name, unique in the job")->required();
+  app.add_option("--name", o.job.place.name, "this peer's name, unique in the job")->required();
   app.add_option("--listen", o.listen, "ADDRESS:PORT, port 0: any that is free")->capture_default_str();
   app.add_option("--advertise", o.advertise, "ADDRESS:PORT at which others reach this peer; default: where it listens");
   app.add_flag("--plain-loopback", o.plain_loopback, "without encryption, between processes of one machine");
-  app.add_option("--keys", o.keys, "a folder with ca.pem, NAME.pem and NAME.key, of reef-swarm keys");
   add_job_options(app, o.job);
   app.add_option("--members", o.members, "peers that the first round waits for")
       ->transform(number_from<std::int64_t>(1, 1024))
@@ -104,15 +143,36 @@ void add_train(CLI::App& app, PeerOptions& o) {
   app.add_option("--metrics", o.metrics, "one JSON object a round, .jsonl");
 }
 
-void add_replay(CLI::App& app, JobOptions& o) { add_job_options(app, o); }
+void add_replay(CLI::App& app, JobOptions& o) {
+  add_job_options(app, o);
+  add_certificate_name(app, o.place);
+}
 
 void add_log_commands(CLI::App& app, LogOptions& o) {
   const auto add_url = [&o](CLI::App* command) {
-    command->add_option("--log", o.log, "URL of the job's log")->required();
+    add_place(*command, o.place);
+    add_certificate_name(*command, o.place);
   };
-  CLI::App* const server = app.add_subcommand("log-server", "Serves a job's log to the processes of this machine");
-  server->add_option("--listen", o.listen, "a loopback ADDRESS:PORT, port 0: any that is free")->capture_default_str();
+  CLI::App* const server =
+      app.add_subcommand("log-server", "Serves a job's log to this machine, or with --keys to others");
+  server->add_option("--listen", o.listen, "ADDRESS:PORT, without --keys a loopback one, port 0: any that is free")
+      ->capture_default_str();
   server->add_option("--dir", o.folder, "the folder that keeps the log")->required();
+  server->add_option("--keys", o.place.keys, "a folder of reef-swarm keys: all is encrypted, and checked who asks");
+  server->add_option("--name", o.place.name, "with --keys: the name of the certificate, a keeper's");
+  CLI::App* const keeper =
+      app.add_subcommand("keeper", "Keeps a job's log with other keepers, in an etcd of its own: a majority is enough");
+  keeper->add_option("--name", o.place.name, "this keeper's name, that of its certificate")->required();
+  keeper->add_option("--listen", o.listen, "ADDRESS:PORT at which peers ask, port 0: any that is free")
+      ->capture_default_str();
+  keeper->add_option("--cluster", o.cluster, "NAME=ADDRESS:PORT of each keeper's etcd, this one's too, between commas")
+      ->delimiter(',')
+      ->required();
+  keeper->add_option("--dir", o.folder, "the folder of this keeper's data, its own")->required();
+  keeper->add_option("--keys", o.place.keys, "a folder with ca.pem, NAME.pem and NAME.key, of reef-swarm keys")
+      ->required();
+  keeper->add_option("--etcd", o.etcd, "etcd, of the package etcd-server: a path, or a name in PATH")
+      ->capture_default_str();
   CLI::App* const log =
       app.add_subcommand("log", "Tells what a job's log says: members, rounds, and its account of micro-batches");
   add_url(log);

@@ -7,12 +7,29 @@
 #include <CLI/CLI.hpp>
 
 #include <reef/comm/stop_request.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/endpoint_options.hpp>
 
 namespace reef_examples {
 
+/// Returns the files of mutual TLS of a name in a folder of `reef-swarm keys`, with the list of what is revoked, where
+/// the folder has one; none where `folder` is empty.
+reef::swarm::TlsFiles tls_files(const std::string& folder, const std::string& name);
+
+/// Where a job's log is, and the certificate of who asks. Zero or empty: not given.
+struct LogPlace {
+  std::string log;                   ///< URL
+  std::vector<std::string> keepers;  ///< URLs
+  std::string keys;                  ///< a folder
+  std::string name;
+
+  /// Throws OptionError unless there is one of the two.
+  [[nodiscard]] reef::swarm::RemoteLogOptions options() const;
+};
+
 /// The options of what is trained, equal for all peers of a job and for its replay. Zero or empty: not given.
 struct JobOptions {
-  std::string log;  ///< URL
+  LogPlace place;
   std::string recipe = "averaged";
   std::string swap = "none";
   std::string codec = "fp32";
@@ -41,11 +58,9 @@ struct JobOptions {
 struct PeerOptions {
   JobOptions job;
   std::string job_name = "reef";
-  std::string name;
   std::string listen = "127.0.0.1:0";
   std::string advertise;
   bool plain_loopback = false;
-  std::string keys;  ///< a folder
   std::int64_t members = 1;
   double suspect = 2.5;
   double exchange = 30;
@@ -54,9 +69,11 @@ struct PeerOptions {
 
 /// The options of the commands that read and write a job's log.
 struct LogOptions {
-  std::string log;  ///< URL
+  LogPlace place;
   std::string listen = "127.0.0.1:0";
   std::string folder;
+  std::vector<std::string> cluster;  ///< NAME=ADDRESS:PORT
+  std::string etcd = "etcd";
   std::int64_t rounds = 0;
   std::string why = "an operator's rollback";
   bool json = false;
@@ -84,6 +101,7 @@ int run_train_atom(const PeerOptions& options, const reef::comm::StopRequest& st
 int run_replay(const JobOptions& options, const reef::comm::StopRequest& stop);
 int run_replay_atom(const JobOptions& options, const reef::comm::StopRequest& stop);
 int run_log_server(const LogOptions& options);
+int run_keeper(const LogOptions& options);
 int run_log(const LogOptions& options);
 int run_rollback(const LogOptions& options);
 int run_keys_make(const KeysOptions& options);

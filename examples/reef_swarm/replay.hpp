@@ -39,10 +39,10 @@ inline void require_same_job(const reef::swarm::Genesis& log, const reef::swarm:
 template <class TrainerType>
 int replay(const JobOptions& options, const reef::comm::StopRequest& stop) {
   if (!options.export_file.empty()) require_room_in_file(options.export_file);
-  reef::swarm::RemoteLog remote(options.log);
+  reef::swarm::RemoteLog remote(options.place.options());
   const LogText read = read_log(remote);
   if (!read.state.genesis)
-    throw reef::OptionError("--log ", options.log, ": it has no job.\n  fix: the URL of a job's log.");
+    throw reef::OptionError("the log has no job.\n  fix: the URL of a job's log.");
   std::vector<reef::swarm::Ledger::Round> rounds = read.state.ledger.rounds();
   if (static_cast<std::int64_t>(rounds.size()) > options.rounds)
     rounds.resize(static_cast<std::size_t>(options.rounds));

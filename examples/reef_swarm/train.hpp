@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <optional>
@@ -37,12 +36,12 @@ public:
       : options_(options),
         stop_(stop),
         job_((require_outputs(options), options.job), exchange_),
-        log_(options.job.log),
+        log_(options.job.place.options()),
         peer_(exchange_, job_.trainer(), averaging_options(), log_, log_) {}
 
   /// Returns an exit status.
   int run() {
-    say(reef::concat(options_.name, " listens on ", peer_->address(), ", and takes part in ", options_.job_name));
+    say(reef::concat(name(), " listens on ", peer_->address(), ", and takes part in ", options_.job_name));
     std::jthread watch([this](const std::stop_token& ends) { look_after(ends); });
     try {
       take_part();
@@ -51,12 +50,12 @@ public:
     }
     if (!done_) {
       if (!stop_.asked()) {
-        throw reef::Error(options_.name,
+        throw reef::Error(name(),
                           " is out of the job: its weights contain rounds that were rolled back.\n"
                           "  fix: start it again, so that it gets the weights of the others.");
       }
       watch.join();
-      say(reef::concat(options_.name, " has left ", options_.job_name, " after a signal; nothing is exported"));
+      say(reef::concat(name(), " has left ", options_.job_name, " after a signal; nothing is exported"));
       return 0;
     }
     if (const std::string told = job_.export_weights(); !told.empty()) say(told);
@@ -66,7 +65,7 @@ public:
 
 private:
   static void require_outputs(const PeerOptions& options) {
-    if (!options.plain_loopback && options.keys.empty()) {
+    if (!options.plain_loopback && options.job.place.keys.empty()) {
       throw reef::OptionError(
           "neither --keys nor --plain-loopback.\n  why: peers encrypt what they send, unless they are on one "
           "machine.\n  fix: --keys DIR, of reef-swarm keys; or --plain-loopback.");
@@ -75,18 +74,15 @@ private:
     if (!options.metrics.empty()) require_room_in_file(options.metrics);
   }
 
+  [[nodiscard]] const std::string& name() const { return options_.job.place.name; }
+
   [[nodiscard]] reef::swarm::AveragingOptions averaging_options() {
     reef::swarm::AveragingOptions result;
     result.genesis = genesis_of(options_.job, options_.job_name, job_.data(), job_.trainer());
-    result.net.name = options_.name;
+    result.net.name = name();
     result.net.listen = options_.listen;
     result.net.plain_loopback = options_.plain_loopback;
-    if (!options_.keys.empty()) {
-      const std::filesystem::path folder = options_.keys;
-      result.net.tls.authority = folder / "ca.pem";
-      result.net.tls.certificate = folder / (options_.name + ".pem");
-      result.net.tls.key = folder / (options_.name + ".key");
-    }
+    if (!options_.plain_loopback) result.net.tls = tls_files(options_.job.place.keys, name());
     result.advertise = options_.advertise;
     result.first_members = options_.members;
     result.deadlines.suspect = options_.suspect;

@@ -26,8 +26,10 @@
 #include <reef/swarm/core/simulation.hpp>
 #include <reef/swarm/core/simulation_result.hpp>
 #include <reef/swarm/elastic/averaged.hpp>
+#include <reef/swarm/elastic/given_micro_batches.hpp>
 #include <reef/swarm/elastic/kinds.hpp>
 #include <reef/swarm/elastic/local_round.hpp>
+#include <reef/swarm/elastic/outer_rounds.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
 #include <reef/swarm/elastic/replay_exchange.hpp>
 #include <reef/swarm/elastic/round_exchange.hpp>

@@ -10,6 +10,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #else
 
 #include <reef/swarm/elastic/detail/averaged_step.ipp>
+#include <reef/swarm/elastic/detail/local_rounds.ipp>
 #include <reef/swarm/elastic/detail/rounds.ipp>
 #include <reef/swarm/elastic/local_round.ipp>
 #include <reef/swarm/elastic/peer_exchange.ipp>

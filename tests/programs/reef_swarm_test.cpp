@@ -23,6 +23,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 
+#include "support/free_port.hpp"
 #include "support/job.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -243,6 +244,89 @@ TEST_F(ReefSwarm, refuses_peers_of_another_job_and_those_without_encryption_that
   const Ending plain = run_command(concat(REEF_SWARM, " train --name c ", job(2, "c")));
   EXPECT_EQ(plain.status, 2);
   EXPECT_THAT(plain.errors, HasSubstr("neither --keys nor --plain-loopback"));
+}
+
+TEST_F(ReefSwarm, a_job_over_three_keepers_goes_on_when_one_is_killed) {
+  if (::access("/usr/bin/etcd", X_OK) != 0) GTEST_SKIP() << "there is no /usr/bin/etcd: apt-get install etcd-server";
+  const std::string keys = concat(" --keys '", path("keys"), "'");
+  const auto issue = [&](const std::string& what) {
+    EXPECT_EQ(run_command(concat(REEF_SWARM, " keys issue --dir '", path("keys"), "' --name ", what)).status, 0);
+  };
+  EXPECT_EQ(run_command(concat(REEF_SWARM, " keys make --job test --dir '", path("keys"), "'")).status, 0);
+  for (const char* peer : {"a", "b"}) issue(peer);
+  issue("reader --role client");
+  std::string cluster;
+  for (int i = 0; i < 3; ++i) {
+    issue(concat("k", i, " --role keeper"));
+    cluster += concat(i == 0 ? "" : ",", "k", i, "=127.0.0.1:", free_port());
+  }
+  std::vector<std::unique_ptr<SwarmProcess>> keepers;
+  std::string urls;
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = concat("k", i);
+    keepers.push_back(std::make_unique<SwarmProcess>(
+        path(name + ".out"),
+        concat("keeper --name ", name, " --cluster ", cluster, " --dir '", path(name), "'", keys)));
+    ASSERT_TRUE(comes_true([&] { return keepers.back()->log().ends_with("\n"); }));
+    const std::string port = keepers.back()->log();
+    urls += concat(i == 0 ? "" : ",", "https://127.0.0.1:", port.substr(0, port.size() - 1));
+  }
+  constexpr int rounds = 40;
+  std::string options = job(rounds, "");
+  options.erase(0, options.find(" --rounds"));
+  options.erase(options.find(" --export"));
+  const std::string at = concat(" --keepers ", urls, keys);
+  const auto kept = [&](const std::string& name) {
+    return std::make_unique<SwarmProcess>(
+        path(name + ".log"),
+        concat("train --job test --members 2 --pace 0.03 --name ", name, at, options, " --export '",
+               path(name + ".safetensors"), "' --metrics '", path(name + ".jsonl"), "'"));
+  };
+  const auto a = kept("a");
+  const auto b = kept("b");
+  ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 4; })) << a->log() << keepers.front()->log();
+  keepers.front()->signal(SIGKILL);
+  EXPECT_EQ(keepers.front()->wait(), -1);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("b"));
+  const Ending said = run_command(concat(REEF_SWARM, " log --json --name reader", at));
+  ASSERT_EQ(said.status, 0) << said;
+  const io::Json account = io::parse_json(said.output, "reef-swarm log");
+  EXPECT_EQ(account.at("round"), rounds);
+  expect_account_adds_up(account);
+  const Ending replay = run_command(
+      concat(REEF_SWARM, " replay --name reader", at, options, " --export '", path("replay.safetensors"), "'"));
+  EXPECT_EQ(replay.status, 0) << replay;
+  EXPECT_EQ(weights("a"), weights("replay"));
+
+  EXPECT_EQ(run_command(concat(REEF_SWARM, " keys revoke --name reader --dir '", path("keys"), "'")).status, 0);
+  EXPECT_TRUE(comes_true([&] { return run_command(concat(REEF_SWARM, " log --name reader", at)).status == 1; }))
+      << "keepers follow the list of what is revoked";
+  for (int i = 1; i < 3; ++i) keepers[static_cast<std::size_t>(i)]->signal(SIGTERM);
+  for (int i = 1; i < 3; ++i) EXPECT_EQ(keepers[static_cast<std::size_t>(i)]->wait(), 0);
+}
+
+TEST_F(ReefSwarm, keepers_and_places_of_a_log_that_cannot_be_are_refused) {
+  const std::string keys = concat(" --keys '", path("keys"), "'");
+  EXPECT_EQ(run_command(concat(REEF_SWARM, " keys make --job test --dir '", path("keys"), "'")).status, 0);
+  EXPECT_EQ(run_command(concat(REEF_SWARM, " keys issue --role keeper --name k --dir '", path("keys"), "'")).status, 0);
+  const std::string keeper = concat(" keeper --name k --cluster k=127.0.0.1:1 --dir '", path("k"), "'", keys);
+  const Ending none = run_command(concat(REEF_SWARM, keeper, " --etcd no-such-etcd"));
+  EXPECT_EQ(none.status, 2) << none;
+  EXPECT_THAT(none.errors, HasSubstr("apt-get install etcd-server"));
+  EXPECT_FALSE(std::filesystem::exists(path("k"))) << "what is refused makes no folder";
+  const Ending ended = run_command(concat(REEF_SWARM, keeper, " --etcd /bin/false"));
+  EXPECT_EQ(ended.status, 1) << ended;
+  EXPECT_THAT(ended.errors, HasSubstr("etcd has ended with status 1"));
+  EXPECT_THAT(run_command(concat(REEF_SWARM, " log")).errors, HasSubstr("neither --log nor --keepers"));
+  EXPECT_THAT(run_command(concat(REEF_SWARM, " log ", url(), " --keepers https://127.0.0.1:1")).errors,
+              HasSubstr("a job has one log"));
+  EXPECT_THAT(run_command(concat(REEF_SWARM, " log --keepers https://127.0.0.1:1")).errors,
+              HasSubstr("wants certificates"));
+  EXPECT_THAT(run_command(concat(REEF_SWARM, " log --keepers https://127.0.0.1:1", keys)).errors,
+              HasSubstr("--keys without --name"));
 }
 
 TEST_F(ReefSwarm, keys_are_made_issued_listed_and_revoked) {

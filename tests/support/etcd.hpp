@@ -1,11 +1,8 @@
 #pragma once
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +20,7 @@
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/etcd_log.hpp>
 
+#include "free_port.hpp"
 #include "temporary_folder.hpp"
 
 namespace reef::test {
@@ -30,24 +28,6 @@ namespace reef::test {
 /// Returns why no etcd can be started here; empty where one can.
 inline std::string why_no_etcd() {
   return ::access("/usr/bin/etcd", X_OK) == 0 ? "" : "there is no /usr/bin/etcd: apt-get install etcd-server";
-}
-
-/// Returns a port that was free a moment ago. Not one of those that connections get by themselves, which may take it.
-inline std::uint16_t free_port() {
-  static std::uint16_t next = static_cast<std::uint16_t>(20000 + ::getpid() % 5000 * 2);
-  for (int tries = 0; tries < 5000; ++tries) {
-    const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
-    ::sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_port = htons(next);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool is_free = ::bind(probe, reinterpret_cast<const ::sockaddr*>(&at), sizeof(at)) == 0;
-    ::close(probe);
-    const std::uint16_t port = next;
-    next = static_cast<std::uint16_t>(next < 32000 ? next + 1 : 20000);
-    if (is_free) return port;
-  }
-  throw std::runtime_error("no port is free");
 }
 
 /// Members of an etcd cluster, processes of this one with ports and folders of their own, which end with it.

@@ -4,14 +4,14 @@
 // A world is the states of the peers, the messages on their way (in order between each two, as of one connection), the
 // log, the appends on their way, and the presences. Between two peers a newer beat replaces one that waits at the end.
 // Time is in ticks of each peer's own clock: a tick fires what is repeated, two without a word let a peer be suspected.
-// Each peer has so many ticks as a scenario says: what needs more is not reached, and so not tested here. A world is not
-// followed beyond the commit of round 0 once all that live have applied it. Of a world that was seen 128 bits are kept.
+// Each peer has so many ticks as a scenario says: what needs more is not reached, and so not tested here. A world in
+// which all that live have applied round 0 is not followed further. Of a world that was seen 128 bits are kept.
 //
 // What must hold in each: the weights of each peer are those of the log's rounds, computed alone; no micro-batch is
 // committed twice; a committed round is with a living peer as long as one of its holders lives.
 //
-// REEF_SWARM_STATES: the most worlds of a scenario, 12000 if it is not set. Two peers have few, which are all followed; what is
-// printed says of the other scenarios whether all were.
+// REEF_SWARM_STATES: the most worlds of a scenario, 12000 if it is not set. Two peers have few, which are all followed;
+// what is printed says of the other scenarios whether all were.
 
 #include "explored_job.hpp"
 
@@ -253,7 +253,8 @@ private:
       mix.add(static_cast<std::uint64_t>(append.at));
     }
     for (const Id presence : world.presences) mix.add(presence);
-    for (int peer = 0; peer < peers; ++peer) mix.add((world.alive[at(peer)] ? 2U : 0U) + (world.untold[at(peer)] ? 1U : 0U));
+    for (int peer = 0; peer < peers; ++peer)
+      mix.add((world.alive[at(peer)] ? 2U : 0U) + (world.untold[at(peer)] ? 1U : 0U));
     for (const int left : {world.crashes, world.suspicions, world.losses, world.computed}) mix.add(at(left));
     mix.add(world.log);
     if (!seen_.insert(mix.digest()).second) return;
@@ -325,7 +326,8 @@ private:
     const int ticks = local.ticks;
     const std::vector<Id>& entries = logs_[world.log].entries;
     const std::size_t read = local.read.size();
-    const bool may_take = local.peer.state().round() == 0 && local.peer.is_member() && !local.peer.memory().round.closed();
+    const bool may_take =
+        local.peer.state().round() == 0 && local.peer.is_member() && !local.peer.memory().round.closed();
     if (read < entries.size()) next([&](World& w) { take(w, peer, {Step::read, 0, entries[read]}); });
     if (world.untold[at(peer)]) {
       next([&](World& w) {
@@ -357,7 +359,8 @@ private:
         take(w, peer, {Step::compute, 0, 0});
       });
     }
-    if (ticks < scenario_.ticks + (peer < scenario_.members ? ticks_before : 0)) next([&](World& w) { take(w, peer, {Step::fire, 0, 0}); });
+    if (ticks < scenario_.ticks + (peer < scenario_.members ? ticks_before : 0))
+      next([&](World& w) { take(w, peer, {Step::fire, 0, 0}); });
     if (world.crashes > 0) {
       next([&](World& w) {
         --w.crashes;

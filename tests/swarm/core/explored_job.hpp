@@ -113,7 +113,8 @@ public:
     const detail::PeerMemory& m = local.peer.memory();
     put(to_text(m.id()));
     for (const Id entry : local.read) put(entry);
-    put("|", m.applied, m.applying, m.taken, m.computed, m.steps, m.close_asked, m.gone, m.results_wants, m.results_wanted);
+    put("|", m.applied, m.applying, m.taken, m.computed, m.steps, m.close_asked, m.gone, m.results_wants,
+        m.results_wanted);
     put(m.log_end.value_or(-1), m.pending.value_or(-1), m.leaving.has_value(), m.exchanges.size());
     for (const Seconds time : {m.last_beat, m.last_want, m.last_results_want, m.round_began, m.view_read_at}) age(time);
     for (const Seconds time : {m.closed_at, m.ready_at, m.view_wanted_at}) time < 0 ? put("-") : age(time);
@@ -190,7 +191,9 @@ private:
   static std::string body_of(const Result& m) {
     return concat(m.round, " ", m.attempt, " ", m.piece, " ", to_hex(m.targets), detail::value_of(m.bytes));
   }
-  static std::string body_of(const StatePiece& m) { return concat(m.rounds, " ", m.piece, " ", detail::value_of(m.bytes)); }
+  static std::string body_of(const StatePiece& m) {
+    return concat(m.rounds, " ", m.piece, " ", detail::value_of(m.bytes));
+  }
 
   const Local& local_;
   std::string text_;
@@ -232,7 +235,9 @@ private:
     Local local = locals_[id];
     Outcome outcome;
     switch (step.kind) {
-      case Step::deliver: hear(local, outcome, event::Received{ids()[static_cast<std::size_t>(step.from)], messages_[step.what]}); break;
+      case Step::deliver:
+        hear(local, outcome, event::Received{ids()[static_cast<std::size_t>(step.from)], messages_[step.what]});
+        break;
       case Step::read:
         local.read.push_back(step.what);
         hear(local, outcome, event::Read{entries_[step.what]});

@@ -142,8 +142,8 @@ TEST(JobState, excludes_only_some_of_the_contributors) {
   EXPECT_EQ(state.targets().size(), 3U) << "and contributes to the next round";
 }
 
-/// A commit of the round that is next in `state`, in which each contributor has the first index that it is dealt. Those of
-/// `failed` are not finite.
+/// A commit of the round that is next in `state`, in which each contributor has the first index that it is dealt. Those
+/// of `failed` are not finite.
 Commit commit_of_next(const JobState& state, const std::vector<PeerId>& failed) {
   Commit commit;
   commit.epoch = state.epoch;

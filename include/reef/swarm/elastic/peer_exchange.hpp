@@ -86,7 +86,8 @@ StateAccess state_access(Training& training, std::int64_t numbers);
 /// A trainer that takes part in a job with others, which come and go: the AveragingPeer of a PeerExchange and its
 /// trainer.
 ///
-/// | options | AveragingOptions::state is set here: a peer that joins late gets the state of the others      |
+/// | options | AveragingOptions::state is set here, unless it is given: a peer that joins late gets the      |
+/// |         | state of the others                                                                           |
 /// | life    | declared behind the trainer, and ends before it. The destructor ends a step that is under way |
 /// | errors  | those of AveragingPeer; OptionError for an exchange that has a peer already                   |
 ///

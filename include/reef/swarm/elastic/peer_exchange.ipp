@@ -129,9 +129,9 @@ REEF_INLINE StateAccess state_access(Training& training, std::int64_t numbers) {
 
 namespace detail {
 
-/// Returns the options of a peer with the state of its trainer.
+/// Returns the options of a peer with the state of its trainer, where they have none.
 inline AveragingOptions with_state_of(Training& training, AveragingOptions options) {
-  options.state = state_access(training, options.genesis.piece);
+  if (!options.state.read) options.state = state_access(training, options.genesis.piece);
   return options;
 }
 

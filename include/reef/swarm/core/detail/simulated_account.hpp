@@ -70,7 +70,7 @@ public:
       }
     }
     const auto twice =
-        std::count_if(failures_.begin(), failures_.end(), [](const auto& f) { return f.second.size() > 1; });
+        std::count_if(failures_.begin(), failures_.end(), [](const auto& one) { return one.second.size() > 1; });
     if (ledger.quarantined().count() != twice) return "retry: a micro-batch is quarantined that has not failed twice";
     return {};
   }
