@@ -20,7 +20,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
-asan_folders='support core io fuzz trace device comm schedule run swarm'
+asan_folders='support core io fuzz trace device comm schedule run'
 tsan_folders='support trace device comm run swarm'
 all=no
 install_only=no

@@ -9,6 +9,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/run/detail/coarse_clock.hpp>
 #include <reef/run/executor.hpp>
 #include <reef/trace/nvtx.hpp>
 #include <reef/trace/sink.hpp>
@@ -258,7 +259,7 @@ REEF_INLINE void Executor::walk_part(Lane& lane, std::size_t index, const Part& 
       stamp->cause = late != nullptr ? trace_.id_of(*late) : 0;
       lane.stamp(stamp->begin);
     }
-    const Seconds begin = trace::now();
+    const std::int64_t begin = detail::coarse_now_ns();
     begin_work(*works_[index], step);
     {
       const trace::NvtxRange range(step.nvtx);
@@ -271,7 +272,7 @@ REEF_INLINE void Executor::walk_part(Lane& lane, std::size_t index, const Part& 
     const std::uint64_t epoch = step.loop == schedule::no_loop ? table_.round : table_.loops[step.loop].begun;
     lane.record(*step.event);
     works_[index]->end(*step.event, epoch);
-    step.took = trace::now() - begin;
+    step.took = static_cast<Seconds>(detail::coarse_now_ns() - begin) * 1e-9;
     if (stamp != nullptr) lane.stamp(stamp->end);
     if (step.loop == schedule::no_loop) progress_.tick();
     if (step.starts_communication) progress_.wake();

@@ -11,6 +11,7 @@
 #include <reef/comm/progress.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/any_device.hpp>
+#include <reef/run/detail/coarse_clock.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -25,7 +26,7 @@ namespace run {
 /// on a device with asynchronous lanes.
 ///
 /// | threads | the lane calls begin and end; the progress thread reads the record |
-/// | cost    | some relaxed stores and a reading of the clock                     |
+/// | cost    | some relaxed stores and a reading of a coarse clock                |
 ///
 /// \code
 /// // given: comm::Progress& progress, device::AnyEvent& done, const std::string& name
@@ -51,7 +52,7 @@ public:
     expected_.store(expected, std::memory_order_relaxed);
     until_epoch_.store(epoch, std::memory_order_relaxed);
     until_.store(until, std::memory_order_relaxed);
-    since_.store(comm::detail::now_ns(), std::memory_order_relaxed);
+    since_.store(detail::coarse_now_ns(), std::memory_order_relaxed);
     if (on_host_) thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     at_.store(true, std::memory_order_release);
   }

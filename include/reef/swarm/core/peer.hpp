@@ -57,8 +57,10 @@ public:
   [[nodiscard]] PeerPresence presence(Seconds now) const;
   /// Returns true if this peer can send others the whole result of a round that was summed over these contributors.
   [[nodiscard]] bool holds(std::int64_t round, std::span<const PeerId> contributors) const;
-  /// Returns for how many seconds the round in progress has been waiting for its commit.
-  [[nodiscard]] Seconds round_takes(Seconds now) const { return now - memory_.round_began; }
+  /// Returns the seconds for which the round in progress has not been committed; 0 where none has begun.
+  [[nodiscard]] Seconds round_takes(Seconds now) const {
+    return memory_.round == Round() ? 0 : now - memory_.round_began;
+  }
   /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for(Seconds now) const;
   /// Returns why this peer cannot take part: another job, model, data or processor class than those of the log's first
