@@ -53,6 +53,12 @@ void give_back(void* memory) {
 
 void* operator new(std::size_t size) { return take(size); }
 void* operator new[](std::size_t size) { return take(size); }
+// What is asked for without exceptions, as by std::stable_sort, is given back like the rest.
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept try {
+  return take(size);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
 void operator delete(void* memory) noexcept { give_back(memory); }
 void operator delete[](void* memory) noexcept { give_back(memory); }
 void operator delete(void* memory, std::size_t /*size*/) noexcept { give_back(memory); }
