@@ -21,7 +21,7 @@ cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
 asan_folders='support core io fuzz trace device comm schedule run'
-tsan_folders='support trace device comm run swarm'
+tsan_folders='support trace device comm run'
 all=no
 install_only=no
 sanitizers=yes
