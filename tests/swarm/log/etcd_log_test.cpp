@@ -17,11 +17,12 @@
 #include <reef/swarm/log/detail/base64.hpp>
 #include <reef/swarm/log/etcd_log.hpp>
 #include <support/etcd.hpp>
+#include <support/two_logs.hpp>
 
 namespace reef::test {
 
 /// A job of its own at one keeper, which all cases share.
-struct EtcdLogCase {
+struct EtcdLogCase : TwoLogs<swarm::EtcdLog> {
   EtcdLogCase() {
     if (!missing().empty()) return;
     static const auto cluster = std::make_unique<EtcdCluster>(1);
@@ -34,18 +35,6 @@ struct EtcdLogCase {
     second = std::make_unique<swarm::EtcdLog>(options);
   }
   static std::string missing() { return why_no_etcd(); }
-  swarm::DecisionLog& log() { return *first; }
-  swarm::DecisionLog& other() { return *second; }
-  swarm::Presence& presence() { return *first; }
-  swarm::Presence& other_presence() { return *second; }
-  static void pass() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
-  void close() {
-    first.reset();
-    second.reset();
-  }
-
-  std::unique_ptr<swarm::EtcdLog> first;
-  std::unique_ptr<swarm::EtcdLog> second;
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(EtcdLog, DecisionLogLaws, testing::Types<EtcdLogCase>);

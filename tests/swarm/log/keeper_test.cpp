@@ -23,11 +23,12 @@
 #include <reef/swarm/log/keeper.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <support/keepers.hpp>
+#include <support/two_logs.hpp>
 
 namespace reef::test {
 
 /// One keeper, of a job of its own.
-struct KeeperCase {
+struct KeeperCase : TwoLogs<swarm::RemoteLog> {
   KeeperCase() {
     if (!missing().empty()) return;
     cluster = std::make_unique<KeeperCluster>(1, true);
@@ -36,19 +37,9 @@ struct KeeperCase {
     second = cluster->client("b");
   }
   static std::string missing() { return why_no_etcd(); }
-  swarm::DecisionLog& log() { return *first; }
-  swarm::DecisionLog& other() { return *second; }
-  swarm::Presence& presence() { return *first; }
-  swarm::Presence& other_presence() { return *second; }
-  static void pass() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
-  void close() {
-    first.reset();
-    second.reset();
-  }
+  ~KeeperCase() { close(); }
 
   std::unique_ptr<KeeperCluster> cluster;
-  std::unique_ptr<swarm::RemoteLog> first;
-  std::unique_ptr<swarm::RemoteLog> second;
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Keeper, DecisionLogLaws, testing::Types<KeeperCase>);

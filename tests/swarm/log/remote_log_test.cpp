@@ -29,24 +29,19 @@
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <support/temporary_folder.hpp>
+#include <support/two_logs.hpp>
 
 namespace reef::test {
 
-struct RemoteLogCase {
-  swarm::DecisionLog& log() { return *first; }
-  swarm::DecisionLog& other() { return *second; }
-  swarm::Presence& presence() { return *first; }
-  swarm::Presence& other_presence() { return *second; }
-  static void pass() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
-  void close() {
-    first.reset();
-    second.reset();
+struct RemoteLogCase : TwoLogs<swarm::RemoteLog> {
+  RemoteLogCase() {
+    first = std::make_unique<swarm::RemoteLog>(server.url());
+    second = std::make_unique<swarm::RemoteLog>(server.url());
   }
+  ~RemoteLogCase() { close(); }
 
   TemporaryFolder folder;
   swarm::LogServer server{{.folder = folder / "log"}};
-  std::unique_ptr<swarm::RemoteLog> first = std::make_unique<swarm::RemoteLog>(server.url());
-  std::unique_ptr<swarm::RemoteLog> second = std::make_unique<swarm::RemoteLog>(server.url());
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(RemoteLog, DecisionLogLaws, testing::Types<RemoteLogCase>);

@@ -18,6 +18,7 @@
 #include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/net/keys.hpp>
 #include <support/temporary_folder.hpp>
+#include <support/two_logs.hpp>
 
 namespace reef::test {
 
@@ -40,16 +41,12 @@ public:
   swarm::Keys keys;
 };
 
-struct TlsLogCase {
-  swarm::DecisionLog& log() { return *first; }
-  swarm::DecisionLog& other() { return *second; }
-  swarm::Presence& presence() { return *first; }
-  swarm::Presence& other_presence() { return *second; }
-  static void pass() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
-  void close() {
-    first.reset();
-    second.reset();
+struct TlsLogCase : TwoLogs<swarm::RemoteLog> {
+  TlsLogCase() {
+    first = client("a");
+    second = client("b");
   }
+  ~TlsLogCase() { close(); }
   static swarm::TlsFiles files(const std::string& name) { return JobKeys::of_all().keys.files(name); }
   [[nodiscard]] std::unique_ptr<swarm::RemoteLog> client(const std::string& name) const {
     return std::make_unique<swarm::RemoteLog>(
@@ -58,8 +55,6 @@ struct TlsLogCase {
 
   TemporaryFolder folder;
   swarm::LogServer server{{.folder = folder / "log", .tls = files("keeper"), .rate = 1000, .any_text = true}};
-  std::unique_ptr<swarm::RemoteLog> first = client("a");
-  std::unique_ptr<swarm::RemoteLog> second = client("b");
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(TlsLog, DecisionLogLaws, testing::Types<TlsLogCase>);
