@@ -39,6 +39,8 @@ REEF_INLINE FaultPlan drawn_plan(std::uint64_t seed) {
     fault.round = below(static_cast<std::uint64_t>(plan.rounds));
     fault.phase = static_cast<FaultPhase>(below(detail::phase_names.size()));
     fault.seconds = 0.5 + 0.5 * below(30);
+    // A computation that stands still for less than SimulatedWorld's exchange deadline is waited for.
+    if (fault.kind == FaultKind::stall) fault.seconds += 10;
     const bool ends =
         fault.kind == FaultKind::kill || fault.kind == FaultKind::leave || fault.kind == FaultKind::restart;
     if (ends) {
