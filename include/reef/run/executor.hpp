@@ -105,7 +105,7 @@ private:
 
   void walk(Lane& lane, std::size_t index);
   void walk_part(Lane& lane, std::size_t index, const Part& part);
-  void begin_work(LaneWork& work, const Step& step) const;
+  void begin_work(LaneWork& work, const Step& step, std::int64_t since) const;
   /// Sleeps until the time `end`, or until the run is abandoned.
   void rest_until(Seconds end) const;
   /// Waits for instruction `i` on a lane (in-order queue), measures the time, and returns true if the lane had to wait.

@@ -242,6 +242,7 @@ REEF_INLINE void Executor::walk(Lane& lane, std::size_t index) {
 REEF_INLINE void Executor::walk_part(Lane& lane, std::size_t index, const Part& part) {
   const bool traced = lanes_.tracks[index] != nullptr;
   Seconds free = 0;  // of a paced lane: when it was done with what came before
+  std::int64_t now = detail::coarse_now_ns();
   for (const std::size_t i : part.instructions) {
     Step& step = table_.steps[i];
     const Wait* late = nullptr;
@@ -259,8 +260,8 @@ REEF_INLINE void Executor::walk_part(Lane& lane, std::size_t index, const Part& 
       stamp->cause = late != nullptr ? trace_.id_of(*late) : 0;
       lane.stamp(stamp->begin);
     }
-    const std::int64_t begin = detail::coarse_now_ns();
-    begin_work(*works_[index], step);
+    if (stood) now = detail::coarse_now_ns();
+    begin_work(*works_[index], step, now);
     {
       const trace::NvtxRange range(step.nvtx);
       if (paced_ && (stood || free == 0)) free = trace::now();
@@ -272,17 +273,18 @@ REEF_INLINE void Executor::walk_part(Lane& lane, std::size_t index, const Part& 
     const std::uint64_t epoch = step.loop == schedule::no_loop ? table_.round : table_.loops[step.loop].begun;
     lane.record(*step.event);
     works_[index]->end(*step.event, epoch);
-    step.took = static_cast<Seconds>(detail::coarse_now_ns() - begin) * 1e-9;
+    const std::int64_t begun = std::exchange(now, detail::coarse_now_ns());
+    step.took = static_cast<Seconds>(now - begun) * 1e-9;
     if (stamp != nullptr) lane.stamp(stamp->end);
     if (step.loop == schedule::no_loop) progress_.tick();
     if (step.starts_communication) progress_.wake();
   }
 }
 
-REEF_INLINE void Executor::begin_work(LaneWork& work, const Step& step) const {
+REEF_INLINE void Executor::begin_work(LaneWork& work, const Step& step, std::int64_t since) const {
   const Seconds expected = on_host_ ? (std::max)(step.at_least, step.took) : 0;
   const bool looped = step.loop != schedule::no_loop;
-  work.begin(step.name, expected, looped ? table_.loops[step.loop].until : nullptr, table_.round);
+  work.begin(step.name, since, expected, looped ? table_.loops[step.loop].until : nullptr, table_.round);
 }
 
 REEF_INLINE void Executor::rest_until(Seconds end) const {

@@ -26,12 +26,12 @@ namespace run {
 /// on a device with asynchronous lanes.
 ///
 /// | threads | the lane calls begin and end; the progress thread reads the record |
-/// | cost    | some relaxed stores and a reading of a coarse clock                |
+/// | cost    | some relaxed stores                                                |
 ///
 /// \code
 /// // given: comm::Progress& progress, device::AnyEvent& done, const std::string& name
 /// run::LaneWork work(progress, true);
-/// work.begin(name, 20);  // it should take 20 s
+/// work.begin(name, run::detail::coarse_now_ns(), 20);  // it should take 20 s
 /// // ... what takes long ...
 /// work.end(done, 1);
 /// \endcode
@@ -44,15 +44,16 @@ public:
   LaneWork& operator=(const LaneWork&) = delete;
   ~LaneWork();
 
-  /// Notes that the queue begins an instruction, which should take `expected` seconds; `name` outlives this object. If
-  /// `until` is given, the instruction is repeated until this event has been recorded for `epoch`.
-  void begin(const std::string& name, Seconds expected, const device::AnyEvent* until = nullptr,
+  /// Notes that the queue begins an instruction at `since` (nanoseconds of detail::coarse_now_ns()), which should take
+  /// `expected` seconds; `name` outlives this object. If `until` is given, the instruction is repeated until this event
+  /// has been recorded for `epoch`.
+  void begin(const std::string& name, std::int64_t since, Seconds expected, const device::AnyEvent* until = nullptr,
              std::uint64_t epoch = 0) {
     name_.store(&name, std::memory_order_relaxed);
     expected_.store(expected, std::memory_order_relaxed);
     until_epoch_.store(epoch, std::memory_order_relaxed);
     until_.store(until, std::memory_order_relaxed);
-    since_.store(detail::coarse_now_ns(), std::memory_order_relaxed);
+    since_.store(since, std::memory_order_relaxed);
     if (on_host_) thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     at_.store(true, std::memory_order_release);
   }

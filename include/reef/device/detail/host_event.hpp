@@ -22,18 +22,17 @@ public:
   Event& operator=(const Event&) = delete;
   ~Event() {
     // Whoever waited may destroy the event while signal() is still on its way out.
-    while (signalling_.load(std::memory_order_acquire) != 0) detail::pause();
+    while (state_.load(std::memory_order_acquire) % completion != 0) detail::pause();
   }
 
   /// Completions so far.
-  [[nodiscard]] std::uint64_t epoch() const { return count_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t epoch() const { return state_.load(std::memory_order_acquire) / completion; }
 
   /// One more completion.
   void signal() {
-    signalling_.fetch_add(1, std::memory_order_relaxed);
-    count_.fetch_add(1, std::memory_order_release);
+    state_.fetch_add(completion + 1, std::memory_order_release);
     bell_.ring();
-    signalling_.fetch_sub(1, std::memory_order_release);
+    state_.fetch_sub(1, std::memory_order_release);
   }
 
   [[nodiscard]] bool ready(std::uint64_t epoch) const { return this->epoch() >= epoch; }
@@ -45,8 +44,10 @@ public:
 
 private:
   friend class Lane;
-  std::atomic<std::uint64_t> count_{0};
-  std::atomic<int> signalling_{0};
+  static constexpr std::uint64_t completion = 1 << 16;
+
+  /// The completions times `completion`, and the threads that are within signal(): one atomic operation for both.
+  std::atomic<std::uint64_t> state_{0};
   detail::Doorbell bell_;
 };
 
