@@ -134,7 +134,7 @@ if(NOT REEF_HAS_CUDA_LANGUAGE)
   message(STATUS "Reef: no CUDA, .cu programs are left out")
 endif()
 
-option(REEF_ALL_CUDA_TESTS "Build also the CUDA tests that take a minute to compile, which no GPU here would run"
+option(REEF_ALL_CUDA_TESTS "Build also the CUDA tests that take long to compile, which no GPU here would run"
   ${REEF_HAS_GPU})
 
 # -- MPI launcher ------------------------------------------------------------------------------
@@ -521,6 +521,14 @@ function(reef_compile_fail)
   set_tests_properties(compile_fail.${arg_NAME} PROPERTIES
     TIMEOUT 600 LABELS compile_fail FIXTURES_REQUIRED "$<$<BOOL:${arg_HEADER}>:compile_fail.header>")
 endfunction()
+
+# The tests of this folder so far run compilers: each keeps a core, for which tests/run.sh otherwise starts five.
+macro(reef_tests_compile)
+  get_property(reef_tests DIRECTORY PROPERTY TESTS)
+  if(reef_tests)
+    set_tests_properties(${reef_tests} PROPERTIES PROCESSORS 5)
+  endif()
+endmacro()
 
 # -- benchmarks and programs -------------------------------------------------------------------
 

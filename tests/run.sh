@@ -10,7 +10,7 @@
 #                    read by clang-tidy, and the library broken on purpose (tests/mutate.sh), if python3 and those are
 #                    there
 #   --release-only   no sanitizers
-#   --torch          installs libtorch too: tests/torch runs where it is there, and is skipped elsewhere
+#   --torch          installs libtorch, and runs tests/torch too, as --all does where libtorch is there
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
 #
 # Ends with the ten slowest tests and ctest's closing lines, those of the release suite last. The
@@ -86,17 +86,24 @@ run() {
   preset=$1
   shift
   {
-    # More than compilers: tests wait for clocks and messages half of their time.
-    ctest --test-dir "build/$preset" -j "$((2 * jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
+    # More than compilers: tests wait for clocks and messages most of their time.
+    ctest --test-dir "build/$preset" -j "$((5 * jobs))" --output-on-failure --no-tests=error "$@" 2>&1
     echo $? >"$logs/$preset.status"
   } | tee "$logs/$preset.log"
   [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
 }
 
 has_torch=OFF
-if reef_has_torch; then has_torch=ON; else reef_say "no libtorch for this compiler: tests/torch is left out. --torch installs it."; fi
+if [ "$torch$all" = nono ]; then
+  reef_say "tests/torch is left out: --torch runs it."
+elif reef_has_torch; then
+  has_torch=ON
+else
+  reef_say "no libtorch for this compiler: tests/torch is left out. --torch installs it."
+fi
 if [ "$all" = yes ]; then
-  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_HEADERS_ALONE=ON -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_CHECK_BODIES=ON
+  configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_HEADERS_ALONE=ON -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_ALL_CUDA_TESTS=ON \
+    -DREEF_CHECK_BODIES=ON
 else
   configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_HEADERS_ALONE=OFF
 fi
