@@ -1,14 +1,14 @@
 #!/bin/sh
 # sh tests/run.sh [--install-only] [--all] [--release-only] [--torch] [--jobs N]
 #
-# Installs what is missing, builds the release preset and runs every test; then builds core to comm,
-# schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
+# Installs what is missing, builds the release preset and runs its tests; meanwhile builds core to comm,
+# schedule and run under ASan+UBSan, and those of them that start threads under TSan, and then runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            the tests labelled long, every folder and 4 ranks under the sanitizers, each header alone, bodies of
-#                    headers one by one and through nvcc, and headers, tests and examples built by clang++ as well, and their names
-#                    read by clang-tidy, and the library broken on purpose (tests/mutate.sh), if python3 and those are
-#                    there
+#   --all            the tests labelled long, all of CUDA and, where it is there, libtorch, every folder and 4 ranks under
+#                    the sanitizers, each header alone, bodies of headers one by one and through nvcc, and headers,
+#                    tests and examples built by clang++ as well, and their names read by clang-tidy, and the library
+#                    broken on purpose (tests/mutate.sh), if python3 and those are there
 #   --release-only   no sanitizers
 #   --torch          installs libtorch, and runs tests/torch too, as --all does where libtorch is there
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
@@ -70,11 +70,12 @@ configure() {
 }
 
 # build PRESET [TARGET...]
+nicely=
 build() {
   reef_say "$(elapsed): building build/$1"
   preset=$1
   shift
-  if ! cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
+  if ! $nicely cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
     reef_say "build/$preset cannot be built."
     exit 1
   fi
@@ -108,32 +109,46 @@ else
   configure release -DREEF_ENABLE_TORCH=$has_torch -DREEF_CHECK_HEADERS_ALONE=OFF
 fi
 build release
+
+# What the sanitizers get: all with --all.
+folders_of() { # PRESET
+  if [ "$1" = asan ]; then echo "$asan_folders"; else echo "$tsan_folders"; fi
+}
+targets_of() { # PRESET
+  [ "$all" = yes ] || for folder in $(folders_of "$1"); do
+    [ ! -f "tests/$folder/CMakeLists.txt" ] || echo "tests-$folder"
+  done
+}
+
+# Compilers take the time that the release tests leave.
+if [ "$sanitizers" = yes ]; then
+  trap 'trap - INT TERM; kill 0' INT TERM
+  (
+    nicely='nice -n 10'
+    for preset in asan tsan; do
+      if [ "$all" = yes ]; then configure $preset -DREEF_SANITIZE_ALL_RANKS=ON; else configure $preset; fi
+      # shellcheck disable=SC2046
+      build "$preset" $(targets_of "$preset")
+    done
+  ) >"$logs/sanitizers.build.log" 2>&1 &
+  builder=$!
+fi
 if [ "$all" = yes ]; then
   run release
 else
   run release -LE '^long$'
 fi
-
 if [ "$sanitizers" = yes ]; then
+  reef_say "$(elapsed): waiting for build/asan and build/tsan"
+  if ! wait "$builder"; then
+    tail -n 100 "$logs/sanitizers.build.log"
+    exit 1
+  fi
   for preset in asan tsan; do
     if [ "$all" = yes ]; then
-      configure $preset -DREEF_SANITIZE_ALL_RANKS=ON
-      build $preset
       run $preset
     else
-      configure $preset
-      targets=
-      labels=
-      folders=$asan_folders
-      [ $preset = asan ] || folders=$tsan_folders
-      for folder in $folders; do
-        [ -f "tests/$folder/CMakeLists.txt" ] || continue
-        targets="$targets tests-$folder"
-        labels="$labels${labels:+|}$folder"
-      done
-      # shellcheck disable=SC2086
-      build $preset $targets
-      run $preset -L "^($labels)\$"
+      run $preset -L "^($(folders_of $preset | tr ' ' '|'))\$"
     fi
   done
 fi
