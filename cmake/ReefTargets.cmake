@@ -27,9 +27,11 @@ if(REEF_CCACHE)
   find_program(REEF_CCACHE_PROGRAM ccache)
   mark_as_advanced(REEF_CCACHE_PROGRAM)
   if(REEF_CCACHE_PROGRAM)
+    # What one clone or worktree has compiled serves the others: paths within it are hashed from the build folder on.
     foreach(language IN ITEMS CXX CUDA)
       if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
-        set(CMAKE_${language}_COMPILER_LAUNCHER "${REEF_CCACHE_PROGRAM}")
+        set(CMAKE_${language}_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+          CCACHE_NOHASHDIR=1 "${REEF_CCACHE_PROGRAM}")
       endif()
     endforeach()
   endif()

@@ -90,8 +90,7 @@ data::BpeTokenizer bpe() {
   if (const char* const file = std::getenv("REEF_BENCH_TIKTOKEN")) {
     return data::BpeTokenizer::read_tiktoken(file);
   }
-  const auto root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  return data::BpeTokenizer::read_tiktoken(root / "tests/data/small.tiktoken");
+  return data::BpeTokenizer::read_tiktoken(REEF_ROOT "/tests/data/small.tiktoken");
 }
 
 /// Batches of 8 windows of 1024 tokens from a file of 2^24 tokens of 2 bytes.

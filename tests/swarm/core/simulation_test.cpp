@@ -39,7 +39,7 @@ TEST(Simulation, keeps_all_laws_in_drawn_plans) {
   RecordProperty("events", concat(sum.events));
   EXPECT_GT(sum.views, static_cast<std::int64_t>(plans())) << "members came and went";
   if (plans() < 1000) return;  // too few for what is rare
-  EXPECT_GT(sum.excluded, 0) << "some contributions came too late";
+  EXPECT_GT(sum.excluded, static_cast<std::int64_t>(plans() / 20)) << "some contributions came too late";
   EXPECT_GT(sum.quarantined, 0) << "some gradients were finite with nobody";
   EXPECT_GT(sum.retried, sum.quarantined) << "others were with another peer";
 }

@@ -29,6 +29,7 @@ namespace core {
 /// | join      | a further peer starts                                                                        |
 /// | spoil     | the gradient of the next micro-batch that it takes is not finite; of another peer it is      |
 /// | poison    | the gradient of the next micro-batch that it takes is not finite, whoever computes it        |
+/// | slow      | for `seconds`, the parts that it sends stay on its link; they arrive behind that             |
 enum class FaultKind : std::uint8_t {
   kill,
   restart,
@@ -43,7 +44,8 @@ enum class FaultKind : std::uint8_t {
   leave,
   join,
   spoil,
-  poison
+  poison,
+  slow
 };
 
 /// The phase of a round of averaging, at a peer, in which a fault is inflicted on that peer.

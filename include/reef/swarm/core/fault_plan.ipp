@@ -15,10 +15,10 @@ namespace core {
 
 namespace detail {
 
-inline constexpr std::array<const char*, 14> fault_names{"kill",      "restart", "pause",  "stall",
+inline constexpr std::array<const char*, 15> fault_names{"kill",      "restart", "pause",  "stall",
                                                          "cut_off",   "deaf",    "no_log", "isolate",
                                                          "no_answer", "corrupt", "leave",  "join",
-                                                         "spoil",     "poison"};
+                                                         "spoil",     "poison",  "slow"};
 inline constexpr std::array<const char*, 4> phase_names{"accumulate", "exchange", "ready", "applied"};
 
 }  // namespace detail
@@ -39,8 +39,8 @@ REEF_INLINE FaultPlan drawn_plan(std::uint64_t seed) {
     fault.round = below(static_cast<std::uint64_t>(plan.rounds));
     fault.phase = static_cast<FaultPhase>(below(detail::phase_names.size()));
     fault.seconds = 0.5 + 0.5 * below(30);
-    // A computation that stands still for less than SimulatedWorld's exchange deadline is waited for.
-    if (fault.kind == FaultKind::stall) fault.seconds += 10;
+    // Parts that arrive within SimulatedWorld's exchange deadline are waited for.
+    if (fault.kind == FaultKind::slow) fault.seconds += 10;
     const bool ends =
         fault.kind == FaultKind::kill || fault.kind == FaultKind::leave || fault.kind == FaultKind::restart;
     if (ends) {

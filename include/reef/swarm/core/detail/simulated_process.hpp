@@ -32,6 +32,7 @@ struct Process {
   Seconds stalled_until = 0;
   Seconds cut_until = 0;
   Seconds deaf_until = 0;
+  Seconds slow_until = 0;
   Seconds no_log_until = 0;
   Seconds no_answer_until = 0;
   bool corrupts = false;

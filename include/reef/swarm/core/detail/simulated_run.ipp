@@ -101,7 +101,9 @@ REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::S
   const int copies = draws_.between(0, 1) < world_.doubled ? 2 : 1;
   for (int copy = 0; copy < copies; ++copy) {
     if (draws_.between(0, 1) < world_.lost) continue;
-    after(drawn(world_.link), [this, from, to = *to, message = send.message]() mutable {
+    const bool stays = std::holds_alternative<Part>(send.message);
+    const Seconds sent = stays ? (std::max)(now(), from->slow_until) : now();
+    at(sent + drawn(world_.link), [this, from, to = *to, message = send.message]() mutable {
       if (linked(*from, *to)) hear(to, event::Received{from->id, std::move(message)});
     });
   }
@@ -327,6 +329,7 @@ REEF_INLINE void Simulation::inflict(const std::shared_ptr<Process>& process, co
     case FaultKind::leave: after(0, [this, process] { hear(process, event::Leave{"planned"}); }); break;
     case FaultKind::spoil: process->spoils = true; break;
     case FaultKind::poison: process->poisons = true; break;
+    case FaultKind::slow: process->slow_until = until; break;
     case FaultKind::join: start(plan_.peers + joined_++, 1); break;
   }
 }
