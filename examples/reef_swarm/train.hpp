@@ -79,6 +79,7 @@ private:
   [[nodiscard]] reef::swarm::AveragingOptions averaging_options() {
     reef::swarm::AveragingOptions result;
     result.genesis = genesis_of(options_.job, options_.job_name, job_.data(), job_.trainer());
+    result.state = job_.state(result.genesis.piece);
     result.net.name = name();
     result.net.listen = options_.listen;
     result.net.plain_loopback = options_.plain_loopback;
@@ -106,7 +107,7 @@ private:
         done_ = true;
         return;
       }
-      const reef::StepResult result = job_.trainer().step();
+      const reef::StepResult result = job_.step();
       const reef::swarm::RoundSum& sum = exchange_.last();
       computed += sum.micro_batches;
       const Clock::time_point now = Clock::now();

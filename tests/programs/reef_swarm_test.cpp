@@ -204,6 +204,32 @@ TEST_F(ReefSwarm, peers_that_send_encoded_sums_end_with_the_weights_of_a_replay)
   EXPECT_THAT(none.errors, HasSubstr("there is no 'zip'"));
 }
 
+TEST_F(ReefSwarm, peers_that_step_on_their_own_between_rounds_end_with_the_weights_of_a_replay) {
+  constexpr int rounds = 14;
+  const std::string outer = " --recipe outer --every 3";
+  const std::string slow = outer + " --pace 0.03";
+  const auto a = peer("a", rounds, 3, slow);
+  const auto b = peer("b", rounds, 3, slow);
+  const auto c = peer("c", rounds, 3, slow);
+  ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 2; })) << a->log();
+  c->signal(SIGKILL);
+  EXPECT_EQ(c->wait(), -1);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("b"));
+  expect_account_adds_up(log());
+  const Ending replay = run_command(concat(REEF_SWARM, " replay ", job(rounds, "replay"), outer));
+  EXPECT_EQ(replay.status, 0) << replay;
+  EXPECT_EQ(weights("a"), weights("replay"));
+  const Ending averaged = run_command(concat(REEF_SWARM, " replay ", job(rounds, "averaged")));
+  EXPECT_EQ(averaged.status, 2);
+  EXPECT_THAT(averaged.errors, HasSubstr("the log is of a job with another recipe"));
+  const Ending swapped = run_command(concat(REEF_SWARM, " replay ", job(rounds, "swapped"), outer, " --swap atom"));
+  EXPECT_EQ(swapped.status, 2);
+  EXPECT_THAT(swapped.errors, HasSubstr("--recipe outer with --swap atom"));
+}
+
 TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
   constexpr int rounds = 60;
   const auto a = peer("a", rounds, 2, "--pace 0.03");
