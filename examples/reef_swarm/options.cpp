@@ -153,6 +153,9 @@ void add_train(CLI::App& app, PeerOptions& o) {
       ->transform(number_from<double>(0.5, 1e6))
       ->capture_default_str();
   app.add_option("--metrics", o.metrics, "one JSON object a round, .jsonl");
+  app.add_option("--report", o.report,
+                 "one JSON object at the end, also after a signal: who came and went, micro-batches by peer, seconds "
+                 "waited by cause, bytes");
 }
 
 void add_replay(CLI::App& app, JobOptions& o) {

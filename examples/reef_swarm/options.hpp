@@ -70,6 +70,7 @@ struct PeerOptions {
   double suspect = 2.5;
   double exchange = 30;
   std::string metrics;
+  std::string report;
 };
 
 /// The options of the commands that read and write a job's log.

@@ -23,6 +23,7 @@
 #include "../support/progress.hpp"
 #include "job.hpp"
 #include "options.hpp"
+#include "report.hpp"
 
 namespace reef_examples {
 
@@ -56,10 +57,12 @@ public:
       }
       watch.join();
       say(reef::concat(name(), " has left ", options_.job_name, " after a signal; nothing is exported"));
+      tell_report();
       return 0;
     }
     if (const std::string told = job_.export_weights(); !told.empty()) say(told);
     peer_->leave("all rounds are done");
+    tell_report();
     return 0;
   }
 
@@ -72,6 +75,7 @@ private:
     }
     if (!options.job.export_file.empty()) require_room_in_file(options.job.export_file);
     if (!options.metrics.empty()) require_room_in_file(options.metrics);
+    if (!options.report.empty()) require_room_in_file(options.report);
   }
 
   [[nodiscard]] const std::string& name() const { return options_.job.place.name; }
@@ -161,6 +165,13 @@ private:
         since = Clock::now();
       }
     }
+  }
+
+  /// Tells what came of the job and of this peer's part in it.
+  void tell_report() {
+    const reef::swarm::PeerReport report = peer_->report();
+    say(text_of(report));
+    if (!options_.report.empty()) write_report(report, options_.report);
   }
 
   /// Tells a line. Any thread.

@@ -232,8 +232,8 @@ TEST_F(ReefSwarm, peers_that_step_on_their_own_between_rounds_end_with_the_weigh
 
 TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
   constexpr int rounds = 60;
-  const auto a = peer("a", rounds, 2, "--pace 0.03");
-  const auto b = peer("b", rounds, 2, "--pace 0.03");
+  const auto a = peer("a", rounds, 2, concat("--pace 0.03 --report '", path("a.json"), "'"));
+  const auto b = peer("b", rounds, 2, concat("--pace 0.03 --report '", path("b.json"), "'"));
   ASSERT_TRUE(comes_true([&] { return rounds_of("b") >= 2; })) << b->log();
   b->signal(SIGTERM);
   EXPECT_EQ(b->wait(), 0) << b->log();
@@ -242,6 +242,30 @@ TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
   EXPECT_THAT(weights("a"), Not(IsEmpty()));
   EXPECT_THAT(weights("b"), IsEmpty());
   expect_account_adds_up(log());
+  EXPECT_THAT(b->log(), HasSubstr("report of b after "));
+  const io::Json left = io::parse_json(text_of_file(path("b.json")), "b.json");
+  const io::Json stayed = io::parse_json(text_of_file(path("a.json")), "a.json");
+  EXPECT_LT(left.at("rounds"), rounds);
+  EXPECT_EQ(stayed.at("rounds"), rounds);
+  EXPECT_EQ(stayed.at("micro_batches").at("committed"), log().at("ledger").at("committed"));
+  std::int64_t micro_batches = 0;
+  std::string names;
+  for (const io::Json& peer : stayed.at("peers")) {
+    names += peer.at("name").get<std::string>();
+    micro_batches += peer.at("micro_batches").get<std::int64_t>();
+    EXPECT_EQ(peer.at("stays").at(0).at("came").at("round"), 0);
+  }
+  EXPECT_EQ(names, "ab");
+  EXPECT_EQ(stayed.at("micro_batches").at("committed"), micro_batches);
+  EXPECT_LE(stayed.at("peers").at(1).at("stays").at(0).at("went").at("round"), left.at("rounds"));
+  for (const io::Json& report : {left, stayed}) {
+    double waited = 0;
+    for (const io::Json& seconds : report.at("waited")) waited += seconds.get<double>();
+    EXPECT_GT(waited, 0);
+    EXPECT_LE(waited, report.at("seconds").get<double>());
+    EXPECT_GT(report.at("sent_bytes"), 0);
+    EXPECT_GT(report.at("received_bytes"), 0);
+  }
 }
 
 TEST_F(ReefSwarm, a_rollback_opens_the_micro_batches_of_later_rounds_again) {
