@@ -156,6 +156,8 @@ void add_train(CLI::App& app, PeerOptions& o) {
   app.add_option("--report", o.report,
                  "one JSON object at the end, also after a signal: who came and went, micro-batches by peer, seconds "
                  "waited by cause, bytes");
+  app.add_option("--prometheus", o.prometheus,
+                 "ADDRESS:PORT, a loopback one, port 0: any that is free: serves the same for Prometheus at /metrics");
 }
 
 void add_replay(CLI::App& app, JobOptions& o) {

@@ -71,6 +71,7 @@ struct PeerOptions {
   double exchange = 30;
   std::string metrics;
   std::string report;
+  std::string prometheus;
 };
 
 /// The options of the commands that read and write a job's log.

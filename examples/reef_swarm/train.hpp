@@ -18,6 +18,7 @@
 #include <reef/io/json.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/text_page.hpp>
 
 #include "../support/output_places.hpp"
 #include "../support/progress.hpp"
@@ -43,6 +44,12 @@ public:
   /// Returns an exit status.
   int run() {
     say(reef::concat(name(), " listens on ", peer_->address(), ", and takes part in ", options_.job_name));
+    std::optional<reef::swarm::TextPage> page;  // the page of a peer, which ends before the peer
+    if (!options_.prometheus.empty()) {
+      page.emplace(reef::swarm::TextPageOptions{.listen = options_.prometheus},
+                   [this] { return reef::swarm::to_prometheus(peer_->report()); });
+      say(reef::concat(name(), " tells Prometheus at ", page->url()));
+    }
     std::jthread watch([this](const std::stop_token& ends) { look_after(ends); });
     try {
       take_part();
@@ -76,6 +83,10 @@ private:
     if (!options.job.export_file.empty()) require_room_in_file(options.job.export_file);
     if (!options.metrics.empty()) require_room_in_file(options.metrics);
     if (!options.report.empty()) require_room_in_file(options.report);
+    if (!options.prometheus.empty()) {
+      // The address can be listened on: else this throws before the peer is in the job.
+      const reef::swarm::TextPage probe({.listen = options.prometheus}, [] { return std::string(); });
+    }
   }
 
   [[nodiscard]] const std::string& name() const { return options_.job.place.name; }

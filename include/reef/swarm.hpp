@@ -52,3 +52,4 @@
 #include <reef/swarm/net/identity.hpp>
 #include <reef/swarm/net/keys.hpp>
 #include <reef/swarm/net/shaped_link.hpp>
+#include <reef/swarm/net/text_page.hpp>

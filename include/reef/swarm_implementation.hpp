@@ -65,5 +65,6 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/net/frame.ipp>
 #include <reef/swarm/net/identity.ipp>
 #include <reef/swarm/net/keys.ipp>
+#include <reef/swarm/net/text_page.ipp>
 
 #endif

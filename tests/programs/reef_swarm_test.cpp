@@ -1,6 +1,9 @@
 // reef-swarm as a user runs it: processes that are killed, that join and leave, and what the log says of them.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +50,27 @@ bool comes_true(const F& so) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   return false;
+}
+
+/// Returns what a page of this machine answers; empty where nobody does.
+std::string page_of(int port, const std::string& path) {
+  const int reader = ::socket(AF_INET, SOCK_STREAM, 0);
+  ::sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (::connect(reader, reinterpret_cast<const ::sockaddr*>(&to), sizeof to) == 0) {
+    const std::string request = concat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    std::string piece(4096, '\0');
+    ::ssize_t size = ::send(reader, request.data(), request.size(), MSG_NOSIGNAL);
+    while (size > 0) {
+      size = ::recv(reader, piece.data(), piece.size(), 0);
+      if (size > 0) answer.append(piece, 0, static_cast<std::size_t>(size));
+    }
+  }
+  ::close(reader);
+  return answer;
 }
 
 /// A process of reef-swarm in the background, which ends with this object.
@@ -266,6 +290,24 @@ TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
     EXPECT_GT(report.at("sent_bytes"), 0);
     EXPECT_GT(report.at("received_bytes"), 0);
   }
+}
+
+TEST_F(ReefSwarm, a_peer_tells_prometheus_what_it_does_while_it_trains) {
+  constexpr int rounds = 40;
+  const int port = free_port();
+  const auto a = peer("a", rounds, 1, concat("--pace 0.03 --prometheus 127.0.0.1:", port));
+  ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 2; })) << a->log();
+  const std::string page = page_of(port, "/metrics");
+  EXPECT_THAT(page, HasSubstr("HTTP/1.1 200 OK"));
+  EXPECT_THAT(page, HasSubstr("\nreef_swarm_members 1\n"));
+  EXPECT_THAT(page, HasSubstr("\nreef_swarm_peer_info{job=\"test\",peer=\"a\""));
+  EXPECT_THAT(page, HasSubstr("\nreef_swarm_waited_seconds_total{cause=\"commit\"} "));
+  EXPECT_THAT(page_of(port, "/"), HasSubstr("HTTP/1.1 404"));
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_THAT(page_of(port, "/metrics"), IsEmpty()) << "the page ends with the peer";
+  const auto far = peer("b", rounds, 1, "--prometheus 0.0.0.0:9100");
+  EXPECT_EQ(far->wait(), 2);
+  EXPECT_THAT(far->log(), HasSubstr("fix: a loopback address"));
 }
 
 TEST_F(ReefSwarm, a_rollback_opens_the_micro_batches_of_later_rounds_again) {

@@ -11,6 +11,8 @@
 namespace reef::swarm {
 namespace {
 
+using testing::HasSubstr;
+
 /// The report of "a", in whose job "b", a name of odd letters, came and went.
 PeerReport two_peers() {
   const PeerId a{"a", 0x5eed};
@@ -47,6 +49,17 @@ TEST(PeerReport, as_json_says_all_that_it_has) {
   EXPECT_EQ(peers.at(0).at("micro_batches"), 20);
   EXPECT_FALSE(peers.at(0).at("stays").at(0).contains("went"));
   EXPECT_EQ(peers.at(1).at("stays").at(0).at("went").at("round"), 5);
+}
+
+TEST(PeerReport, in_the_format_of_prometheus_escapes_labels_and_has_a_type_for_each_metric) {
+  const std::string page = to_prometheus(two_peers());
+  EXPECT_THAT(page, HasSubstr("# TYPE reef_swarm_rounds gauge\nreef_swarm_rounds 7\n"));
+  EXPECT_THAT(page, HasSubstr("reef_swarm_micro_batches{state=\"hole\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("reef_swarm_peer_info{job=\"line\\nbreak\",peer=\"a\",incarnation=\"5eed\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("reef_swarm_contributed_micro_batches{peer=\"b\\\"\\\\\",incarnation=\"2\"} 10\n"));
+  EXPECT_THAT(page, HasSubstr("reef_swarm_waited_seconds_total{cause=\"commit\"} 0.25\n"));
+  EXPECT_THAT(page, HasSubstr("reef_swarm_received_bytes_total 5000000000\n"));
+  EXPECT_TRUE(page.ends_with("\n"));
 }
 
 }  // namespace

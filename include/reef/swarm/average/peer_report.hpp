@@ -23,7 +23,7 @@ namespace swarm {
 /// \code
 /// // given: const swarm::AveragingPeer& peer
 /// const swarm::PeerReport report = peer.report();
-/// const io::Json json = swarm::to_json(report);
+/// const std::string page = swarm::to_prometheus(report);
 /// \endcode
 struct PeerReport {
   PeerId id{};             ///< of the peer that reports
@@ -36,6 +36,11 @@ struct PeerReport {
 
 /// Returns a report as one JSON object.
 io::Json to_json(const PeerReport& report);
+
+/// Returns a report in Prometheus' text format 0.0.4: metrics `reef_swarm_...`.
+///
+/// Source: Prometheus, Exposition formats, "Text-based format".
+std::string to_prometheus(const PeerReport& report);
 
 }  // namespace swarm
 }  // namespace v0
