@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -19,6 +20,8 @@
 #include <reef/nn/host/numerics.hpp>
 #include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/elastic/averaged.hpp>
+#include <reef/swarm/elastic/given_micro_batches.hpp>
+#include <reef/swarm/elastic/outer_rounds.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -58,6 +61,10 @@ inline reef::swarm::Genesis genesis_of(const JobOptions& options, const std::str
   genesis.recipe = reef::concat(options.recipe, " adamw, rounds ", options.rounds, ", batch ", options.batch,
                                 ", context ", options.context, ", lr ", options.lr, ", warmup ", options.warmup_steps(),
                                 ", weight decay ", options.weight_decay, ", clip ", options.clip);
+  if (options.recipe == "outer") {
+    genesis.recipe += reef::concat(", every ", options.every, ", outer lr ", options.outer_lr, ", outer momentum ",
+                                   options.outer_momentum);
+  }
   genesis.data = digest(reef::concat(data.training().size(), " tokens, checksum ", data.fingerprint()));
   genesis.update_class = digest(reef::nn::host::text_of_numerics_class());
   genesis.seed = options.seed;
@@ -75,6 +82,10 @@ inline reef::run::Source paced(reef::run::Source source, double seconds) {
   };
 }
 
+/// True of a trainer that steps on its own in a round: its optimizer has no exchange.
+template <class TrainerType>
+inline constexpr bool steps_locally = !requires(typename TrainerType::Options options) { options.optim.exchange; };
+
 /// A trainer of a job, whose rounds an exchange gives it, and its data.
 template <class TrainerType>
 class JobTrainer {
@@ -87,10 +98,38 @@ public:
         trainer_(reef::nn::gpt<reef::device::Host, float>(config_, threads()),
                  paced(training_source(data_, {.context = options.context}, options.seed), options.pace),
                  trainer_options(exchange), {},
-                 reef::comm::Communicator::alone()) {}
+                 reef::comm::Communicator::alone()) {
+    if constexpr (steps_locally<TrainerType>) {
+      typename reef::swarm::OuterRounds<>::Options outer;
+      outer.every = options.every;
+      outer.outer = reef::optim::Nesterov({.momentum = options.outer_momentum});
+      outer.outer_learning_rate = options.outer_lr;
+      outer_.emplace(exchange, trainer_, given_, outer);
+    }
+  }
 
   [[nodiscard]] TrainerType& trainer() { return trainer_; }
   [[nodiscard]] TrainingData& data() { return data_; }
+
+  /// Takes the trainer's part in a round, and returns what came of it.
+  reef::StepResult step() {
+    if constexpr (steps_locally<TrainerType>) {
+      const reef::swarm::RoundOutcome outcome = outer_->round();
+      reef::StepResult result;
+      result.step = outer_->applied();
+      result.committed = outcome.verdict == reef::swarm::RoundOutcome::Verdict::apply;
+      result.loss = outcome.weight > 0 ? outcome.weighted_loss / outcome.weight : 0;
+      result.micro_batches = static_cast<std::uint64_t>(outcome.micro_batches);
+      result.learning_rate = options_.outer_lr;
+      return result;
+    } else {
+      return trainer_.step();
+    }
+  }
+  /// Returns the access to what peers agree on, where it is not the trainer's own state.
+  [[nodiscard]] reef::swarm::StateAccess state(std::int64_t piece) {
+    return outer_ ? outer_->state_access(piece) : reef::swarm::StateAccess{};
+  }
 
   /// Writes the weights where --export says. Returns a sentence about it, empty if nowhere.
   std::string export_weights() {
@@ -110,15 +149,20 @@ private:
     return options_.threads > 0 ? options_.threads
                                 : (std::max)(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
-  [[nodiscard]] typename TrainerType::Options trainer_options(reef::swarm::RoundExchange& exchange) const {
+  [[nodiscard]] typename TrainerType::Options trainer_options(
+      [[maybe_unused]] reef::swarm::RoundExchange& exchange) const {
     typename TrainerType::Options result;
-    result.optim.exchange = &exchange;
+    if constexpr (steps_locally<TrainerType>) {
+      result.next_micro_batch = given_.next();
+    } else {
+      result.optim.exchange = &exchange;
+    }
     result.non_finite = reef::optim::NonFinite::skip;  // as the log decides
     result.seed = options_.seed;
     result.rule.options.weight_decay = options_.weight_decay;
     result.learning_rate.peak = options_.lr;
     result.learning_rate.warmup = options_.warmup_steps();
-    result.learning_rate.steps = options_.rounds;
+    result.learning_rate.steps = options_.scheduled_steps();
     result.learning_rate.floor = options_.lr / 10;
     result.clip_norm = options_.clip;
     result.device.threads = threads();
@@ -130,7 +174,9 @@ private:
   Tokenizer tokenizer_;
   TrainingData data_;
   reef::nn::GptConfig config_;
+  reef::swarm::GivenMicroBatches given_;
   TrainerType trainer_;
+  std::optional<reef::swarm::OuterRounds<>> outer_;  ///< of a trainer that steps locally
 };
 
 }  // namespace reef_examples

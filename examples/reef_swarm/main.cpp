@@ -32,6 +32,14 @@ void tell(const std::string& what) {
   std::fflush(stderr);
 }
 
+/// Throws OptionError for a recipe that does not swap.
+void require_swap(const JobOptions& job) {
+  if (job.recipe != "outer" || job.swap == "none") return;
+  throw reef::OptionError("--recipe outer with --swap ", job.swap,
+                          ": this program has it without.\n  fix: --swap none; or in C++ swarm::OuterRounds with a "
+                          "trainer that swaps.");
+}
+
 int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, const LogOptions& log,
         const KeysOptions& keys) {
   if (app.got_subcommand("log-server")) return run_log_server(log);
@@ -46,8 +54,11 @@ int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, 
     return run_keys_list(keys);
   }
   const reef::comm::StopRequest stop;
-  if (app.got_subcommand("replay"))
-    return replay.swap == "atom" ? run_replay_atom(replay, stop) : run_replay(replay, stop);
+  const bool replays = app.got_subcommand("replay");
+  const JobOptions& job = replays ? replay : peer.job;
+  require_swap(job);
+  if (job.recipe == "outer") return replays ? run_replay_outer(replay, stop) : run_train_outer(peer, stop);
+  if (replays) return replay.swap == "atom" ? run_replay_atom(replay, stop) : run_replay(replay, stop);
   return peer.job.swap == "atom" ? run_train_atom(peer, stop) : run_train(peer, stop);
 }
 

@@ -15,7 +15,7 @@
 namespace reef_examples {
 
 std::int64_t JobOptions::warmup_steps() const {
-  return warmup >= 0 ? warmup : (std::min<std::int64_t>)(100, rounds / 10);
+  return warmup >= 0 ? warmup : (std::min<std::int64_t>)(100, scheduled_steps() / 10);
 }
 
 reef::swarm::TlsFiles tls_files(const std::string& folder, const std::string& name) {
@@ -79,8 +79,9 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   const CLI::Validator amount = number_from<double>(0, 1e18);
   add_place(app, o.place);
   app.add_option("--recipe", o.recipe,
-                 "averaged: all peers add the gradients of a round, and have the same weights after it")
-      ->check(CLI::IsMember({"averaged"}))
+                 "averaged: all peers add the gradients of a round, and take one step; outer: each takes steps of its "
+                 "own in a round, and all an outer step by how far they came (DiLoCo)")
+      ->check(CLI::IsMember({"averaged", "outer"}))
       ->capture_default_str();
   app.add_option("--swap", o.swap, "none, or atom: the model's parts come to the device and go")
       ->check(CLI::IsMember({"none", "atom"}))
@@ -106,7 +107,18 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   app.add_option("--context", o.context, "T, tokens a sample")->transform(count)->capture_default_str();
   app.add_option("--batch", o.batch, "B, samples a micro-batch")->transform(count)->capture_default_str();
   app.add_option("--lr", o.lr, "peak learning rate")->transform(amount)->capture_default_str();
-  app.add_option("--warmup", o.warmup, "rounds; default: min(100, rounds / 10)")
+  app.add_option("--every", o.every,
+                 "of outer: steps of a peer in a round, as the learning rate's schedule counts them; how many they are "
+                 "--global-batch decides")
+      ->transform(count)
+      ->capture_default_str();
+  app.add_option("--outer-lr", o.outer_lr, "of outer")
+      ->transform(number_from<double>(0, 1000))
+      ->capture_default_str();
+  app.add_option("--outer-momentum", o.outer_momentum, "of outer: Nesterov's, below 1")
+      ->transform(number_from<double>(0, 0.999999))
+      ->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps; default: min(100, a tenth of all)")
       ->transform(number_from<std::int64_t>(0, 1'000'000'000));
   app.add_option("--weight-decay", o.weight_decay)->transform(amount)->capture_default_str();
   app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")->transform(amount)->capture_default_str();
@@ -141,6 +153,11 @@ void add_train(CLI::App& app, PeerOptions& o) {
       ->transform(number_from<double>(0.5, 1e6))
       ->capture_default_str();
   app.add_option("--metrics", o.metrics, "one JSON object a round, .jsonl");
+  app.add_option("--report", o.report,
+                 "one JSON object at the end, also after a signal: who came and went, micro-batches by peer, seconds "
+                 "waited by cause, bytes");
+  app.add_option("--prometheus", o.prometheus,
+                 "ADDRESS:PORT, a loopback one, port 0: any that is free: serves the same for Prometheus at /metrics");
 }
 
 void add_replay(CLI::App& app, JobOptions& o) {

@@ -44,6 +44,9 @@ struct JobOptions {
   std::int64_t warmup = -1;
   double weight_decay = 0.1;
   double clip = 1.0;
+  std::int64_t every = 50;  ///< of recipe outer, as what follows
+  double outer_lr = 0.7;
+  double outer_momentum = 0.9;
   std::uint64_t seed = 1;
 
   int threads = 0;                  ///< 0: those of the device's default
@@ -51,6 +54,8 @@ struct JobOptions {
   double pace = 0;                  ///< seconds
   std::string export_file;
 
+  /// Returns the steps of the whole job that the schedule of the learning rate counts, and those of its warm-up.
+  [[nodiscard]] std::int64_t scheduled_steps() const { return recipe == "outer" ? rounds * every : rounds; }
   [[nodiscard]] std::int64_t warmup_steps() const;
 };
 
@@ -65,6 +70,8 @@ struct PeerOptions {
   double suspect = 2.5;
   double exchange = 30;
   std::string metrics;
+  std::string report;
+  std::string prometheus;
 };
 
 /// The options of the commands that read and write a job's log.
@@ -98,8 +105,10 @@ void add_keys(CLI::App& app, KeysOptions& options);
 
 int run_train(const PeerOptions& options, const reef::comm::StopRequest& stop);
 int run_train_atom(const PeerOptions& options, const reef::comm::StopRequest& stop);
+int run_train_outer(const PeerOptions& options, const reef::comm::StopRequest& stop);
 int run_replay(const JobOptions& options, const reef::comm::StopRequest& stop);
 int run_replay_atom(const JobOptions& options, const reef::comm::StopRequest& stop);
+int run_replay_outer(const JobOptions& options, const reef::comm::StopRequest& stop);
 int run_log_server(const LogOptions& options);
 int run_keeper(const LogOptions& options);
 int run_log(const LogOptions& options);

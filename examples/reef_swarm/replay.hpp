@@ -57,7 +57,7 @@ int replay(const JobOptions& options, const reef::comm::StopRequest& stop) {
       return 1;
     }
     const std::int64_t round = exchange.round();
-    const reef::StepResult result = job.trainer().step();
+    const reef::StepResult result = job.step();
     if (result.committed) {
       std::fprintf(stderr, "%s\n",
                    reef::concat("replayed round ", round + 1, "/", rounds.size(), ": loss ", result.loss).c_str());

@@ -18,11 +18,13 @@
 #include <reef/io/json.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/text_page.hpp>
 
 #include "../support/output_places.hpp"
 #include "../support/progress.hpp"
 #include "job.hpp"
 #include "options.hpp"
+#include "report.hpp"
 
 namespace reef_examples {
 
@@ -42,6 +44,12 @@ public:
   /// Returns an exit status.
   int run() {
     say(reef::concat(name(), " listens on ", peer_->address(), ", and takes part in ", options_.job_name));
+    std::optional<reef::swarm::TextPage> page;  // the page of a peer, which ends before the peer
+    if (!options_.prometheus.empty()) {
+      page.emplace(reef::swarm::TextPageOptions{.listen = options_.prometheus},
+                   [this] { return reef::swarm::to_prometheus(peer_->report()); });
+      say(reef::concat(name(), " tells Prometheus at ", page->url()));
+    }
     std::jthread watch([this](const std::stop_token& ends) { look_after(ends); });
     try {
       take_part();
@@ -56,10 +64,12 @@ public:
       }
       watch.join();
       say(reef::concat(name(), " has left ", options_.job_name, " after a signal; nothing is exported"));
+      tell_report();
       return 0;
     }
     if (const std::string told = job_.export_weights(); !told.empty()) say(told);
     peer_->leave("all rounds are done");
+    tell_report();
     return 0;
   }
 
@@ -72,6 +82,11 @@ private:
     }
     if (!options.job.export_file.empty()) require_room_in_file(options.job.export_file);
     if (!options.metrics.empty()) require_room_in_file(options.metrics);
+    if (!options.report.empty()) require_room_in_file(options.report);
+    if (!options.prometheus.empty()) {
+      // The address can be listened on: else this throws before the peer is in the job.
+      const reef::swarm::TextPage probe({.listen = options.prometheus}, [] { return std::string(); });
+    }
   }
 
   [[nodiscard]] const std::string& name() const { return options_.job.place.name; }
@@ -79,6 +94,7 @@ private:
   [[nodiscard]] reef::swarm::AveragingOptions averaging_options() {
     reef::swarm::AveragingOptions result;
     result.genesis = genesis_of(options_.job, options_.job_name, job_.data(), job_.trainer());
+    result.state = job_.state(result.genesis.piece);
     result.net.name = name();
     result.net.listen = options_.listen;
     result.net.plain_loopback = options_.plain_loopback;
@@ -106,7 +122,7 @@ private:
         done_ = true;
         return;
       }
-      const reef::StepResult result = job_.trainer().step();
+      const reef::StepResult result = job_.step();
       const reef::swarm::RoundSum& sum = exchange_.last();
       computed += sum.micro_batches;
       const Clock::time_point now = Clock::now();
@@ -160,6 +176,13 @@ private:
         since = Clock::now();
       }
     }
+  }
+
+  /// Tells what came of the job and of this peer's part in it.
+  void tell_report() {
+    const reef::swarm::PeerReport report = peer_->report();
+    say(text_of(report));
+    if (!options_.report.empty()) write_report(report, options_.report);
   }
 
   /// Tells a line. Any thread.

@@ -5,6 +5,7 @@
 #include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/dense_parts.hpp>
 #include <reef/swarm/average/part_codec.hpp>
+#include <reef/swarm/average/peer_report.hpp>
 #include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/core/deadlines.hpp>
 #include <reef/swarm/core/digest.hpp>
@@ -14,6 +15,7 @@
 #include <reef/swarm/core/failure_detector.hpp>
 #include <reef/swarm/core/fault_plan.hpp>
 #include <reef/swarm/core/index_runs.hpp>
+#include <reef/swarm/core/job_report.hpp>
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/core/ledger.hpp>
 #include <reef/swarm/core/membership.hpp>
@@ -25,6 +27,7 @@
 #include <reef/swarm/core/round.hpp>
 #include <reef/swarm/core/simulation.hpp>
 #include <reef/swarm/core/simulation_result.hpp>
+#include <reef/swarm/core/wait_cause.hpp>
 #include <reef/swarm/elastic/averaged.hpp>
 #include <reef/swarm/elastic/given_micro_batches.hpp>
 #include <reef/swarm/elastic/kinds.hpp>
@@ -49,3 +52,4 @@
 #include <reef/swarm/net/identity.hpp>
 #include <reef/swarm/net/keys.hpp>
 #include <reef/swarm/net/shaped_link.hpp>
+#include <reef/swarm/net/text_page.hpp>

@@ -13,8 +13,10 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/dense_parts.ipp>
 #include <reef/swarm/average/detail/keepers.ipp>
 #include <reef/swarm/average/detail/own_contributions.ipp>
+#include <reef/swarm/average/detail/peer_account.ipp>
 #include <reef/swarm/average/detail/peer_frames.ipp>
 #include <reef/swarm/average/part_codec.ipp>
+#include <reef/swarm/average/peer_report.ipp>
 #include <reef/swarm/average/sha256.ipp>
 #include <reef/swarm/core/detail/asking.ipp>
 #include <reef/swarm/core/detail/duty.ipp>
@@ -27,6 +29,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/failure_detector.ipp>
 #include <reef/swarm/core/fault_plan.ipp>
 #include <reef/swarm/core/index_runs.ipp>
+#include <reef/swarm/core/job_report.ipp>
 #include <reef/swarm/core/job_state.ipp>
 #include <reef/swarm/core/ledger.ipp>
 #include <reef/swarm/core/membership.ipp>
@@ -55,11 +58,13 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/net/detail/connection.ipp>
 #include <reef/swarm/net/detail/dialer.ipp>
 #include <reef/swarm/net/detail/hello.ipp>
+#include <reef/swarm/net/detail/host_and_port.ipp>
 #include <reef/swarm/net/detail/loop.ipp>
 #include <reef/swarm/net/detail/tls.ipp>
 #include <reef/swarm/net/endpoint.ipp>
 #include <reef/swarm/net/frame.ipp>
 #include <reef/swarm/net/identity.ipp>
 #include <reef/swarm/net/keys.ipp>
+#include <reef/swarm/net/text_page.ipp>
 
 #endif

@@ -1,6 +1,9 @@
 // reef-swarm as a user runs it: processes that are killed, that join and leave, and what the log says of them.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +50,27 @@ bool comes_true(const F& so) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   return false;
+}
+
+/// Returns what a page of this machine answers; empty where nobody does.
+std::string page_of(int port, const std::string& path) {
+  const int reader = ::socket(AF_INET, SOCK_STREAM, 0);
+  ::sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (::connect(reader, reinterpret_cast<const ::sockaddr*>(&to), sizeof to) == 0) {
+    const std::string request = concat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    std::string piece(4096, '\0');
+    ::ssize_t size = ::send(reader, request.data(), request.size(), MSG_NOSIGNAL);
+    while (size > 0) {
+      size = ::recv(reader, piece.data(), piece.size(), 0);
+      if (size > 0) answer.append(piece, 0, static_cast<std::size_t>(size));
+    }
+  }
+  ::close(reader);
+  return answer;
 }
 
 /// A process of reef-swarm in the background, which ends with this object.
@@ -204,10 +228,36 @@ TEST_F(ReefSwarm, peers_that_send_encoded_sums_end_with_the_weights_of_a_replay)
   EXPECT_THAT(none.errors, HasSubstr("there is no 'zip'"));
 }
 
+TEST_F(ReefSwarm, peers_that_step_on_their_own_between_rounds_end_with_the_weights_of_a_replay) {
+  constexpr int rounds = 14;
+  const std::string outer = " --recipe outer --every 3";
+  const std::string slow = outer + " --pace 0.03";
+  const auto a = peer("a", rounds, 3, slow);
+  const auto b = peer("b", rounds, 3, slow);
+  const auto c = peer("c", rounds, 3, slow);
+  ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 2; })) << a->log();
+  c->signal(SIGKILL);
+  EXPECT_EQ(c->wait(), -1);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("b"));
+  expect_account_adds_up(log());
+  const Ending replay = run_command(concat(REEF_SWARM, " replay ", job(rounds, "replay"), outer));
+  EXPECT_EQ(replay.status, 0) << replay;
+  EXPECT_EQ(weights("a"), weights("replay"));
+  const Ending averaged = run_command(concat(REEF_SWARM, " replay ", job(rounds, "averaged")));
+  EXPECT_EQ(averaged.status, 2);
+  EXPECT_THAT(averaged.errors, HasSubstr("the log is of a job with another recipe"));
+  const Ending swapped = run_command(concat(REEF_SWARM, " replay ", job(rounds, "swapped"), outer, " --swap atom"));
+  EXPECT_EQ(swapped.status, 2);
+  EXPECT_THAT(swapped.errors, HasSubstr("--recipe outer with --swap atom"));
+}
+
 TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
   constexpr int rounds = 60;
-  const auto a = peer("a", rounds, 2, "--pace 0.03");
-  const auto b = peer("b", rounds, 2, "--pace 0.03");
+  const auto a = peer("a", rounds, 2, concat("--pace 0.03 --report '", path("a.json"), "'"));
+  const auto b = peer("b", rounds, 2, concat("--pace 0.03 --report '", path("b.json"), "'"));
   ASSERT_TRUE(comes_true([&] { return rounds_of("b") >= 2; })) << b->log();
   b->signal(SIGTERM);
   EXPECT_EQ(b->wait(), 0) << b->log();
@@ -216,6 +266,48 @@ TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
   EXPECT_THAT(weights("a"), Not(IsEmpty()));
   EXPECT_THAT(weights("b"), IsEmpty());
   expect_account_adds_up(log());
+  EXPECT_THAT(b->log(), HasSubstr("report of b after "));
+  const io::Json left = io::parse_json(text_of_file(path("b.json")), "b.json");
+  const io::Json stayed = io::parse_json(text_of_file(path("a.json")), "a.json");
+  EXPECT_LT(left.at("rounds"), rounds);
+  EXPECT_EQ(stayed.at("rounds"), rounds);
+  EXPECT_EQ(stayed.at("micro_batches").at("committed"), log().at("ledger").at("committed"));
+  std::int64_t micro_batches = 0;
+  std::string names;
+  for (const io::Json& peer : stayed.at("peers")) {
+    names += peer.at("name").get<std::string>();
+    micro_batches += peer.at("micro_batches").get<std::int64_t>();
+    EXPECT_EQ(peer.at("stays").at(0).at("came").at("round"), 0);
+  }
+  EXPECT_EQ(names, "ab");
+  EXPECT_EQ(stayed.at("micro_batches").at("committed"), micro_batches);
+  EXPECT_LE(stayed.at("peers").at(1).at("stays").at(0).at("went").at("round"), left.at("rounds"));
+  for (const io::Json& report : {left, stayed}) {
+    double waited = 0;
+    for (const io::Json& seconds : report.at("waited")) waited += seconds.get<double>();
+    EXPECT_GT(waited, 0);
+    EXPECT_LE(waited, report.at("seconds").get<double>());
+    EXPECT_GT(report.at("sent_bytes"), 0);
+    EXPECT_GT(report.at("received_bytes"), 0);
+  }
+}
+
+TEST_F(ReefSwarm, a_peer_tells_prometheus_what_it_does_while_it_trains) {
+  constexpr int rounds = 40;
+  const int port = free_port();
+  const auto a = peer("a", rounds, 1, concat("--pace 0.03 --prometheus 127.0.0.1:", port));
+  ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 2; })) << a->log();
+  const std::string page = page_of(port, "/metrics");
+  EXPECT_THAT(page, HasSubstr("HTTP/1.1 200 OK"));
+  EXPECT_THAT(page, HasSubstr("\nreef_swarm_members 1\n"));
+  EXPECT_THAT(page, HasSubstr("\nreef_swarm_peer_info{job=\"test\",peer=\"a\""));
+  EXPECT_THAT(page, HasSubstr("\nreef_swarm_waited_seconds_total{cause=\"commit\"} "));
+  EXPECT_THAT(page_of(port, "/"), HasSubstr("HTTP/1.1 404"));
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_THAT(page_of(port, "/metrics"), IsEmpty()) << "the page ends with the peer";
+  const auto far = peer("b", rounds, 1, "--prometheus 0.0.0.0:9100");
+  EXPECT_EQ(far->wait(), 2);
+  EXPECT_THAT(far->log(), HasSubstr("fix: a loopback address"));
 }
 
 TEST_F(ReefSwarm, a_rollback_opens_the_micro_batches_of_later_rounds_again) {

@@ -76,6 +76,11 @@ TEST(SwarmEndpoint, carries_control_and_bulk_of_every_size_whole_and_in_order) {
   const auto traffic = a.on_loop([&] { return a.endpoint().traffic("b"); });
   EXPECT_GT(traffic.sent, 20U << 20);
   EXPECT_EQ(traffic.queued, 0U);
+  EXPECT_GT(b.endpoint().all_traffic().received, 20U << 20);
+  EXPECT_GT(a.endpoint().all_traffic().received, 0U);
+  b.close();
+  a.wait_lost("b", "");
+  EXPECT_GT(a.endpoint().all_traffic().sent, 20U << 20) << "what was sent over a connection that has ended";
 }
 
 TEST(SwarmEndpoint, sends_control_before_bulk_that_was_queued_first_and_streams_in_turn) {

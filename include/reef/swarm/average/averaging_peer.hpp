@@ -10,6 +10,7 @@
 
 #include <reef/core/units.hpp>
 #include <reef/swarm/average/part_codec.hpp>
+#include <reef/swarm/average/peer_report.hpp>
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/core/peer.hpp>
 #include <reef/swarm/log/decision_log.hpp>
@@ -125,6 +126,9 @@ public:
   [[nodiscard]] std::string address() const;
   /// Returns a sentence that says what this peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for() const;
+  /// Returns what the log says so far, for what the trainer's thread has waited, and counts of bytes. Costs a pass over
+  /// all shares of all rounds, in which the peer does nothing else.
+  [[nodiscard]] PeerReport report() const;
 
 private:
   class Implementation;

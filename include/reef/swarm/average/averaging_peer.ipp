@@ -16,7 +16,9 @@
 #include <reef/swarm/average/detail/keepers.hpp>
 #include <reef/swarm/average/detail/own_contributions.hpp>
 #include <reef/swarm/average/detail/own_options.hpp>
+#include <reef/swarm/average/detail/peer_account.hpp>
 #include <reef/swarm/average/detail/peer_frames.hpp>
+#include <reef/swarm/average/detail/report_lines.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/net/endpoint.hpp>
 
@@ -69,7 +71,7 @@ public:
     }
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] {
+      wait(lock, [&] {
         return stopped() || new_state_ || !refused_.empty() || results_.contains(peer_->applied()) ||
                (peer_->is_member() && peer_->phase() == Phase::accumulate);
       });
@@ -103,7 +105,7 @@ public:
   std::optional<std::int64_t> next() {
     std::unique_lock lock(mutex_);
     std::optional<std::int64_t> index;
-    changed_.wait(lock, [&] {
+    wait(lock, [&] {
       if (stopped() || ended()) return true;
       index = peer_->take();
       return index.has_value();
@@ -137,7 +139,7 @@ public:
 
   RoundSum result(std::span<float> sum) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped() || new_state_ || results_.contains(round_) || is_void(); });
+    wait(lock, [&] { return stopped() || new_state_ || results_.contains(round_) || is_void(); });
     throw_if_failed();
     RoundSum outcome;
     outcome.round = round_;
@@ -184,6 +186,10 @@ public:
     const std::string away = keepers_->away();
     return peer_->waits_for(now()) + (away.empty() ? "" : "; the log does not answer: " + away);
   }
+  [[nodiscard]] PeerReport report() const {
+    const std::lock_guard lock(mutex_);
+    return account_.report(*peer_, endpoint_->all_traffic(), now());
+  }
 
 private:
   static std::chrono::nanoseconds seconds(Seconds duration) {
@@ -201,6 +207,15 @@ private:
   /// Returns true if the trainer's micro-batches of this round are others' now.
   [[nodiscard]] bool is_void() const {
     return peer_->state().round() == round_ && peer_->state().attempt != attempt_;
+  }
+  [[nodiscard]] bool log_is_away() const { return !keepers_->away().empty(); }
+  /// Waits on the trainer's thread until it is so, and accounts for that.
+  template <class So>
+  void wait(std::unique_lock<std::mutex>& lock, const So& so) {
+    if (so()) return;
+    account_.begin_wait(*peer_, log_is_away(), now());
+    changed_.wait(lock, so);
+    account_.end_wait(now());
   }
   void throw_if_failed() const {
     if (!failure_.empty()) throw Error("reef::swarm: ", failure_);
@@ -226,25 +241,14 @@ private:
       const std::int64_t epoch = peer_->state().epoch;
       actions = peer_->on(event, now());
       if (peer_->state().entries > 0) refused_ = peer_->refusal();
-      if (options_.report) tell(rounds, epoch);
+      account_.heard(*peer_, log_is_away(), now());
+      if (options_.report) {
+        for (const std::string& line : detail::report_lines(peer_->state(), rounds, epoch)) options_.report(line);
+      }
       changed_.notify_all();
     }
     for (core::Action& action : actions) {
       std::visit([&](auto& what) { act(what); }, action);
-    }
-  }
-
-  void tell(std::int64_t rounds, std::int64_t epoch) {
-    const core::JobState& state = peer_->state();
-    if (state.epoch != epoch) {
-      std::string members;
-      for (const Member& member : state.members) members += concat(members.empty() ? "" : ", ", member.id.name);
-      options_.report(concat("view ", state.epoch, ": ", members));
-    }
-    if (state.round() > rounds && rounds >= 0) {
-      const Ledger::Round& round = state.ledger.rounds().back();
-      options_.report(concat("round ", round.round, ": ", round.micro_batches(), " micro-batches of ",
-                             round.shares.size(), round.applied ? "" : ", skipped: not finite or empty"));
     }
   }
 
@@ -358,6 +362,7 @@ private:
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   std::optional<core::Peer> peer_;
+  detail::PeerAccount account_{now()};
   std::map<std::int64_t, core::action::Apply> results_;
   std::optional<core::action::Close> closing_;
   std::optional<core::action::SetState> new_state_;
@@ -387,6 +392,7 @@ REEF_INLINE core::JobState AveragingPeer::state() const { return implementation_
 REEF_INLINE const PeerId& AveragingPeer::id() const& { return implementation_->id(); }
 REEF_INLINE std::string AveragingPeer::address() const { return implementation_->address(); }
 REEF_INLINE std::string AveragingPeer::waits_for() const { return implementation_->waits_for(); }
+REEF_INLINE PeerReport AveragingPeer::report() const { return implementation_->report(); }
 
 }  // namespace swarm
 }  // namespace v0

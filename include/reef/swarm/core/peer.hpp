@@ -12,6 +12,7 @@
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/core/membership.hpp>
 #include <reef/swarm/core/peer_options.hpp>
+#include <reef/swarm/core/wait_cause.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -63,6 +64,8 @@ public:
   }
   /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for(Seconds now) const;
+  /// Returns what the peer's trainer waits for if it waits now. WaitCause::log is not known here.
+  [[nodiscard]] WaitCause wait_cause(Seconds now) const;
   /// Returns why this peer cannot take part: another job, model, data or processor class than those of the log's first
   /// entry; else empty.
   [[nodiscard]] std::string refusal() const { return refusal_of(memory_.state, memory_.options.genesis); }

@@ -127,6 +127,20 @@ REEF_INLINE std::string Peer::waits_for(Seconds now) const {
   return memory_.ready_at < 0 ? "for results" : "for the commit";
 }
 
+REEF_INLINE WaitCause Peer::wait_cause(Seconds now) const {
+  const bool is_behind = memory_.applied < memory_.state.round();
+  if (!is_member()) return is_behind ? WaitCause::weights : WaitCause::membership;
+  if (is_behind) return WaitCause::results;
+  for (const Member& member : memory_.state.members) {
+    if (member.id != id() && memory_.detector.suspects(member.id, now)) return WaitCause::members;
+  }
+  if (!memory_.round.contributed()) return WaitCause::micro_batches;
+  for (const PeerId& target : memory_.state.targets()) {
+    if (memory_.round.offer_of(target) == nullptr) return WaitCause::contributions;
+  }
+  return memory_.ready_at < 0 ? WaitCause::results : WaitCause::commit;
+}
+
 }  // namespace core
 }  // namespace swarm
 }  // namespace v0

@@ -63,6 +63,13 @@ struct PeerTraffic {
   std::uint64_t frames_received = 0;
 };
 
+/// Counts of bytes that an Endpoint has sent and received since it began, over all of its connections, what TLS adds
+/// included.
+struct EndpointTraffic {
+  Bytes sent = 0;
+  Bytes received = 0;
+};
+
 /// The network connections of one peer: listens, connects, and sends and receives frames, in an event loop with a
 /// thread of its own.
 ///
@@ -75,8 +82,8 @@ struct PeerTraffic {
 /// | delivery   | at most once: what is queued or on its way when a connection is lost, is lost                  |
 /// | credit     | of each stream a peer sends at most EndpointLimits::credit bytes that on_frame has not yet     |
 /// |            | returned from, and that nobody holds (`hold`)                                                  |
-/// | thread     | `start`, `post`, `after`, `cancel`, `connect`, `forget` may be called on any thread; all else, |
-/// |            | on the loop's thread alone, that is in callbacks, timers and posted functions                  |
+/// | thread     | `start`, `post`, `after`, `cancel`, `connect`, `forget`, `all_traffic` may be called on any    |
+/// |            | thread; all else, on the loop's thread alone, that is in callbacks, timers and posted functions |
 /// | errors     | OptionError of the constructor: settings, files of keys; Error: an address that cannot be      |
 /// |            | listened on. What peers send is never thrown, but closes them, named                           |
 ///
@@ -150,6 +157,9 @@ public:
 
   /// Returns counts of what was sent to and received from a peer; all 0 if the peer is not connected.
   [[nodiscard]] PeerTraffic traffic(std::string_view peer) const;
+
+  /// Returns counts of what was sent and received over all connections so far, those that have ended included.
+  [[nodiscard]] EndpointTraffic all_traffic() const;
 
   /// Refuses certificates with these serial numbers from now on, and closes connections that use one.
   void set_revoked(std::vector<std::string> serials);

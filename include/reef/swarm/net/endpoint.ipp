@@ -12,6 +12,7 @@
 #include <reef/swarm/net/detail/connection.hpp>
 #include <reef/swarm/net/detail/dialer.hpp>
 #include <reef/swarm/net/detail/hello.hpp>
+#include <reef/swarm/net/detail/host_and_port.hpp>
 #include <reef/swarm/net/detail/loop.hpp>
 #include <reef/swarm/net/detail/tls.hpp>
 #include <reef/swarm/net/endpoint.hpp>
@@ -389,7 +390,9 @@ REEF_INLINE void Endpoint::disconnect(std::string_view peer, const std::string& 
 
 REEF_INLINE std::vector<RemotePeer> Endpoint::peers() const { return implementation_->peers(); }
 REEF_INLINE PeerTraffic Endpoint::traffic(std::string_view peer) const { return implementation_->traffic(peer); }
-
+REEF_INLINE EndpointTraffic Endpoint::all_traffic() const {
+  return {implementation_->loop.bytes_sent(), implementation_->loop.bytes_received()};
+}
 REEF_INLINE void Endpoint::set_revoked(std::vector<std::string> serials) { implementation_->set_revoked(serials); }
 
 }  // namespace swarm

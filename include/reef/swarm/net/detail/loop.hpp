@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <reef/core/language.hpp>
+#include <reef/core/units.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -40,6 +40,11 @@ public:
 
   /// Returns true on the loop's thread.
   [[nodiscard]] bool is_here() const;
+
+  /// Returns the bytes that all sockets of the loop have handed to the system so far. Any thread.
+  [[nodiscard]] Bytes bytes_sent() const;
+  /// Returns the bytes that all sockets of the loop have received so far. Any thread.
+  [[nodiscard]] Bytes bytes_received() const;
 
   /// Ends the thread. Nothing runs afterwards. Not on the loop's thread.
   void stop();
@@ -138,9 +143,6 @@ private:
   struct State;
   std::shared_ptr<State> state_;
 };
-
-/// Splits "HOST:PORT" or "[HOST]:PORT". Throws OptionError that names `what` for any other text.
-std::pair<std::string, std::uint16_t> host_and_port(const std::string& address, const std::string& what);
 
 }  // namespace detail
 }  // namespace swarm

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <charconv>
+#include <atomic>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -28,7 +28,9 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/thread.hpp>
+#include <reef/swarm/net/detail/host_and_port.hpp>
 #include <reef/swarm/net/detail/loop.hpp>
 
 namespace reef {
@@ -52,6 +54,8 @@ struct Loop::Context {
   std::map<std::uint64_t, Timer> timers{};  ///< under the mutex
   std::uint64_t last_timer = 0;             ///< under the mutex
   std::vector<std::byte> received = std::vector<std::byte>(256 << 10);
+  std::atomic<Bytes> bytes_sent{0};
+  std::atomic<Bytes> bytes_received{0};
   std::thread thread{};
 };
 
@@ -63,6 +67,9 @@ REEF_INLINE Loop::Loop(std::function<void(const std::string&)> on_error)
 REEF_INLINE Loop::~Loop() { stop(); }
 
 REEF_INLINE bool Loop::is_here() const { return context_->io.get_executor().running_in_this_thread(); }
+
+REEF_INLINE Bytes Loop::bytes_sent() const { return context_->bytes_sent.load(std::memory_order_relaxed); }
+REEF_INLINE Bytes Loop::bytes_received() const { return context_->bytes_received.load(std::memory_order_relaxed); }
 
 REEF_INLINE void Loop::stop() {
   if (!context_->thread.joinable()) return;
@@ -143,26 +150,6 @@ REEF_INLINE void Loop::cancel(std::uint64_t timer) {
   asio::post(context_->io, [this, timer] { cancel(timer); });
 }
 
-REEF_INLINE std::pair<std::string, std::uint16_t> host_and_port(const std::string& address, const std::string& what) {
-  const std::size_t colon = address.rfind(':');
-  std::uint16_t port = 0;
-  bool good = colon != std::string::npos && colon > 0 && colon + 1 < address.size();
-  std::string host = good ? address.substr(0, colon) : std::string();
-  if (good) {
-    const char* end = address.data() + address.size();
-    const auto [last, error] = std::from_chars(address.data() + colon + 1, end, port);
-    good = error == std::errc() && last == end;
-    const bool bracketed = host.front() == '[' && host.back() == ']';
-    if (bracketed) host = host.substr(1, host.size() - 2);
-    good = good && !host.empty() && (bracketed || host.find(':') == std::string::npos);
-  }
-  if (!good) {
-    throw OptionError("reef::swarm: the ", what, " is \"", address,
-                      "\".\n  fix: HOST:PORT or [HOST]:PORT, such as 127.0.0.1:7000.");
-  }
-  return {host, port};
-}
-
 REEF_INLINE std::string text_of(const Tcp::endpoint& endpoint) {
   const std::string host = endpoint.address().to_string();
   return endpoint.address().is_v6() ? concat("[", host, "]:", endpoint.port()) : concat(host, ":", endpoint.port());
@@ -216,13 +203,15 @@ struct Socket::State : std::enable_shared_from_this<Socket::State> {
     if (!error) size = socket.read_some(asio::buffer(loop.context().received), error);
     if (error == asio::error::would_block || error == asio::error::try_again) return read();
     if (error) return end(error == asio::error::eof ? "the other side ended the connection" : error.message());
+    loop.context().bytes_received.fetch_add(size, std::memory_order_relaxed);
     face->on_bytes(std::span(loop.context().received).first(size));
     if (face != nullptr) read();
   }
 
   void write() {
-    asio::async_write(socket, asio::buffer(writing), [self = shared_from_this()](ErrorCode error, std::size_t) {
+    asio::async_write(socket, asio::buffer(writing), [self = shared_from_this()](ErrorCode error, std::size_t size) {
       self->loop.call([&] {
+        self->loop.context().bytes_sent.fetch_add(size, std::memory_order_relaxed);
         if (self->face == nullptr) return;
         self->writing.clear();
         if (error) return self->end(error.message());
