@@ -420,7 +420,8 @@ function(reef_test)
 endfunction()
 
 # Runs a test that is there once more for each set of vector instructions: NAME.sse2, .avx2, .avx512;
-# one of RANKS under mpiexec. Its laws skip where the processor lacks the set. Not of one that is TOGETHER.
+# one of RANKS under mpiexec. Its laws skip where the processor lacks the set. Not of one that is TOGETHER. The largest
+# set, which the test itself takes where the processor has it, is under the label `long`.
 function(reef_test_under_instruction_sets)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RANKS" "ARGUMENTS")
   reef_check_arguments(reef_test_under_instruction_sets)
@@ -440,6 +441,9 @@ function(reef_test_under_instruction_sets)
       SKIP_REGULAR_EXPRESSION "this processor has no ")
     if(arg_RANKS)
       set_tests_properties(${arg_NAME}.${set} PROPERTIES PROCESSORS ${arg_RANKS})
+    endif()
+    if(set STREQUAL "avx512")
+      set_tests_properties(${arg_NAME}.${set} PROPERTIES LABELS "${folder};long")
     endif()
   endforeach()
 endfunction()
