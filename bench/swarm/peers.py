@@ -10,7 +10,8 @@ undisturbed  the samples a second of `reef-swarm train` with --peers processes a
              ranks, of the same model, micro-batches and global batch, a thread each, in turn. The rival is the MPI job.
 churn        peers that compute and then rest, so that all together take less than the cores: undisturbed; and with one of
              them killed by kill -9 every --kill-every seconds, of which the next one of its name comes --away seconds later.
-             The roof is (n - 1) / n of the undisturbed samples a second while one is away, and all of them otherwise.
+             To compare with: (n - 1) / n of the undisturbed samples a second while one is away, and all of them otherwise.
+             That is no roof, since those who stay take what is open, and wait less for each other.
 join         how long a peer that starts takes from its start to the first round that it contributes to, and the seconds of
              a round.
 """
@@ -56,7 +57,7 @@ class Swarm:
             if self.log.poll() is not None:
                 sys.exit("the log server has ended: " + (self.folder / "log.log").read_text())
             time.sleep(0.05)
-        self.url = next(word for word in port.read_text().split() if word.startswith("http://"))
+        self.url = f"http://127.0.0.1:{port.read_text().strip()}"
 
     def start(self, name):
         """Starts a peer. Returns the file of its metrics."""
@@ -184,15 +185,15 @@ def main():
         n = options.churn_peers
         quiet = undisturbed(options, folder, 0, n, options.pace, 60)
         busy, away, joins, round_seconds = churn(options, folder, n, options.pace, options.churn_seconds)
-        roof = quiet * (1 - away / n)
-        print(f"churn: {busy:.1f} of {quiet:.1f} samples/s, roof {roof:.1f}; joins {[round(j, 2) for j in joins]} s", flush=True)
+        present = quiet * (1 - away / n)
+        print(f"churn: {busy:.1f} of {quiet:.1f} samples/s, {present:.1f} by who was there; joins {[round(j, 2) for j in joins]} s", flush=True)
 
     swarm, job = (statistics.median(pair[i] for pair in pairs) for i in (0, 1))
     ratio = statistics.median(pair[0] / pair[1] for pair in pairs)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     result = {"date": str(date.today()), "commit": commit, "processor": processor(), "cores": os.cpu_count(), "model": MODEL,
               "pairs": pairs, "churn": {"peers": n, "quiet": quiet, "busy": busy, "away": away, "joins": joins,
-                                        "round_seconds": round_seconds, "roof": roof}}
+                                        "round_seconds": round_seconds, "by_presence": present}}
     Path(options.out + ".json").write_text(json.dumps(result, indent=1) + "\n")
     shape = f"{MODEL['layers']}x{MODEL['heads']}x{MODEL['channels']}, context {MODEL['context']}, {MODEL['batch']} samples a micro-batch"
     Path(options.out + ".md").write_text(f"""# Peers that come and go, beside one MPI job
@@ -208,7 +209,7 @@ By `python3 bench/swarm/peers.py`.
 |---|---|
 | undisturbed | {quiet:.1f} |
 | one killed every {options.kill_every:.0f} s, its next incarnation {options.away:.0f} s later, for {options.churn_seconds:.0f} s | {busy:.1f} |
-| the roof: one of {n} away for {away:.0%} of the time, until it contributes | {roof:.1f} (reached: {busy / roof:.0%}) |
+| undisturbed, less the share of one of {n} for the {away:.0%} of the time until its next one contributes | {present:.1f} |
 
 From its start to the end of the first round with it, a peer that joins takes {statistics.median(joins):.2f} s (median of {len(joins)}; {min(joins):.2f} to
 {max(joins):.2f}); a round takes {round_seconds:.2f} s.
