@@ -198,7 +198,9 @@ def main():
     shape = f"{MODEL['layers']}x{MODEL['heads']}x{MODEL['channels']}, context {MODEL['context']}, {MODEL['batch']} samples a micro-batch"
     Path(options.out + ".md").write_text(f"""# Peers that come and go, beside one MPI job
 
-{result['date']}, commit {commit}, {os.cpu_count()} cores of {result['processor']}. GPT {shape}; {options.global_batch} micro-batches a round or step.
+Commit: {commit}
+
+{result['date']}, {os.cpu_count()} cores of {result['processor']}. GPT {shape}; {options.global_batch} micro-batches a round or step.
 By `python3 bench/swarm/peers.py`.
 
 | samples/s, median of {options.turns} turns | `reef-swarm train` | `reef-train --recipe ddp` | ratio, of pairs |
