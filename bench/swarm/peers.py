@@ -30,6 +30,9 @@ from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+from page import commit, write_page  # noqa: E402
+
 MODEL = {"layers": 4, "heads": 4, "channels": 128, "context": 64, "batch": 4}
 
 
@@ -190,15 +193,12 @@ def main():
 
     swarm, job = (statistics.median(pair[i] for pair in pairs) for i in (0, 1))
     ratio = statistics.median(pair[0] / pair[1] for pair in pairs)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    result = {"date": str(date.today()), "commit": commit, "processor": processor(), "cores": os.cpu_count(), "model": MODEL,
+    result = {"date": str(date.today()), "commit": commit(), "processor": processor(), "cores": os.cpu_count(), "model": MODEL,
               "pairs": pairs, "churn": {"peers": n, "quiet": quiet, "busy": busy, "away": away, "joins": joins,
                                         "round_seconds": round_seconds, "by_presence": present}}
     Path(options.out + ".json").write_text(json.dumps(result, indent=1) + "\n")
     shape = f"{MODEL['layers']}x{MODEL['heads']}x{MODEL['channels']}, context {MODEL['context']}, {MODEL['batch']} samples a micro-batch"
-    Path(options.out + ".md").write_text(f"""# Peers that come and go, beside one MPI job
-
-Commit: {commit}
+    write_page(options.out + ".md", f"""# Peers that come and go, beside one MPI job
 
 {result['date']}, {os.cpu_count()} cores of {result['processor']}. GPT {shape}; {options.global_batch} micro-batches a round or step.
 By `python3 bench/swarm/peers.py`.
