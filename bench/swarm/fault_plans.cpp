@@ -11,8 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <mutex>
@@ -21,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include <reef/core/numbers.hpp>
 #include <reef/swarm/core/simulation.hpp>
 
 namespace {
@@ -35,18 +34,6 @@ struct Line {
   SimulationResult sum{};
   double seconds = 0;
 };
-
-void add(SimulationResult& sum, const SimulationResult& result) {
-  sum.at += result.at;
-  sum.events += result.events;
-  sum.rounds += result.rounds;
-  sum.views += result.views;
-  sum.excluded += result.excluded;
-  sum.rollbacks += result.rollbacks;
-  sum.ignored += result.ignored;
-  sum.retried += result.retried;
-  sum.quarantined += result.quarantined;
-}
 
 /// Returns the seed of the last plan of a file's last line, 0 without one.
 std::uint64_t last_seed_of(const std::string& file) {
@@ -73,15 +60,11 @@ bool simulate_all(Line& line) {
       for (std::uint64_t seed = next++; seed <= line.last && holds; seed = next++) {
         const FaultPlan plan = drawn_plan(seed);
         const SimulationResult result = simulate(plan);
-        if (!result.violation.empty() && holds.exchange(false)) {
-          const FaultPlan small = shrink(plan);
-          std::cerr << to_text(plan) << "\n" << result.violation << "\nthe shortest plan found: " << to_text(small)
-                    << "\n" << simulate(small).violation << "\n";
-        }
-        add(own, result);
+        if (!result.violation.empty() && holds.exchange(false)) std::cerr << report_of_violation(plan) << "\n";
+        own += result;
       }
       const std::scoped_lock lock(mutex);
-      add(line.sum, own);
+      line.sum += own;
     });
   }
   threads.clear();
@@ -109,23 +92,31 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string file = argv[1];
-  const std::uint64_t plans = argc == 3 ? std::strtoull(argv[2], nullptr, 10) : 1'000'000;
+  const auto plans = reef::parse_number<std::uint64_t>(argc == 3 ? argv[2] : "1000000");
+  if (!plans || *plans == 0) {
+    std::cerr << argv[0] << ": PLANS is '" << argv[2] << "'.\n  fix: a whole number from 1 on.\n";
+    return 2;
+  }
   std::uint64_t done = last_seed_of(file);
   std::ofstream out(file, std::ios::app);
   if (done == 0) {
     out << "# first and last seed, events, rounds, views, excluded, rollbacks, ignored entries, retried, quarantined, "
            "virtual s, s\n";
   }
-  while (done < plans) {
-    Line line{.first = done + 1, .last = (std::min)(done + plans_of_a_line, plans)};
+  const auto is_written = [&] {
+    if (out.flush()) return true;
+    std::cerr << argv[0] << ": '" << file
+              << "' cannot be written.\n  fix: a file in a folder that is there, with room.\n";
+    return false;
+  };
+  if (!is_written()) return 1;
+  while (done < *plans) {
+    Line line{.first = done + 1, .last = (std::min)(done + plans_of_a_line, *plans)};
     if (!simulate_all(line)) return 1;
-    out << text_of(line) << std::endl;
-    if (!out) {
-      std::cerr << file << " cannot be written.\n";
-      return 1;
-    }
+    out << text_of(line) << "\n";
+    if (!is_written()) return 1;
     done = line.last;
-    std::cout << done << " of " << plans << " plans, no law broken" << std::endl;
+    std::cout << done << " of " << *plans << " plans, no law broken" << std::endl;
   }
   return 0;
 }

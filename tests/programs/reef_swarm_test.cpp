@@ -1,9 +1,6 @@
 // reef-swarm as a user runs it: processes that are killed, that join and leave, and what the log says of them.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +25,7 @@
 
 #include "support/free_port.hpp"
 #include "support/job.hpp"
+#include "support/raw_connection.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace reef::test {
@@ -53,24 +51,11 @@ bool comes_true(const F& so) {
 }
 
 /// Returns what a page of this machine answers; empty where nobody does.
-std::string page_of(int port, const std::string& path) {
-  const int reader = ::socket(AF_INET, SOCK_STREAM, 0);
-  ::sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (::connect(reader, reinterpret_cast<const ::sockaddr*>(&to), sizeof to) == 0) {
-    const std::string request = concat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-    std::string piece(4096, '\0');
-    ::ssize_t size = ::send(reader, request.data(), request.size(), MSG_NOSIGNAL);
-    while (size > 0) {
-      size = ::recv(reader, piece.data(), piece.size(), 0);
-      if (size > 0) answer.append(piece, 0, static_cast<std::size_t>(size));
-    }
-  }
-  ::close(reader);
-  return answer;
+std::string page_of(std::uint16_t port, const std::string& path) {
+  const RawConnection reader(port);
+  if (!reader.connected()) return {};
+  reader.send(concat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
+  return reader.all();
 }
 
 /// A process of reef-swarm in the background, which ends with this object.
@@ -294,7 +279,7 @@ TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
 
 TEST_F(ReefSwarm, a_peer_tells_prometheus_what_it_does_while_it_trains) {
   constexpr int rounds = 40;
-  const int port = free_port();
+  const std::uint16_t port = free_port();
   const auto a = peer("a", rounds, 1, concat("--pace 0.03 --prometheus 127.0.0.1:", port));
   ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 2; })) << a->log();
   const std::string page = page_of(port, "/metrics");

@@ -23,18 +23,10 @@ TEST(Simulation, keeps_all_laws_in_drawn_plans) {
     const FaultPlan plan = drawn_plan(seed);
     const SimulationResult result = simulate(plan);
     if (!result.violation.empty()) {
-      const FaultPlan small = shrink(plan);
-      ADD_FAILURE() << to_text(plan) << "\n" << result.violation << "\nthe shortest plan found: " << to_text(small) << "\n"
-                    << simulate(small).violation;
+      ADD_FAILURE() << report_of_violation(plan);
       return;
     }
-    sum.events += result.events;
-    sum.rounds += result.rounds;
-    sum.excluded += result.excluded;
-    sum.ignored += result.ignored;
-    sum.views += result.views;
-    sum.retried += result.retried;
-    sum.quarantined += result.quarantined;
+    sum += result;
   }
   RecordProperty("events", concat(sum.events));
   EXPECT_GT(sum.views, static_cast<std::int64_t>(plans())) << "members came and went";

@@ -28,6 +28,7 @@
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <support/raw_connection.hpp>
 #include <support/temporary_folder.hpp>
 #include <support/two_logs.hpp>
 
@@ -52,52 +53,6 @@ namespace {
 using swarm::BlockingLog;
 using swarm::LogServer;
 using swarm::RemoteLog;
-
-/// Bytes that go to a port of this machine, and what comes back until the other end closes or is silent for long.
-class RawConnection {
-public:
-  explicit RawConnection(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    ::sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_port = htons(port);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const ::timeval patience{30, 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    connected_ = ::connect(socket_, reinterpret_cast<const ::sockaddr*>(&at), sizeof(at)) == 0;
-  }
-  ~RawConnection() { ::close(socket_); }
-  RawConnection(const RawConnection&) = delete;
-  RawConnection& operator=(const RawConnection&) = delete;
-
-  void send(const std::string& bytes) const {
-    for (std::size_t done = 0; done < bytes.size();) {
-      const ::ssize_t put = ::send(socket_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
-      if (put <= 0) return;
-      done += static_cast<std::size_t>(put);
-    }
-  }
-  /// Ends the sending, and returns all that comes.
-  std::string rest() const {
-    ::shutdown(socket_, SHUT_WR);
-    return until("\n\n never");
-  }
-  /// Returns what comes, up to a text.
-  std::string until(const std::string& text) const {
-    std::string all;
-    char piece[4096];
-    while (all.find(text) == std::string::npos) {
-      const ::ssize_t got = ::recv(socket_, piece, sizeof(piece), 0);
-      if (got <= 0) break;
-      all.append(piece, static_cast<std::size_t>(got));
-    }
-    return all;
-  }
-  [[nodiscard]] bool connected() const { return connected_; }
-
-private:
-  int socket_;
-  bool connected_ = false;
-};
 
 std::string http_post(const std::string& path, const std::string& body,
                       const std::string& head = "Host: 127.0.0.1\r\nContent-Type: application/json\r\n") {

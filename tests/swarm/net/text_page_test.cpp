@@ -1,7 +1,6 @@
 #include <reef/swarm/net/text_page.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -10,63 +9,30 @@
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <reef/core/error.hpp>
+#include <support/raw_connection.hpp>
 
 namespace {
 
 using namespace reef;
 using swarm::TextPage;
+using test::RawConnection;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-/// A connection of a reader that writes what it likes.
-class Reader {
-public:
-  explicit Reader(const TextPage& page) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const timeval limit{120, 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    const std::string address = page.address();
-    to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-  }
-  ~Reader() { ::close(socket_); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-
-  void send(const std::string& text) const {
-    EXPECT_EQ(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<::ssize_t>(text.size()));
-  }
-  /// Returns all that comes until the connection ends.
-  [[nodiscard]] std::string rest() const {
-    std::string text;
-    std::string piece(4096, '\0');
-    for (;;) {
-      const ::ssize_t size = ::recv(socket_, piece.data(), piece.size(), 0);
-      if (size <= 0) return text;
-      text.append(piece, 0, static_cast<std::size_t>(size));
-    }
-  }
-
-private:
-  int socket_;
-};
+RawConnection connect(const TextPage& page) {
+  const std::string address = page.address();
+  return RawConnection(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+}
 
 std::string answer_to(const TextPage& page, const std::string& request) {
-  const Reader reader(page);
+  const RawConnection reader = connect(page);
   reader.send(request);
-  return reader.rest();
+  return reader.all();
 }
 
 std::string get(const std::string& path, const std::string& host = "127.0.0.1:9100") {
@@ -88,12 +54,12 @@ TEST(TextPage, serves_what_its_function_returns_each_time) {
 
 TEST(TextPage, takes_a_request_that_comes_byte_by_byte) {
   const TextPage page({.time = 60}, [] { return std::string("text\n"); });
-  const Reader reader(page);
+  const RawConnection reader = connect(page);
   for (const char byte : get("/metrics")) {
     reader.send(std::string(1, byte));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_TRUE(reader.rest().ends_with("\r\n\r\ntext\n"));
+  EXPECT_TRUE(reader.all().ends_with("\r\n\r\ntext\n"));
 }
 
 TEST(TextPage, refuses_other_methods_paths_and_hosts_without_a_call) {
@@ -138,13 +104,13 @@ TEST(TextPage, says_what_its_function_throws_and_serves_again) {
 TEST(TextPage, ends_connections_of_who_says_nothing_and_those_that_are_too_many) {
   const TextPage page({.connections = 2, .time = 0.5}, [] { return std::string("text\n"); });
   {
-    const Reader one(page);
-    const Reader two(page);
-    const Reader third(page);
-    EXPECT_THAT(third.rest(), IsEmpty());
+    const RawConnection one = connect(page);
+    const RawConnection two = connect(page);
+    const RawConnection third = connect(page);
+    EXPECT_THAT(third.all(), IsEmpty());
     one.send("GET /metr");
-    EXPECT_THAT(one.rest(), IsEmpty());
-    EXPECT_THAT(two.rest(), IsEmpty());
+    EXPECT_THAT(one.all(), IsEmpty());
+    EXPECT_THAT(two.all(), IsEmpty());
   }
   std::string answer;  // empty where the request took longer than the page waits
   for (int tries = 0; tries < 100 && answer.empty(); ++tries) answer = answer_to(page, get("/metrics"));
@@ -162,11 +128,11 @@ TEST(TextPage, serves_many_readers_at_once_and_ends_with_some_that_are_there) {
       });
     }
   }
-  const Reader silent(*page);
-  const Reader unread(*page);
+  const RawConnection silent = connect(*page);
+  const RawConnection unread = connect(*page);
   unread.send(get("/metrics"));
   page.reset();
-  EXPECT_THAT(silent.rest(), IsEmpty());
+  EXPECT_THAT(silent.all(), IsEmpty());
 }
 
 TEST(TextPage, listens_on_addresses_of_this_machine_alone) {

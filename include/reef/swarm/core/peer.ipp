@@ -94,39 +94,6 @@ REEF_INLINE bool Peer::holds(std::int64_t round, std::span<const PeerId> contrib
   return behind != memory_.behind.end() && behind->second.results(targets).has_value();
 }
 
-REEF_INLINE std::string Peer::waits_for(Seconds now) const {
-  std::string silent;
-  for (const Member& member : memory_.state.members) {
-    if (member.id != id() && memory_.detector.suspects(member.id, now)) {
-      silent += concat(silent.empty() ? "" : ", ", to_text(member.id));
-    }
-  }
-  if (!is_member()) {
-    if (memory_.applied < memory_.state.round()) {
-      std::int64_t newest = memory_.applied;
-      for (const auto& [other, beat] : memory_.beats) {
-        if (!memory_.detector.suspects(other, now)) newest = (std::max)(newest, beat.applied);
-      }
-      const std::string weights = concat("for the weights after round ", memory_.state.round());
-      if (newest >= memory_.state.round()) return weights;
-      return concat(weights, ", which nobody has who is heard; where they are lost, reef-swarm rollback --rounds ",
-                    newest, " goes on from there");
-    }
-    return "to be heard by all members, who then append a view with it";
-  }
-  if (memory_.applied < memory_.state.round()) return concat("for the results of round ", memory_.applied);
-  if (!silent.empty()) return concat("for the log to say whether ", silent, " are still members");
-  if (!memory_.round.contributed()) return {};
-  std::string late;
-  for (const PeerId& target : memory_.state.targets()) {
-    if (memory_.round.offer_of(target) != nullptr) continue;
-    const bool stalled = memory_.detector.stalled(target, now);
-    late += concat(late.empty() ? "" : ", ", to_text(target), stalled ? " (it answers, and computes nothing)" : "");
-  }
-  if (!late.empty()) return concat("for the contributions of ", late);
-  return memory_.ready_at < 0 ? "for results" : "for the commit";
-}
-
 REEF_INLINE WaitCause Peer::wait_cause(Seconds now) const {
   const bool is_behind = memory_.applied < memory_.state.round();
   if (!is_member()) return is_behind ? WaitCause::weights : WaitCause::membership;
@@ -139,6 +106,44 @@ REEF_INLINE WaitCause Peer::wait_cause(Seconds now) const {
     if (memory_.round.offer_of(target) == nullptr) return WaitCause::contributions;
   }
   return memory_.ready_at < 0 ? WaitCause::results : WaitCause::commit;
+}
+
+REEF_INLINE std::string Peer::waits_for(Seconds now) const {
+  const std::int64_t round = memory_.state.round();
+  std::string names;
+  const auto name = [&names](const PeerId& peer, const char* more) {
+    names += concat(names.empty() ? "" : ", ", to_text(peer), more);
+  };
+  switch (wait_cause(now)) {
+    case WaitCause::membership: return "to be heard by all members, who then append a view with it";
+    case WaitCause::weights: {
+      std::int64_t newest = memory_.applied;
+      for (const auto& [other, beat] : memory_.beats) {
+        if (!memory_.detector.suspects(other, now)) newest = (std::max)(newest, beat.applied);
+      }
+      const std::string weights = concat("for the weights after round ", round);
+      if (newest >= round) return weights;
+      return concat(weights, ", which nobody has who is heard; where they are lost, reef-swarm rollback --rounds ",
+                    newest, " goes on from there");
+    }
+    case WaitCause::members:
+      for (const Member& member : memory_.state.members) {
+        if (member.id != id() && memory_.detector.suspects(member.id, now)) name(member.id, "");
+      }
+      return concat("for the log to say whether ", names, " are still members");
+    case WaitCause::contributions:
+      for (const PeerId& target : memory_.state.targets()) {
+        if (memory_.round.offer_of(target) != nullptr) continue;
+        name(target, memory_.detector.stalled(target, now) ? " (it answers, and computes nothing)" : "");
+      }
+      return concat("for the contributions of ", names);
+    case WaitCause::results:
+      return memory_.applied < round ? concat("for the results of round ", memory_.applied) : "for results";
+    case WaitCause::commit: return "for the commit";
+    case WaitCause::micro_batches:
+    case WaitCause::log: break;
+  }
+  return {};
 }
 
 }  // namespace core

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <reef/core/language.hpp>
 #include <reef/swarm/core/fault_plan.hpp>
 #include <reef/swarm/core/simulation_result.hpp>
@@ -35,6 +37,9 @@ SimulationResult simulate(const FaultPlan& plan, const SimulatedWorld& world = {
 /// Returns the shortest plan found that still breaks a law of the simulation, by leaving out faults, rounds and peers
 /// of `plan`.
 FaultPlan shrink(FaultPlan plan, const SimulatedWorld& world = {});
+
+/// Returns a report of a plan that breaks a law: the plan, the law, and the shortest plan found that breaks one.
+std::string report_of_violation(const FaultPlan& plan, const SimulatedWorld& world = {});
 
 }  // namespace core
 }  // namespace swarm

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
 #include <reef/swarm/core/detail/simulated_run.hpp>
 #include <reef/swarm/core/simulation.hpp>
 
@@ -37,6 +38,12 @@ REEF_INLINE FaultPlan shrink(FaultPlan plan, const SimulatedWorld& world) {
     }
   }
   return plan;
+}
+
+REEF_INLINE std::string report_of_violation(const FaultPlan& plan, const SimulatedWorld& world) {
+  const FaultPlan small = shrink(plan, world);
+  return concat(to_text(plan), "\n", simulate(plan, world).violation, "\nthe shortest plan found: ", to_text(small),
+                "\n", simulate(small, world).violation);
 }
 
 }  // namespace core

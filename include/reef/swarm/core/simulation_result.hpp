@@ -41,6 +41,20 @@ struct SimulationResult {
   std::int64_t ignored = 0;    ///< entries that broke a rule
   std::int64_t retried = 0;    ///< micro-batches that have failed once
   std::int64_t quarantined = 0;  ///< micro-batches that have failed twice
+
+  /// Adds the counts and the virtual time of another simulation. The violation stays as it is.
+  SimulationResult& operator+=(const SimulationResult& other) {
+    at += other.at;
+    events += other.events;
+    rounds += other.rounds;
+    views += other.views;
+    excluded += other.excluded;
+    rollbacks += other.rollbacks;
+    ignored += other.ignored;
+    retried += other.retried;
+    quarantined += other.quarantined;
+    return *this;
+  }
 };
 
 }  // namespace core

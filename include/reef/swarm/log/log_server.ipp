@@ -30,6 +30,7 @@
 #include <reef/swarm/log/detail/presence_table.hpp>
 #include <reef/swarm/log/local_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
+#include <reef/swarm/net/detail/host_and_port.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -177,12 +178,10 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
     const auto& request = parser->get();
     const std::string target(request.target());
     const std::string_view path = std::string_view(target).substr(0, target.find('?'));
-    const std::string host(request[http::field::host]);
-    const bool six = host.starts_with('[');
     if (state.tls) {
       if (!state.rate.take(who.name, state.now()))
         return detail::served_error(429, concat(in_quotes(who.name), " asks too often"), "wait a second.");
-    } else if (!detail::is_loopback(six ? host.substr(1, host.find(']') - 1) : host.substr(0, host.find(':'))))
+    } else if (!detail::is_loopback(detail::host_of_header(std::string(request[http::field::host]))))
       return detail::served_error(403, "the request is for another host", "name 127.0.0.1 in the URL.");
     const bool post = request.method() == http::verb::post;
     if (!post && request.method() != http::verb::get)

@@ -10,12 +10,11 @@
 #include <memory>
 #include <span>
 #include <sstream>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/beast/http.hpp>
 
 #include <reef/core/error.hpp>
@@ -28,24 +27,6 @@
 namespace reef {
 inline namespace v0 {
 namespace swarm {
-
-namespace detail {
-
-/// Returns true if a host is one of this machine alone: 127.0.0.0/8, ::1, or "localhost".
-inline bool is_this_machine(const std::string& host) {
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  return error ? host == "localhost" : address.is_loopback();
-}
-
-/// Returns the host of a Host header, without its port and without brackets.
-inline std::string host_of_header(std::string_view value) {
-  if (!value.starts_with('[')) return std::string(value.substr(0, value.find(':')));
-  const std::size_t end = value.find(']');
-  return end == std::string_view::npos ? std::string() : std::string(value.substr(1, end - 1));
-}
-
-}  // namespace detail
 
 class TextPage::Implementation {
   using Request = boost::beast::http::request_parser<boost::beast::http::empty_body>;
@@ -86,7 +67,7 @@ private:
 
   static TextPageOptions checked(TextPageOptions options) {
     const std::string host = detail::host_and_port(options.listen, "address of a page").first;
-    if (!detail::is_this_machine(host)) {
+    if (!detail::is_loopback(host)) {
       throw OptionError("reef::swarm::TextPage: would listen on ", options.listen,
                         ".\n  why: the page asks nobody who it is, and encrypts nothing.\n  fix: a loopback address, "
                         "such as 127.0.0.1:9100; for other machines, a proxy that asks who comes.");
@@ -151,7 +132,7 @@ private:
     namespace http = boost::beast::http;
     const auto hosts = request.equal_range(http::field::host);
     if (std::distance(hosts.first, hosts.second) != 1 ||
-        !detail::is_this_machine(detail::host_of_header(std::string(request[http::field::host])))) {
+        !detail::is_loopback(detail::host_of_header(std::string(request[http::field::host])))) {
       return refusal(403, "the request is for another host: name 127.0.0.1 in the URL");
     }
     if (request.method() != http::verb::get) {

@@ -26,9 +26,6 @@ HttpAddress parse_address(std::string_view text, std::string_view who);
 /// begins with `who`.
 HttpAddress parse_http_url(std::string_view url, std::string_view who);
 
-/// Returns true if an address is one of this machine alone: 127.0.0.0/8, ::1, or "localhost".
-bool is_loopback(const std::string& host);
-
 /// Returns an address as "HOST:PORT".
 std::string text_of(const HttpAddress& address);
 

@@ -7,6 +7,7 @@
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 #include <reef/swarm/log/detail/http_address.hpp>
+#include <reef/swarm/net/detail/host_and_port.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -42,12 +43,6 @@ REEF_INLINE HttpAddress parse_http_url(std::string_view url, std::string_view wh
   url.remove_prefix(scheme.size());
   if (url.ends_with('/')) url.remove_suffix(1);
   return parse_address(url, who);
-}
-
-REEF_INLINE bool is_loopback(const std::string& host) {
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  return error ? host == "localhost" : address.is_loopback();
 }
 
 REEF_INLINE std::string text_of(const HttpAddress& address) {

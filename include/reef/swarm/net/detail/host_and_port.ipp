@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <system_error>
 
+#include <boost/asio/ip/address.hpp>
+
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/swarm/net/detail/host_and_port.hpp>
@@ -31,6 +33,18 @@ REEF_INLINE std::pair<std::string, std::uint16_t> host_and_port(const std::strin
                       "\".\n  fix: HOST:PORT or [HOST]:PORT, such as 127.0.0.1:7000.");
   }
   return {host, port};
+}
+
+REEF_INLINE bool is_loopback(const std::string& host) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(host, error);
+  return error ? host == "localhost" : address.is_loopback();
+}
+
+REEF_INLINE std::string host_of_header(std::string_view value) {
+  if (!value.starts_with('[')) return std::string(value.substr(0, value.find(':')));
+  const std::size_t end = value.find(']');
+  return end == std::string_view::npos ? std::string() : std::string(value.substr(1, end - 1));
 }
 
 }  // namespace detail
