@@ -3,6 +3,9 @@
 //
 // A world is the states of the peers, the messages on their way (in order between each two, as of one connection), the
 // log, the appends on their way, and the presences. Between two peers a newer beat replaces one that waits at the end.
+// A partition cuts one peer off from the two others until it heals; each side has the log or not. Between the sides
+// messages are lost, and those on their way as well; what is appended without the log is not known to stand. An
+// operator may take the job back to its beginning: weights are those of the log as a peer has read it.
 // Time is in ticks of each peer's own clock: a tick fires what is repeated, two without a word let a peer be suspected.
 // Each peer has so many ticks as a scenario says: what needs more is not reached, and so not tested here. A world in
 // which all that live have applied round 0 is not followed further. Of a world that was seen 128 bits are kept.
@@ -40,11 +43,14 @@ struct Scenario {
   int crashes = 0;
   int suspicions = 0;      // of a peer that lives
   int losses = 0;          // of messages
+  int partitions = 0;
+  int rollbacks = 0;
   int computing = peers;  // how many peers compute a micro-batch
 };
 
 /// The log up to an entry.
 struct Log {
+  Id before = 0;  // the log without its last entry
   std::vector<Id> entries{};
   JobState state{};
   detail::SimulatedAccount account{pieces};
@@ -67,7 +73,12 @@ struct World {
   int crashes = 0;
   int suspicions = 0;
   int losses = 0;
+  int partitions = 0;
+  int rollbacks = 0;
   int computed = 0;  // a bit for each peer
+  int cut = -1;      // the peer that a partition has cut off
+  std::array<bool, peers> off_log{};  // peers that do not reach the log
+  Triple unsaid{};                    // presences that they could not write
 };
 
 /// Adds numbers to a digest of 128 bits.
@@ -98,6 +109,8 @@ public:
     world.crashes = scenario.crashes;
     world.suspicions = scenario.suspicions;
     world.losses = scenario.losses;
+    world.partitions = scenario.partitions;
+    world.rollbacks = scenario.rollbacks;
     for (int peer = scenario.started; peer < peers; ++peer) world.alive[at(peer)] = false;
     world.log = longer(0, all_.add(Entry{ids()[0], 0, genesis()}));
     for (int peer = 0; peer < peers; ++peer) {
@@ -183,7 +196,7 @@ private:
     const Outcome& outcome = all_.step(world.locals[at(peer)], step);
     world.locals[at(peer)] = outcome.local;
     for (const auto& [to, message] : outcome.sends) {
-      if (!world.alive[at(to)]) continue;
+      if (!world.alive[at(to)] || is_parted(world, peer, to)) continue;
       std::vector<Id>& queue = world.links[link(peer, to)];
       const auto is_beat = [&](Id id) { return std::holds_alternative<Beat>(all_.message(id)); };
       if (!queue.empty() && is_beat(message) && is_beat(queue.back()))
@@ -191,17 +204,65 @@ private:
       else
         queue.push_back(message);
     }
-    for (const auto& [index, entry] : outcome.appends) world.pending.push_back({peer, index, entry});
-    for (const Id presence : outcome.announced) {
-      if (world.presences[at(peer)] == presence) continue;
-      world.presences[at(peer)] = presence;
-      world.untold.fill(true);
+    for (const Id presence : outcome.announced) say(world, peer, presence);
+    const std::vector<std::pair<std::int64_t, Id>> appends = outcome.appends;
+    if (outcome.gone) {
+      end(world, peer);
+    } else {
+      const Local& local = all_[world.locals[at(peer)]];
+      const Log& log = read_log(world, local);
+      if (local.weights != log.account.weights_after(local.applied)) {
+        violated(concat("replay: ", to_text(ids()[at(peer)]), " has other weights after ", local.applied, " rounds"));
+      }
     }
-    if (outcome.gone) end(world, peer);
-    const Local& local = all_[world.locals[at(peer)]];
-    const Log& log = logs_[world.log];
-    if (local.weights != log.account.weights_after(local.applied)) {
-      violated(concat("replay: ", to_text(ids()[at(peer)]), " has other weights after ", local.applied, " rounds"));
+    for (const auto& [index, entry] : appends) {
+      if (!world.off_log[at(peer)]) {
+        world.pending.push_back({peer, index, entry});
+      } else if (world.alive[at(peer)]) {
+        take(world, peer, {Step::answer_other, 0, static_cast<Id>(index)});
+      }
+    }
+  }
+
+  static bool is_parted(const World& world, int one, int other) { return (world.cut == one) != (world.cut == other); }
+
+  /// Returns the log as a peer has read it.
+  const Log& read_log(const World& world, const Local& local) const {
+    Id log = world.log;
+    while (logs_[log].entries.size() > local.read.size()) log = logs_[log].before;
+    return logs_[log];
+  }
+
+  /// Writes a presence beside the log, or keeps it until the peer reaches the log again.
+  void say(World& world, int peer, Id presence) {
+    if (world.off_log[at(peer)]) {
+      world.unsaid[at(peer)] = presence;
+      return;
+    }
+    if (world.presences[at(peer)] == presence) return;
+    world.presences[at(peer)] = presence;
+    world.untold.fill(true);
+  }
+
+  void part(World& world, int peer, bool it_has_the_log, bool others_have_it) {
+    --world.partitions;
+    world.cut = peer;
+    for (int other = 0; other < peers; ++other) {
+      world.off_log[at(other)] = other == peer ? !it_has_the_log : !others_have_it;
+      world.unsaid[at(other)] = world.presences[at(other)];
+      for (const auto way : {link(peer, other), link(other, peer)}) world.links[way].clear();
+    }
+  }
+
+  void heal(World& world) {
+    world.cut = -1;
+    for (int peer = 0; peer < peers; ++peer) {
+      const bool was_off = std::exchange(world.off_log[at(peer)], false);
+      const Id unsaid = std::exchange(world.unsaid[at(peer)], 0);
+      if (was_off && world.alive[at(peer)]) {
+        world.untold[at(peer)] = true;
+        say(world, peer, unsaid);
+      }
     }
   }
 
@@ -209,6 +270,7 @@ private:
     world.alive[at(peer)] = false;
     world.locals[at(peer)] = 0;
     world.untold[at(peer)] = false;
+    world.unsaid[at(peer)] = 0;
     for (int other = 0; other < peers; ++other) world.links[link(other, peer)].clear();
   }
 
@@ -228,11 +290,14 @@ private:
     const auto [found, is_new] = longer_.try_emplace(std::pair{std::uint64_t{before}, std::uint64_t{entry}}, 0);
     if (!is_new) return found->second;
     Log log = logs_[before];
+    log.before = before;
     log.entries.push_back(entry);
     const std::int64_t rounds = log.state.round();
+    if (const auto* const back = std::get_if<Rollback>(&all_.entry(entry).what))
+      log.account.roll_back(back->rounds, log.state.ledger);
     const std::size_t dealt = log.state.dealing.members().size();
     const std::string why = apply(log.state, all_.entry(entry));
-    if (log.state.round() == rounds && !why.empty()) ++ignored_;
+    if (!why.empty()) ++ignored_;
     if (log.state.round() > rounds)
       violated(log.account.commit(std::get<Commit>(all_.entry(entry).what), dealt, log.state.ledger));
     last_epoch_ = std::max(last_epoch_, log.state.epoch);
@@ -253,9 +318,14 @@ private:
       mix.add(static_cast<std::uint64_t>(append.at));
     }
     for (const Id presence : world.presences) mix.add(presence);
+    for (const Id presence : world.unsaid) mix.add(presence);
     for (int peer = 0; peer < peers; ++peer)
-      mix.add((world.alive[at(peer)] ? 2U : 0U) + (world.untold[at(peer)] ? 1U : 0U));
-    for (const int left : {world.crashes, world.suspicions, world.losses, world.computed}) mix.add(at(left));
+      mix.add((world.alive[at(peer)] ? 4U : 0U) + (world.off_log[at(peer)] ? 2U : 0U) +
+              (world.untold[at(peer)] ? 1U : 0U));
+    for (const int left : {world.crashes, world.suspicions, world.losses, world.partitions, world.rollbacks,
+                           world.computed, world.cut + 1}) {
+      mix.add(at(left));
+    }
     mix.add(world.log);
     if (!seen_.insert(mix.digest()).second) return;
     check(world);
@@ -272,7 +342,8 @@ private:
     for (int peer = 0; peer < peers; ++peer) {
       if (!world.alive[at(peer)]) continue;
       const Local& local = all_[world.locals[at(peer)]];
-      somebody = somebody || local.applied > round || local.peer.holds(round, contributors);
+      const bool is_of_it = local.peer.state().lineage == log.state.lineage;
+      somebody = somebody || (is_of_it && (local.applied > round || local.peer.holds(round, contributors)));
       const auto& holders = log.account.holders_of_last();
       holder = holder || std::find(holders.begin(), holders.end(), ids()[at(peer)]) != holders.end();
     }
@@ -309,13 +380,24 @@ private:
     for (std::size_t i = 0; i < world.pending.size(); ++i) next([&](World& w) { land(w, i); });
     for (int peer = 0; peer < peers; ++peer) {
       if (world.alive[at(peer)]) follow(world, peer, next);
-      // The lease of who has ended runs out.
-      if (!world.alive[at(peer)] && world.presences[at(peer)] != 0) {
+      // The lease of who has ended, or does not reach the log, runs out.
+      if ((!world.alive[at(peer)] || world.off_log[at(peer)]) && world.presences[at(peer)] != 0) {
         next([&](World& w) {
           w.presences[at(peer)] = 0;
           for (int other = 0; other < peers; ++other) w.untold[at(other)] = w.alive[at(other)];
         });
       }
+    }
+    if (world.cut >= 0) next([&](World& w) { heal(w); });
+    for (int peer = 0; peer < peers && world.partitions > 0 && world.cut < 0; ++peer) {
+      for (const auto& [it, others] : {std::pair{true, true}, {true, false}, {false, true}})
+        next([&, it = it, others = others](World& w) { part(w, peer, it, others); });
+    }
+    if (world.rollbacks > 0 && logs_[world.log].state.round() > 0) {
+      next([&](World& w) {
+        --w.rollbacks;
+        w.log = longer(w.log, all_.add(Entry{{"operator", 0}, 0, Rollback{0, "told to"}}));
+      });
     }
     stuck_ += moved ? 0 : 1;
   }
@@ -328,8 +410,9 @@ private:
     const std::size_t read = local.read.size();
     const bool may_take =
         local.peer.state().round() == 0 && local.peer.is_member() && !local.peer.memory().round.closed();
-    if (read < entries.size()) next([&](World& w) { take(w, peer, {Step::read, 0, entries[read]}); });
-    if (world.untold[at(peer)]) {
+    if (read < entries.size() && !world.off_log[at(peer)])
+      next([&](World& w) { take(w, peer, {Step::read, 0, entries[read]}); });
+    if (world.untold[at(peer)] && !world.off_log[at(peer)]) {
       next([&](World& w) {
         w.untold[at(peer)] = false;
         take(w, peer, {Step::present, 0, all_.presences(w.presences)});
@@ -429,6 +512,17 @@ TEST(Exploration, of_a_round_with_a_fault_keeps_all_laws) {
 
 TEST(Exploration, of_a_round_in_which_a_peer_joins_keeps_all_laws) {
   explored({.name = "a peer that joins", .members = 2, .ticks = 3});
+}
+
+TEST(Exploration, of_a_round_with_a_partition_keeps_all_laws) {
+  explored({.name = "a partition", .ticks = 3, .partitions = 1});
+  explored({.name = "a partition and a crash", .ticks = 4, .crashes = 1, .partitions = 1});
+}
+
+TEST(Exploration, of_a_round_that_is_rolled_back_keeps_all_laws) {
+  explored({.name = "a rollback", .ticks = 4, .rollbacks = 1});
+  explored({.name = "a rollback, two peers", .started = 2, .members = 2, .ticks = 4, .rollbacks = 1});
+  explored({.name = "a rollback while a peer joins", .members = 2, .ticks = 4, .rollbacks = 1, .computing = 2});
 }
 
 }  // namespace

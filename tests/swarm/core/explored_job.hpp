@@ -192,7 +192,7 @@ private:
     return concat(m.round, " ", m.attempt, " ", m.piece, " ", to_hex(m.targets), detail::value_of(m.bytes));
   }
   static std::string body_of(const StatePiece& m) {
-    return concat(m.rounds, " ", m.piece, " ", detail::value_of(m.bytes));
+    return concat(m.rounds, " ", m.lineage, " ", m.piece, " ", detail::value_of(m.bytes));
   }
 
   const Local& local_;

@@ -102,6 +102,7 @@ struct StatePiece {
   std::int64_t rounds = 0;
   std::int64_t piece = 0;
   Bulk bytes{};
+  std::int64_t lineage = 0;  ///< number of rollbacks before it, since a round that was rolled back is another one
 
   friend bool operator==(const StatePiece&, const StatePiece&) = default;
 };

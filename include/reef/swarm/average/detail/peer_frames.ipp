@@ -42,7 +42,7 @@ struct FrameWriter {
     return Frame::bulk(head_of(result_stream, result.piece, result.round, result.attempt), std::move(bytes));
   }
   Frame operator()(const StatePiece& piece) const {
-    return Frame::bulk(head_of(state_stream, piece.piece, piece.rounds, 0), piece.bytes);
+    return Frame::bulk(head_of(state_stream, piece.piece, piece.rounds, piece.lineage), piece.bytes);
   }
 };
 
@@ -54,7 +54,7 @@ inline Message bulk_message_of(const Frame& frame) {
   const auto attempt = static_cast<std::int64_t>(frame.head.epoch);
   switch (frame.head.stream) {
     case part_stream: return Part{round, attempt, piece, frame.bytes};
-    case state_stream: return StatePiece{round, piece, frame.bytes};
+    case state_stream: return StatePiece{round, piece, frame.bytes, attempt};
     case result_stream: {
       Result result{round, attempt, {}, piece, {}};
       constexpr std::size_t head = sizeof result.targets.bytes;

@@ -80,7 +80,7 @@ REEF_INLINE void Listening::take(const PeerId& from, const WantState& want) {
 REEF_INLINE void Listening::take(const PeerId& /*from*/, const StatePiece& piece) {
   if (peer.is_member() || piece.piece < 0 || piece.piece >= pieces() || !piece.bytes) return;
   if (peer.applied != peer.applying) return;  // the trainer is applying a round
-  if (piece.rounds <= peer.applying || piece.rounds > state().round()) return;
+  if (piece.lineage != state().lineage || piece.rounds <= peer.applying || piece.rounds > state().round()) return;
   auto& pieces_here = peer.joining[piece.rounds];
   pieces_here.try_emplace(piece.piece, piece.bytes);
   if (static_cast<std::int64_t>(pieces_here.size()) < pieces()) return;
@@ -111,6 +111,7 @@ REEF_INLINE void Listening::note(const event::Read& read) {
     begin_round();
     peer.kept.clear();
     peer.behind.clear();
+    peer.joining.clear();
     if (peer.applying > state().round()) {
       peer.gone = true;
       actions.push_back(action::Gone{"its weights contain rounds that were rolled back: start it again"});
@@ -183,7 +184,12 @@ REEF_INLINE void Listening::note(const event::Applied& applied) {
   peer.applying = (std::max)(peer.applying, applied.rounds);
 }
 
-REEF_INLINE void Listening::note(const event::StateRead& read) { send(read.to, read.piece); }
+REEF_INLINE void Listening::note(const event::StateRead& read) {
+  if (peer.gone) return;  // the weights may be of rounds that were rolled back
+  StatePiece piece = read.piece;
+  piece.lineage = state().lineage;
+  send(read.to, std::move(piece));
+}
 
 REEF_INLINE void Listening::note(const event::Tick& /*tick*/) {}
 
