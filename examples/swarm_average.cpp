@@ -3,6 +3,9 @@
 //   reef-swarm log-server --listen 127.0.0.1:4100 --dir /tmp/log &
 //   swarm-average http://127.0.0.1:4100 a & swarm-average http://127.0.0.1:4100 b
 //
+// Or with keepers, of the job `average`, and the folder of the keys of this peer: their URLs, with commas between, and
+// behind the codec the folder.
+//
 // links: reef::compiled_swarm
 
 #include <algorithm>
@@ -11,8 +14,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,12 +37,17 @@ void add_gradient(std::int64_t index, std::vector<float>& sum) {
     sum[i] += 1e-3F * static_cast<float>((index * 31 + static_cast<std::int64_t>(i)) % 97 - 48);
 }
 
+reef::swarm::TlsFiles tls_files(const std::filesystem::path& folder, const std::string& name) {
+  return {folder / "ca.pem", folder / (name + ".pem"), folder / (name + ".key"), {}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   using namespace reef;
   if (argc < 3) {
-    std::printf("usage: swarm-average LOG-URL NAME [ROUNDS [FIRST-MEMBERS [MILLISECONDS-A-MICRO-BATCH [CODEC]]]]\n");
+    std::printf(
+        "usage: swarm-average LOG-URL NAME [ROUNDS [FIRST-MEMBERS [MILLISECONDS-A-MICRO-BATCH [CODEC [KEYS]]]]]\n");
     return 2;
   }
   const std::int64_t rounds = argc > 3 ? std::atoll(argv[3]) : 5;
@@ -54,7 +64,8 @@ int main(int argc, char** argv) try {
   options.first_members = first_members;
   options.net.name = argv[2];
   options.net.listen = "127.0.0.1:0";
-  options.net.plain_loopback = true;
+  options.net.plain_loopback = argc <= 7;
+  if (argc > 7) options.net.tls = tls_files(argv[7], argv[2]);
   // Weights are all the state that there is: who joins later gets them from the others.
   options.state.read = [&](std::int64_t piece) {
     return swarm::dense_parts(weights, options.genesis.piece)[static_cast<std::size_t>(piece)];
@@ -64,7 +75,11 @@ int main(int argc, char** argv) try {
   };
   options.report = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
 
-  swarm::RemoteLog log(argv[1]);
+  swarm::RemoteLogOptions keepers;
+  keepers.tls = options.net.tls;
+  std::istringstream urls(argv[1]);
+  for (std::string url; std::getline(urls, url, ',');) keepers.servers.push_back(url);
+  swarm::RemoteLog log(keepers);
   swarm::AveragingPeer peer(options, log, log);
   std::vector<float> sum(numbers);
   while (const std::optional<std::int64_t> done = peer.enter()) {

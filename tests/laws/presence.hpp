@@ -97,6 +97,13 @@ TYPED_TEST_P(PresenceLaws, what_is_not_renewed_vanishes_alone) {
   EXPECT_EQ(this->keys(this->one.other_presence()).size(), 2U);
 }
 
+TYPED_TEST_P(PresenceLaws, what_is_renewed_stands_whatever_another_has_written_meanwhile) {
+  this->present(this->one.presence(), "a", "new");
+  this->present(this->one.other_presence(), "a", "old");  // a call of the same peer that came late by another way
+  this->present(this->one.presence(), "a", "new");
+  EXPECT_EQ(this->keys(this->one.other_presence()), (std::vector<swarm::PresentKey>{{"a", "new"}}));
+}
+
 TYPED_TEST_P(PresenceLaws, what_is_too_long_is_refused) {
   const auto never = [](std::string_view) { ADD_FAILURE() << "called for what threw"; };
   swarm::Presence& presence = this->one.presence();
@@ -110,6 +117,7 @@ TYPED_TEST_P(PresenceLaws, what_is_too_long_is_refused) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(PresenceLaws, what_is_present_is_seen_by_others_in_order,
-                            what_is_not_renewed_vanishes_alone, what_is_too_long_is_refused);
+                            what_is_not_renewed_vanishes_alone,
+                            what_is_renewed_stands_whatever_another_has_written_meanwhile, what_is_too_long_is_refused);
 
 }  // namespace reef::test

@@ -20,12 +20,12 @@ namespace reef::test {
 /// have certificates.
 class KeeperCluster {
 public:
-  explicit KeeperCluster(std::size_t count, bool any_text = false)
+  explicit KeeperCluster(std::size_t count, bool any_text = false, double rate = 1000)
       : keys(swarm::Keys::make(folder_ / "keys", "job")), keepers_(count), listen_(count, "127.0.0.1:0") {
     for (const char* peer : {"a", "b"}) keys.issue("peer", peer);
     keys.issue("client", "operator");
     options_.any_text = any_text;
-    options_.rate = 1000;
+    options_.rate = rate;
     for (std::size_t i = 0; i < count; ++i) {
       keys.issue("keeper", name_of(i));
       options_.members.push_back(concat(name_of(i), "=127.0.0.1:", free_port()));

@@ -53,6 +53,7 @@ public:
     }
     return all;
   }
+  [[nodiscard]] int handle() const { return socket_; }
   [[nodiscard]] bool connected() const { return connected_; }
 
 private:

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -27,7 +28,7 @@ namespace reef::swarm::test {
 class AveragingProcess {
 public:
   AveragingProcess(const std::filesystem::path& folder, const std::string& url, const std::string& name, int rounds,
-                   int members, const std::string& codec = "fp32")
+                   int members, const std::string& codec = "fp32", const std::string& keys = {})
       : output_(folder / (name + "." + std::to_string(started++) + ".txt")) {
     const std::string count = std::to_string(rounds);
     const std::string first = std::to_string(members);
@@ -37,7 +38,7 @@ public:
       for (int file = 3; file < 1024; ++file) close(file);
       if (std::freopen(output_.c_str(), "w", stdout) == nullptr) _exit(126);
       execl(REEF_SWARM_AVERAGE, REEF_SWARM_AVERAGE, url.c_str(), name.c_str(), count.c_str(), first.c_str(), "30",
-            codec.c_str(), static_cast<char*>(nullptr));
+            codec.c_str(), keys.empty() ? nullptr : keys.c_str(), static_cast<char*>(nullptr));
       _exit(127);
     }
   }
@@ -62,6 +63,14 @@ public:
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
+  /// Returns the exit status of the process, as wait() does, if the process has ended.
+  std::optional<int> poll() {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == 0) return std::nullopt;
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
   /// Returns the line of the program's output that says the digest of its weights.
   [[nodiscard]] std::string weights() const {
     std::ifstream file(output_);
@@ -77,17 +86,23 @@ private:
   pid_t pid_ = 0;
 };
 
-/// Returns the state of the job whose log is at this address.
-inline core::JobState state_of(const std::string& url) {
-  RemoteLog log(url);
+/// Returns the state of the job of a log.
+inline core::JobState state_of(const RemoteLogOptions& servers) {
+  RemoteLog log(servers);
   core::JobState state;
   for (const std::string& text : BlockingLog(log).read(0)) core::apply(state, entry_from_text(text));
   return state;
 }
 
+/// Returns the state of the job whose log is at this address.
+inline core::JobState state_of(const std::string& url) {
+  return state_of(RemoteLogOptions{.servers = {url}, .tls = {}});
+}
+
 /// Waits until the log has that many committed rounds.
-inline void wait_for_round(const std::string& url, std::int64_t rounds) {
-  while (state_of(url).round() < rounds) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+template <class Log>
+void wait_for_round(const Log& log, std::int64_t rounds) {
+  while (state_of(log).round() < rounds) std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 }  // namespace reef::swarm::test

@@ -15,6 +15,7 @@
 #include <openssl/x509v3.h>
 
 #include <reef/core/error.hpp>
+#include <reef/swarm/net/detail/tls.hpp>
 
 #include "support/temporary_folder.hpp"
 
@@ -117,6 +118,28 @@ TEST(SwarmKeys, remember_what_was_issued_and_revoked) {
   EXPECT_THROW(keys.issue("peer", "ca"), OptionError);
   EXPECT_THROW(keys.issue("king", "x"), OptionError);
   EXPECT_EQ(Keys(path).issued().size(), 3U);
+}
+
+TEST(SwarmKeys, are_not_asked_a_passphrase_for) {
+  const test::TemporaryFolder folder;
+  Keys keys = Keys::make(folder / "keys", "job");
+  keys.issue("peer", "a");
+  const auto encrypt = [](const std::filesystem::path& path) {
+    std::FILE* file = std::fopen(path.c_str(), "r");
+    ASSERT_NE(file, nullptr);
+    const std::shared_ptr<EVP_PKEY> key(PEM_read_PrivateKey(file, nullptr, nullptr, nullptr), EVP_PKEY_free);
+    std::fclose(file);
+    file = std::fopen(path.c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    std::string word = "word";
+    EXPECT_EQ(PEM_write_PKCS8PrivateKey(file, key.get(), EVP_aes_128_cbc(), word.data(), 4, nullptr, nullptr), 1);
+    std::fclose(file);
+  };
+  // Of a program at a terminal OpenSSL would ask, and wait.
+  encrypt(keys.files("a").key);
+  EXPECT_THROW(swarm::detail::TlsContext(keys.files("a")), OptionError);
+  encrypt(folder / "keys" / "ca.key");
+  EXPECT_THROW(keys.issue("peer", "b"), OptionError);
 }
 
 }  // namespace

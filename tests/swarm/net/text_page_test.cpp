@@ -62,6 +62,19 @@ TEST(TextPage, takes_a_request_that_comes_byte_by_byte) {
   EXPECT_TRUE(reader.all().ends_with("\r\n\r\ntext\n"));
 }
 
+TEST(TextPage, answers_whole_who_ends_the_sending_behind_a_request) {
+  // More than the buffers of both sockets hold, to a reader that waits.
+  const TextPage page({.time = 60}, [] { return std::string(20'000'000, 'x'); });
+  const RawConnection reader = connect(page);
+  reader.send(get("/metrics"));
+  ::shutdown(reader.handle(), SHUT_WR);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_GT(reader.all().size(), 20'000'000U);
+  const RawConnection unfinished = connect(page);
+  unfinished.send("GET /metr");
+  EXPECT_THAT(unfinished.rest(), IsEmpty());
+}
+
 TEST(TextPage, refuses_other_methods_paths_and_hosts_without_a_call) {
   const TextPage page({.time = 60}, []() -> std::string {
     ADD_FAILURE() << "it is called";

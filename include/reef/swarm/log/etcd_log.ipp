@@ -247,14 +247,13 @@ struct EtcdLog::State {
     if (found == leases.end() || found->second.ttl != wanted.ttl) return grant(key, wanted, done);
     Lease lease = wanted;
     lease.id = found->second.id;
-    const bool same = found->second.value == wanted.value;
     ask(
         post("/v3/lease/keepalive", {{"ID", lease.id}}),
-        [this, key, lease, done, same](const detail::HttpAnswer& answer) {
+        [this, key, lease, done](const detail::HttpAnswer& answer) {
           const io::Json json = detail::parse_etcd(answer.body);
           const auto left = io::value_or<std::string>(json, "result.TTL", "0", "etcd's answer");
           if (parse_number<std::int64_t>(left).value_or(0) <= 0) return grant(key, lease, done);
-          if (same) return done({});
+          // Another keeper, or an earlier call that came late, may have written the key with another value or lease.
           write(key, lease, done, true);
         },
         [done](const std::string& why) { done(why); });

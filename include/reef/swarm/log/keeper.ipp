@@ -125,6 +125,7 @@ REEF_INLINE int serve_keeper(const KeeperOptions& options, std::ostream& out) {
   out << keeper.port() << std::endl;
   constexpr Seconds pause = 0.5;
   std::vector<std::string> revoked = options.tls.revoked;
+  std::string unread;  // why the list could not be read the last time
   while (!ends.wait(pause)) {
     if (const std::string why = keeper.why_ended(); !why.empty()) {
       throw Error(detail::keeper_who, ": etcd ", why, "\n  fix: what etcd says, in ",
@@ -132,9 +133,15 @@ REEF_INLINE int serve_keeper(const KeeperOptions& options, std::ostream& out) {
     }
     std::error_code ignored;
     if (options.keys.empty() || !std::filesystem::exists(options.keys / "keys.json", ignored)) continue;
-    if (std::vector<std::string> now = Keys(options.keys).revoked(); now != revoked) {
-      keeper.set_revoked(now);
-      revoked = std::move(now);
+    try {
+      if (std::vector<std::string> now = Keys(options.keys).revoked(); now != revoked) {
+        keeper.set_revoked(now);
+        revoked = std::move(now);
+      }
+      unread.clear();
+    } catch (const Error& error) {  // a file that is being copied, for instance: who was revoked stays so
+      if (unread != error.what()) out << error.what() << std::endl;
+      unread = error.what();
     }
   }
   return 0;

@@ -47,8 +47,9 @@ struct LogServerOptions {
 /// |         | no byte of HTTP. All may read. A peer appends entries (entry_from_text) of which it is the       |
 /// |         | author, and writes presences under its name; a client appends rollbacks of which it is the       |
 /// |         | author. Other writes are refused with 403                                                        |
-/// | limits  | requests of 512 KiB, heads of 8 KiB; connections, half of which may be of the unknown; a slow    |
-/// |         | client waits alone, and is dropped; 1024 presences. Refusals are {"error": TEXT} with 400, 403,  |
+/// | limits  | requests of 512 KiB, heads of 8 KiB; a slow client waits alone, and is dropped; 1024 presences.  |
+/// |         | With TLS half of the connections may be of one name, half of the unknown, a quarter of the       |
+/// |         | unknown at one address; more are closed. Refusals are {"error": TEXT} with 400, 403,             |
 /// |         | 404, 405, 413, 415, 429 or 503, which is also said where the log itself does not answer          |
 /// | durable | of a folder: entries, as LocalLog's. Presences are in memory, and gone when the server restarts  |
 /// | threads | one for all connections, and those of the log                                                    |

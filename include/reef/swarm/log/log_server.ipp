@@ -109,7 +109,8 @@ struct LogServer::State {
   Tcp::acceptor acceptor;
   detail::HttpAddress address;
   std::set<std::shared_ptr<Session>> sessions;
-  std::size_t unknown = 0;  ///< sessions whose certificate has not been seen yet
+  detail::Places unknown{options.connections / 2};  ///< by address, of sessions whose certificate was not seen yet
+  detail::Places known{options.connections};        ///< by the certificate's name
   Presence* shared;         ///< null: `presences` are those of this server
   detail::PresenceTable presences;
   std::optional<LocalLog> local;
@@ -129,19 +130,18 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
     if (!state.tls) return read();
     constexpr Seconds longest = 5;
     stream.tcp().expires_after(detail::as_duration((std::min)(longest, state.options.request_time)));
-    ++state.unknown;
     stream.shake_hands(*state.tls, false, [self = shared_from_this()](Error error) {
-      --self->state.unknown;
-      if (error) return self->close();
-      self->who = self->stream.identity();
+      self->state.unknown.leave(self->address);
+      const Identity other = error ? Identity{} : self->stream.identity();
+      if (error || !self->state.known.take(other.name)) return self->close();
+      self->who = other;
       self->read();
     });
   }
 
   void read() {
     parser.emplace();
-    constexpr std::uint64_t most_bytes = 512_KiB;
-    parser->body_limit(most_bytes);
+    parser->body_limit(std::uint64_t{512_KiB});
     parser->header_limit(8 * 1024);
     stream.tcp().expires_after(detail::as_duration(state.options.request_time));
     boost::beast::http::async_read(stream, buffer, *parser, [self = shared_from_this()](Error error, std::size_t) {
@@ -312,8 +312,7 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
   void drain(Bytes most) {
     buffer.clear();
     if (most == 1_MiB) stream.tcp().expires_after(std::chrono::seconds(1));
-    constexpr std::size_t piece = 16 * 1024;
-    stream.async_read_some(buffer.prepare(piece), [self = shared_from_this(), most](Error error, std::size_t got) {
+    stream.async_read_some(buffer.prepare(16_KiB), [self = shared_from_this(), most](Error error, std::size_t got) {
       if (error || got >= most) return self->close();
       self->drain(most - got);
     });
@@ -321,12 +320,14 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
 
   void close() {
     stream.close();
+    state.known.leave(std::exchange(who, {}).name);
     state.sessions.erase(shared_from_this());
   }
 
   State& state;
-  Identity who;  ///< with TLS
+  Identity who;  ///< with TLS, while the session has a place among those that are known
   detail::AsioStream stream;
+  const std::string address = stream.address();
   boost::beast::flat_buffer buffer;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser;
   boost::beast::http::response<boost::beast::http::string_body> response;
@@ -347,7 +348,7 @@ inline void LogServer::State::accept() {
     const auto session = std::make_shared<Session>(*this, std::move(socket));
     const std::size_t most = options.connections;
     if (tls) {
-      if (sessions.size() < most && unknown < (most + 1) / 2) {
+      if (sessions.size() < most && unknown.take(session->address)) {
         sessions.insert(session);
         session->start();
       }

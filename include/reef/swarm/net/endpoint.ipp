@@ -170,7 +170,7 @@ private:
     std::size_t unknown = 0;
     std::size_t unknown_here = 0;
     for (const auto& link : links_) {
-      if (link->accepted) continue;
+      if (link->established) continue;  // a hello without a welcome makes nobody known
       ++unknown;
       if (link->connection->remote_host() == host) ++unknown_here;
     }

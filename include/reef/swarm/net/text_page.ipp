@@ -57,12 +57,14 @@ public:
   [[nodiscard]] std::string url() const { return concat("http://", address(), options_.path); }
 
 private:
-  /// A connection, the bytes of its request that are not parsed yet, and whether the request is answered.
+  /// A connection, the bytes of its request that are not parsed yet, and how far it has come.
   struct Session {
     std::unique_ptr<detail::Socket> socket;
     std::vector<std::byte> head{};
     Request request{};
     bool answered = false;
+    bool written = false;  ///< the answer has been handed to the system
+    bool half = false;     ///< the reader sends no more
   };
 
   static TextPageOptions checked(TextPageOptions options) {
@@ -88,7 +90,17 @@ private:
     session.socket = std::move(socket);
     session.request.header_limit(static_cast<std::uint32_t>(options_.head));
     session.socket->on_bytes = [this, number](std::span<const std::byte> bytes) { take(number, bytes); };
-    session.socket->on_written = [this, number] { sessions_.at(number).socket->end_writing(); };
+    session.socket->on_written = [this, number] {
+      Session& written = sessions_.at(number);
+      written.written = true;
+      written.socket->end_writing();
+      if (written.half) end(number);
+    };
+    session.socket->on_half = [this, number] {
+      Session& reader = sessions_.at(number);
+      reader.half = true;
+      if (!reader.answered || reader.written) end(number);
+    };
     session.socket->on_end = [this, number](const std::string&) { end(number); };
     loop_.after(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options_.time)),
                 [this, number] { end(number); });

@@ -84,6 +84,13 @@ public:
     close_on_exec(tcp_.socket().native_handle());
   }
 
+  /// Returns the address of the other side, without its port; empty where it has gone.
+  [[nodiscard]] std::string address() const {
+    Error error;
+    const auto other = tcp_.socket().remote_endpoint(error);
+    return error ? std::string() : other.address().to_string();
+  }
+
   void close() {
     Error ignored;
     tcp_.socket().close(ignored);

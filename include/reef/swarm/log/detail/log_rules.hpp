@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -55,6 +56,24 @@ std::string why_not_append(const Identity& who, std::string_view job, std::strin
 /// Returns why the owner of a certificate may not write or remove a presence; empty where it may: a peer's key is its
 /// name, or begins with its name and a slash.
 std::string why_not_present(const Identity& who, std::string_view key);
+
+/// The places for connections at a server, each of somebody: an address, or a name. Nobody has more than half of them.
+/// One thread uses it.
+class Places {
+public:
+  explicit Places(std::size_t all) : all_((std::max)(all, std::size_t{1})) {}
+
+  /// Takes a place. Returns false where there is none for `who`.
+  bool take(const std::string& who);
+
+  /// Gives a place of `who` back. Nothing happens where there is none.
+  void leave(const std::string& who);
+
+private:
+  std::size_t all_;
+  std::size_t taken_ = 0;
+  std::map<std::string, std::size_t> by_{};
+};
 
 /// The requests that each name may still make: `a_second` on average, four seconds' worth at once. One thread uses it.
 class RequestRate {

@@ -51,6 +51,21 @@ REEF_INLINE std::string why_not_present(const Identity& who, std::string_view ke
   return concat("the key ", in_quotes(key, 80), " is not that of ", in_quotes(who.name));
 }
 
+REEF_INLINE bool Places::take(const std::string& who) {
+  const auto found = by_.find(who);
+  if (taken_ >= all_ || (found != by_.end() && found->second >= (all_ + 1) / 2)) return false;
+  ++taken_;
+  ++by_[who];
+  return true;
+}
+
+REEF_INLINE void Places::leave(const std::string& who) {
+  const auto found = by_.find(who);
+  if (found == by_.end()) return;
+  --taken_;
+  if (--found->second == 0) by_.erase(found);
+}
+
 REEF_INLINE bool RequestRate::take(const std::string& name, Seconds now) {
   constexpr double at_once = 4;
   const auto [found, fresh] = left_.try_emplace(name, Left{at_once * a_second_, now});

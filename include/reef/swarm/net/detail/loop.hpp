@@ -67,6 +67,7 @@ private:
 /// | on_bytes   | bytes have come; they are gone after the call                             |
 /// | on_written | what `write` was given has been handed to the system                      |
 /// | on_end     | the other side has ended, or an error: once, and nothing is called after  |
+/// | on_half    | the other side sends no more, and may still read. Empty: that is an end   |
 class Socket {
 public:
   struct State;
@@ -79,6 +80,7 @@ public:
   std::function<void(std::span<const std::byte>)> on_bytes{};
   std::function<void()> on_written{};
   std::function<void(const std::string& why)> on_end{};
+  std::function<void()> on_half{};
 
   /// Begins to read.
   void start();

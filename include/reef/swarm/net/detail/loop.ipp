@@ -202,6 +202,7 @@ struct Socket::State : std::enable_shared_from_this<Socket::State> {
     std::size_t size = 0;
     if (!error) size = socket.read_some(asio::buffer(loop.context().received), error);
     if (error == asio::error::would_block || error == asio::error::try_again) return read();
+    if (error == asio::error::eof && face->on_half) return face->on_half();
     if (error) return end(error == asio::error::eof ? "the other side ended the connection" : error.message());
     loop.context().bytes_received.fetch_add(size, std::memory_order_relaxed);
     face->on_bytes(std::span(loop.context().received).first(size));

@@ -89,6 +89,9 @@ REEF_INLINE int tls_state_place() {
   return place;
 }
 
+/// Tells OpenSSL that there is no passphrase. Without an answer OpenSSL asks at the terminal, and waits.
+REEF_INLINE int no_passphrase(char* /*text*/, int /*size*/, int /*writes*/, void* /*user*/) { return -1; }
+
 // A certificate of the job's CA passes unless it is revoked, or says no identity.
 REEF_INLINE int verify_peer(int good, X509_STORE_CTX* store) {
   if (good != 1 || X509_STORE_CTX_get_error_depth(store) != 0) return good;
@@ -124,6 +127,7 @@ REEF_INLINE TlsContext::TlsContext(const TlsFiles& files) : state_(std::make_uni
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_default_passwd_cb(context, no_passphrase);
   ERR_clear_error();
   if (SSL_CTX_load_verify_locations(context, files.authority.c_str(), nullptr) != 1) {
     fail("certificate of the CA", files.authority);
