@@ -126,7 +126,8 @@ private:
       if (!told) tell("waits for the log's first entry: " + why);
       if (options_.stops && options_.stops()) fail("stopped before the job had begun", "start it again.");
       if (Clock::now() - progress_ >= duration_of(options_.deadline)) {
-        fail(concat("the log has had no entry for ", options_.deadline, " s: ", why), "start a peer that has the data.");
+        fail(concat("the log has had no entry for ", options_.deadline, " s: ", why),
+             "start a peer that has the data.");
       }
       static_cast<void>(inbox_->take());
     }
