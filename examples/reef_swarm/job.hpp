@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <reef/comm/communicator.hpp>
 #include <reef/core/text.hpp>
@@ -26,18 +26,13 @@
 #include <reef/trainer/trainer.hpp>
 
 #include "../support/earlier_files.hpp"
-#include "../support/own_text.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
 #include "../support/weight_files.hpp"
+#include "data.hpp"
 #include "options.hpp"
 
 namespace reef_examples {
-
-inline std::vector<std::filesystem::path> files_of(const JobOptions& options) {
-  if (!options.data.empty()) return {options.data.begin(), options.data.end()};
-  return own_text().files;
-}
 
 inline reef::nn::GptConfig config_of(const JobOptions& options, std::int64_t vocabulary) {
   constexpr std::int64_t multiple = 64;
@@ -82,9 +77,68 @@ inline reef::run::Source paced(reef::run::Source source, double seconds) {
   };
 }
 
-/// True of a trainer that steps on its own in a round: its optimizer has no exchange.
+/// The rounds of a trainer whose optimizer has the exchange: a step of it is a round.
+class AveragedRounds {
+public:
+  AveragedRounds(const JobOptions& /*options*/, reef::swarm::RoundExchange& exchange) : exchange_(exchange) {}
+
+  template <class Options>
+  void give(Options& trainer) const {
+    trainer.optim.exchange = &exchange_;
+  }
+  template <class TrainerType>
+  void begin(TrainerType& trainer) {
+    step_ = [&trainer] { return trainer.step(); };
+  }
+  reef::StepResult step() { return step_(); }
+  [[nodiscard]] static reef::swarm::StateAccess state(std::int64_t /*piece*/) { return {}; }
+
+private:
+  reef::swarm::RoundExchange& exchange_;
+  std::function<reef::StepResult()> step_;
+};
+
+/// The rounds of a trainer that takes steps of its own between them.
+class OuterRoundsOfJob {
+public:
+  OuterRoundsOfJob(const JobOptions& options, reef::swarm::RoundExchange& exchange)
+      : options_(options), exchange_(exchange) {}
+
+  template <class Options>
+  void give(Options& trainer) const {
+    trainer.next_micro_batch = given_.next();
+  }
+  template <class TrainerType>
+  void begin(TrainerType& trainer) {
+    reef::swarm::OuterRounds<>::Options outer;
+    outer.every = options_.every;
+    outer.outer = reef::optim::Nesterov({.momentum = options_.outer_momentum});
+    outer.outer_learning_rate = options_.outer_lr;
+    rounds_.emplace(exchange_, trainer, given_, outer);
+  }
+  reef::StepResult step() {
+    const reef::swarm::RoundOutcome outcome = rounds_->round();
+    reef::StepResult result;
+    result.step = rounds_->applied();
+    result.committed = outcome.verdict == reef::swarm::RoundOutcome::Verdict::apply;
+    result.loss = outcome.weight > 0 ? outcome.weighted_loss / outcome.weight : 0;
+    result.micro_batches = static_cast<std::uint64_t>(outcome.micro_batches);
+    result.learning_rate = options_.outer_lr;
+    return result;
+  }
+  [[nodiscard]] reef::swarm::StateAccess state(std::int64_t piece) { return rounds_->state_access(piece); }
+
+private:
+  const JobOptions& options_;
+  reef::swarm::RoundExchange& exchange_;
+  reef::swarm::GivenMicroBatches given_;
+  std::optional<reef::swarm::OuterRounds<>> rounds_;
+};
+
+/// The rounds of a trainer: an optimizer without an exchange steps on its own in them.
 template <class TrainerType>
-inline constexpr bool steps_locally = !requires(typename TrainerType::Options options) { options.optim.exchange; };
+using RoundsOf = std::conditional_t<requires(typename TrainerType::Options options) { options.optim.exchange; },
+                                    AveragedRounds, OuterRoundsOfJob>;
 
 /// A trainer of a job, whose rounds an exchange gives it, and its data.
 template <class TrainerType>
@@ -95,41 +149,20 @@ public:
         tokenizer_(options.tokenizer),
         data_(files_of(options), tokenizer_),
         config_(config_of(options, tokenizer_.vocabulary())),
+        rounds_(options, exchange),
         trainer_(reef::nn::gpt<reef::device::Host, float>(config_, threads()),
                  paced(training_source(data_, {.context = options.context}, options.seed), options.pace),
-                 trainer_options(exchange), {},
-                 reef::comm::Communicator::alone()) {
-    if constexpr (steps_locally<TrainerType>) {
-      typename reef::swarm::OuterRounds<>::Options outer;
-      outer.every = options.every;
-      outer.outer = reef::optim::Nesterov({.momentum = options.outer_momentum});
-      outer.outer_learning_rate = options.outer_lr;
-      outer_.emplace(exchange, trainer_, given_, outer);
-    }
+                 trainer_options(), {}, reef::comm::Communicator::alone()) {
+    rounds_.begin(trainer_);
   }
 
   [[nodiscard]] TrainerType& trainer() { return trainer_; }
   [[nodiscard]] TrainingData& data() { return data_; }
 
   /// Takes the trainer's part in a round, and returns what came of it.
-  reef::StepResult step() {
-    if constexpr (steps_locally<TrainerType>) {
-      const reef::swarm::RoundOutcome outcome = outer_->round();
-      reef::StepResult result;
-      result.step = outer_->applied();
-      result.committed = outcome.verdict == reef::swarm::RoundOutcome::Verdict::apply;
-      result.loss = outcome.weight > 0 ? outcome.weighted_loss / outcome.weight : 0;
-      result.micro_batches = static_cast<std::uint64_t>(outcome.micro_batches);
-      result.learning_rate = options_.outer_lr;
-      return result;
-    } else {
-      return trainer_.step();
-    }
-  }
+  reef::StepResult step() { return rounds_.step(); }
   /// Returns the access to what peers agree on, where it is not the trainer's own state.
-  [[nodiscard]] reef::swarm::StateAccess state(std::int64_t piece) {
-    return outer_ ? outer_->state_access(piece) : reef::swarm::StateAccess{};
-  }
+  [[nodiscard]] reef::swarm::StateAccess state(std::int64_t piece) { return rounds_.state(piece); }
 
   /// Writes the weights where --export says. Returns a sentence about it, empty if nowhere.
   std::string export_weights() {
@@ -149,14 +182,9 @@ private:
     return options_.threads > 0 ? options_.threads
                                 : (std::max)(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
-  [[nodiscard]] typename TrainerType::Options trainer_options(
-      [[maybe_unused]] reef::swarm::RoundExchange& exchange) const {
+  [[nodiscard]] typename TrainerType::Options trainer_options() const {
     typename TrainerType::Options result;
-    if constexpr (steps_locally<TrainerType>) {
-      result.next_micro_batch = given_.next();
-    } else {
-      result.optim.exchange = &exchange;
-    }
+    rounds_.give(result);
     result.non_finite = reef::optim::NonFinite::skip;  // as the log decides
     result.seed = options_.seed;
     result.rule.options.weight_decay = options_.weight_decay;
@@ -174,9 +202,8 @@ private:
   Tokenizer tokenizer_;
   TrainingData data_;
   reef::nn::GptConfig config_;
-  reef::swarm::GivenMicroBatches given_;
+  RoundsOf<TrainerType> rounds_;
   TrainerType trainer_;
-  std::optional<reef::swarm::OuterRounds<>> outer_;  ///< of a trainer that steps locally
 };
 
 }  // namespace reef_examples

@@ -18,6 +18,7 @@
 #include <reef/core/version.hpp>
 
 #include "../support/standard_output.hpp"
+#include "data.hpp"
 #include "options.hpp"
 
 namespace {
@@ -40,7 +41,7 @@ void require_swap(const JobOptions& job) {
                           "trainer that swaps.");
 }
 
-int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, const LogOptions& log,
+int run(const CLI::App& app, PeerOptions& peer, const JobOptions& replay, const LogOptions& log,
         const KeysOptions& keys) {
   if (app.got_subcommand("log-server")) return run_log_server(log);
   if (app.got_subcommand("keeper")) return run_keeper(log);
@@ -57,6 +58,7 @@ int run(const CLI::App& app, const PeerOptions& peer, const JobOptions& replay, 
   const bool replays = app.got_subcommand("replay");
   const JobOptions& job = replays ? replay : peer.job;
   require_swap(job);
+  if (!replays && !peer.data_from_peers.empty()) fetch_data(peer, stop);
   if (job.recipe == "outer") return replays ? run_replay_outer(replay, stop) : run_train_outer(peer, stop);
   if (replays) return replay.swap == "atom" ? run_replay_atom(replay, stop) : run_replay(replay, stop);
   return peer.job.swap == "atom" ? run_train_atom(peer, stop) : run_train(peer, stop);

@@ -31,6 +31,34 @@ reef::swarm::TlsFiles tls_files(const std::string& folder, const std::string& na
   return files;
 }
 
+reef::swarm::EndpointOptions PeerOptions::network() const {
+  if (!plain_loopback && job.place.keys.empty()) {
+    throw reef::OptionError(
+        "neither --keys nor --plain-loopback.\n  why: peers encrypt what they send, unless they are on one "
+        "machine.\n  fix: --keys DIR, of reef-swarm keys; or --plain-loopback.");
+  }
+  reef::swarm::EndpointOptions net;
+  net.name = job.place.name;
+  net.listen = listen;
+  net.plain_loopback = plain_loopback;
+  if (!plain_loopback) net.tls = tls_files(job.place.keys, job.place.name);
+  return net;
+}
+
+reef::swarm::Deadlines PeerOptions::deadlines() const {
+  if (suspect >= exchange) {
+    throw reef::OptionError("--suspect ", suspect, " with --exchange ", exchange,
+                            ".\n  why: a round waits for a contribution longer than a peer may be silent.\n"
+                            "  fix: --exchange above --suspect.");
+  }
+  reef::swarm::Deadlines result;
+  result.suspect = suspect;
+  result.beat = (std::min)(result.beat, suspect / 8);
+  result.exchange = exchange;
+  result.round = (std::max)(result.round, 2 * exchange);
+  return result;
+}
+
 reef::swarm::RemoteLogOptions LogPlace::options() const {
   if (log.empty() == keepers.empty()) {
     throw reef::OptionError(log.empty() ? "neither --log nor --keepers" : "--log and --keepers",
@@ -80,8 +108,9 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   add_place(app, o.place);
   app.add_option("--recipe", o.recipe,
                  "averaged: all peers add the gradients of a round, and take one step; outer: each takes steps of its "
-                 "own in a round, and all an outer step by how far they came (DiLoCo)")
-      ->check(CLI::IsMember({"averaged", "outer"}))
+                 "own in a round, and all an outer step by how far they came (DiLoCo); sparse: outer with --codec "
+                 "ef:0.95+chunk-top-k:64/4096+two-bit --outer-momentum 0, where these are not given (SparseLoCo)")
+      ->check(CLI::IsMember({"averaged", "outer", "sparse"}))
       ->capture_default_str();
   app.add_option("--swap", o.swap, "none, or atom: the model's parts come to the device and go")
       ->check(CLI::IsMember({"none", "atom"}))
@@ -133,6 +162,12 @@ void add_job_options(CLI::App& app, JobOptions& o) {
       ->capture_default_str();
   app.add_option("--export", o.export_file,
                  "where to write the weights after the last round, .safetensors, and beside them config.json");
+  app.final_callback([&app, &o] {
+    if (o.recipe != "sparse") return;
+    o.recipe = "outer";
+    if (app.count("--codec") == 0) o.codec = "ef:0.95+chunk-top-k:64/4096+two-bit";
+    if (app.count("--outer-momentum") == 0) o.outer_momentum = 0;
+  });
 }
 
 void add_train(CLI::App& app, PeerOptions& o) {
@@ -142,6 +177,10 @@ void add_train(CLI::App& app, PeerOptions& o) {
   app.add_option("--advertise", o.advertise, "ADDRESS:PORT at which others reach this peer; default: where it listens");
   app.add_flag("--plain-loopback", o.plain_loopback, "without encryption, between processes of one machine");
   add_job_options(app, o.job);
+  app.add_option("--data-from-peers", o.data_from_peers,
+                 "in place of --data: a folder, new or of an earlier attempt, into which the job's data comes from "
+                 "peers that have it")
+      ->excludes("--data");
   app.add_option("--members", o.members, "peers that the first round waits for")
       ->transform(number_from<std::int64_t>(1, 1024))
       ->capture_default_str();

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <reef/comm/stop_request.hpp>
+#include <reef/swarm/average/shard_files.hpp>
+#include <reef/swarm/core/deadlines.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/net/endpoint_options.hpp>
 
@@ -30,7 +33,7 @@ struct LogPlace {
 /// The options of what is trained, equal for all peers of a job and for its replay. Zero or empty: not given.
 struct JobOptions {
   LogPlace place;
-  std::string recipe = "averaged";
+  std::string recipe = "averaged";  ///< averaged or outer; sparse is outer with other defaults
   std::string swap = "none";
   std::string codec = "fp32";
   std::int64_t global_batch = 8;
@@ -72,6 +75,14 @@ struct PeerOptions {
   std::string metrics;
   std::string report;
   std::string prometheus;
+  std::string data_from_peers;  ///< a folder
+
+  std::shared_ptr<const reef::swarm::ShardFiles> shards;  ///< of data that came from peers
+
+  /// Returns the network settings of this peer, but the job. Throws OptionError for neither keys nor --plain-loopback.
+  [[nodiscard]] reef::swarm::EndpointOptions network() const;
+  /// Throws OptionError that names the options whose order is wrong.
+  [[nodiscard]] reef::swarm::Deadlines deadlines() const;
 };
 
 /// The options of the commands that read and write a job's log.

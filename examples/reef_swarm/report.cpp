@@ -56,9 +56,11 @@ std::string text_of(const swarm::PeerReport& report) {
   return text;
 }
 
-void write_report(const swarm::PeerReport& report, const std::string& file) {
+void write_report(const swarm::PeerReport& report, const std::string& error, const std::string& file) {
+  reef::io::Json json = swarm::to_json(report);
+  if (!error.empty()) json["error"] = error;
   reef::io::AtomicFile out(file);
-  out.write(swarm::to_json(report).dump(-1, ' ', false, reef::io::Json::error_handler_t::replace) + "\n");
+  out.write(json.dump(-1, ' ', false, reef::io::Json::error_handler_t::replace) + "\n");
   out.commit();
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 
 #include "../support/output_places.hpp"
 #include "../support/progress.hpp"
+#include "data.hpp"
 #include "job.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -37,19 +39,50 @@ public:
   Train(const PeerOptions& options, const reef::comm::StopRequest& stop)
       : options_(options),
         stop_(stop),
+        page_(page_of(options)),
         job_((require_outputs(options), options.job), exchange_),
         log_(options.job.place.options()),
         peer_(exchange_, job_.trainer(), averaging_options(), log_, log_) {}
 
-  /// Returns an exit status.
+  ~Train() { show(nullptr); }
+  Train(const Train&) = delete;
+  Train& operator=(const Train&) = delete;
+
+  /// Returns an exit status. Tells a report also where it throws.
   int run() {
-    say(reef::concat(name(), " listens on ", peer_->address(), ", and takes part in ", options_.job_name));
-    std::optional<reef::swarm::TextPage> page;  // the page of a peer, which ends before the peer
-    if (!options_.prometheus.empty()) {
-      page.emplace(reef::swarm::TextPageOptions{.listen = options_.prometheus},
-                   [this] { return reef::swarm::to_prometheus(peer_->report()); });
-      say(reef::concat(name(), " tells Prometheus at ", page->url()));
+    show(&peer_);
+    try {
+      return run_to_end();
+    } catch (const std::exception& error) {
+      try {
+        tell_report(error.what());
+      } catch (const std::exception& second) {
+        say(second.what());
+      }
+      throw;
     }
+  }
+
+private:
+  /// Lets the page for Prometheus tell of a peer; null: of none.
+  void show(reef::swarm::TrainerPeer* peer) {
+    const std::scoped_lock lock(shown_lock_);
+    shown_ = peer;
+  }
+  [[nodiscard]] std::string page_text() {
+    const std::scoped_lock lock(shown_lock_);
+    return shown_ == nullptr ? std::string() : reef::swarm::to_prometheus((*shown_)->report());
+  }
+  /// Listens for Prometheus, where it is to, before the peer is in the job.
+  [[nodiscard]] std::unique_ptr<reef::swarm::TextPage> page_of(const PeerOptions& options) {
+    if (options.prometheus.empty()) return nullptr;
+    return std::make_unique<reef::swarm::TextPage>(reef::swarm::TextPageOptions{.listen = options.prometheus},
+                                                   [this] { return page_text(); });
+  }
+
+  int run_to_end() {
+    say(reef::concat(name(), " listens on ", peer_->address(), ", and takes part in ", options_.job_name));
+    if (page_) say(reef::concat(name(), " tells Prometheus at ", page_->url()));
     std::jthread watch([this](const std::stop_token& ends) { look_after(ends); });
     try {
       take_part();
@@ -73,20 +106,12 @@ public:
     return 0;
   }
 
-private:
   static void require_outputs(const PeerOptions& options) {
-    if (!options.plain_loopback && options.job.place.keys.empty()) {
-      throw reef::OptionError(
-          "neither --keys nor --plain-loopback.\n  why: peers encrypt what they send, unless they are on one "
-          "machine.\n  fix: --keys DIR, of reef-swarm keys; or --plain-loopback.");
-    }
+    static_cast<void>(options.network());
+    static_cast<void>(options.deadlines());
     if (!options.job.export_file.empty()) require_room_in_file(options.job.export_file);
     if (!options.metrics.empty()) require_room_in_file(options.metrics);
     if (!options.report.empty()) require_room_in_file(options.report);
-    if (!options.prometheus.empty()) {
-      // The address can be listened on: else this throws before the peer is in the job.
-      const reef::swarm::TextPage probe({.listen = options.prometheus}, [] { return std::string(); });
-    }
   }
 
   [[nodiscard]] const std::string& name() const { return options_.job.place.name; }
@@ -95,15 +120,11 @@ private:
     reef::swarm::AveragingOptions result;
     result.genesis = genesis_of(options_.job, options_.job_name, job_.data(), job_.trainer());
     result.state = job_.state(result.genesis.piece);
-    result.net.name = name();
-    result.net.listen = options_.listen;
-    result.net.plain_loopback = options_.plain_loopback;
-    if (!options_.plain_loopback) result.net.tls = tls_files(options_.job.place.keys, name());
+    result.shards = shards_of(options_);
+    result.net = options_.network();
     result.advertise = options_.advertise;
     result.first_members = options_.members;
-    result.deadlines.suspect = options_.suspect;
-    result.deadlines.beat = (std::min)(result.deadlines.beat, options_.suspect / 8);
-    result.deadlines.exchange = options_.exchange;
+    result.deadlines = options_.deadlines();
     result.report = [this](const std::string& line) {
       if (line.starts_with("view")) say(line);
     };
@@ -178,11 +199,11 @@ private:
     }
   }
 
-  /// Tells what came of the job and of this peer's part in it.
-  void tell_report() {
+  /// Tells what came of the job and of this peer's part in it. `error`: by which the part ends, or an empty text.
+  void tell_report(const std::string& error = {}) {
     const reef::swarm::PeerReport report = peer_->report();
-    say(text_of(report));
-    if (!options_.report.empty()) write_report(report, options_.report);
+    if (error.empty()) say(text_of(report));
+    if (!options_.report.empty()) write_report(report, error, options_.report);
   }
 
   /// Tells a line. Any thread.
@@ -196,6 +217,9 @@ private:
   std::mutex told_;
   Progress bar_{stderr, false};  // under told_
   std::atomic<bool> done_{false};
+  std::mutex shown_lock_;
+  reef::swarm::TrainerPeer* shown_ = nullptr;  // under shown_lock_
+  std::unique_ptr<reef::swarm::TextPage> page_;
   reef::swarm::PeerExchange exchange_;
   JobTrainer<TrainerType> job_;
   reef::swarm::RemoteLog log_;

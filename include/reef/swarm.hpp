@@ -7,6 +7,9 @@
 #include <reef/swarm/average/part_codec.hpp>
 #include <reef/swarm/average/peer_report.hpp>
 #include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/average/shard_fetch.hpp>
+#include <reef/swarm/average/shard_files.hpp>
+#include <reef/swarm/average/shard_list.hpp>
 #include <reef/swarm/core/deadlines.hpp>
 #include <reef/swarm/core/digest.hpp>
 #include <reef/swarm/core/entry.hpp>

@@ -15,9 +15,15 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/detail/own_contributions.ipp>
 #include <reef/swarm/average/detail/peer_account.ipp>
 #include <reef/swarm/average/detail/peer_frames.ipp>
+#include <reef/swarm/average/detail/round_watch.ipp>
+#include <reef/swarm/average/detail/shard_frames.ipp>
+#include <reef/swarm/average/detail/shard_server.ipp>
 #include <reef/swarm/average/part_codec.ipp>
 #include <reef/swarm/average/peer_report.ipp>
 #include <reef/swarm/average/sha256.ipp>
+#include <reef/swarm/average/shard_fetch.ipp>
+#include <reef/swarm/average/shard_files.ipp>
+#include <reef/swarm/average/shard_list.ipp>
 #include <reef/swarm/core/detail/asking.ipp>
 #include <reef/swarm/core/detail/duty.ipp>
 #include <reef/swarm/core/detail/listening.ipp>

@@ -239,6 +239,52 @@ TEST_F(ReefSwarm, peers_that_step_on_their_own_between_rounds_end_with_the_weigh
   EXPECT_THAT(swapped.errors, HasSubstr("--recipe outer with --swap atom"));
 }
 
+TEST_F(ReefSwarm, sparse_is_outer_with_the_options_by_hand) {
+  constexpr int rounds = 5;
+  const std::string by_hand =
+      " --recipe outer --every 3 --codec ef:0.95+chunk-top-k:64/4096+two-bit --outer-momentum 0";
+  const auto a = peer("a", rounds, 2, " --recipe sparse --every 3");
+  const auto b = peer("b", rounds, 2, by_hand);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("b"));
+  for (const std::string& options : {std::string(" --recipe sparse --every 3"), by_hand}) {
+    const Ending replay = run_command(concat(REEF_SWARM, " replay ", job(rounds, "replay"), options));
+    EXPECT_EQ(replay.status, 0) << replay;
+    EXPECT_EQ(weights("a"), weights("replay"));
+  }
+  const Ending other =
+      run_command(concat(REEF_SWARM, " replay ", job(rounds, "other"), " --recipe sparse --every 3 --codec bf16"));
+  EXPECT_EQ(other.status, 2) << "what is given stands before what the recipe sets";
+  EXPECT_THAT(other.errors, HasSubstr("the log is of a job with another codec"));
+}
+
+TEST_F(ReefSwarm, a_peer_without_data_gets_it_from_the_others_and_trains) {
+  constexpr int rounds = 60;
+  const std::string slow = "--pace 0.03";
+  const auto a = peer("a", rounds, 2, slow);
+  const auto b = peer("b", rounds, 2, slow);
+  ASSERT_TRUE(comes_true([&] { return rounds_of("a") >= 2; })) << a->log();
+  std::string options = job(rounds, "c");
+  const std::string data = concat("--data '", path("text.txt"), "'");
+  options.replace(options.find(data), data.size(), concat("--data-from-peers '", path("data"), "'"));
+  const std::string command = concat("train --plain-loopback --job test --name c ", slow, " ", options, " --metrics '",
+                                     path("c.jsonl"), "'");
+  SwarmProcess c(path("c.log"), command);
+  ASSERT_TRUE(comes_true([&] { return c.log().find("shards, of which 0 are there") != std::string::npos; })) << c.log();
+  b->signal(SIGKILL);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(c.wait(), 0) << c.log();
+  EXPECT_EQ(text_of_file(path("data/000000-text.txt")), text_of_file(path("text.txt")));
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("c"));
+  EXPECT_GT(rounds_of("c"), 0);
+  const Ending both = run_command(concat(REEF_SWARM, " ", command, " ", data));
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.errors, HasSubstr("--data excludes --data-from-peers"));
+}
+
 TEST_F(ReefSwarm, a_peer_that_is_asked_to_end_leaves_and_the_others_go_on) {
   constexpr int rounds = 60;
   const auto a = peer("a", rounds, 2, concat("--pace 0.03 --report '", path("a.json"), "'"));
@@ -315,9 +361,15 @@ TEST_F(ReefSwarm, a_rollback_opens_the_micro_batches_of_later_rounds_again) {
 TEST_F(ReefSwarm, refuses_peers_of_another_job_and_those_without_encryption_that_nobody_asked_for) {
   const auto a = peer("a", 2, 1);
   ASSERT_EQ(a->wait(), 0) << a->log();
-  const auto other = peer("b", 2, 1, "--seed 7");
+  const auto other = peer("b", 2, 1, concat("--seed 7 --report '", path("b.json"), "'"));
   EXPECT_EQ(other->wait(), 2);
   EXPECT_THAT(other->log(), HasSubstr("the log is of a job with another model, seed"));
+  const io::Json report = io::parse_json(text_of_file(path("b.json")), "b.json");
+  EXPECT_THAT(report.at("error").get<std::string>(), HasSubstr("the log is of a job with another model, seed"));
+  EXPECT_EQ(report.at("name"), "b");
+  const auto silent = peer("d", 2, 1, "--suspect 30");
+  EXPECT_EQ(silent->wait(), 2);
+  EXPECT_THAT(silent->log(), HasSubstr("--suspect 30 with --exchange 30"));
   const Ending plain = run_command(concat(REEF_SWARM, " train --name c ", job(2, "c")));
   EXPECT_EQ(plain.status, 2);
   EXPECT_THAT(plain.errors, HasSubstr("neither --keys nor --plain-loopback"));

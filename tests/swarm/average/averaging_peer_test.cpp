@@ -175,6 +175,43 @@ TEST(AveragingPeer, of_another_job_is_refused_by_name) {
   }
 }
 
+TEST(AveragingPeer, that_comes_when_all_who_have_the_weights_are_gone_gives_up_and_says_so) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  RemoteLog log(server.url());
+  AveragingOptions options;
+  options.genesis = {.job = "one", .parameters = 10, .piece = 4};
+  options.net.name = "a";
+  options.net.listen = "127.0.0.1:0";
+  options.net.plain_loopback = true;
+  options.deadlines.suspect = 0.5;
+  options.deadlines.beat = 0.1;
+  options.deadlines.join = 1;
+  {
+    AveragingPeer first(options, log, log);
+    ASSERT_EQ(first.enter(), 0);
+    std::vector<std::int64_t> indices;
+    while (const auto index = first.next()) {
+      indices.push_back(*index);
+      first.computed();
+    }
+    std::vector<float> sum(10, 1);
+    first.contribute(sum, 1, 1, indices);
+    first.result(sum);
+    ASSERT_EQ(first.enter(), 1);
+    first.leave("a test");
+  }
+  options.net.name = "b";
+  AveragingPeer second(options, log, log);
+  try {
+    static_cast<void>(second.enter());
+    ADD_FAILURE() << "nobody has the weights";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("for the weights after round 1, which nobody has who is heard"));
+    EXPECT_THAT(error.what(), HasSubstr("fix: start a peer that can reach one; reef-swarm replay"));
+  }
+}
+
 TEST(AveragingPeer, that_waits_is_ended_by_interrupt) {
   const TemporaryFolder folder;
   const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});

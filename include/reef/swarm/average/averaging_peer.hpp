@@ -11,6 +11,7 @@
 #include <reef/core/units.hpp>
 #include <reef/swarm/average/part_codec.hpp>
 #include <reef/swarm/average/peer_report.hpp>
+#include <reef/swarm/average/shard_files.hpp>
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/core/peer.hpp>
 #include <reef/swarm/log/decision_log.hpp>
@@ -45,6 +46,9 @@ struct AveragingOptions {
   StateAccess state{};             ///< without it, a peer can only join before the first round is committed
   /// The codecs of the job, where they are none that Genesis::codec can name: then it is a name by which peers compare.
   std::optional<PartCodec> codec{};
+  /// The training data, which peers that come without it are given (fetch_shards); also sets Genesis::shards. Null:
+  /// this peer gives none.
+  std::shared_ptr<const ShardFiles> shards{};
   std::function<void(const std::string&)>
       report{};  ///< is given a line for each view and round; on the loop's thread
 };

@@ -19,6 +19,8 @@
 #include <reef/swarm/average/detail/peer_account.hpp>
 #include <reef/swarm/average/detail/peer_frames.hpp>
 #include <reef/swarm/average/detail/report_lines.hpp>
+#include <reef/swarm/average/detail/round_watch.hpp>
+#include <reef/swarm/average/detail/shard_server.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/net/endpoint.hpp>
 
@@ -35,6 +37,7 @@ public:
         codec_(options_.codec ? *options_.codec : PartCodec::of(options_.genesis.codec)),
         contributions_(codec_, options_.genesis.parameters, options_.genesis.piece) {
     options_.net.job = options_.genesis.job;
+    if (options_.shards) options_.genesis.shards = options_.shards->digest();
     if (options_.net.incarnation == 0) options_.net.incarnation = detail::drawn_incarnation();
     EndpointEvents events;
     events.on_frame = [this](const RemotePeer& from, Frame frame) { received(from, std::move(frame)); };
@@ -57,6 +60,7 @@ public:
         [this](const std::vector<PeerPresence>& found) {
           for (const PeerPresence& other : found) reach_out(other.who);
         });
+    shards_ = std::make_unique<detail::ShardServer>(options_.shards, *keepers_, *endpoint_);
     endpoint_->start();
     keepers_->start();
     keepers_->post([this] { tick(); });
@@ -77,10 +81,7 @@ public:
       });
       throw_if_failed();
       if (!gone_.empty()) return std::nullopt;
-      if (!refused_.empty())
-        throw OptionError(
-            "reef::swarm: ", to_text(peer_->id()), " cannot take part: ", refused_,
-            ".\n  fix: the same job, model, data and options on all peers, or another name of the job.");
+      if (!refused_.empty()) detail::throw_refused(peer_->id(), refused_);
       if (!new_state_) break;
       const core::action::SetState set = *std::exchange(new_state_, std::nullopt);
       std::int64_t applied = 0;
@@ -88,10 +89,7 @@ public:
         applied += peer_->state().rounds[static_cast<std::size_t>(r)].verdict.finite ? 1 : 0;
       }
       lock.unlock();
-      if (!options_.state.write) {
-        throw OptionError("reef::swarm: ", to_text(peer_->id()), " comes after round ", set.rounds,
-                          ", and has no AveragingOptions::state to set.\n  fix: give it, or begin with all peers.");
-      }
+      if (!options_.state.write) detail::throw_no_state(peer_->id(), set.rounds);
       options_.state.write(set.pieces, set.rounds, applied);
       post_event(core::event::Applied{set.rounds});
       lock.lock();
@@ -305,6 +303,10 @@ private:
   }
 
   void received(const RemotePeer& from, Frame frame) {
+    if (detail::is_of_shards(frame)) {
+      const std::lock_guard lock(mutex_);
+      return shards_->asked(from.name, frame, peer_->state().genesis);
+    }
     hear(core::event::Received{{from.name, from.incarnation}, detail::message_of(frame)});
   }
 
@@ -327,22 +329,15 @@ private:
     watch_round();
   }
 
-  /// Reports a round that is not committed in time, once, and gives up the job if it takes too long.
+  /// Reports a round that is not committed in time, and gives up the job where a wait is over.
   void watch_round() {
-    std::string what;
-    bool is_over = false;
+    std::optional<detail::RoundWatch::Finding> finding;
     {
       const std::lock_guard lock(mutex_);
-      const Seconds takes = peer_->round_takes(now());
-      const std::int64_t round = peer_->state().round();
-      is_over = options_.deadlines.job > 0 && takes > options_.deadlines.job;
-      if (!is_over && (takes <= options_.deadlines.round || reported_ == round)) return;
-      reported_ = round;
-      what = concat("round ", round, " is not committed after ", static_cast<std::int64_t>(takes), " s; ",
-                    to_text(peer_->id()), " waits ", peer_->waits_for(now()));
+      finding = watch_.look(*peer_, options_.deadlines, now());
     }
-    if (options_.report) options_.report(what);
-    if (is_over) fail(what + ".\n  fix: a longer Deadlines::job, or what it waits for.");
+    if (finding && options_.report) options_.report(finding->what);
+    if (finding && finding->is_over) fail(finding->what);
   }
 
   AveragingOptions options_;
@@ -351,7 +346,7 @@ private:
   // Used on the loop's thread alone.
   std::map<std::string, std::uint64_t> connected_;
   std::set<std::string> asked_;
-  std::int64_t reported_ = -1;  // the last round that was reported to take too long
+  detail::RoundWatch watch_;
 
   // Used on the trainer's thread alone.
   std::int64_t round_ = 0;
@@ -372,6 +367,7 @@ private:
   bool interrupted_ = false;
 
   std::unique_ptr<detail::Keepers> keepers_;
+  std::unique_ptr<detail::ShardServer> shards_;
   std::unique_ptr<Endpoint> endpoint_;  // the first to go: until then its loop uses all of the above
 };
 

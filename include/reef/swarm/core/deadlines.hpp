@@ -18,6 +18,8 @@ namespace swarm {
 /// |          | adapted to the last rounds, and never below `suspect`                                          |
 /// | round    | the wait after which a round that is not committed is reported                                 |
 /// | job      | the time without a committed round after which a peer gives up; 0: never                       |
+/// | join     | the time for which a peer that joins hears nobody who has the weights, after which it gives up, |
+/// |          | 4 `suspect` at least; 0: never. It has no place in the order of the others                     |
 ///
 /// \code
 /// swarm::Deadlines deadlines;
@@ -30,6 +32,7 @@ struct Deadlines {
   Seconds exchange = 30;
   Seconds round = 600;
   Seconds job = 0;
+  Seconds join = 120;
 
   friend bool operator==(const Deadlines&, const Deadlines&) = default;
 

@@ -23,7 +23,8 @@ struct Genesis {
   std::string job{};
   std::string recipe{};  ///< policies, update rule and their options, as text that peers compare
   Digest model{};        ///< digest of the architecture and the initial weights
-  Digest data{};         ///< digest of the training text's shards
+  Digest data{};         ///< digest of the training data, as peers train on it
+  Digest shards{};       ///< digest of the list of the data's shards (average/shard_list.hpp); none: nobody gives them
   /// Digest of the update rule's results on fixed vectors: processors with other arithmetic have another one.
   Digest update_class{};
   std::uint64_t seed = 0;

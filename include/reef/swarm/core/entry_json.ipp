@@ -83,6 +83,7 @@ struct EntryWriter {
     json["recipe"] = e.recipe;
     json["model"] = to_hex(e.model);
     json["data"] = to_hex(e.data);
+    if (e.shards != Digest{}) json["shards"] = to_hex(e.shards);
     json["update_class"] = to_hex(e.update_class);
     json["seed"] = e.seed;
     json["global_batch"] = e.global_batch;
@@ -153,6 +154,7 @@ inline Genesis genesis_from(const io::Json& json) {
   e.recipe = io::require<std::string>(json, "recipe");
   e.model = digest_at(json, "model");
   e.data = digest_at(json, "data");
+  if (json.contains("shards")) e.shards = digest_at(json, "shards");
   e.update_class = digest_at(json, "update_class");
   e.seed = io::require<std::uint64_t>(json, "seed");
   e.global_batch = io::require<std::int64_t>(json, "global_batch");

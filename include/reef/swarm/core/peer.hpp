@@ -62,6 +62,8 @@ public:
   [[nodiscard]] Seconds round_takes(Seconds now) const {
     return memory_.round == Round() ? 0 : now - memory_.round_began;
   }
+  /// Returns true if this peer has no round's weights, lacks those of the job, and hears nobody who has them.
+  [[nodiscard]] bool is_without_donor(Seconds now) const;
   /// Returns a sentence that says what the peer waits for, and for whom; empty if for nothing.
   [[nodiscard]] std::string waits_for(Seconds now) const;
   /// Returns what the peer's trainer waits for if it waits now. WaitCause::log is not known here.

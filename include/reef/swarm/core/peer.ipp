@@ -94,6 +94,14 @@ REEF_INLINE bool Peer::holds(std::int64_t round, std::span<const PeerId> contrib
   return behind != memory_.behind.end() && behind->second.results(targets).has_value();
 }
 
+REEF_INLINE bool Peer::is_without_donor(Seconds now) const {
+  const std::int64_t round = memory_.state.round();
+  if (is_member() || memory_.applied > 0 || round == 0) return false;
+  return std::none_of(memory_.beats.begin(), memory_.beats.end(), [&](const auto& heard) {
+    return heard.second.applied >= round && !memory_.detector.suspects(heard.first, now);
+  });
+}
+
 REEF_INLINE WaitCause Peer::wait_cause(Seconds now) const {
   const bool is_behind = memory_.applied < memory_.state.round();
   if (!is_member()) return is_behind ? WaitCause::weights : WaitCause::membership;

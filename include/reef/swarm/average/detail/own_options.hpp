@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include <reef/core/language.hpp>
+#include <reef/core/error.hpp>
 #include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/part_codec.hpp>
 #include <reef/swarm/core/peer_options.hpp>
@@ -38,6 +38,18 @@ inline core::PeerOptions peer_options_of(const AveragingOptions& options, const 
   peer.first_members = options.first_members;
   peer.seed = options.net.incarnation;
   return peer;
+}
+
+/// Throws OptionError for a peer that cannot take part. `why`: as core::refusal_of says.
+[[noreturn]] inline void throw_refused(const PeerId& self, const std::string& why) {
+  throw OptionError("reef::swarm: ", to_text(self), " cannot take part: ", why,
+                    ".\n  fix: the same job, model, data and options on all peers, or another name of the job.");
+}
+
+/// Throws OptionError for a peer that comes late, and cannot take the state of the others.
+[[noreturn]] inline void throw_no_state(const PeerId& self, std::int64_t rounds) {
+  throw OptionError("reef::swarm: ", to_text(self), " comes after round ", rounds,
+                    ", and has no AveragingOptions::state to set.\n  fix: give it, or begin with all peers.");
 }
 
 }  // namespace detail
