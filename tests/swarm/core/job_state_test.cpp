@@ -237,7 +237,7 @@ TEST(JobState, begins_with_a_genesis) {
 }
 
 TEST(EntryText, says_each_entry_so_that_it_is_read_again) {
-  const Entry::What all[] = {Genesis{"job", "recipe", {}, {}, {}, 7, 4, 10, 4, "dense"},
+  const Entry::What all[] = {Genesis{"job", "recipe", {}, {}, {}, {}, 7, 4, 10, 4, "dense"},
                              ViewEntry{2, {member(a), member(b)}, "why \"so\""},
                              Exclude{2, 3, {a}},
                              commit_of_first(),
