@@ -2,7 +2,7 @@
 # sh tests/run.sh [--install-only] [--all] [--release-only] [--torch] [--jobs N]
 #
 # Installs what is missing, builds the release preset and runs its tests; meanwhile builds core to comm,
-# schedule, run and swarm under ASan+UBSan, those that start threads under TSan, and then runs their tests.
+# schedule and run under ASan+UBSan, and those of them that start threads under TSan, and then runs their tests.
 #
 #   --install-only   stop after the installation
 #   --all            the tests labelled long, all of CUDA and, where it is there, libtorch, every folder and 4 ranks under
@@ -20,8 +20,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
-asan_folders='support core io fuzz trace device comm schedule run swarm'
-tsan_folders='support trace device comm run swarm'
+asan_folders='support core io fuzz trace device comm schedule run'
+tsan_folders='support trace device comm run'
 all=no
 install_only=no
 sanitizers=yes
