@@ -1,10 +1,10 @@
-// Seconds of a round of swarm::AveragingPeer over emulated links, beside what the links' bandwidth and latency bound. All
+// Seconds of a round of swarm::AveragingPeer over emulated links, beside what bandwidth and latency bound. All
 // peers run in this process, each with its own loop and connections over loopback, and with one log server.
 //
 //   rounds [PEERS [NUMBERS [MBIT/S [MILLISECONDS [ROUNDS [CODEC]]]]]]      4, 4194304, 100, 25, 9, fp32
 //
 // A round is from the last contribution to the last peer's result, median of all but the first two. Each peer sums the
-// same share of the vector, so each link carries in each direction two of PEERS parts of it: a contribution and a result.
+// same share of the vector, so each link carries, in each direction, two of PEERS parts: a contribution and a result.
 
 #include <algorithm>
 #include <barrier>

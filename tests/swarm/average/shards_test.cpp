@@ -184,9 +184,9 @@ protected:
     options.shards = std::move(shards);
     return std::make_unique<AveragingPeer>(options, log_, log_);
   }
+  using Answer = std::function<std::vector<detail::ShardAnswer>(const detail::WantShards&)>;
   /// Returns an endpoint that answers requests as `answer` says, and is present beside the log.
-  std::unique_ptr<RecordedPeer> other(const std::string& name,
-                                      std::function<std::vector<detail::ShardAnswer>(const detail::WantShards&)> answer) {
+  std::unique_ptr<RecordedPeer> other(const std::string& name, Answer answer) {
     const auto place = std::make_shared<RecordedPeer*>(nullptr);
     auto made = std::make_unique<RecordedPeer>(loopback_options(name), [&](EndpointEvents& events) {
       events.on_frame = [place, answer = std::move(answer)](const RemotePeer& from, const Frame& frame) {
@@ -324,8 +324,9 @@ TEST_F(Shards, are_not_given_for_requests_beyond_the_bounds) {
     peer.endpoint().connect(a->address());
     peer.wait_connected();
     peer.endpoint().post([&] {
-      peer.endpoint().send("a", text.empty() ? Frame::bulk({.stream = detail::shard_stream}, {std::byte{1}})
-                                             : Frame::control(FrameKind::control, text, {.stream = detail::shard_stream}));
+      const FrameHead head{.stream = detail::shard_stream};
+      peer.endpoint().send("a", text.empty() ? Frame::bulk(head, {std::byte{1}})
+                                             : Frame::control(FrameKind::control, text, head));
     });
     peer.wait_lost("a", why);
   };
