@@ -25,6 +25,7 @@
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
+#include <reef/swarm/net/detail/no_passphrase.hpp>
 #include <reef/swarm/net/keys.hpp>
 
 namespace reef {
@@ -168,10 +169,8 @@ REEF_INLINE std::pair<Certificate, KeyPair> read_authority(const std::filesystem
   const std::string key_text = io::read_file(folder / "ca.key", 1_MiB);
   const MemoryBio certificate_bio(BIO_new_mem_buf(certificate_text.data(), static_cast<int>(certificate_text.size())));
   const MemoryBio key_bio(BIO_new_mem_buf(key_text.data(), static_cast<int>(key_text.size())));
-  // Nobody is asked for a passphrase at the terminal.
-  const auto none = [](char*, int, int, void*) { return -1; };
-  Certificate certificate(PEM_read_bio_X509(certificate_bio.get(), nullptr, none, nullptr));
-  KeyPair key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, none, nullptr));
+  Certificate certificate(PEM_read_bio_X509(certificate_bio.get(), nullptr, detail::no_passphrase, nullptr));
+  KeyPair key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, detail::no_passphrase, nullptr));
   if (!certificate || !key || X509_check_private_key(certificate.get(), key.get()) != 1) {
     throw OptionError("reef::swarm::Keys: ca.pem and ca.key in ", folder.string(),
                       " are not a certificate and its key.\n  fix: both files as Keys::make wrote them.");

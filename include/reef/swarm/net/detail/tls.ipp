@@ -16,6 +16,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/swarm/net/detail/no_passphrase.hpp>
 #include <reef/swarm/net/detail/tls.hpp>
 
 namespace reef {
@@ -88,9 +89,6 @@ REEF_INLINE int tls_state_place() {
   static const int place = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return place;
 }
-
-/// Tells OpenSSL that there is no passphrase. Without an answer OpenSSL asks at the terminal, and waits.
-REEF_INLINE int no_passphrase(char* /*text*/, int /*size*/, int /*writes*/, void* /*user*/) { return -1; }
 
 // A certificate of the job's CA passes unless it is revoked, or says no identity.
 REEF_INLINE int verify_peer(int good, X509_STORE_CTX* store) {
