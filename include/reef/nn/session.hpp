@@ -165,14 +165,13 @@ public:
     require_valid(appends);
     std::vector<detail::OpenSequences::Growth> growths;
     for (const Append& append : appends) growths.push_back({append.sequence, std::ssize(append.tokens)});
-    for (const auto& [from, to] : sequences_.reserve(growths)) {
-      model_.copy(address_of(to), address_of(from), model_.page_bytes());
-    }
-    result_.clear();
+    const std::vector<detail::OpenSequences::PageCopy> copies = sequences_.reserve(growths);
     try {
+      for (const auto& copy : copies) model_.copy(address_of(copy.to), address_of(copy.from), model_.page_bytes());
+      result_.clear();
       run(appends);
     } catch (...) {
-      sequences_.give_back(growths);
+      sequences_.give_back(growths, copies);
       throw;
     }
     sequences_.commit(growths);
