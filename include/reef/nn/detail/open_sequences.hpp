@@ -60,8 +60,8 @@ public:
   /// Counts the new tokens, which are computed.
   void commit(std::span<const Growth> growths);
 
-  /// Undoes reserve(), which returned `copies`: frees the pages of new tokens, which were not computed, and shares the
-  /// pages again that were to be copied.
+  /// Frees the pages of new tokens, which were not computed, and shares the pages of `copies` again: those that
+  /// reserve() returned if nobody has written to a page yet, else none.
   void give_back(std::span<const Growth> growths, std::span<const PageCopy> copies);
 
   /// Returns the number of pages that hold so many positions.
