@@ -17,16 +17,16 @@ public:
   /// `context`: the tokens of a sample; 0 for any number.
   explicit LeftOutPairs(std::int64_t context) : context_(context) {}
 
-  /// Returns true, and counts the pair, if none of its targets is among the first tokens of the context. `source` is the
-  /// pair's "FILE, line N".
+  /// Returns true, and counts the pair, if none of its targets is among the first tokens of the context. `source` is
+  /// the pair's "FILE, line N".
   bool takes(const reef::data::TokenPair& pair, const std::string& source) {
     ++all_;
     const bool is_cut_off = context_ > 0 && pair.prompt > static_cast<std::size_t>(context_);
     if (!is_cut_off && pair.tokens.size() > 1) return false;
     if (count_++ == 0) {
-      first_ = is_cut_off ? reef::concat(source, " has ", pair.prompt, " tokens in front of what is learnt, and --context has ",
-                                         context_)
-                          : reef::concat(source, " has one token in all");
+      first_ = !is_cut_off ? reef::concat(source, " has one token in all")
+                           : reef::concat(source, " has ", pair.prompt,
+                                          " tokens in front of what is learnt, and --context has ", context_);
     }
     return true;
   }

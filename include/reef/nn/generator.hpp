@@ -128,7 +128,11 @@ public:
   std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt,
                                      const GenerateOptions& options = {}) {
     std::vector<std::int32_t> sequence(prompt.begin(), prompt.end());
-    const auto next_logits = [&](const auto&, const auto& texts) { return OneRow{logits(texts[0])}; };
+    std::vector<float> row;
+    const auto next_logits = [&](const auto&, const auto& texts) {
+      row = logits(texts[0]);
+      return Logits{row, vocabulary()};
+    };
     const auto found = continue_texts({&sequence, 1}, vocabulary(), next_logits, options);
     sequence.insert(sequence.end(), found[0].tokens.begin(), found[0].tokens.end());
     return sequence;
@@ -137,12 +141,6 @@ public:
 private:
   static constexpr bool has_rows = std::same_as<Device, device::Host>;  // the device that has RowKernels
   struct NoSession {};
-
-  /// The logits behind one text.
-  struct OneRow {
-    std::vector<float> values;
-    [[nodiscard]] std::span<const float> row(std::int64_t) const { return values; }
-  };
 
   /// Returns true if a Session (generation with a key-value cache) accepts the model, whose logits the node `head`
   /// computes.
