@@ -44,6 +44,7 @@
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/packed.hpp>
 #include <reef/nn/packing.hpp>
+#include <reef/nn/paged_attention.hpp>
 #include <reef/nn/prompt_cross_entropy.hpp>
 #include <reef/nn/prompt_embedding.hpp>
 #include <reef/nn/registry.hpp>

@@ -36,7 +36,8 @@ public:
     int sequence = 0;
   };
 
-  explicit OpenSequences(std::int64_t pages) : pool_(pages) {}
+  /// `owner`: the name of the class in nn, for errors, whose options are `owner`Options.
+  explicit OpenSequences(std::int64_t pages, const char* owner = "Session") : owner_(owner), pool_(pages) {}
 
   int open() { return add({}); }
   int fork(int sequence);
@@ -77,6 +78,7 @@ private:
   /// Frees the pages behind so many positions.
   void cut(Sequence& sequence, std::int64_t positions);
 
+  const char* owner_;
   PagePool pool_;
   std::map<int, Sequence> sequences_;
   int next_ = 0;

@@ -24,7 +24,8 @@ REEF_INLINE int OpenSequences::add(Sequence sequence) {
 REEF_INLINE auto OpenSequences::at(int sequence) const& -> const Sequence& {
   const auto found = sequences_.find(sequence);
   if (found == sequences_.end()) {
-    throw OptionError("reef::nn::Session: sequence ", sequence, " is not open.\n  fix: a number that open() gave.");
+    throw OptionError("reef::nn::", owner_, ": sequence ", sequence,
+                      " is not open.\n  fix: a number that open() gave.");
   }
   return found->second;
 }
@@ -49,8 +50,8 @@ REEF_INLINE void OpenSequences::cut(Sequence& sequence, std::int64_t positions) 
 REEF_INLINE void OpenSequences::truncate(int sequence, std::int64_t length) {
   Sequence& cut_off = own(sequence);
   if (length < 0 || length > cut_off.length) {
-    throw OptionError("reef::nn::Session: sequence ", sequence, " of ", cut_off.length, " tokens is to keep ", length,
-                      ".\n  fix: from 0 to its length.");
+    throw OptionError("reef::nn::", owner_, ": sequence ", sequence, " of ", cut_off.length, " tokens is to keep ",
+                      length, ".\n  fix: from 0 to its length.");
   }
   cut(cut_off, length);
   cut_off.length = length;
@@ -77,9 +78,9 @@ REEF_INLINE std::size_t OpenSequences::pages_to_take(std::span<const Growth> gro
 REEF_INLINE auto OpenSequences::reserve(std::span<const Growth> growths) -> std::vector<PageCopy> {
   const std::size_t wanted = pages_to_take(growths);
   if (wanted > pool_.free()) {
-    throw OptionError("reef::nn::Session: ", wanted, " pages of ", graph::page_positions, " positions are wanted, ",
-                      pool_.free(), " of ", pool_.size(),
-                      " are free.\n  fix: more SessionOptions::sequences, or close() what is done.");
+    throw OptionError("reef::nn::", owner_, ": ", wanted, " pages of ", graph::page_positions,
+                      " positions are wanted, ", pool_.free(), " of ", pool_.size(),
+                      " are free.\n  fix: more ", owner_, "Options::sequences, or close() what is done.");
   }
   std::vector<PageCopy> copies;
   for (const Growth& growth : growths) {
