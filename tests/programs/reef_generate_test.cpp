@@ -427,9 +427,9 @@ TEST(ReefGenerate, stops_at_the_tokens_that_the_folder_or_the_tokenizer_says_end
 TEST_F(TunedModels, of_more_tokens_than_the_tokenizer_has_are_the_same_without_a_cache) {
   io::Json config = io::read_json(path("config.json"));
   config["vocab_size"] = 2000;
-  fs::create_directory(path("padded"));
-  write("padded.json", config.dump());
-  train(concat("--data '", path("text.txt"), "' --steps 1 --init '", path("padded.json"), "' --export '", path("padded"),
+  for (const char* const name : {"shape", "padded"}) fs::create_directory(path(name));
+  write("shape/config.json", config.dump());
+  train(concat("--data '", path("text.txt"), "' --steps 1 --init '", path("shape/config.json"), "' --export '", path("padded"),
                "/model.safetensors'"));
   const std::string options = concat("--model '", path("padded"),
                                      "' --tokenizer bytes --prompt 77 --prompt 3 --new 9 --temperature 3 --top-k 0 --json ");

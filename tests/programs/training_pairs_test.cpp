@@ -1,5 +1,7 @@
 // Samples of a .jsonl that have nothing to learn in a context are left out by file and line; others are cut.
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -25,6 +27,13 @@ std::string pair_of(std::size_t prompt, std::size_t completion) {
   return concat(R"({"prompt": ")", std::string(prompt, 'a'), R"(", "completion": ")", std::string(completion, 'b'), "\"}\n");
 }
 
+DataOptions options_of(std::int64_t context, const std::string& chat_template = "") {
+  DataOptions options;
+  options.context = context;
+  options.chat_template = chat_template;
+  return options;
+}
+
 class TrainingPairs : public testing::Test {
 protected:
   std::filesystem::path write(const std::string& text) const {
@@ -40,7 +49,7 @@ private:
 TEST_F(TrainingPairs, whose_prompt_fills_the_context_are_left_out_by_file_and_line) {
   // A prompt of 8 in a context of 8 leaves one target, a completion of 9 is cut.
   const auto file = write(pair_of(3, 2) + pair_of(9, 1) + "\n" + pair_of(8, 1) + pair_of(20, 3) + pair_of(1, 9) + pair_of(0, 1));
-  const TrainingData data({file}, bytes_, DataOptions{.context = 8});
+  const TrainingData data({file}, bytes_, options_of(8));
   EXPECT_EQ(data.training_pairs().size() + data.validation_pairs().size(), 3U);
   for (const auto& pairs : {data.training_pairs(), data.validation_pairs()}) {
     for (const auto& pair : pairs) EXPECT_LE(pair.prompt, 8U);
@@ -55,7 +64,7 @@ TEST_F(TrainingPairs, whose_prompt_fills_the_context_are_left_out_by_file_and_li
 TEST_F(TrainingPairs, that_all_have_nothing_to_learn_are_refused_by_file_and_line) {
   const auto file = write("\n" + pair_of(9, 1) + pair_of(10, 1));
   try {
-    const TrainingData data({file}, bytes_, DataOptions{.context = 8});
+    const TrainingData data({file}, bytes_, options_of(8));
     ADD_FAILURE() << "nothing was thrown";
   } catch (const reef::OptionError& error) {
     EXPECT_THAT(error.what(), HasSubstr(concat("no sample has anything to learn: ", file.string(), ", line 2 has 9 tokens")));
@@ -69,7 +78,7 @@ TEST_F(TrainingPairs, of_conversations_are_left_out_likewise) {
                   R"("}, {"role": "assistant", "content": "yes"}]})", "\n");
   };
   const auto file = write(talk("a") + talk(std::string(50, 'q')) + talk("b"));
-  const TrainingData data({file}, bytes_, DataOptions{.context = 40, .chat_template = "plain"});
+  const TrainingData data({file}, bytes_, options_of(40, "plain"));
   EXPECT_EQ(data.training_pairs().size() + data.validation_pairs().size(), 2U);
   EXPECT_THAT(data.notes(), testing::Contains(HasSubstr(concat("1 of 3 samples left out, which have nothing to learn: ", file.string(),
                                                                ", line 2 has "))));
