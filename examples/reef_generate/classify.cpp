@@ -31,6 +31,7 @@ void refuse_generation(const Options& options) {
   };
   if (options.new_tokens >= 0) refuse("--new");
   if (!options.stops.empty()) refuse("--stop");
+  if (options.ignore_ends) refuse("--ignore-eos");
   if (options.no_cache) refuse("--no-cache");
   if (options.logits) refuse("--logits");
 }

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <span>
@@ -20,11 +21,11 @@
 #include <CLI/CLI.hpp>
 
 #include <reef/core/error.hpp>
-#include <reef/core/random.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/json_string.hpp>
+#include <reef/nn/continue_texts.hpp>
 #include <reef/nn/generate.hpp>
 
 #include "../support/standard_output.hpp"
@@ -87,26 +88,26 @@ std::vector<Tokens> prompts_of(const Options& options, const std::optional<reef_
   return prompts;
 }
 
-/// Computes all tokens anew for each new one: what the cached way is compared with.
-reef::nn::Continuation generate_without_cache(Session& session, const Tokens& prompt, std::size_t place,
-                                              const reef::nn::GenerateOptions& options, const reef::nn::OnToken& on_token) {
-  reef::nn::Continuation result;
-  Tokens text = prompt;
-  for (std::int64_t i = 0; i < options.tokens; ++i) {
-    const int sequence = session.open();
-    const reef::nn::Logits logits = session.append({{sequence, text}});
-    std::vector<float> values(logits.values.begin(), logits.values.end());
-    reef::nn::penalise_repetition(values, reef::nn::text_of(text, options), options.repetition_penalty);
-    const std::int32_t token =
-        reef::nn::draw_token(values, options, reef::uniform({options.seed, place, 1, 0}, text.size()));
-    result.log_probabilities.push_back(reef::nn::log_probability(logits.row(0), token));
-    session.close(sequence);
-    result.tokens.push_back(token);
-    text.push_back(token);
-    if (!on_token(place, token)) break;
+/// A source of logits that computes all tokens of a text anew for each new one: what the cached way is compared with.
+class Uncached {
+public:
+  explicit Uncached(Session& session) : session_(session) {}
+
+  reef::nn::Logits operator()(const std::vector<std::size_t>& going, const std::vector<Tokens>& texts) {
+    values_.clear();
+    for (const std::size_t i : going) {
+      const int sequence = session_.open();
+      const reef::nn::Logits logits = session_.append({{sequence, texts[i]}});
+      values_.insert(values_.end(), logits.values.begin(), logits.values.end());
+      session_.close(sequence);
+    }
+    return {values_, session_.vocabulary()};
   }
-  return result;
-}
+
+private:
+  Session& session_;
+  std::vector<float> values_;
+};
 
 /// Returns the logits behind each token of a text but the last, and behind the last if nothing was added; none behind
 /// placeholders.
@@ -156,6 +157,8 @@ void run(const Options& options) {
   for (const Tokens& prompt : prompts) longest = std::max(longest, prompt.size());
   const std::int64_t new_tokens = options.new_tokens >= 0 ? options.new_tokens
                                                           : room_for_new(options, static_cast<std::int64_t>(longest) - placeholders);
+  require_context(options, static_cast<std::int64_t>(longest) - placeholders, new_tokens);
+  require_tokens(reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json"), prompts);
   std::int64_t positions = static_cast<std::int64_t>(longest) + new_tokens;
   if (options.context != 0) positions = options.context + placeholders;
   // One more sequence: that of the logits, or of what is computed without a cache.
@@ -169,27 +172,30 @@ void run(const Options& options) {
                                 .seed = options.seed,
                                 .top_p = options.top_p,
                                 .repetition_penalty = options.repetition_penalty,
-                                .placeholders = placeholders};
+                                .placeholders = placeholders,
+                                .ends = ends_of(options, tokenizer, session.vocabulary())};
   if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
   how.validate(session.vocabulary());
   const bool streams = !options.json && prompts.size() == 1 && options.stops.empty();
+  // A token that ends a text is told by its number, and has no text.
+  const auto has_text = [&](std::int32_t token) {
+    return !tokenizer || std::find(how.ends.begin(), how.ends.end(), token) == how.ends.end();
+  };
   Stream stream(tokenizer);
   std::vector<Tokens> so_far(prompts.size());
   const auto on_token = [&](std::size_t i, std::int32_t token) {
+    if (!has_text(token)) return false;
     so_far[i].push_back(token);
     if (streams) stream.add(token);
     if (options.stops.empty()) return true;
     std::string text = tokenizer->decode_more(so_far[i]);
     return !cut_at_stop(text, options.stops);
   };
-  std::vector<reef::nn::Continuation> found;
-  if (options.no_cache) {
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      found.push_back(generate_without_cache(session, prompts[i], i, how, on_token));
-    }
-  } else {
-    found = reef::nn::generate(session, std::span<const Tokens>(prompts), how, on_token);
-  }
+  const std::span<const Tokens> all = prompts;
+  const std::vector<reef::nn::Continuation> found =
+      options.no_cache
+          ? reef::nn::continue_texts(all, session.vocabulary(), Uncached(session), how, on_token)
+          : reef::nn::generate(session, all, how, on_token);
   if (streams) return stream.end();
 
   reef::io::Json answers = reef::io::Json::array();
@@ -197,7 +203,7 @@ void run(const Options& options) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::string text;
     if (tokenizer) {
-      text = tokenizer->decode_more(found[i].tokens);
+      text = tokenizer->decode_more(so_far[i]);
       cut_at_stop(text, options.stops);
     } else {
       for (const std::int32_t token : found[i].tokens) text += reef::concat(text.empty() ? "" : " ", token);
@@ -236,6 +242,9 @@ int main(int argc, char** argv) {
   try {
     run(options);
     return EXIT_SUCCESS;
+  } catch (const reef::OptionError& error) {
+    std::cerr << "reef-generate: " << error.what() << '\n';
+    return refused_status;
   } catch (const std::exception& error) {
     std::cerr << "reef-generate: " << error.what() << '\n';
     return EXIT_FAILURE;

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +18,7 @@
 #include <reef/device/host.hpp>
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/class_head.hpp>
+#include <reef/nn/end_tokens.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/session.hpp>
@@ -48,6 +51,43 @@ inline std::int64_t classes_of(const Options& options) {
   if (lora == nullptr || !lora->class_head) return 0;
   return std::max<std::int64_t>(
       1, reef::nn::read_adapter_classes(options.adapter));  // read_adapter refuses a file without a head
+}
+
+/// Throws OptionError for a token of a prompt that the model does not have.
+inline void require_tokens(const reef::nn::ModelConfig& config, std::span<const std::vector<std::int32_t>> prompts) {
+  const std::int64_t vocabulary = std::visit(
+      [](const auto& own) {
+        if constexpr (requires { own.padded_vocabulary; }) return std::max(own.vocabulary, own.padded_vocabulary);
+        return own.vocabulary;
+      },
+      config);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    for (const std::int32_t token : prompts[i]) {
+      if (token < vocabulary) continue;
+      throw reef::OptionError("prompt ", i + 1, " has token ", token, ", but the model has ", vocabulary,
+                              ".\n  fix: tokens from 0 to ", vocabulary - 1, ", or the model's own tokenizer.");
+    }
+  }
+}
+
+/// Returns the tokens that end a text: those that the model's folder names, else that of the tokenizer.
+inline std::vector<std::int32_t> ends_of(const Options& options,
+                                         const std::optional<reef_examples::Tokenizer>& tokenizer,
+                                         std::int64_t vocabulary) {
+  if (options.ignore_ends) return {};
+  std::vector<std::int32_t> ends = reef::nn::end_tokens(options.model);
+  const auto own = ends.empty() && tokenizer ? tokenizer->end_of_text() : std::nullopt;
+  if (own) ends.push_back(*own);
+  std::erase_if(ends, [&](std::int32_t token) { return token < 0 || token >= vocabulary; });  // never drawn
+  return ends;
+}
+
+/// Throws OptionError where a prompt with `added` tokens behind it is longer than --context.
+inline void require_context(const Options& options, std::int64_t prompt, std::int64_t added) {
+  if (options.context == 0 || prompt + added <= options.context) return;
+  throw reef::OptionError("a text would have ", prompt + added, " tokens, ", prompt, " of a prompt and ", added,
+                          " new ones, but --context is ", options.context,
+                          ".\n  fix: more --context, a shorter prompt, or less --new.");
 }
 
 /// Returns how many tokens are added to a prompt where the command line does not say it. Throws OptionError for a prompt

@@ -68,6 +68,9 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--stop", o.stops, "text at which a continuation ends; several times: at any of them")
       ->allow_extra_args(false);
+  app.add_flag("--ignore-eos", o.ignore_ends,
+               "go on behind tokens that end a text: eos_token_id in generation_config.json or config.json, else the "
+               "tokenizer's");
   app.add_option("--weights", o.weights, "the form of matrices: fp32, bf16, int8, blockwise8 or nf4, of 32, 16, 8, 8.5 and 4.13 bits")
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "blockwise8", "nf4"}))
       ->capture_default_str();
@@ -95,7 +98,7 @@ void add_options(CLI::App& app, Options& o) {
   const std::vector<std::pair<const char*, std::vector<const char*>>> groups{
       {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--document-end", "--score"}},
       {"How tokens are drawn",
-       {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop"}},
+       {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop", "--ignore-eos"}},
       {"How it is computed", {"--weights", "--outliers", "--kv", "--context", "--rows", "--threads", "--no-cache"}},
       {"What is written", {"--json", "--logits"}}};
   for (const auto& [group, names] : groups) {
@@ -115,6 +118,7 @@ void check(const Options& o) {
   if (o.logits && !o.json) refuse("--logits", "are written with --json alone");
   if (o.logits && !o.score.empty()) refuse("--logits", "are of a prompt");
   if (o.no_cache && !o.score.empty()) refuse("--no-cache", "is of a prompt: a file is scored from what is computed once");
+  if (o.ignore_ends && !o.score.empty()) refuse("--ignore-eos", "is of a prompt");
   if (!o.tokenizer.empty() && split_tokenizer_name(o.tokenizer).first.empty()) {
     refuse("--tokenizer", reef::concat(reef::in_quotes(o.tokenizer), " is none of these: ", tokenizer_forms));
   }

@@ -35,6 +35,7 @@ struct Options {
   bool json = false;
   bool logits = false;
   bool no_cache = false;
+  bool ignore_ends = false;
 
   [[nodiscard]] reef::graph::WeightForm weight_form() const;
   [[nodiscard]] reef::graph::StateForm state_form() const;

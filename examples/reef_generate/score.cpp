@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
@@ -66,7 +68,11 @@ std::string score_whole_text(const Options& options, const reef_examples::Tokeni
   const Tokens placeholders(static_cast<std::size_t>(placeholders_of(options)), 0);
   const std::int64_t most = context_of(config) - std::ssize(placeholders);
   const std::int64_t positions = options.context != 0 ? options.context : std::min<std::int64_t>(most, 2048);
-  if (positions < 1) {
+  if (options.context == 1) {
+    throw reef::OptionError("--score: --context 1 leaves nothing to judge: of each window the first token is not.\n",
+                            "  fix: --context 2 or more.");
+  }
+  if (positions < 2) {
     throw reef::OptionError("--score: the soft prompt of --adapter has ", placeholders.size(), " positions, the model ",
                             context_of(config), ".\n  fix: a shorter prompt.");
   }
@@ -80,6 +86,16 @@ std::string score_whole_text(const Options& options, const reef_examples::Tokeni
   }
   return reef::concat("perplexity ", std::exp(loss), "  loss ", loss, "  bits per byte ", bits, "  of ", found.judged,
                       " tokens in windows of ", positions, "\n");
+}
+
+/// Splits a text before its last word, which keeps the white space before the word; white space at the text's end is
+/// left out. The first of the two is empty where the text has fewer than two words.
+std::pair<std::string, std::string> split_last_word(const std::string& text) {
+  constexpr const char* spaces = " \t\r\n";
+  const std::size_t end = text.find_last_not_of(spaces);
+  const std::size_t space = end == std::string::npos ? end : text.find_last_of(spaces, end);
+  if (space == std::string::npos || text.find_first_not_of(spaces) > space) return {};
+  return {text.substr(0, space), text.substr(space, end + 1 - space)};
 }
 
 /// The number of right last words of lines {"text": ...}: all of the word's tokens are the likeliest.
@@ -97,13 +113,13 @@ std::string score_last_words(const Options& options, const reef_examples::Tokeni
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = reef::concat(options.score, ", line ", number);
     const auto text = reef::io::require<std::string>(reef::io::parse_json(line, where), "text", where);
-    const std::size_t space = text.find_last_of(' ');
-    if (space == std::string::npos || space == 0 || space + 1 == text.size()) {
-      throw reef::OptionError(where, ": the text has no last word.\n  fix: two words or more, and no space behind them.");
+    const auto [before, last] = split_last_word(text);
+    if (before.empty()) {
+      throw reef::DecodeError(where, ": the text has no last word.\n  fix: two words or more.");
     }
-    Tokens tokens = tokenizer.encode_begin(text.substr(0, space));
+    Tokens tokens = tokenizer.encode_begin(before);
     begins.push_back(tokens.size());
-    const Tokens word = tokenizer.encode(text.substr(space));
+    const Tokens word = tokenizer.encode(last);
     tokens.insert(tokens.end(), word.begin(), word.end());
     longest = std::max(longest, tokens.size());
     texts.push_back(std::move(tokens));

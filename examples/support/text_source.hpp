@@ -25,6 +25,7 @@
 #include <reef/io/checksum.hpp>
 #include <reef/run/rank_context.hpp>
 
+#include "left_out_pairs.hpp"
 #include "tokenizer.hpp"
 
 namespace reef_examples {
@@ -34,7 +35,7 @@ struct DataOptions {
   std::string kind = "auto";  // by the files' names, or text, tokens, bytes
   std::string document_end;
   std::int64_t classes = 0;   // files of texts with labels below that; 0: none
-  std::int64_t context = 0;   // the tokens that a text with a label is cut to
+  std::int64_t context = 0;   // the tokens that a sample of a .jsonl is cut to; 0: not known
   std::string chat_template;  // of conversations; empty: that of the tokenizer's folder
   std::filesystem::path tokenizer_folder;
 };
@@ -189,19 +190,22 @@ private:
                               files[0].string(), " has none of.\n  fix: leave it out.");
     }
     const std::string& end = options.document_end;
+    LeftOutPairs left_out(options.context);
     std::vector<reef::data::TokenPair> pairs;
     std::vector<std::uint64_t> prompts;
     for (const auto& file : files) {
       for (const reef::data::TextPair& text : reef::data::read_text_pairs(file)) {
         reef::data::TokenPair pair{tokenizer.encode(text.prompt)};
         pair.prompt = pair.tokens.size();
-        prompts.push_back(pair.prompt);
         const std::vector<std::int32_t> completion = tokenizer.encode(text.completion);
         pair.tokens.insert(pair.tokens.end(), completion.begin(), completion.end());
         if (!end.empty()) pair.tokens.push_back(tokenizer.token(end));
+        if (left_out.takes(pair, text.source)) continue;
+        prompts.push_back(pair.prompt);
         pairs.push_back(std::move(pair));
       }
     }
+    if (const std::string note = left_out.note(); !note.empty()) notes_.push_back(note);
     divide(pairs, prompts);
     notes_.push_back(reef::concat("data: ", training_pairs_.size(), " prompts with completions to train on, ",
                                   validation_pairs_.size(), " held out; the loss is of completions alone"));
@@ -233,14 +237,18 @@ private:
         [&](std::string_view name) { return tokenizer.find(std::string(name)); });
     std::vector<reef::data::TokenPair> pairs;
     std::vector<std::uint64_t> prompts;  // the ends of prompts and of what is skipped
+    LeftOutPairs left_out(options.context);
     for (const auto& file : files) {
       for (const reef::data::Conversation& conversation : reef::data::read_conversations(file)) {
-        pairs.push_back(encoder.encode(conversation));
+        reef::data::TokenPair pair = encoder.encode(conversation);
+        if (left_out.takes(pair, conversation.source)) continue;
+        pairs.push_back(std::move(pair));
         prompts.push_back(pairs.back().prompt);
         for (const reef::data::TokenRange& range : pairs.back().skipped)
           prompts.insert(prompts.end(), {range.begin, range.end});
       }
     }
+    if (const std::string note = left_out.note(); !note.empty()) notes_.push_back(note);
     divide(pairs, prompts);
     notes_.push_back(reef::concat("data: ", training_pairs_.size(), " conversations to train on, ",
                                   validation_pairs_.size(), " held out; the loss is of what the assistant says alone"));

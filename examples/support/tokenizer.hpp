@@ -131,6 +131,19 @@ public:
     return *found;
   }
 
+  /// The token that ends a text, where the tokenizer's files name one.
+  [[nodiscard]] std::optional<std::int32_t> end_of_text() const {
+    return std::visit(
+        [](const auto& tokenizer) -> std::optional<std::int32_t> {
+          if constexpr (requires { tokenizer.end_of_text(); }) {
+            return tokenizer.end_of_text();
+          } else {
+            return std::nullopt;
+          }
+        },
+        kind_);
+  }
+
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
     return std::visit([&](const auto& tokenizer) { return tokenizer.encode(text); }, kind_);
   }

@@ -11,10 +11,12 @@
 #include <reef/nn/bloom_file.hpp>
 #include <reef/nn/causal_attention.hpp>
 #include <reef/nn/class_head.hpp>
+#include <reef/nn/continue_texts.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/draw_token.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
+#include <reef/nn/end_tokens.hpp>
 #include <reef/nn/exact_gelu.hpp>
 #include <reef/nn/gelu.hpp>
 #include <reef/nn/generate.hpp>
@@ -42,6 +44,7 @@
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/packed.hpp>
 #include <reef/nn/packing.hpp>
+#include <reef/nn/paged_attention.hpp>
 #include <reef/nn/prompt_cross_entropy.hpp>
 #include <reef/nn/prompt_embedding.hpp>
 #include <reef/nn/registry.hpp>

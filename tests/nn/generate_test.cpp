@@ -109,6 +109,56 @@ TEST_F(Continuing, ends_where_it_is_told_not_to_proceed_and_gives_its_pages_back
   EXPECT_EQ(session_.free_positions(), all_free);
 }
 
+TEST_F(Continuing, ends_with_the_first_token_that_ends) {
+  const std::vector<Tokens> prompts{{1, 2, 3}, {4}};
+  const nn::GenerateOptions plain{.tokens = 30, .top_k = 0, .seed = 3};
+  const auto whole = nn::generate(session_, std::span<const Tokens>(prompts), plain);
+  nn::GenerateOptions options = plain;
+  options.ends = {whole[0].tokens[4], whole[1].tokens[7]};
+  const auto found = nn::generate(session_, std::span<const Tokens>(prompts), options);
+  bool shorter = false;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const auto& all = whole[i].tokens;
+    const auto first = std::find_first_of(all.begin(), all.end(), options.ends.begin(), options.ends.end());
+    EXPECT_EQ(found[i].tokens, Tokens(all.begin(), first == all.end() ? first : first + 1));
+    EXPECT_EQ(found[i].log_probabilities.size(), found[i].tokens.size());
+    shorter |= found[i].tokens.size() < 10;
+  }
+  EXPECT_TRUE(shorter);
+  for (const std::int32_t bad : {-1, 8}) {
+    options.ends = {bad};
+    EXPECT_THROW(nn::generate(session_, std::span<const Tokens>(prompts), options), OptionError);
+  }
+}
+
+TEST_F(Continuing, has_the_same_tokens_from_logits_of_any_source) {
+  const std::vector<Tokens> prompts{{1, 2, 3}, {4}, {5, 6}};
+  for (const double temperature : {0.0, 1.0}) {
+    const nn::GenerateOptions options{.tokens = 12, .temperature = temperature, .top_k = 0, .vocabulary = 6, .seed = 3,
+                                      .top_p = 0.9, .repetition_penalty = 1.5, .placeholders = 1, .ends = {2}};
+    const auto cached = nn::generate(session_, std::span<const Tokens>(prompts), options);
+    std::vector<float> values;
+    const auto anew = nn::continue_texts(
+        std::span<const Tokens>(prompts), 8,
+        [&](const std::vector<std::size_t>& going, const std::vector<Tokens>& texts) {
+          values.clear();
+          for (const std::size_t i : going) {
+            const int sequence = session_.open();
+            const auto row = session_.append({{sequence, texts[i]}}).row(0);
+            values.insert(values.end(), row.begin(), row.end());
+            session_.close(sequence);
+          }
+          return nn::Logits{values, 8};
+        },
+        options);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      EXPECT_EQ(cached[i].tokens, anew[i].tokens);
+      EXPECT_EQ(cached[i].log_probabilities, anew[i].log_probabilities);
+      for (const std::int32_t token : cached[i].tokens) EXPECT_LT(token, 6);
+    }
+  }
+}
+
 TEST(DrawToken, among_the_likeliest_whose_probabilities_sum_to_top_p) {
   // Probabilities 0.5, 0.25, 0.125, 0.125: of equal ones the lower token first.
   const std::vector<float> logits{std::log(0.125F), std::log(0.5F), std::log(0.125F), std::log(0.25F)};
@@ -215,6 +265,31 @@ TEST_F(Continuing, beams_are_a_search_that_is_written_without_pages) {
     EXPECT_NEAR(found[i].log_probability, live[i].log_probability, 1e-9);
   }
   EXPECT_EQ(session_.free_positions(), all_free);
+}
+
+TEST_F(Continuing, beams_fit_into_as_many_sequences_as_there_are_beams) {
+  for (const std::int64_t positions : {64, 80}) {
+    for (const std::int64_t length : {1, 3, 40, 63, 64}) {
+      if (length >= positions) continue;
+      SCOPED_TRACE(testing::Message() << positions << " positions, a prompt of " << length);
+      Session tight(host_, model_, {.positions = positions, .sequences = 4, .rows = 16});
+      for (const auto& [id, values] : Point<float>::make(model_.dag(), 5).parameters) {
+        tight.set_parameter(model_.dag().parameter_at(id).name, values);
+      }
+      const std::int64_t all_free = tight.free_positions();
+      Tokens prompt;
+      for (std::int32_t i = 0; i < length; ++i) prompt.push_back(i * 5 % 8);
+      const nn::BeamOptions options{.beams = 4, .tokens = positions - length};
+      const auto found = nn::beam_search(tight, prompt, options);
+      const auto wanted = nn::beam_search(session_, prompt, options);
+      ASSERT_EQ(found.size(), wanted.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i].tokens, wanted[i].tokens);
+        EXPECT_EQ(found[i].log_probability, wanted[i].log_probability);
+      }
+      EXPECT_EQ(tight.free_positions(), all_free);
+    }
+  }
 }
 
 TEST_F(Continuing, beams_end_with_the_token_that_ends) {

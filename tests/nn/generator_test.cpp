@@ -15,6 +15,7 @@
 
 #include <reef/device/host.hpp>
 #include <reef/nn/embedding.hpp>
+#include <reef/nn/generate.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/linear.hpp>
@@ -111,13 +112,37 @@ std::vector<float> logits_of(Host& device, const graph::Graph<Host, float>& mode
   return {all.begin() + last, all.begin() + last + shape.last()};
 }
 
-TEST(Generator, runs_all_positions_of_a_model_that_does_not_run_by_rows) {
-  Host device({.threads = 2});
+/// A model whose nodes do not all run by rows, of 6 positions and 17 tokens.
+graph::Graph<Host, float> model_of_trails() {
   graph::Graph<Host, float> model(2);
   const int tokens = model.input("tokens", {{1, 6}, Element::int32});
   int x = model.add("embedding", nn::Embedding{17, 6, 8}, {tokens}, {"wte", "wpe"})[0];
   x = model.add("trail", Trail{}, {x})[0];
   model.add("logits", nn::Linear{.features = 17}, {x});
+  return model;
+}
+
+TEST(Generator, heeds_the_repetition_penalty_of_a_model_that_does_not_run_by_rows) {
+  Host device({.threads = 2});
+  const auto model = model_of_trails();
+  const auto point = Point<float>::make(model.dag(), 17);
+  nn::Generator<Host, float> generator(device, model);
+  for (const auto& [id, values] : point.parameters) generator.set_parameter(model.dag().parameter_at(id).name, values);
+  const GenerateOptions options{.tokens = 5, .temperature = 0, .repetition_penalty = 1e3, .placeholders = 1};
+  Tokens wanted{3, 1};
+  for (int i = 0; i < 5; ++i) {
+    const std::size_t begin = wanted.size() > 6 ? wanted.size() - 6 : 0;
+    std::vector<float> logits = generator.logits(std::span(wanted).subspan(begin));
+    nn::penalise_repetition(logits, std::span(wanted).subspan(1), 1e3);
+    wanted.push_back(static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  }
+  EXPECT_EQ(generator.generate(Tokens{3, 1}, options), wanted);
+  EXPECT_NE(generator.generate(Tokens{3, 1}, {.tokens = 5, .temperature = 0}), wanted);
+}
+
+TEST(Generator, runs_all_positions_of_a_model_that_does_not_run_by_rows) {
+  Host device({.threads = 2});
+  const auto model = model_of_trails();
   const auto point = Point<float>::make(model.dag(), 17);
   nn::Generator<Host, float> generator(device, model);
   for (const auto& [id, values] : point.parameters) generator.set_parameter(model.dag().parameter_at(id).name, values);
@@ -168,6 +193,31 @@ TEST_F(Generation, without_temperature_is_the_argmax_of_the_models_logits) {
   // A prompt longer than the window.
   options.tokens = 3;
   EXPECT_EQ(generator_.generate(text, options), continued(text, 3));
+}
+
+TEST_F(Generation, draws_the_tokens_of_a_session_whatever_the_options) {
+  nn::Session<Host, float> session(device_, model_, {.positions = static_cast<std::int64_t>(context)});
+  for (const auto& [id, values] : point_.parameters) session.set_parameter(model_.dag().parameter_at(id).name, values);
+  const std::vector<Tokens> prompts{{3, 14, 15, 9}};
+  const GenerateOptions plain{.tokens = 8, .temperature = 2, .top_k = 0, .vocabulary = 37, .seed = 4};
+  const auto both = [&](const auto& change) {
+    GenerateOptions options = plain;
+    change(options);
+    Tokens wanted = prompts[0];
+    const auto found = nn::generate(session, std::span<const Tokens>(prompts), options);
+    wanted.insert(wanted.end(), found[0].tokens.begin(), found[0].tokens.end());
+    EXPECT_EQ(generator_.generate(prompts[0], options), wanted);
+    return wanted;
+  };
+  const Tokens usual = both([](auto&) {});
+  EXPECT_EQ(usual.size(), 12U);
+  EXPECT_NE(both([](auto& options) { options.seed = 5; }), usual);
+  EXPECT_NE(both([](auto& options) { options.top_p = 0.1; }), usual);
+  const auto penalised = [](auto& options) { options.temperature = 0, options.repetition_penalty = 1e3; };
+  EXPECT_NE(both(penalised), both([](auto& options) { options.temperature = 0; }));
+  both([&](auto& options) { penalised(options), options.placeholders = 4; });
+  EXPECT_EQ(both([&](auto& options) { options.ends = {usual[6]}; }),
+            Tokens(usual.begin(), std::find(usual.begin() + 4, usual.end(), usual[6]) + 1));
 }
 
 TEST_F(Generation, its_logits_do_not_depend_on_what_it_read_before) {

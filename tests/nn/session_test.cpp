@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -33,6 +35,7 @@ namespace {
 using namespace reef;
 using namespace reef::test;
 using device::Host;
+using graph::StateForm;
 using graph::WeightForm;
 using testing::HasSubstr;
 using Tokens = std::vector<std::int32_t>;
@@ -153,6 +156,25 @@ protected:
   static std::vector<WeightForm> forms() {
     return {WeightForm::as_given, WeightForm::bf16, WeightForm::int8, WeightForm::blockwise8, WeightForm::nf4};
   }
+
+  struct InForms {
+    graph::Graph<Host, T> model;
+    WeightForm weights;
+    StateForm states;
+  };
+  /// Each model once as it is given, and once with a form of its weights and one of its states, so that over all models
+  /// each form and each of the narrow states occurs.
+  static std::vector<InForms> drawn_forms() {
+    constexpr StateForm all_states[] = {StateForm::int8, StateForm::bf16, StateForm::as_given};
+    std::vector<InForms> drawn;
+    const auto all_weights = forms();
+    for (auto& model : models()) {
+      const std::size_t i = drawn.size() / 2;
+      drawn.push_back({model, WeightForm::as_given, StateForm::as_given});
+      drawn.push_back({std::move(model), all_weights[1 + i % 4], all_states[i % 3]});
+    }
+    return drawn;
+  }
 };
 using Types = testing::Types<float, Bfloat16>;
 TYPED_TEST_SUITE(SessionLaws, Types);
@@ -182,9 +204,10 @@ TYPED_TEST(SessionLaws, a_sequence_has_the_same_bits_in_any_chunks) {
 }
 
 TYPED_TEST(SessionLaws, a_sequence_has_the_same_bits_beside_others_and_on_more_threads) {
-  for (const auto& model : this->models()) {
-    Served<TypeParam> alone(model, {.positions = 100, .rows = 5}, 1);
-    Served<TypeParam> together(model, {.positions = 100, .sequences = 6, .rows = 23}, 3);
+  for (const auto& [model, weights, states] : this->drawn_forms()) {
+    SCOPED_TRACE(testing::Message() << "weights " << static_cast<int>(weights) << ", states " << static_cast<int>(states));
+    Served<TypeParam> alone(model, {.positions = 100, .rows = 5, .weights = weights, .states = states}, 1);
+    Served<TypeParam> together(model, {.positions = 100, .sequences = 6, .rows = 23, .weights = weights, .states = states}, 3);
     std::mt19937 random(11);
     std::map<int, Tokens> texts;
     for (int i = 0; i < 5; ++i) texts[together->open()] = drawn_tokens(20 + random() % 80, 100 + static_cast<unsigned>(i));
@@ -216,8 +239,9 @@ TYPED_TEST(SessionLaws, a_sequence_has_the_same_bits_beside_others_and_on_more_t
 }
 
 TYPED_TEST(SessionLaws, forks_and_truncated_sequences_have_the_bits_of_new_ones) {
-  for (const auto& model : this->models()) {
-    Served<TypeParam> served(model, {.positions = 200, .sequences = 4, .rows = 50});
+  for (const auto& [model, weights, states] : this->drawn_forms()) {
+    SCOPED_TRACE(testing::Message() << "weights " << static_cast<int>(weights) << ", states " << static_cast<int>(states));
+    Served<TypeParam> served(model, {.positions = 200, .sequences = 4, .rows = 50, .weights = weights, .states = states});
     const std::int64_t all_free = served->free_positions();
     const Tokens text = drawn_tokens(130, 3);
     const Tokens other = drawn_tokens(40, 4);
@@ -457,6 +481,53 @@ TEST(Session, refuses_what_cannot_be_and_leaves_sequences_as_they_were) {
   EXPECT_THROW((nn::Session<Host, float>(host, model, {.positions = 0})), OptionError);
   EXPECT_THROW((nn::Session<Host, float>(host, model, {.sequences = 0})), OptionError);
   EXPECT_THROW((nn::Session<Host, float>(host, model, {.rows = 0})), OptionError);
+}
+
+/// Passes rows on, and fails once in the pass to which it is told to count.
+struct Breaks {
+  static constexpr std::string_view kind = "Breaks";
+  static constexpr bool by_rows = true;
+  int* passes = nullptr;
+
+  graph::Signature signature(const auto& call) const {
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    return result;
+  }
+  void forward(const auto& call) const {
+    if (*passes > 0 && --*passes == 0) throw std::runtime_error("it is broken");
+    std::ranges::copy(call.input(0).span(), call.output(0).span().begin());
+  }
+  void backward(const auto&) const {}
+};
+
+TEST(Session, leaves_all_sequences_as_they_were_where_a_pass_fails) {
+  int passes = 0;
+  graph::Graph<Host, float> model(1);
+  const int tokens = model.input("tokens", {{1, 4}, Element::int32});
+  int x = model.add("embed", nn::TokenEmbedding{.vocabulary = 37, .channels = 24}, {tokens})[0];
+  const int qkv = model.add("qkv", nn::Linear{.features = 24}, {x})[0];
+  x = model.add("attention", nn::CausalAttention{2}, {qkv})[0];
+  x = model.add("breaks", Breaks{&passes}, {x})[0];
+  model.rename(model.add("head", nn::Linear{.features = 37}, {x})[0], "logits");
+  Served<float> served(model, {.positions = 100, .sequences = 4, .rows = 7});
+  const Tokens text = drawn_tokens(100, 15);
+  const Rows wanted = one_by_one(*served, text);
+  const std::int64_t all_free = served->free_positions();
+  const int first = served->open();
+  served->append({{first, part(text, 0, 70)}});
+  const int fork = served->fork(first);
+  served->truncate(fork, 66);
+  // The fork, which comes last, keeps the page that both write to: behind the failure it is not the first one's.
+  passes = 5;  // of 7 rows: behind some of the fork's
+  EXPECT_THROW(served->append({{first, part(text, 70, 90)}, {fork, part(drawn_tokens(100, 16), 66, 90)}}), std::runtime_error);
+  EXPECT_EQ(served->length(first), 70);
+  EXPECT_EQ(served->length(fork), 66);
+  EXPECT_EQ(rows_of(served->append({{first, part(text, 70, 90), true}})), Rows(wanted.begin() + 70, wanted.begin() + 90));
+  EXPECT_EQ(rows_of(served->append({{fork, part(text, 66, 100), true}})), Rows(wanted.begin() + 66, wanted.end()));
+  served->close(first);
+  served->close(fork);
+  EXPECT_EQ(served->free_positions(), all_free);
 }
 
 /// An operator whose rows know each other.

@@ -151,6 +151,19 @@ TEST(ReefGenerate, reads_and_writes_text_where_there_is_a_tokenizer) {
   EXPECT_LT(score["perplexity"], 1.5);
   EXPECT_GE(score["perplexity"], 1.0);
   EXPECT_THAT(generate(concat(options, "--score '", data, "'")).output, HasSubstr("perplexity 1."));
+  const Ending nothing = generate(concat(options, "--score '", data, "' --context 1"));
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_EQ(nothing.output, "");
+  EXPECT_THAT(nothing.errors, HasSubstr("--context 1 leaves nothing to judge"));
+  EXPECT_GE(answer_to(concat(options, "--score '", data, "' --context 2 --json"))["perplexity"], 1.0);
+  write_file(folder / "spaces.jsonl",
+             R"({"text": "one two three four "})"
+             "\n"
+             R"({"text": "one two three four\none"})"
+             "\n"
+             R"({"text": "one two three \n"})"
+             "\n");
+  EXPECT_EQ(answer_to(concat(options, "--score '", (folder / "spaces.jsonl").string(), "' --json"))["right"], 3);
   write_file(folder / "words.jsonl", "{\"text\": \"one two three four\"}\n\n{\"text\": \"two three five\"}\n");
   const io::Json words = answer_to(concat(options, "--score '", (folder / "words.jsonl").string(), "' --json"));
   EXPECT_EQ(words["right"], 1);
@@ -226,7 +239,7 @@ TEST(ReefGenerate, runs_behind_a_soft_prompt_with_the_bits_of_computing_all_anew
   // As many as there is room for behind the prompt.
   EXPECT_EQ(answer_to(prompted + " --tokens '5 17 80 33' --json")["tokens"].size(), 32U - 6 - 4);
   const Ending longer = generate(prompted + " --tokens 5 --new 26");
-  EXPECT_EQ(longer.status, 1);
+  EXPECT_EQ(longer.status, 2);
   EXPECT_THAT(longer.errors, HasSubstr("a text would have 33 tokens"));
   const auto scored = [&](const std::string& model) {
     return answer_to(concat(model, " --tokenizer bytes --json --score '", (folder / "text.txt").string(), "'"));
@@ -312,24 +325,25 @@ TEST_F(TunedModels, tell_the_classes_of_texts_by_a_class_head) {
   EXPECT_THAT(generate(concat(classes, "--score '", path("texts.jsonl"), "'")).output,
               testing::StartsWith("accuracy 1  40 of 40 labels; loss "));
 
-  const auto refused = [&](const std::string& options, const std::string& why) {
+  const auto refused = [&](const std::string& options, const std::string& why, int status = 2) {
     const Ending ending = generate(options);
-    EXPECT_EQ(ending.status, 1) << ending;
+    EXPECT_EQ(ending.status, status) << ending;
     EXPECT_THAT(ending.errors, HasSubstr(why));
   };
   refused(classes + "--prompt bad --new 3", "--new is of generation");
+  refused(classes + "--prompt bad --ignore-eos", "--ignore-eos is of generation");
   refused(concat(classes, "--score '", path("text.txt"), "'"), "is no .jsonl");
   refused(base() + "--tokens 5 --document-end 0", "--document-end is of an --adapter with a class head");
   write("wrong.jsonl", "{\"text\": \"good\", \"label\": 2}\n");
-  refused(concat(classes, "--score '", path("wrong.jsonl"), "'"), "label is 2, of 2 classes");
+  refused(concat(classes, "--score '", path("wrong.jsonl"), "'"), "label is 2, of 2 classes", 1);
 }
 
 TEST(ReefGenerate, says_where_a_tokenizer_lacks) {
   const Ending refused = generate(model("gpt2_cache") + "--prompt hello");
-  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.errors, HasSubstr("--prompt needs a tokenizer"));
   const Ending scored = generate(concat(model("gpt2_cache"), "--score ", REEF_TEST_DATA, "/small_merges.txt"));
-  EXPECT_EQ(scored.status, 1);
+  EXPECT_EQ(scored.status, 2);
   EXPECT_THAT(scored.errors, HasSubstr("--score needs a tokenizer"));
 }
 
@@ -373,6 +387,59 @@ TEST(ReefGenerate, takes_the_tokenizer_that_lies_in_the_folder_of_the_model) {
   EXPECT_THAT(refused.errors, HasSubstr("normalizer is '{\"type\":\"Lowercase\"}', not NFC or null"));
 }
 
+TEST(ReefGenerate, stops_at_the_tokens_that_the_folder_or_the_tokenizer_says_end_a_text) {
+  const TemporaryFolder folder;
+  const std::string made = (folder / "model").string();
+  fs::copy(concat(REEF_TEST_DATA, "/llama_grouped"), made);
+  const std::string options = concat("--model '", made, "' --tokens '5 17 80 33 90 2 61' --new 10 --temperature 0 ");
+  const Tokens whole{90, 66, 92, 51, 54, 18, 29, 32, 61, 90};
+  const auto tokens = [&](const std::string& more) { return answer_to(options + "--json " + more)["tokens"].get<Tokens>(); };
+  EXPECT_EQ(tokens(""), whole);
+  // Of a tokenizer in which 51 is "<|endoftext|>".
+  io::Json vocabulary{{"<|endoftext|>", 51}};
+  const auto characters = data::detail::byte_characters();
+  for (std::uint32_t b = 0; b < 256; ++b) {
+    std::string visible;
+    append_utf8(visible, characters[b]);
+    vocabulary[visible] = b < 51 ? b : b + 1;
+  }
+  fs::create_directory(folder / "bpe");
+  write_file(folder / "bpe" / "vocab.json", vocabulary.dump());
+  write_file(folder / "bpe" / "merges.txt", "#version: 0.2\n");
+  const std::string bpe = concat("--tokenizer gpt2:'", (folder / "bpe").string(), "' ");
+  EXPECT_EQ(tokens(bpe), Tokens(whole.begin(), whole.begin() + 4));
+  const io::Json answer = answer_to(options + "--json " + bpe);
+  EXPECT_EQ(answer["text"], "YA[") << "the end has no text";
+  EXPECT_EQ(answer["logprobs"].size(), 4U);
+  EXPECT_EQ(generate(options + bpe).output, "YA[\n");
+  EXPECT_EQ(tokens(bpe + "--ignore-eos"), whole);
+  // Of the folder, before the tokenizer's.
+  io::Json config = io::read_json(made + "/config.json");
+  config["eos_token_id"] = 66;
+  write_file(made + "/config.json", config.dump());
+  EXPECT_EQ(tokens(bpe), (Tokens{90, 66}));
+  write_file(made + "/generation_config.json", R"({"eos_token_id": [5000, 92, 54]})");
+  for (const char* const more : {"", "--no-cache"}) EXPECT_EQ(tokens(more), (Tokens{90, 66, 92}));
+  EXPECT_EQ(generate(options).output, "90 66 92\n");
+  EXPECT_EQ(tokens("--ignore-eos"), whole);
+}
+
+TEST_F(TunedModels, of_more_tokens_than_the_tokenizer_has_are_the_same_without_a_cache) {
+  io::Json config = io::read_json(path("config.json"));
+  config["vocab_size"] = 2000;
+  for (const char* const name : {"shape", "padded"}) fs::create_directory(path(name));
+  write("shape/config.json", config.dump());
+  train(concat("--data '", path("text.txt"), "' --steps 1 --init '", path("shape/config.json"), "' --export '", path("padded"),
+               "/model.safetensors'"));
+  const std::string options = concat("--model '", path("padded"),
+                                     "' --tokenizer bytes --prompt 77 --prompt 3 --new 9 --temperature 3 --top-k 0 --json ");
+  const io::Json found = answer_to(options);
+  EXPECT_EQ(answer_to(options + "--no-cache"), found);
+  for (const io::Json& text : found["continuations"]) {
+    for (const std::int32_t token : text["tokens"].get<Tokens>()) EXPECT_LT(token, 256);
+  }
+}
+
 TEST(ReefGenerate, streams_numbers_as_it_computes_them) {
   const Ending ending = generate(model("llama_grouped") + "--tokens '5 17 80 33 90 2 61' --new 10 --temperature 0");
   EXPECT_EQ(ending.status, 0) << ending;
@@ -395,12 +462,14 @@ TEST(ReefGenerate, refuses_by_name) {
   refuses(one + "--tokens 1 --kv nf4", 2, "--kv");
   refuses(one + "--tokens 1 --top-p 0", 2, "--top-p");
   refuses(one + "--tokens 1 --tokenizer words", 2, "--tokenizer: 'words' is none of these");
-  refuses(one + "--tokens '1 x'", 1, "'x' is no token's number");
-  refuses(one + "--tokens ''", 1, "prompt 1 has no token");
-  refuses(one + "--tokens '1 5000'", 1, "token 1 for sequence 0 is 5000");
-  refuses(one + "--tokens 1 --new 1000000", 1, "but the model is made for");
-  refuses(one + "--tokens '1 2 3' --context 2", 1, "a prompt has 3 tokens, which leaves no room: a text has at most 2");
-  refuses(one + "--tokens '1 2 3' --context 2 --new 4", 1, "would have 3 tokens, but has room for 2");
+  refuses(one + "--tokens '1 x'", 2, "'x' is no token's number");
+  refuses(one + "--tokens ''", 2, "prompt 1 has no token");
+  refuses(one + "--tokens 1 --tokens '1 5000'", 2, "prompt 2 has token 5000, but the model has ");
+  refuses(one + "--tokens 1 --new 1000000", 2, "but the model is made for");
+  refuses(one + "--tokens '1 2 3' --context 2", 2, "a prompt has 3 tokens, which leaves no room: a text has at most 2");
+  refuses(one + "--tokens '1 2 3' --context 2 --new 4", 2, "a text would have 7 tokens, 3 of a prompt and 4 new ones, but --context is 2");
+  refuses(one + "--tokens 1 --context 3 --new 10", 2, "a text would have 11 tokens");
+  refuses(concat(one, "--ignore-eos --score ", REEF_TEST_DATA, "/small_merges.txt"), 2, "--ignore-eos: is of a prompt");
   refuses("--model /nowhere --tokens 1", 1, "/nowhere/config.json");
 }
 

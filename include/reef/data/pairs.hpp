@@ -14,10 +14,11 @@ namespace reef {
 inline namespace v0 {
 namespace data {
 
-/// A prompt and its completion, the text that should follow it.
+/// A prompt, its completion, the text that should follow the prompt, and the place "FILE, line N" for errors.
 struct TextPair {
   std::string prompt;
   std::string completion;
+  std::string source{};
 };
 
 /// Reads a file of pairs: each line is a JSON object with the texts "prompt" and "completion"; other members, and empty

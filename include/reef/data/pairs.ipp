@@ -19,7 +19,7 @@ REEF_INLINE std::vector<TextPair> read_text_pairs(const std::filesystem::path& f
   std::vector<TextPair> pairs;
   detail::for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
     TextPair pair{io::require<std::string>(json, "prompt", source),
-                  io::require<std::string>(json, "completion", source)};
+                  io::require<std::string>(json, "completion", source), source};
     if (pair.completion.empty()) {
       throw DecodeError("reef::data: ", source,
                         ": the completion is empty.\n  why: the loss is of completions alone.\n",

@@ -32,6 +32,7 @@ struct GenerateOptions {
   /// The divisor of the logits of tokens that occur already; negative logits are multiplied by it.
   double repetition_penalty = 1;
   std::int64_t placeholders = 0;  ///< the number of first tokens that stand for a soft prompt: no penalty counts them
+  std::vector<std::int32_t> ends = {};  ///< tokens after which a continuation ends, as its last token; empty: none
 
   /// Throws OptionError, naming the first member that is invalid with this number of logits.
   void validate(std::int64_t logits) const {
@@ -51,6 +52,9 @@ struct GenerateOptions {
     require_that(placeholders >= 0, "placeholders", placeholders, "0, or the positions of a soft prompt");
     require_that(is_finite(repetition_penalty) && repetition_penalty > 0, "repetition_penalty",
                  repetition_penalty, "above 0; 1 changes nothing");
+    for (const std::int32_t end : ends) {
+      require_that(end >= 0 && end < logits, "an end", end, concat("tokens from 0 to ", logits - 1));
+    }
   }
 };
 

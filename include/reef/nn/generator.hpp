@@ -12,11 +12,11 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/random.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/graph/row_model.hpp>
+#include <reef/nn/continue_texts.hpp>
 #include <reef/nn/detail/window_model.hpp>
 #include <reef/nn/draw_token.hpp>
 #include <reef/nn/session.hpp>
@@ -37,6 +37,7 @@ namespace nn {
 /// | cost   | with a Session a token costs one row, as long as the text has at most T tokens; otherwise a     |
 /// |        | token costs T positions                                                                         |
 /// | bits   | the same for the same parameters, prompt, options and T                                         |
+/// | random | the token at position p is drawn by uniform({seed, 0, 1, 0}, p)                                 |
 /// | window | of a sequence of more than T tokens, only the last T are read                                   |
 /// | errors | ShapeError for a graph without these tensors; OptionError for an empty prompt, a token          |
 /// |        | outside the vocabulary or invalid options; NonFiniteError for logits that are not               |
@@ -123,19 +124,17 @@ public:
     return window_->logits(text);
   }
 
-  /// Returns the prompt and the generated tokens that follow it.
+  /// Returns the prompt and the generated tokens that follow it: those of nn::generate for this prompt alone.
   std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt,
                                      const GenerateOptions& options = {}) {
-    options.validate(vocabulary());
-    const std::int64_t drawn = options.vocabulary == 0 ? vocabulary() : options.vocabulary;
     std::vector<std::int32_t> sequence(prompt.begin(), prompt.end());
-    for (std::int64_t i = 0; i < options.tokens; ++i) {
-      if (options.proceed && !options.proceed()) break;
-      const std::vector<float> next = logits(sequence);
-      sequence.push_back(
-          draw_token(std::span(next).first(static_cast<std::size_t>(drawn)), options,
-                     uniform({options.seed, 0, 1, 0}, static_cast<std::uint64_t>(i))));
-    }
+    std::vector<float> row;
+    const auto next_logits = [&](const auto&, const auto& texts) {
+      row = logits(texts[0]);
+      return Logits{row, vocabulary()};
+    };
+    const auto found = continue_texts({&sequence, 1}, vocabulary(), next_logits, options);
+    sequence.insert(sequence.end(), found[0].tokens.begin(), found[0].tokens.end());
     return sequence;
   }
 

@@ -165,14 +165,15 @@ public:
     require_valid(appends);
     std::vector<detail::OpenSequences::Growth> growths;
     for (const Append& append : appends) growths.push_back({append.sequence, std::ssize(append.tokens)});
-    for (const auto& [from, to] : sequences_.reserve(growths)) {
-      model_.copy(address_of(to), address_of(from), model_.page_bytes());
-    }
-    result_.clear();
+    const std::vector<detail::OpenSequences::PageCopy> copies = sequences_.reserve(growths);
+    std::span<const detail::OpenSequences::PageCopy> undone_by_failure = copies;
     try {
+      for (const auto& copy : copies) model_.copy(address_of(copy.to), address_of(copy.from), model_.page_bytes());
+      undone_by_failure = {};  // a sequence that keeps a page may write to where its former sharers have their numbers
+      result_.clear();
       run(appends);
     } catch (...) {
-      sequences_.give_back(growths);
+      sequences_.give_back(growths, undone_by_failure);
       throw;
     }
     sequences_.commit(growths);

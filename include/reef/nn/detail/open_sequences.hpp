@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,13 +29,15 @@ public:
     std::int64_t tokens = 0;
   };
 
-  /// A page that is to be copied into another, since it is shared and will be written to.
+  /// A shared page that a sequence will write to, and the page of its own that it is to be copied into.
   struct PageCopy {
     Page from;
     Page to;
+    int sequence = 0;
   };
 
-  explicit OpenSequences(std::int64_t pages) : pool_(pages) {}
+  /// `owner`: the name of the class in nn, for errors, whose options are `owner`Options.
+  explicit OpenSequences(std::int64_t pages, const char* owner = "Session") : owner_(owner), pool_(pages) {}
 
   int open() { return add({}); }
   int fork(int sequence);
@@ -50,15 +53,17 @@ public:
   [[nodiscard]] std::size_t pages() const { return pool_.size(); }
   [[nodiscard]] std::size_t free_pages() const { return pool_.free(); }
 
-  /// Gives each sequence the pages of its new tokens, and its last page to itself if it shares that and will write to
-  /// it: returns which to copy. Throws OptionError, and changes nothing, where too few pages are free.
+  /// Gives each sequence the pages of its new tokens, and a page of its own in place of a last page that it shares and
+  /// will write to; returns which pages to copy. The last holder of a page keeps that page. Throws OptionError, and
+  /// changes nothing, where too few pages are free.
   std::vector<PageCopy> reserve(std::span<const Growth> growths);
 
   /// Counts the new tokens, which are computed.
   void commit(std::span<const Growth> growths);
 
-  /// Frees the pages of new tokens, which were not computed.
-  void give_back(std::span<const Growth> growths);
+  /// Frees the pages of new tokens, which were not computed, and shares the pages of `copies` again: those that
+  /// reserve() returned if nobody has written to a page yet, else none.
+  void give_back(std::span<const Growth> growths, std::span<const PageCopy> copies);
 
   /// Returns the number of pages that hold so many positions.
   static std::int64_t pages_of(std::int64_t positions);
@@ -66,10 +71,14 @@ public:
 private:
   [[nodiscard]] Sequence& own(int sequence) { return const_cast<Sequence&>(at(sequence)); }
   int add(Sequence sequence);
-  [[nodiscard]] bool writes_to_shared(const Sequence& sequence) const;
+  /// Returns the last page of a sequence if new tokens are written to that page, and others hold it too.
+  [[nodiscard]] std::optional<Page> shared_page_to_write(const Sequence& sequence) const;
+  /// Returns the number of pages that reserve() takes.
+  [[nodiscard]] std::size_t pages_to_take(std::span<const Growth> growths) const;
   /// Frees the pages behind so many positions.
   void cut(Sequence& sequence, std::int64_t positions);
 
+  const char* owner_;
   PagePool pool_;
   std::map<int, Sequence> sequences_;
   int next_ = 0;

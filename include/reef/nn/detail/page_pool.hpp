@@ -22,7 +22,8 @@ public:
 
   [[nodiscard]] std::size_t size() const { return holders_.size(); }
   [[nodiscard]] std::size_t free() const { return free_.size(); }
-  [[nodiscard]] bool is_shared(Page page) const { return holders_[place_of(page)] > 1; }
+  /// Returns the number of sequences that hold a page.
+  [[nodiscard]] std::size_t holders(Page page) const { return static_cast<std::size_t>(holders_[place_of(page)]); }
 
   /// Takes a page, of which one must be free.
   Page take() {
