@@ -67,12 +67,12 @@ public:
     for (const graph::Parameter& parameter : one.parameters) {
       const std::string name = bare_name(parameter.name);
       if (name == names_.head) continue;
-      if (!layer_of(name)) static_cast<void>(tensor_of(parameter));
+      if (!layer_number(name)) static_cast<void>(tensor_of(parameter));
     }
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       for (graph::Parameter parameter : one.parameters) {
         const std::size_t at = parameter.name.find(".0.");
-        if (!layer_of(bare_name(parameter.name)) || at == std::string::npos) continue;
+        if (!layer_number(bare_name(parameter.name)) || at == std::string::npos) continue;
         parameter.name.replace(at, 3, concat(".", layer, "."));
         static_cast<void>(tensor_of(parameter));
       }

@@ -57,7 +57,7 @@ inline std::string bare_name(std::string_view name) {
 
 /// Returns the layer that a bare name is of, 12 of "layers.12.mlp.up_proj.weight" or "h.12.mlp.c_fc.weight"; nothing for
 /// a name that is of none.
-inline std::optional<std::int64_t> layer_of(std::string_view bare) {
+inline std::optional<std::int64_t> layer_number(std::string_view bare) {
   std::int64_t layer = 0;
   for (const std::string_view prefix : {"layers.", "h."}) {
     if (!bare.starts_with(prefix)) continue;
@@ -198,7 +198,7 @@ private:
 inline std::int64_t layers_of(const NamedTensors& tensors) {
   std::int64_t count = 0;
   for (const auto& [name, found] : tensors.all()) {
-    if (const auto layer = layer_of(name); layer && *layer < std::numeric_limits<std::int64_t>::max())
+    if (const auto layer = layer_number(name); layer && *layer < std::numeric_limits<std::int64_t>::max())
       count = std::max(count, *layer + 1);
   }
   return count;
