@@ -180,7 +180,7 @@ private:
   }
 
   [[nodiscard]] std::int32_t pieces() const { return processor_->GetPieceSize(); }
-  [[nodiscard]] const std::string& added_text(std::int32_t token) const {
+  [[nodiscard]] std::string added_text(std::int32_t token) const {
     return added_[static_cast<std::size_t>(token - pieces())];
   }
 

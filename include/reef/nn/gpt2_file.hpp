@@ -150,7 +150,8 @@ public:
     require("n_layer", found.layers, wanted.layers);
     require("n_embd", found.channels, wanted.channels);
     require("n_positions", found.context, wanted.context);
-    if (found.vocabulary < wanted.vocabulary) require("vocab_size", found.vocabulary, wanted.vocabulary);  // more: padding
+    // A file may have more rows than tokens: its padding.
+    if (found.vocabulary < wanted.vocabulary) require("vocab_size", found.vocabulary, wanted.vocabulary);
   }
 
 private:

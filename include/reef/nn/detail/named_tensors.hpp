@@ -55,8 +55,8 @@ inline std::string bare_name(std::string_view name) {
   return bare;
 }
 
-/// Returns the layer that a bare name is of, 12 of "layers.12.mlp.up_proj.weight" or "h.12.mlp.c_fc.weight"; nothing for
-/// a name that is of none.
+/// Returns the layer that a bare name is of, 12 of "layers.12.mlp.up_proj.weight" or "h.12.mlp.c_fc.weight"; nothing
+/// for a name that is of none.
 inline std::optional<std::int64_t> layer_number(std::string_view bare) {
   std::int64_t layer = 0;
   for (const std::string_view prefix : {"layers.", "h."}) {
