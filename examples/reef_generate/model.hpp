@@ -105,7 +105,7 @@ class Model {
 public:
   /// `positions`: of the longest text, a soft prompt's among them; `sequences`: of texts side by side.
   Model(const Options& options, std::int64_t positions, std::int64_t sequences)
-      : config_(reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json")),
+      : config_(config_of(options)),
         host_({.threads = options.threads}),
         graph_(adapted(reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads()),
                        options)),
@@ -125,6 +125,12 @@ public:
   Session& session() { return session_; }
 
 private:
+  /// Returns the configuration of the folder. Throws DecodeError where its weights are of another model.
+  static reef::nn::ModelConfig config_of(const Options& options) {
+    auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
+    reef::nn::require_weights(options.model, config);
+    return config;
+  }
   /// Returns the configuration with a batch of one row. Throws OptionError for more positions than the model has.
   static reef::nn::ModelConfig checked(const reef::nn::ModelConfig& config, std::int64_t positions) {
     const std::int64_t longest = reef::nn::longest_sequence(config);

@@ -108,10 +108,10 @@ SharedFact alike_of_files(const std::string& name, const std::string& given,
 }
 
 SharedFact alike_of_tokenizer(const TrainOptions& options) {
-  const std::string kind = split_tokenizer_name(options.tokenizer).first;
+  const auto [kind, place] = split_tokenizer_name(options.tokenizer);
   std::vector<fs::path> files;
   for (const fs::path& file : files_of_tokenizer(options.tokenizer)) {
-    if (kind != "gpt2" || exists(file)) files.push_back(file);
+    if (file == place || exists(file)) files.push_back(file);
   }
   if (files.empty()) return {"--tokenizer", kind, options.tokenizer};
   SharedFact alike = alike_of_files("--tokenizer", options.tokenizer, files);

@@ -102,6 +102,7 @@ void read_init(TrainOptions& options) {
   if (!json.is_object() || json.value("model_type", reef::io::Json("gpt2")) == "gpt2") return;
   options.given = reef::nn::read_model_config(beside);
   options.from_scratch = std::filesystem::path(options.init).filename() == beside.filename();
+  if (!options.from_scratch) reef::nn::require_weights(options.init, *options.given);
   std::visit(
       [&](const auto& own) {
         options.layers = own.layers;

@@ -69,6 +69,7 @@ public:
         sink_(ranks_.rank()),
         edges_(options_, ranks_.rank(), ranks_.size(), failures_),
         tokenizer_(options_.tokenizer),
+        prompt_(prompt_of(options_, tokenizer_)),
         data_(files(), tokenizer_, options_.data_options()),
         config_(model_config(options_, tokenizer_.vocabulary())),
         threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
@@ -166,7 +167,7 @@ private:
     return [this](const std::string& text) { say(text); };
   }
   [[nodiscard]] Setup setup() {
-    return {options_, ranks_, config_, tokenizer_, data_, threads_, sink_, edges_, ratios_, says()};
+    return {options_, ranks_, config_, tokenizer_, prompt_, data_, threads_, sink_, edges_, ratios_, says()};
   }
   [[nodiscard]] reef::data::TokenView held_out() const {
     return evaluated(data_.validation(), options_);
@@ -364,6 +365,7 @@ private:
   EdgeRecorder edges_;
   RatioLog ratios_;
   Tokenizer tokenizer_;
+  std::vector<std::int32_t> prompt_;
   TrainingData data_;
   AgreedStop ending_{stop_, data_, says(), failures_};
   reef::nn::GptConfig config_;

@@ -28,8 +28,7 @@ std::string continued_prompt(TrainerType& trainer, const Setup& run, const reef:
   config.batch = 1;
   const int threads = trainer.device().threads();
   const auto model = model_of<typename TrainerType::Device, typename TrainerType::T>(run.options, config, threads);
-  std::vector<std::int32_t> prompt = run.tokenizer.encode(run.options.prompt.value_or("\n"));
-  if (prompt.empty()) prompt = run.tokenizer.encode("\n");
+  std::vector<std::int32_t> prompt = run.prompt;
   const auto placeholders = run.options.prompt_positions();
   prompt.insert(prompt.begin(), static_cast<std::size_t>(placeholders), 0);
   std::vector<std::int32_t> text = reef::generate(trainer, model, prompt,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
@@ -24,6 +25,7 @@
 #include "../support/earlier_files.hpp"
 #include "../support/weight_files.hpp"
 #include "checkpoint_facts.hpp"
+#include "exported_files.hpp"
 #include "failures.hpp"
 #include "graph_model.hpp"
 #include "metrics.hpp"
@@ -140,13 +142,16 @@ private:
       return reef::nn::merged_lora<T>(trainer_.model(), name, [&](const std::string& of) { return values_of(spread, of); });
     };
     const std::filesystem::path beside = config_beside(options_.export_file);
+    const bool is_there = exists(beside);
     if (options_.given) {
       reef::nn::write_weights<T>(options_.export_file, *options_.given, base.dag(), merged);
-      if (!exists(beside)) reef::nn::write_model_config(beside, *options_.given);
+      if (!is_there) reef::nn::write_model_config(beside, *options_.given);
     } else {
       reef::nn::write_gpt2<T>(options_.export_file, base.dag(), config_.vocabulary, merged);
-      if (!exists(beside)) reef::nn::write_gpt2_config(beside, config_);
+      if (!is_there) reef::nn::write_gpt2_config(beside, config_);
     }
+    if (!is_there) complete_config(options_, beside, reef::element_of<T> == reef::Element::bfloat16 ? "bfloat16" : "float32");
+    copy_beside_export(options_);
   }
 
   /// Together they are what PEFT reads.

@@ -109,6 +109,16 @@ reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocab
   return config;
 }
 
+std::vector<std::int32_t> prompt_of(const TrainOptions& options, const Tokenizer& tokenizer) {
+  if (options.prompt_tokens == 0) return {};
+  const std::string text = options.prompt.value_or("\n");
+  const bool may_have_special = options.prompt && !tokenizer.is_bytes();
+  std::vector<std::int32_t> prompt = may_have_special
+                                         ? Tokenizer(options.tokenizer, TextUse::prompts).encode_begin(text)
+                                         : tokenizer.encode_begin(text);
+  return prompt.empty() ? tokenizer.encode("\n") : prompt;
+}
+
 reef::data::TokenView evaluated(const reef::data::TokenView& all, const TrainOptions& options) {
   // One more than targets, which begin with the second.
   const auto wanted = static_cast<std::uint64_t>(options.eval_tokens);

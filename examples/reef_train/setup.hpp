@@ -30,6 +30,7 @@ struct Setup {
   const reef::comm::Communicator& ranks;
   const reef::nn::GptConfig& config;
   const Tokenizer& tokenizer;
+  const std::vector<std::int32_t>& prompt;  // that the sample continues
   TrainingData& data;
   int threads;
   reef::trace::Sink& sink;
@@ -44,6 +45,10 @@ std::vector<std::filesystem::path> files_of(const TrainOptions& options, const S
 /// The GPT that was asked for, or of --graph its batch and context; of --init with the positions and the heads of that. Throws OptionError also for an
 /// --export whose config.json would be beside another model's, and for a --graph without these tokens.
 reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocabulary);
+
+/// The prompt that the sample continues, begun as the tokenizer's files begin a text, its special tokens found; empty
+/// where no sample is asked for.
+std::vector<std::int32_t> prompt_of(const TrainOptions& options, const Tokenizer& tokenizer);
 
 /// What of the held-out tokens the loss is of: the first --eval-tokens of them.
 reef::data::TokenView evaluated(const reef::data::TokenView& all, const TrainOptions& options);

@@ -13,6 +13,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/data/added_tokens.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>
 #include <reef/data/sentence_piece_tokenizer.hpp>
@@ -37,18 +38,6 @@ inline std::pair<std::string, std::string> split_tokenizer_name(const std::strin
   return {kind, name.substr(colon + 1)};
 }
 
-/// The files that a tokenizer of this name may read.
-inline std::vector<std::filesystem::path> files_of_tokenizer(const std::string& name) {
-  const auto [kind, place] = split_tokenizer_name(name);
-  std::vector<std::filesystem::path> files;
-  if (!kind.empty() && kind != "bytes" && kind != "gpt2") files.push_back(place);
-  if (kind != "gpt2") return files;
-  for (const char* file :
-       {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"})
-    files.push_back(std::filesystem::path(place) / file);
-  return files;
-}
-
 /// The folder that a tokenizer of this name lies in; empty for bytes.
 inline std::filesystem::path folder_of_tokenizer(const std::string& name) {
   const auto [kind, place] = split_tokenizer_name(name);
@@ -58,8 +47,25 @@ inline std::filesystem::path folder_of_tokenizer(const std::string& name) {
   return folder.empty() ? std::filesystem::path(".") : folder;
 }
 
+/// The files that a tokenizer of this name may read.
+inline std::vector<std::filesystem::path> files_of_tokenizer(const std::string& name) {
+  const auto [kind, place] = split_tokenizer_name(name);
+  std::vector<std::filesystem::path> files;
+  if (!kind.empty() && kind != "bytes" && kind != "gpt2") files.push_back(place);
+  if (kind == "sentencepiece") {
+    for (const char* file : {"added_tokens.json", "tokenizer_config.json", "tokenizer.json"})
+      files.push_back(folder_of_tokenizer(name) / file);
+  }
+  if (kind != "gpt2") return files;
+  for (const char* file :
+       {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"})
+    files.push_back(std::filesystem::path(place) / file);
+  return files;
+}
+
 /// The name of the tokenizer that lies in the folder of a model; empty where there is none. A tokenizer.model comes first
-/// where it can be read: the tokenizer.json beside it says the same in pieces that fall back on bytes.
+/// where it can be read: the tokenizer.json beside it says the same in pieces that fall back on bytes, and what that adds
+/// is read too.
 inline std::string tokenizer_of_folder(const std::filesystem::path& folder) {
 #if defined(REEF_HAS_SENTENCEPIECE)
   if (exists(folder / "tokenizer.model")) return "sentencepiece:" + (folder / "tokenizer.model").string();
@@ -70,8 +76,8 @@ inline std::string tokenizer_of_folder(const std::filesystem::path& folder) {
   return "";
 }
 
-/// What a text is to a tokenizer: in what is trained on, "<|im_end|>" is characters; in a prompt it is a token, where the
-/// tokenizer has it.
+/// What a text is to a tokenizer of files: in what is trained on, "<|im_end|>" is characters; in a prompt it is a token,
+/// where the tokenizer has it.
 enum class TextUse : std::uint8_t { training, prompts };
 
 /// The tokenizer that a command line names.
@@ -79,6 +85,7 @@ class Tokenizer {
 public:
   explicit Tokenizer(const std::string& name, TextUse use = TextUse::training) {
     const auto [kind, place] = split_tokenizer_name(name);
+    const bool finds_added = use == TextUse::prompts;
     if (kind == "gpt2") {
       const std::filesystem::path folder = place;
       // OpenAI's names, where they are there and Hugging Face's are not.
@@ -86,13 +93,15 @@ public:
       const std::filesystem::path added = folder / "added_tokens.json";
       kind_ = reef::data::BpeTokenizer::read_gpt2(folder / (openai ? "encoder.json" : "vocab.json"),
                                                   folder / (openai ? "vocab.bpe" : "merges.txt"),
-                                                  exists(added) ? added : std::filesystem::path());
+                                                  exists(added) ? added : std::filesystem::path(),
+                                                  {.finds_added = finds_added});
     } else if (kind == "tiktoken") {
-      kind_ = reef::data::BpeTokenizer::read_tiktoken(place);
+      kind_ = reef::data::BpeTokenizer::read_tiktoken(place, {.finds_added = finds_added});
     } else if (kind == "json") {
-      kind_ = reef::data::TokenizerJson::read(place, {.finds_added = use == TextUse::prompts});
+      kind_ = reef::data::TokenizerJson::read(place, {.finds_added = finds_added});
     } else if (kind == "sentencepiece") {
-      kind_ = reef::data::SentencePieceTokenizer::read(place);
+      kind_ = reef::data::SentencePieceTokenizer::read(
+          place, {.added = reef::data::read_added_tokens(folder_of_tokenizer(name)), .finds_added = finds_added});
     } else if (kind != "bytes") {
       throw reef::OptionError("the tokenizer '", name, "' is none of these: ", tokenizer_forms,
                               ".");

@@ -51,6 +51,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/core/shape.ipp>
 #include <reef/core/text.ipp>
 #include <reef/core/units.ipp>
+#include <reef/data/added_tokens.ipp>
 #include <reef/data/bpe_tokenizer.ipp>
 #include <reef/data/byte_tokenizer.ipp>
 #include <reef/data/chat_template.ipp>

@@ -4,6 +4,7 @@
 /// Everything in data/: text files, token files, tokenizers, and samplers, which map each sample to a window of the
 /// tokens.
 
+#include <reef/data/added_tokens.hpp>
 #include <reef/data/behind_prompt.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>

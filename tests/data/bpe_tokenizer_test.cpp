@@ -74,6 +74,28 @@ TEST(BpeTokenizer, knows_its_vocabulary_and_the_end_of_text_by_name) {
   }
 }
 
+TEST(BpeTokenizer, finds_special_and_added_tokens_in_text_if_it_is_told_to) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "added_tokens.json", R"({"<|end": 1257, "<|endof|>": 1258, "<|endoftext|>": 1256})");
+  const auto gpt2 = BpeTokenizer::read_gpt2(test_data + "/small_vocab.json", test_data + "/small_merges.txt",
+                                            folder / "added_tokens.json", {.finds_added = true});
+  const auto tiktoken = BpeTokenizer::read_tiktoken(test_data + "/small.tiktoken", {.finds_added = true});
+  const auto joined = [](std::vector<std::int32_t> tokens, const std::vector<std::int32_t>& more) {
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    return tokens;
+  };
+  const auto begin = small_gpt2().encode("the end");
+  const auto end = small_gpt2().encode(" of it");
+  for (const BpeTokenizer* tokenizer : {&gpt2, &tiktoken}) {
+    EXPECT_EQ(tokenizer->encode("the end<|endoftext|> of it"), joined(joined(begin, {1256}), end));
+    EXPECT_EQ(tokenizer->encode("<|endoftext|><|endoftext|>"), (std::vector<std::int32_t>{1256, 1256}));
+    EXPECT_EQ(tokenizer->encode("the end"), begin);
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode("<|<|endoftext|>|>")), "<|<|endoftext|>|>");
+  }
+  EXPECT_EQ(gpt2.encode("<|endof|><|end"), (std::vector<std::int32_t>{1258, 1257})) << "the longest";
+  EXPECT_EQ(gpt2.encode("<|endof of it"), joined({1257}, small_gpt2().encode("of of it")));
+}
+
 TEST(BpeTokenizer, gives_bytes_back_that_are_no_utf8) {
   std::string text;
   for (std::uint32_t i = 0; i < 20'000; ++i) {

@@ -81,6 +81,57 @@ TEST_F(SentencePiece, knows_the_begin_and_the_end_of_a_text) {
   EXPECT_EQ(tokenizer.decode(tokens), "the fox");
 }
 
+TEST_F(SentencePiece, has_the_added_tokens_of_its_folder) {
+  test::write_file(folder_ / "added_tokens.json", R"({"<pad>": 330, "</s>": 2})");
+  test::write_file(folder_ / "tokenizer_config.json", R"({"added_tokens_decoder": {"331": {"content": "<|im_end|>"}}})");
+  const auto added = data::read_added_tokens(folder_.path());
+  const auto plain = SentencePieceTokenizer::read(model());
+  const auto as_characters = SentencePieceTokenizer::read(model(), {.added = added});
+  const auto finds = SentencePieceTokenizer::read(model(), {.added = added, .finds_added = true});
+  const std::string text = "the fox<|im_end|>jumps</s> <pad>";
+  for (const auto* tokenizer : {&as_characters, &finds}) {
+    EXPECT_EQ(tokenizer->vocabulary(), 332);
+    EXPECT_EQ(tokenizer->find("<|im_end|>"), 331);
+    EXPECT_EQ(tokenizer->find("<pad>"), 330);
+    EXPECT_EQ(tokenizer->find("</s>"), 2);
+    EXPECT_EQ(tokenizer->decode(std::vector<std::int32_t>{330, 331}), "<pad><|im_end|>");
+    EXPECT_EQ(tokenizer->decode_more(std::vector<std::int32_t>{331}), "<|im_end|>");
+    EXPECT_THROW((void)tokenizer->decode(std::vector<std::int32_t>{332}), DecodeError);
+    EXPECT_EQ(tokenizer->encode("the fox"), plain.encode("the fox"));
+  }
+  EXPECT_EQ(as_characters.encode(text), plain.encode(text));
+  std::vector<std::int32_t> tokens;
+  const auto append = [&](const std::vector<std::int32_t>& more) { tokens.insert(tokens.end(), more.begin(), more.end()); };
+  append({1});
+  append(plain.encode("the fox"));
+  append({331});
+  append(plain.encode("jumps"));
+  append({2});
+  append(plain.encode(" "));
+  append({330});
+  EXPECT_EQ(finds.encode_begin(text), tokens);
+  EXPECT_EQ(finds.decode(tokens), "the fox<|im_end|>jumps  <pad>")
+      << "control tokens are empty text, and the library keeps the space of a text behind one";
+}
+
+TEST_F(SentencePiece, refuses_added_tokens_that_are_not_its_own) {
+  using Added = std::vector<data::AddedToken>;
+  const auto refusal = [&](const Added& added, bool finds) -> std::string {
+    try {
+      (void)SentencePieceTokenizer::read(model(), {.added = added, .finds_added = finds});
+      return "it was read";
+    } catch (const DecodeError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(refusal({{.content = "<a>", .id = 331}}, false), HasSubstr("not the next, 330"));
+  EXPECT_THAT(refusal({{.content = "<a>", .id = 1}}, false), HasSubstr("has the id of '<s>'"));
+  EXPECT_THAT(refusal({{.content = "</s>", .id = 330}}, false), HasSubstr("is the token 2 too"));
+  const Added stripped{{.content = "<a>", .id = 330, .takes_beside = true}};
+  EXPECT_THAT(refusal(stripped, true), HasSubstr("spaces or words"));
+  EXPECT_EQ(refusal(stripped, false), "it was read");
+}
+
 TEST_F(SentencePiece, decodes_what_goes_on_token_by_token) {
   const auto tokenizer = SentencePieceTokenizer::read(model());
   const std::string text = "the quick\n \xE4\xB8\xAD \xF0\x9F\x99\x82 fox";

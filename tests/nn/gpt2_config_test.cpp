@@ -79,6 +79,11 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
                                                         {"scale_attn_weights", "false"},
                                                         {"scale_attn_by_inverse_layer_idx", "true"},
                                                         {"tie_word_embeddings", "false"},
+                                                        {"architectures", R"(["GPT2DoubleHeadsModel"])"},
+                                                        {"quantization_config", R"({"bits": 4})"},
+                                                        {"add_cross_attention", "true"},
+                                                        {"is_encoder_decoder", "true"},
+                                                        {"final_logit_softcapping", "30.0"},
                                                         {"n_layer", "\"12\""},
                                                         {"n_head", "null"},
                                                         {"n_head", "0"},
@@ -96,6 +101,7 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
        {"n_inner", "activation_function", "layer_norm_epsilon", "scale_attn_weights"})
     EXPECT_EQ(read(with(usual, "null")).channels, 768) << usual;
   EXPECT_EQ(read(with("n_inner", "3072")).channels, 768);
+  EXPECT_EQ(read(with("add_cross_attention", "false")).channels, 768);
   EXPECT_EQ(read(with("activation_function", "\"gelu_pytorch_tanh\"")).channels, 768);
   for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
            {"n_head", "7"}, {"n_embd", "9223372036854775807"}}) {

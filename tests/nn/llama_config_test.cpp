@@ -101,6 +101,9 @@ TEST_F(LlamaConfigFile, takes_what_hugging_face_takes_where_a_field_is_left_out)
                           .rotary = {10000},
                           .tied = false};
   EXPECT_EQ(read(small), plain);
+  EXPECT_EQ(read(with(small, {{"layer_types", R"(["full_attention", "full_attention"])"},
+                              {"rope_parameters", R"({"rope_type": "default", "factor": null, "rope_theta": 10000})"}})),
+            plain);
   LlamaConfig wanted = plain;
   wanted.family = LlamaFamily::mistral;
   wanted.window = 4096;
@@ -180,6 +183,15 @@ TEST_F(LlamaConfigFile, of_a_model_that_no_llama_is_names_the_field) {
            {"rope_scaling", R"({"type": "linear"})"},
            {"rope_scaling", R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 1})"},
            {"rope_scaling", "8"},
+           {"rope_scaling", R"({"factor": 4})"},
+           {"rope_scaling", R"({"rope_type": "linear", "factor": 4, "high_freq_factor": 4})"},
+           {"rope_scaling.attention_factor", R"({"rope_type": "linear", "factor": 4, "attention_factor": 2})"},
+           {"rope_parameters.full_attention", R"({"full_attention": {"rope_theta": 5}})"},
+           {"rope_parameters.rope_thetta", R"({"rope_type": "default", "rope_thetta": 5})"},
+           {"layer_types.0", R"(["sliding_attention", "full_attention"])"},
+           {"layer_types", R"(["full_attention"])"},
+           {"layer_types", R"(["full_attention", "full_attention", "full_attention"])"},
+           {"add_cross_attention", "true"},
            {"partial_rotary_factor", "0.5"},
            {"quantization_config", R"({"bits": 4})"},
            {"final_logit_softcapping", "30.0"},
@@ -191,8 +203,16 @@ TEST_F(LlamaConfigFile, of_a_model_that_no_llama_is_names_the_field) {
            {"vocab_size", "97.5"},
            {"hidden_size", "null"},
            {"attention_bias", "1"}}) {
-    EXPECT_THAT(refusal(with(small, {{field, value}})), HasSubstr(field)) << value;
+    const std::string member = field.substr(0, field.find('.'));
+    EXPECT_THAT(refusal(with(small, {{member, value}})), HasSubstr(field)) << value;
   }
+  EXPECT_THAT(refusal(with(small, {{"rope_scaling", R"({"rope_type": "linear", "factor": 2})"},
+                                   {"rope_parameters", R"({"rope_type": "default", "rope_theta": 5})"}})),
+              HasSubstr("rope_scaling is there beside rope_parameters"));
+  EXPECT_THAT(refusal(with(small, {{"model_type", "\"mistral\""},
+                                   {"num_key_value_heads", "4"},
+                                   {"layer_types", R"(["sliding_attention"])"}})),
+              HasSubstr("layer_types is of 1 layers"));
   EXPECT_THAT(refusal(with(small, {{"num_attention_heads", "5"}})), HasSubstr("channels is 32"));
   EXPECT_THAT(refusal(with(small, {{"num_key_value_heads", "3"}})), HasSubstr("kv_heads is 3"));
   EXPECT_THAT(refusal(with(small, {{"head_dim", "7"}})), HasSubstr("head_size is 7"));

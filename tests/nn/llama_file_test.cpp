@@ -72,6 +72,28 @@ TEST(ModelFolder, refuses_a_sequence_beyond_the_context) {
                OptionError);
 }
 
+TEST(ModelFolder, whose_config_json_is_of_another_size_is_refused_before_a_graph_is_built) {
+  const auto refusal = [](const std::filesystem::path& folder, const auto& change) -> std::string {
+    nn::ModelConfig config = nn::read_model_config(folder / "config.json");
+    std::visit(change, config);
+    try {
+      nn::require_weights(folder, config);
+      return "it fits";
+    } catch (const DecodeError& error) {
+      return error.what();
+    }
+  };
+  for (const char* const name : {"gpt2_cache", "llama_grouped", "llama_tied", "qwen2_bias", "qwen3_heads", "mistral_window",
+                                 "bloom_alibi", "bloom_untied", "neox_parallel", "neox_sequential"}) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(refusal(data / name, [](auto&) {}), "it fits");
+    EXPECT_THAT(refusal(data / name, [](auto& own) { own.layers = 10'000; }), testing::HasSubstr("10000"));
+    EXPECT_THAT(refusal(data / name, [](auto& own) { own.layers = 1; }), testing::HasSubstr(" 1"));
+    EXPECT_THAT(refusal(data / name, [](auto& own) { own.vocabulary += 1; }), testing::HasSubstr("  fix: "));
+    EXPECT_THAT(refusal(data / name, [](auto& own) { own.channels *= 2; }), testing::HasSubstr("  fix: "));
+  }
+}
+
 TEST(ModelFolder, gives_all_parameters_or_says_how_many_elements_lack) {
   const auto model = nn::model_of<device::Host, float>(data / "llama_tied", {.sequence = 4}, 1);
   const TemporaryFolder folder;

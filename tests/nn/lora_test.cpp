@@ -290,6 +290,14 @@ TEST(AdapterFile, of_another_model_or_kind_is_refused_by_name) {
   for (const char* const field : {"use_dora", "use_rslora", "lora_bias", "use_qalora"}) {
     EXPECT_THAT(config(concat(", \"", field, "\": true")), testing::HasSubstr(field));
   }
+  EXPECT_EQ(config(R"(, "base_model_name_or_path": "llama", "auto_mapping": {"a": "b"}, "megatron_core": "megatron.core",
+      "loftq_config": {}, "qalora_group_size": 16, "lora_dropout": 0.1, "inference_mode": true, "revision": "main",
+      "peft_version": "0.18.0", "use_bdlora": false, "other": [], "another": 0, "text": "")"),
+            "none");
+  for (const char* const unknown : {"true", "1", "\"yes\"", "[1]", "{\"a\": null}"}) {
+    EXPECT_THAT(config(concat(R"(, "use_bdlora": )", unknown)), testing::HasSubstr("use_bdlora")) << unknown;
+  }
+  EXPECT_THAT(config(R"(, "num_virtual_tokens": 8)"), testing::HasSubstr("num_virtual_tokens"));
   EXPECT_THAT(config(R"(, "rank_pattern": {"q_proj": 4})"), testing::HasSubstr("rank_pattern"));
   EXPECT_THAT(config(R"(, "modules_to_save": ["lm_head"])"), testing::HasSubstr("modules_to_save"));
   EXPECT_THAT(config(R"(, "init_lora_weights": "pissa")"), testing::HasSubstr("init_lora_weights"));

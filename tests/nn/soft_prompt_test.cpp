@@ -594,6 +594,7 @@ TEST(PromptFile, of_another_model_or_kind_or_damaged_is_refused_by_name) {
                           "num_attention_heads": 2, "num_transformer_submodules": 1, "prompt_tuning_init": "TEXT",
                           "prompt_tuning_init_text": "Classify:", "tokenizer_name_or_path": "gpt2")"),
       "none");
+  EXPECT_THAT(config(type + R"(, "num_virtual_tokens": 8, "encoder_hidden_size": 8)"), HasSubstr("encoder_hidden_size"));
   EXPECT_THAT(config(type), HasSubstr("num_virtual_tokens"));
   EXPECT_THAT(config(type + R"(, "num_virtual_tokens": "8")"), HasSubstr("num_virtual_tokens"));
   EXPECT_THAT(config(type + R"(, "num_virtual_tokens": 0)"), HasSubstr("tokens is 0"));

@@ -11,10 +11,12 @@
 
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
+#include <reef/data/detail/bpe_files.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 
+#include "../data/random_strings.hpp"
 #include "reef_train_job.hpp"
 
 namespace reef::test {
@@ -326,6 +328,52 @@ TEST_F(ReefTrainModels, deep_prompts_are_trained_by_stages_to_the_bits_of_one_pr
   EXPECT_NE(file.find("base_model.model.model.layers.1.prompt.prompt_embeddings"), nullptr);
   EXPECT_EQ(prompt("stages", 2, deep + "dtfm --stages 2"), alone);
   EXPECT_EQ(prompt("again", 1, "--steps 1 --lr 0 --init-adapter " + path("alone")), alone);
+}
+
+TEST_F(ReefTrainModels, an_export_keeps_what_the_folder_says_of_tokens_and_has_its_tokenizer) {
+  write_config("llama", R"(, "bos_token_id": 3, "eos_token_id": [5, 7], "pad_token_id": null, "torch_dtype": "float16")");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  for (const char* const folder : {"from", "llama"}) {
+    const io::Json json = config(folder);
+    EXPECT_EQ(json.at("bos_token_id"), 3) << folder;
+    EXPECT_EQ(json.at("eos_token_id"), (io::Json{5, 7})) << folder;
+    EXPECT_TRUE(json.at("pad_token_id").is_null()) << folder;
+  }
+  EXPECT_EQ(config("from").at("torch_dtype"), "float32") << "that of the weights that were written";
+  write("from/generation_config.json", R"({"eos_token_id": [5, 7], "temperature": 0.6})");
+  write("from/tokenizer_config.json", R"({"chat_template": "none"})");
+  (void)trained("from", "bytes", 1, "--steps 1 --precision bf16");
+  EXPECT_EQ(config("bytes").at("eos_token_id"), (io::Json{5, 7}));
+  EXPECT_EQ(config("bytes").at("torch_dtype"), "bfloat16");
+  EXPECT_EQ(io::read_file(path("bytes/generation_config.json"), 1_MiB), io::read_file(path("from/generation_config.json"), 1_MiB));
+  EXPECT_FALSE(fs::exists(path("bytes/tokenizer_config.json"))) << "another tokenizer was trained with";
+  // A tokenizer.json of bytes lies in the folder, so it is the one that is trained with.
+  io::Json vocabulary = io::Json::object();
+  const auto characters = data::detail::byte_characters();
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    std::string visible;
+    append_utf8(visible, characters[byte]);
+    vocabulary[visible] = byte;
+  }
+  write("from/tokenizer.json", io::Json{{"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+                                        {"decoder", {{"type", "ByteLevel"}}},
+                                        {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", io::Json::array()}}}}
+                                  .dump());
+  (void)trained("from", "own", 1, "--steps 1");
+  for (const char* const file : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+    EXPECT_EQ(io::read_file(path("own/") + file, 1_MiB), io::read_file(path("from/") + file, 1_MiB)) << file;
+  }
+}
+
+TEST_F(ReefTrainModels, a_config_json_of_more_layers_than_the_weights_is_refused_at_once) {
+  write_config("llama");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  io::Json more = config("from");
+  more["num_hidden_layers"] = 10'000;
+  write("from/config.json", more.dump());
+  const Ending ending = train(1, "--init " + path("from") + " --steps 1");
+  EXPECT_EQ(ending.status, 2) << ending;
+  EXPECT_THAT(ending.errors, HasSubstr("tensors of 2 layers, and its configuration 10000"));
 }
 
 TEST_F(ReefTrainModels, frozen_weights_are_exported_as_they_came) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -9,12 +10,19 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/data/added_tokens.hpp>
 #include <reef/data/detail/bpe_files.hpp>
 #include <reef/data/detail/bpe_vocabulary.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace data {
+
+/// Options of a BpeTokenizer.
+struct BpeTokenizerOptions {
+  bool finds_added =
+      false;  ///< true: "<|endoftext|>" and added tokens are found in text; false: they are encoded as characters
+};
 
 /// GPT-2's tokenizer, a byte-level byte-pair encoding: text is cut into pieces by GPT-2's pattern, and in
 /// each piece the neighbours of lowest rank are merged until no neighbours have a rank.
@@ -26,7 +34,7 @@ namespace data {
 /// | errors | DecodeError with file and line for malformed files, and for a vocabulary and     |
 /// |        | merges that belong to different tokenizers; FileError if a file cannot be read   |
 ///
-/// Special tokens are not recognised in text: "<|endoftext|>" is encoded as its characters.
+/// "<|endoftext|>" and added tokens in a text are encoded as their characters, or found: BpeTokenizerOptions.
 ///
 /// Source: Sennrich et al., Neural Machine Translation of Rare Words with Subword Units, ACL 2016,
 /// algorithm 1, over bytes as in Radford et al., Language Models are Unsupervised Multitask
@@ -45,12 +53,14 @@ public:
   /// given as `added`, Hugging Face's added_tokens.json.
   [[nodiscard]] static BpeTokenizer read_gpt2(const std::filesystem::path& vocabulary,
                                               const std::filesystem::path& merges,
-                                              const std::filesystem::path& added = {});
+                                              const std::filesystem::path& added = {},
+                                              BpeTokenizerOptions options = {});
 
   /// Reads a tiktoken file of ranks: a token's id is its rank, and "<|endoftext|>" has the next id after the last.
   ///
   /// A piece that equals a token is encoded as that token, whether or not merges lead to it.
-  [[nodiscard]] static BpeTokenizer read_tiktoken(const std::filesystem::path& ranks);
+  [[nodiscard]] static BpeTokenizer read_tiktoken(const std::filesystem::path& ranks,
+                                                  BpeTokenizerOptions options = {});
 
   /// Returns the number of tokens, whose ids are 0 to vocabulary() - 1.
   [[nodiscard]] std::int32_t vocabulary() const { return vocabulary_.size(); }
@@ -69,9 +79,11 @@ public:
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const;
 
 private:
-  BpeTokenizer(detail::BpeFiles files, bool whole_pieces);
+  /// Makes a tokenizer of files, whose tokens from number `added` on are added ones.
+  BpeTokenizer(detail::BpeFiles files, bool whole_pieces, std::size_t added, BpeTokenizerOptions options);
 
   std::optional<std::int32_t> end_of_text_;
+  AddedTokenTable found_;
   detail::BpeVocabulary vocabulary_;
 };
 

@@ -5,6 +5,7 @@
 /// REEF_HAS_SENTENCEPIECE, which the CMake target reef::sentencepiece defines. The bodies are in this header, not in
 /// the compiled library, so that only programs that ask for SentencePiece are linked with it.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
+#include <reef/data/added_tokens.hpp>
 #include <reef/io/file.hpp>
 
 #ifdef REEF_HAS_SENTENCEPIECE
@@ -43,6 +45,13 @@ namespace detail {
 }  // namespace detail
 #endif
 
+/// Options of a SentencePieceTokenizer.
+struct SentencePieceOptions {
+  std::vector<AddedToken> added;  ///< tokens beside the model's, from its number of pieces on without a gap
+  bool finds_added =
+      false;  ///< true: control tokens and added ones are found in text; false: they are encoded as characters
+};
+
 /// The tokenizer of a SentencePiece model, such as Llama 2's tokenizer.model, by the library SentencePiece.
 ///
 /// | text   | valid UTF-8: decode(encode(x)) is x as the model normalises it; Llama 2's changes only    |
@@ -50,8 +59,9 @@ namespace detail {
 /// | errors | DecodeError for a file that is no model, FileError if it cannot be read, OptionError in a |
 /// |        | program that is built without SentencePiece                                               |
 ///
-/// Control tokens are not recognised in text: "</s>" is encoded as its characters. A control token is decoded as empty
-/// text.
+/// Control tokens ("</s>") and added tokens in a text are encoded as their characters, or found: the text behind one is
+/// then encoded as the beginning of a text is, as Hugging Face's LlamaTokenizer does (`legacy`). A control token is
+/// decoded as empty text, an added one as its own.
 ///
 /// Source: Kudo and Richardson, SentencePiece: A simple and language independent subword tokenizer and detokenizer for
 /// Neural Text Processing, EMNLP 2018 (arXiv 1808.06226).
@@ -63,13 +73,16 @@ namespace detail {
 /// \endcode
 class SentencePieceTokenizer {
 public:
-  [[nodiscard]] static SentencePieceTokenizer read(const std::filesystem::path& path) {
-    return SentencePieceTokenizer(path);
+  /// Reads a model. Throws DecodeError also for options.added that go on with a gap, or that name a piece of the model
+  /// otherwise; and, if they are to be found in text, for one that spaces or words beside it decide.
+  [[nodiscard]] static SentencePieceTokenizer read(const std::filesystem::path& path,
+                                                   const SentencePieceOptions& options = {}) {
+    return SentencePieceTokenizer(path, options);
   }
 
 #ifdef REEF_HAS_SENTENCEPIECE
   /// Returns the number of tokens, whose ids are 0 to vocabulary() - 1.
-  [[nodiscard]] std::int32_t vocabulary() const { return processor_->GetPieceSize(); }
+  [[nodiscard]] std::int32_t vocabulary() const { return pieces() + static_cast<std::int32_t>(added_.size()); }
 
   /// Returns the token that begins a text, or std::nullopt if the model has none.
   [[nodiscard]] std::optional<std::int32_t> begin_of_text() const {
@@ -81,17 +94,25 @@ public:
     return known(processor_->eos_id());
   }
 
-  /// Returns the token of a piece of text in the model's spelling, "</s>" or "\u2581the" for " the", or std::nullopt.
+  /// Returns the token of a piece of text in the model's spelling, "</s>" or "\u2581the" for " the", or of an added
+  /// token, or std::nullopt.
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view piece) const {
+    const auto own = std::find(added_.begin(), added_.end(), piece);
+    if (own != added_.end()) return pieces() + static_cast<std::int32_t>(own - added_.begin());
     const int id = processor_->PieceToId({piece.data(), piece.size()});
     if (processor_->IdToPiece(id) != piece) return std::nullopt;
     return id;
   }
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
+    std::vector<std::int32_t> tokens;
     std::vector<int> ids;
-    require(processor_->Encode({text.data(), text.size()}, &ids), "cannot encode a text");
-    return {ids.begin(), ids.end()};
+    const auto encode_gap = [&](std::string_view gap) {
+      require(processor_->Encode({gap.data(), gap.size()}, &ids), "cannot encode a text");
+      tokens.insert(tokens.end(), ids.begin(), ids.end());
+    };
+    found_.for_each_part(text, encode_gap, [&](std::int32_t token) { tokens.push_back(token); });
+    return tokens;
   }
 
   /// Encodes the beginning of a text: encode(text), preceded by the token that begins a text if the model has one.
@@ -105,8 +126,18 @@ public:
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const {
     for (const std::int32_t token : tokens) require_token(token);
     std::string text;
-    require(processor_->Decode(std::vector<int>(tokens.begin(), tokens.end()), &text),
-            "cannot decode tokens");
+    for (std::size_t begin = 0; begin < tokens.size();) {
+      if (tokens[begin] >= pieces()) {
+        text += added_text(tokens[begin++]);
+        continue;
+      }
+      std::size_t end = begin;
+      while (end < tokens.size() && tokens[end] < pieces()) ++end;
+      std::string run;
+      require(processor_->Decode(std::vector<int>(&tokens[begin], tokens.data() + end), &run), "cannot decode tokens");
+      text += run;
+      begin = end;
+    }
     return text;
   }
 
@@ -117,6 +148,10 @@ public:
     std::string text;
     for (const std::int32_t token : tokens) {
       require_token(token);
+      if (token >= pieces()) {
+        text += added_text(token);
+        continue;
+      }
       if (processor_->IsControl(token)) continue;
       const std::string& piece = processor_->IdToPiece(token);
       if (processor_->IsByte(token)) {  // "<0x0A>"
@@ -133,14 +168,47 @@ public:
   }
 
 private:
-  explicit SentencePieceTokenizer(const std::filesystem::path& path)
+  SentencePieceTokenizer(const std::filesystem::path& path, const SentencePieceOptions& options)
       : name_(path.string()),
         processor_(std::make_shared<sentencepiece::SentencePieceProcessor>()) {
     const std::string model = io::read_file(path, 256_MiB);
     require(processor_->LoadFromSerializedProto(model), "is no model of SentencePiece");
-    if (vocabulary() <= 0)
+    if (pieces() <= 0)
       throw DecodeError("reef::data::SentencePieceTokenizer: '", name_,
                         "' has no tokens.\n  fix: ", as_written);
+    add(options);
+  }
+
+  [[nodiscard]] std::int32_t pieces() const { return processor_->GetPieceSize(); }
+  [[nodiscard]] std::string added_text(std::int32_t token) const {
+    return added_[static_cast<std::size_t>(token - pieces())];
+  }
+
+  /// Takes the tokens that options add, and those that are to be found in texts.
+  void add(const SentencePieceOptions& options) {
+    std::vector<AddedToken> tokens = options.added;
+    std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (const AddedToken& token : tokens) {
+      if (options.finds_added && token.takes_beside)
+        refuse_added(token, "would take spaces or words beside it into account");
+      if (token.id >= 0 && token.id < pieces()) {
+        if (processor_->IdToPiece(token.id) != token.content)
+          refuse_added(token, concat("has the id of ", in_quotes(processor_->IdToPiece(token.id))));
+        continue;
+      }
+      if (token.id != vocabulary()) refuse_added(token, concat("has an id that is not the next, ", vocabulary()));
+      if (find(token.content)) refuse_added(token, concat("is the token ", *find(token.content), " too"));
+      added_.push_back(token.content);
+    }
+    if (!options.finds_added) return;
+    for (std::int32_t id = 0; id < pieces(); ++id) {
+      if (processor_->IsControl(id)) tokens.push_back({.content = processor_->IdToPiece(id), .id = id});
+    }
+    found_ = AddedTokenTable(tokens);
+  }
+  [[noreturn]] void refuse_added(const AddedToken& token, const std::string& why) const {
+    throw DecodeError("reef::data::SentencePieceTokenizer: the token ", in_quotes(token.content), " of id ", token.id,
+                      ", added to '", name_, "', ", why, ".\n  fix: the added tokens of this tokenizer, as written.");
   }
 
   static constexpr std::string_view as_written =
@@ -168,6 +236,8 @@ private:
   }
 
   std::string name_;
+  std::vector<std::string> added_;  // the texts of the tokens from pieces() on
+  AddedTokenTable found_;
   std::shared_ptr<sentencepiece::SentencePieceProcessor>
       processor_;  // its functions that are called are const
 #else
@@ -193,7 +263,7 @@ private:
   }
 
 private:
-  explicit SentencePieceTokenizer(const std::filesystem::path& /*path*/) {
+  SentencePieceTokenizer(const std::filesystem::path& /*path*/, const SentencePieceOptions& /*options*/) {
     detail::refuse_sentence_piece();
   }
 #endif

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <reef/data/added_tokens.hpp>
 #include <reef/data/detail/bpe_vocabulary.hpp>
 #include <reef/data/detail/tokenizer_json_file.hpp>
 #include <reef/data/split_pattern.hpp>
@@ -79,8 +79,6 @@ private:
     bool by_gpt2;
     bool puts_space;
   };
-  /// A table of added tokens by their first byte, the longest tokens first.
-  using AddedTable = std::array<std::vector<detail::AddedToken>, 256>;
   /// The intermediate state of encoding one text.
   struct Work {
     detail::BpeVocabulary::Encoder encoder;
@@ -90,11 +88,6 @@ private:
 
   TokenizerJson(detail::TokenizerJsonFile file, TokenizerJsonOptions options,
                 TextFunctions functions);
-
-  /// Calls token(id) for each added token of a table that occurs in a text, and gap(text) for the text between them.
-  template <class Gap, class Token>
-  static void for_each_part(const AddedTable& table, std::string_view text, const Gap& gap,
-                            const Token& token);
 
   /// Returns a text in which each run of valid UTF-8 is in Unicode's normal form C.
   [[nodiscard]] std::string normalised(std::string_view text) const;
@@ -106,8 +99,8 @@ private:
   std::vector<Step> steps_;
   // The function that normalises texts; null: texts are not normalised.
   std::string (*nfc_)(std::string_view) = nullptr;
-  AddedTable added_raw_;
-  AddedTable added_normalised_;
+  AddedTokenTable added_raw_;
+  AddedTokenTable added_normalised_;
   std::vector<std::int32_t> front_;
 };
 

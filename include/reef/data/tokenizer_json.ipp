@@ -49,44 +49,15 @@ REEF_INLINE TokenizerJson::TokenizerJson(detail::TokenizerJsonFile file,
     steps_.push_back({step.pattern.empty() ? nullptr : functions.pattern(step.pattern),
                       step.by_gpt2, step.puts_space});
   }
-  if (options.finds_added) {
-    for (detail::AddedToken& token : file.added) {
-      if (token.normalized && nfc_ != nullptr && !detail::is_ascii(token.content)) {
-        token.content = nfc_(token.content);
-      }
-      AddedTable& table = token.normalized ? added_normalised_ : added_raw_;
-      table[static_cast<unsigned char>(token.content.front())].push_back(std::move(token));
-    }
+  if (!options.finds_added) return;
+  std::vector<AddedToken> raw;
+  std::vector<AddedToken> normalised;
+  for (AddedToken& token : file.added) {
+    if (token.normalized && nfc_ != nullptr && !detail::is_ascii(token.content)) token.content = nfc_(token.content);
+    (token.normalized ? normalised : raw).push_back(std::move(token));
   }
-  for (AddedTable* table : {&added_raw_, &added_normalised_}) {
-    for (auto& tokens : *table) {
-      std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) {
-        if (a.content.size() != b.content.size()) return a.content.size() > b.content.size();
-        return a.id < b.id;
-      });
-    }
-  }
-}
-
-template <class Gap, class Token>
-void TokenizerJson::for_each_part(const AddedTable& table, std::string_view text, const Gap& gap,
-                                  const Token& token) {
-  std::size_t begin = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto& candidates = table[static_cast<unsigned char>(text[at])];
-    const auto found =
-        std::find_if(candidates.begin(), candidates.end(), [&](const detail::AddedToken& added) {
-          return text.substr(at).starts_with(added.content);
-        });
-    if (found == candidates.end()) {
-      ++at;
-      continue;
-    }
-    if (at > begin) gap(text.substr(begin, at - begin));
-    token(found->id);
-    begin = at += found->content.size();
-  }
-  if (begin < text.size()) gap(text.substr(begin));
+  added_raw_ = AddedTokenTable(raw);
+  added_normalised_ = AddedTokenTable(normalised);
 }
 
 REEF_INLINE std::string TokenizerJson::normalised(std::string_view text) const {
@@ -132,10 +103,9 @@ REEF_INLINE std::vector<std::int32_t> TokenizerJson::encode(std::string_view tex
   const auto add = [&](std::int32_t id) { work.tokens.push_back(id); };
   const auto encode_gap = [&](std::string_view gap) {
     if (nfc_ != nullptr) gap = work.made.emplace_back(normalised(gap));
-    for_each_part(
-        added_normalised_, gap, [&](std::string_view piece) { cut(work, piece, 0); }, add);
+    added_normalised_.for_each_part(gap, [&](std::string_view piece) { cut(work, piece, 0); }, add);
   };
-  for_each_part(added_raw_, text, encode_gap, add);
+  added_raw_.for_each_part(text, encode_gap, add);
   return std::move(work.tokens);
 }
 

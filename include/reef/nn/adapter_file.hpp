@@ -44,8 +44,9 @@ graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const
 /// |        | modules_to_save are score and classifier; bias is none                                                 |
 /// | errors | FileError if the file cannot be read; DecodeError, naming the file and the member, for another         |
 /// |        | peft_type, for a member that changes results (use_dora, use_rslora, lora_bias, rank_pattern,           |
-/// |        | alpha_pattern, layers_to_transform, other modules_to_save, ...), for target_modules that are a regular |
-/// |        | expression, and for a num_transformer_submodules other than 1                                          |
+/// |        | alpha_pattern, layers_to_transform, other modules_to_save, ...), for any member that is not known and  |
+/// |        | is neither null, false, 0 nor empty, for target_modules that are a regular expression, and for a       |
+/// |        | num_transformer_submodules other than 1                                                                |
 ///
 /// lora_dropout matters in training only, and is read as 0.
 ///

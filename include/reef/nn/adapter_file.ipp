@@ -4,11 +4,14 @@
 #include <array>
 #include <cstdint>
 #include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/nn/adapter_file.hpp>
 
@@ -20,6 +23,25 @@ namespace detail {
 
 /// The peft_type of a deep prompt, which PEFT does not have.
 inline constexpr const char* deep_prompts = "DEEP_PROMPT_TUNING";
+
+/// Members of every adapter_config.json that are read, checked or change no result.
+inline constexpr std::array<std::string_view, 9> adapter_members{
+    "peft_type",      "task_type",    "bias", "base_model_name_or_path", "revision",
+    "inference_mode", "auto_mapping", "peft_version", "runtime_config"};
+/// Such members of low-rank adapters.
+inline constexpr std::array<std::string_view, 10> lora_members{
+    "r",           "lora_alpha",        "lora_dropout",  "target_modules", "fan_in_fan_out", "modules_to_save",
+    "loftq_config", "init_lora_weights", "megatron_core", "qalora_group_size"};
+/// Such members of soft prompts.
+inline constexpr std::array<std::string_view, 9> prompt_members{
+    "num_virtual_tokens", "num_transformer_submodules", "token_dim", "num_attention_heads", "num_layers",
+    "prompt_tuning_init", "prompt_tuning_init_text", "tokenizer_name_or_path", "tokenizer_kwargs"};
+
+/// Tells whether a member's value is as if the member were not there.
+inline bool switches_nothing(const io::Json& value) {
+  if (value.is_string() || value.is_object() || value.is_array()) return value.empty() || value == io::Json("");
+  return value.is_null() || value == io::Json(false) || value == io::Json(0);
+}
 
 }  // namespace detail
 
@@ -48,6 +70,15 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
     }
     return adapter;
   };
+  const auto refuse_unknown = [&](std::span<const std::string_view> own) {
+    for (const auto& [member, value] : json.items()) {
+      const bool known = std::ranges::find(detail::adapter_members, member) != detail::adapter_members.end() ||
+                         std::ranges::find(own, member) != own.end();
+      if (known || detail::switches_nothing(value)) continue;
+      refuse(in_quotes(member), in_quotes(value.dump(-1, ' ', true, io::Json::error_handler_t::replace)),
+             "an adapter without it");
+    }
+  };
   const auto type = io::require<std::string>(json, "peft_type", source);
   const bool deep = type == detail::deep_prompts;
   if (type != "LORA" && type != "PROMPT_TUNING" && !deep)
@@ -62,6 +93,7 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
       const auto count = io::require<std::int64_t>(json, modules, source);
       if (count != 1) refuse(modules, concat(count), "a prompt of a model that is a decoder alone");
     }
+    refuse_unknown(detail::prompt_members);
     return validated(SoftPrompt{io::require<std::int64_t>(json, "num_virtual_tokens", source), deep});
   }
   for (const char* const field :
@@ -85,6 +117,7 @@ REEF_INLINE Adapter read_adapter_config(const std::filesystem::path& folder) {
       refuse("init_lora_weights", concat("'", law, "'"),
              "an adapter whose base model is as it was published");
   }
+  refuse_unknown(detail::lora_members);
   Lora lora;
   lora.rank = io::require<std::int64_t>(json, "r", source);
   lora.alpha = io::require<double>(json, "lora_alpha", source);

@@ -12,8 +12,9 @@ namespace nn {
 /// Reads the configuration of a GPT-2 of Hugging Face, the config.json beside its weights.
 ///
 /// | reads  | n_layer, n_head, n_embd, n_positions, vocab_size                                        |
-/// | checks | refuses models that gpt() cannot build: another model_type, activation, width of the    |
-/// |        | MLP, epsilon of the layer norm or scale of attention, or an untied head                 |
+/// | checks | refuses models that gpt() cannot build: another model_type, architecture, activation,   |
+/// |        | width of the MLP, epsilon of the layer norm or scale of attention, an untied head, and  |
+/// |        | fields by which other models compute other numbers (quantization_config, ...)           |
 /// | errors | FileError if the file cannot be read; DecodeError naming the file, and the field or the |
 /// |        | value that no GptConfig can have                                                        |
 ///

@@ -138,6 +138,22 @@ public:
         std::forward<Set>(set));
   }
 
+  /// Throws DecodeError unless the layers, the channels, the vocabulary and the context of the file are those of a
+  /// configuration: no graph is built for a config.json of another model.
+  void require_sizes(const GptConfig& wanted) const {
+    const GptConfig found = config();
+    const auto require = [&](const char* field, std::int64_t has, std::int64_t is) {
+      if (has == is) return;
+      tensors_.refuse(concat("its tensors are of ", field, " ", has, ", and its configuration of ", is),
+                      "give all files of the model, and its own config.json");
+    };
+    require("n_layer", found.layers, wanted.layers);
+    require("n_embd", found.channels, wanted.channels);
+    require("n_positions", found.context, wanted.context);
+    // A file may have more rows than tokens: its padding.
+    if (found.vocabulary < wanted.vocabulary) require("vocab_size", found.vocabulary, wanted.vocabulary);
+  }
+
 private:
   using StoredShape = std::vector<std::int64_t>;
 

@@ -69,8 +69,16 @@ inline void read_llama_window(const ConfigFields& fields, const LlamaFamilyFacts
   if (config.window != 0 && config.window < 1)
     fields.refuse("sliding_window", concat(config.window), "at least 1, or null");
   if (config.window != 0 && qwen) config.window_from = fields.value_or<std::int64_t>("max_window_layers", 28);
+}
+
+/// Refuses layer_types, where they are given, that are not those of the configuration's layers.
+inline void require_layer_types(const ConfigFields& fields, const LlamaConfig& config) {
   if (!fields.has("layer_types")) return;
   const auto types = fields.value<std::vector<std::string>>("layer_types");
+  if (static_cast<std::int64_t>(types.size()) != config.layers) {
+    fields.refuse("layer_types", concat("of ", types.size(), " layers, and num_hidden_layers ", config.layers),
+                  "one type for each layer");
+  }
   for (std::size_t layer = 0; layer < types.size(); ++layer) {
     const bool sees_all = config.window == 0 || static_cast<std::int64_t>(layer) < config.window_from;
     const char* const expected = sees_all ? "full_attention" : "sliding_attention";
@@ -113,6 +121,7 @@ REEF_INLINE LlamaConfig read_llama_config(const std::filesystem::path& path) {
   config.epsilon = fields.value_or("rms_norm_eps", 1e-6);
   config.rotary = detail::llama_rotary(fields);
   detail::read_llama_window(fields, facts, config);
+  detail::require_layer_types(fields, config);
   const bool biases = facts.family != LlamaFamily::mistral && fields.value_or("attention_bias", false);
   config.query_bias = biases || facts.family == LlamaFamily::qwen2;
   config.output_bias = biases && facts.family != LlamaFamily::qwen2;

@@ -8,6 +8,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/device/cores.hpp>
+#include <reef/device/host.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/nn/bloom.hpp>
@@ -68,6 +69,28 @@ std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, 
 }
 
 }  // namespace detail
+
+/// Throws DecodeError, naming file and tensor, unless the weights at a place are of the layers and the shapes that a
+/// configuration gives: before model_of builds a graph of as many layers as a file may claim.
+///
+/// | cost   | the headers of the files, and a graph of one layer                       |
+/// | errors | FileError and DecodeError as read_weights; a head is read_weights' affair |
+///
+/// \code
+/// const nn::ModelConfig config = nn::read_model_config("llama/config.json");
+/// nn::require_weights("llama", config);
+/// const auto model = nn::model_of<device::Host, float>(config);
+/// \endcode
+template <class Device = device::Host>
+void require_weights(const std::filesystem::path& place, const ModelConfig& config) {
+  if (const auto* const gpt2 = std::get_if<GptConfig>(&config)) return Gpt2File(place).require_sizes(*gpt2);
+  ModelConfig small = with_batch(config, {.batch = 1, .sequence = 1});
+  const std::int64_t layers = std::visit([](auto& own) { return std::exchange(own.layers, 1); }, small);
+  const auto one = model_of<Device, float>(small, 1);
+  if (std::holds_alternative<BloomConfig>(config)) return BloomFile(place).require_layers(one.dag(), layers);
+  if (std::holds_alternative<GptNeoxConfig>(config)) return GptNeoxFile(place).require_layers(one.dag(), layers);
+  LlamaFile(place).require_layers(one.dag(), layers);
+}
 
 /// Calls set(name, values) for each parameter of a model, as Gpt2File, LlamaFile, BloomFile or GptNeoxFile reads it:
 /// the type of `config` decides which. Returns the path of the file or index that was read.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/data/added_tokens.hpp>
 #include <reef/data/detail/bpe_files.hpp>
 
 namespace reef {
@@ -16,13 +17,6 @@ struct CutStep {
   std::string pattern;      ///< as pcre2_form returns one; empty: GPT-2's, or none
   bool by_gpt2 = false;     ///< cuts by GPT-2's pattern
   bool puts_space = false;  ///< puts a space in front of a piece that begins with none
-};
-
-/// A token that is found in a text as it stands, before the text is cut.
-struct AddedToken {
-  std::string content;
-  std::int32_t id = 0;
-  bool normalized = false;  ///< it is looked for in the normalised text
 };
 
 /// What a tokenizer.json says.

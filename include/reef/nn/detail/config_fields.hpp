@@ -26,6 +26,7 @@ public:
     io::require_object(json_, "", source_);
     for (auto field = json_.begin(); field != json_.end();) {
       if (field->is_null()) nulls_.push_back(field.key());
+      if (field->is_object()) erase_nulls(*field);
       field = field->is_null() ? json_.erase(field) : std::next(field);
     }
   }
@@ -73,6 +74,23 @@ public:
     refuse_each({"quantization_config", "num_local_experts", "num_experts", "attn_logit_softcapping",
                  "final_logit_softcapping", "logit_scale", "logits_scaling", "embedding_multiplier",
                  "residual_multiplier", "attention_multiplier", "query_pre_attn_scalar", "no_rope_layers"});
+    for (const char* const attends_to_others : {"add_cross_attention", "is_encoder_decoder"}) {
+      if (value_or(attends_to_others, false)) refuse(attends_to_others);
+    }
+  }
+  /// Refuses members of the object `field` that are not `known`.
+  void refuse_unknown_members(const std::string& field, std::initializer_list<std::string_view> known) const {
+    io::require_object(json_, field, source_);
+    for (const auto& [name, member] : json_.at(field).items()) {
+      if (std::ranges::find(known, name) != known.end()) continue;
+      refuse(concat(field, ".", name), in_quotes(member.dump(-1, ' ', true, io::Json::error_handler_t::replace), 100),
+             "give a model without it");
+    }
+  }
+  /// Refuses two fields that are there both, and differ.
+  void require_same(const char* field, const char* other) const {
+    if (!has(field) || !has(other) || json_.at(field) == json_.at(other)) return;
+    refuse(other, concat("there beside ", field, ", and says another"), "one of them");
   }
   /// Refuses another model_type, and architectures, where they are given, of which none is the model's.
   void require_type(std::string_view type) const {
@@ -97,6 +115,11 @@ public:
   }
 
 private:
+  static void erase_nulls(io::Json& object) {
+    for (auto member = object.begin(); member != object.end();) {
+      member = member->is_null() ? object.erase(member) : std::next(member);
+    }
+  }
   [[nodiscard]] std::int64_t in_range(const char* field, std::int64_t value) const {
     if (value >= 1) return value;
     throw DecodeError("reef::nn: ", source_, ": ", field, " is ", value, ".\n  fix: at least 1.");
@@ -114,7 +137,8 @@ inline std::string place_of_rotary(const ConfigFields& fields) {
 }
 
 /// Reads frequencies from `base`, a field beside rope_scaling, or from rope_parameters. Refuses kinds other than
-/// default, linear and llama3.
+/// default, linear and llama3, members that no kind here has, such as frequencies by the type of a layer, and members
+/// that the file's own kind does not use.
 inline RotaryFrequencies read_rotary(const ConfigFields& fields, std::string_view base, double usual_base) {
   RotaryFrequencies rotary;
   const std::string place = place_of_rotary(fields);
@@ -123,12 +147,28 @@ inline RotaryFrequencies read_rotary(const ConfigFields& fields, std::string_vie
   if (!fields.has(place)) return rotary;
   rotary.theta = fields.value_or(at("rope_theta"), rotary.theta);
   const auto type = fields.value_or<std::string>(at("rope_type"), fields.value_or<std::string>(at("type"), "default"));
-  if (type == "default") return rotary;
-  if (type != "linear" && type != "llama3") {
+  if (type != "default" && type != "linear" && type != "llama3") {
     fields.refuse(at("rope_type"), concat("'", type, "'"), "give a model of 'default', 'linear' or 'llama3' positions");
   }
+  fields.refuse_unknown_members(place, {"rope_theta", "rope_type", "type", "partial_rotary_factor", "factor",
+                                        "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
+  fields.require_same("rope_parameters", "rope_scaling");
+  const auto refuse_unused = [&](std::initializer_list<const char*> names) {
+    for (const char* const name : names) {
+      if (const double is = fields.value_or<double>(at(name), 1); is != 1) {
+        fields.refuse(at(name), concat(is, ", and its rope_type '", type, "'"), "the rope_type that has it");
+      }
+    }
+  };
+  if (type == "default") {
+    refuse_unused({"factor", "low_freq_factor", "high_freq_factor"});
+    return rotary;
+  }
   rotary.factor = fields.value<double>(at("factor"));
-  if (type == "linear") return rotary;
+  if (type == "linear") {
+    refuse_unused({"low_freq_factor", "high_freq_factor"});
+    return rotary;
+  }
   rotary.low = fields.value<double>(at("low_freq_factor"));
   rotary.high = fields.value<double>(at("high_freq_factor"));
   rotary.original = fields.value<std::int64_t>(at("original_max_position_embeddings"));

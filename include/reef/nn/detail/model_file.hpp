@@ -53,27 +53,56 @@ public:
         std::forward<Set>(set));
   }
 
+  /// Throws DecodeError unless the file has the tensors of so many layers, with their shapes. `one` is the model with
+  /// one layer: no graph of many is built for a config.json that is of another model.
+  ///
+  /// | cost | one look-up for each tensor of the file, however many layers are asked for |
+  void require_layers(const graph::Dag& one, std::int64_t layers) const {
+    const std::int64_t found = layers_of(tensors_);
+    if (found != layers) {
+      tensors_.refuse(concat("it has tensors of ", found, found == 1 ? " layer" : " layers", ", and its configuration ",
+                             layers),
+                      "give all files of the model, and its own config.json");
+    }
+    for (const graph::Parameter& parameter : one.parameters) {
+      const std::string name = bare_name(parameter.name);
+      if (name == names_.head) continue;
+      if (!layer_number(name)) static_cast<void>(tensor_of(parameter));
+    }
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      for (graph::Parameter parameter : one.parameters) {
+        const std::size_t at = parameter.name.find(".0.");
+        if (!layer_number(bare_name(parameter.name)) || at == std::string::npos) continue;
+        parameter.name.replace(at, 3, concat(".", layer, "."));
+        static_cast<void>(tensor_of(parameter));
+      }
+    }
+  }
+
 private:
+  /// Returns the tensor of a parameter, of the parameter's shape. Throws DecodeError if there is none.
+  [[nodiscard]] const io::TensorInFile& tensor_of(const graph::Parameter& parameter) const {
+    const std::string name = bare_name(parameter.name);
+    const io::TensorInFile* const found = tensors_.find(name);
+    if (found == nullptr) {
+      tensors_.refuse(concat("it has no tensor for the model's '", parameter.name, "'"),
+                      name == names_.head
+                          ? "give its config.json tie_word_embeddings, if its head is tied"
+                          : "give all files of the model, and its own config.json");
+    }
+    const Shape& wanted = parameter.spec.shape;
+    std::array<std::int64_t, Shape::max_rank> extents{};
+    tensors_.require_real(*found);
+    tensors_.require_shape(
+        *found, std::ranges::equal(found->tensor->shape, io::detail::extents_of(wanted, extents)),
+        parameter, wanted, concat("transpose it: a ", names_.kind, "'s projections are (out, in)"),
+        "give the model its own config.json");
+    return *found;
+  }
+
   void check_model(const graph::Dag& model) const {
     std::set<const io::StoredTensor*> parameters;
-    for (const graph::Parameter& parameter : model.parameters) {
-      const std::string name = bare_name(parameter.name);
-      const io::TensorInFile* const found = tensors_.find(name);
-      if (found == nullptr) {
-        tensors_.refuse(concat("it has no tensor for the model's '", parameter.name, "'"),
-                        name == names_.head
-                            ? "give its config.json tie_word_embeddings, if its head is tied"
-                            : "give all files of the model, and its own config.json");
-      }
-      const Shape& wanted = parameter.spec.shape;
-      std::array<std::int64_t, Shape::max_rank> extents{};
-      tensors_.require_real(*found);
-      tensors_.require_shape(
-          *found, std::ranges::equal(found->tensor->shape, io::detail::extents_of(wanted, extents)),
-          parameter, wanted, concat("transpose it: a ", names_.kind, "'s projections are (out, in)"),
-          "give the model its own config.json");
-      parameters.insert(found->tensor);
-    }
+    for (const graph::Parameter& parameter : model.parameters) parameters.insert(tensor_of(parameter).tensor);
     for (const auto& [name, found] : tensors_.all()) {
       if (parameters.contains(found.tensor) || is_ignored(name)) continue;
       if (name == names_.head) {

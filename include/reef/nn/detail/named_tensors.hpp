@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <reef/core/element.hpp>
@@ -49,6 +53,19 @@ inline std::string bare_name(std::string_view name) {
     bare += concat(part, more ? "." : "");
   }
   return bare;
+}
+
+/// Returns the layer that a bare name is of, 12 of "layers.12.mlp.up_proj.weight" or "h.12.mlp.c_fc.weight"; nothing
+/// for a name that is of none.
+inline std::optional<std::int64_t> layer_number(std::string_view bare) {
+  std::int64_t layer = 0;
+  for (const std::string_view prefix : {"layers.", "h."}) {
+    if (!bare.starts_with(prefix)) continue;
+    const char* const end = bare.data() + bare.size();
+    const auto [stop, error] = std::from_chars(bare.data() + prefix.size(), end, layer);
+    if (error == std::errc() && stop != end && *stop == '.') return layer;
+  }
+  return std::nullopt;
 }
 
 /// The tensors of a model of Hugging Face, by their bare names; `kind` is what errors call such a model.
@@ -176,6 +193,16 @@ private:
   std::string_view kind_;
   std::map<std::string, io::TensorInFile, std::less<>> by_name_;
 };
+
+/// Returns one more than the largest layer that a tensor is of; 0 where there is none.
+inline std::int64_t layers_of(const NamedTensors& tensors) {
+  std::int64_t count = 0;
+  for (const auto& [name, found] : tensors.all()) {
+    if (const auto layer = layer_number(name); layer && *layer < std::numeric_limits<std::int64_t>::max())
+      count = std::max(count, *layer + 1);
+  }
+  return count;
+}
 
 /// Writes parameters to a safetensors file of Hugging Face's: values(name) gives a parameter's elements,
 /// shape(parameter) what of them is written. `whose` names the function in errors.
