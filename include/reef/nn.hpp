@@ -11,6 +11,7 @@
 #include <reef/nn/bloom_file.hpp>
 #include <reef/nn/causal_attention.hpp>
 #include <reef/nn/class_head.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/draw_token.hpp>
 #include <reef/nn/dropout.hpp>
