@@ -28,6 +28,7 @@
 #include <reef/nn/gpt_neox_file.hpp>
 #include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/input_magnitudes.hpp>
 #include <reef/nn/kernels.hpp>
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/layer_prompt.hpp>

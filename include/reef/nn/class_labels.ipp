@@ -65,7 +65,8 @@ inline void require_same_labels(const ConfigFields& fields, const io::Json& labe
 inline void require_one_of_classes(const ConfigFields& fields, std::int64_t classes) {
   constexpr const char* wanted = "single_label_classification";
   const auto problem = fields.value_or<std::string>("problem_type", classes == 1 ? "regression" : wanted);
-  if (problem != wanted) fields.refuse("problem_type", concat("'", problem, "'"), concat("give a model of '", wanted, "'"));
+  if (problem == wanted) return;
+  fields.refuse("problem_type", concat("'", problem, "'"), concat("give a model of '", wanted, "'"));
 }
 
 }  // namespace detail
