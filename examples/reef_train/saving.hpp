@@ -135,18 +135,20 @@ private:
   /// Together they are what Hugging Face's from_pretrained reads. A config.json that is there stays,
   /// since it may say more. Adapters are merged into the weights.
   void write_weights(const Values& spread) {
-    const auto base = base_model_of<typename TrainerType::Device, T>(options_, config_, 1);
+    const auto base = with_head(options_, base_model_of<typename TrainerType::Device, T>(options_, config_, 1));
     const auto merged = [&](const std::string& name) {
       return reef::nn::merged_lora<T>(trainer_.model(), name, [&](const std::string& of) { return values_of(spread, of); });
     };
     const std::filesystem::path beside = config_beside(options_.export_file);
     if (options_.given) {
       reef::nn::write_weights<T>(options_.export_file, *options_.given, base.dag(), merged);
-      if (!exists(beside)) reef::nn::write_model_config(beside, *options_.given);
     } else {
       reef::nn::write_gpt2<T>(options_.export_file, base.dag(), config_.vocabulary, merged);
-      if (!exists(beside)) reef::nn::write_gpt2_config(beside, config_);
     }
+    if (exists(beside)) return;
+    const reef::nn::ModelConfig config = options_.given ? *options_.given : reef::nn::ModelConfig(config_);
+    if (options_.classes == 0) return reef::nn::write_model_config(beside, config);
+    reef::nn::write_model_config(beside, config, labels_of(options_));
   }
 
   /// Together they are what PEFT reads.
