@@ -17,7 +17,8 @@ struct ClassLabels {
   std::vector<std::string> names;         ///< the name of each class, by its number
   std::optional<std::int64_t> pad_token;  ///< the token that fills texts of a batch up to one length, if there is one
 
-  /// Returns labels with the names that Hugging Face gives to classes which nobody named: LABEL_0, LABEL_1, ...
+  /// Returns labels with the names that Hugging Face gives to classes which nobody named: LABEL_0, LABEL_1, ... Throws
+  /// OptionError for a number of classes that no ClassHead has.
   static ClassLabels numbered(std::int64_t classes);
 
   [[nodiscard]] std::int64_t classes() const { return static_cast<std::int64_t>(names.size()); }
