@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,9 +13,11 @@
 #include <reef/core/text.hpp>
 #include <reef/data/labelled_texts.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/nn/draw_token.hpp>
 
 #include "../support/progress.hpp"
+#include "../support/terminal_text.hpp"
 #include "model.hpp"
 
 namespace reef_generate {
@@ -25,23 +28,29 @@ using Tokens = std::vector<std::int32_t>;
 
 /// An option of generation that was given would be ignored.
 void refuse_generation(const Options& options) {
-  const auto refuse = [](const char* option) {
+  const char* const whose = classes_of_adapter(options) > 0 ? "--adapter" : "--model";
+  const auto refuse = [&](const char* option) {
     throw reef::OptionError(
-        option, " is of generation, and --adapter has a class head: a text's class is told.\n  fix: leave it out.");
+        option, " is of generation, and ", whose, " has a class head: a text's class is told.\n  fix: leave it out.");
   };
   if (options.new_tokens >= 0) refuse("--new");
   if (!options.stops.empty()) refuse("--stop");
   if (options.ignore_ends) refuse("--ignore-eos");
   if (options.no_cache) refuse("--no-cache");
   if (options.logits) refuse("--logits");
+  if (placeholders_of(options) > 0) {
+    throw reef::OptionError("--adapter ", options.adapter, " has a soft prompt, and --model tells classes.\n",
+                            "  why: a soft prompt continues texts.\n  fix: leave it out, or a language model.");
+  }
 }
 
-/// Encodes texts as reef-train --classes does: names of special tokens are characters, and a long text is cut at its
-/// end.
+/// Encodes texts as reef-train --classes does: names of special tokens are characters, a long text is cut at its end,
+/// and there the pad_token of --model is no part of it.
 class Reader {
 public:
   explicit Reader(const Options& options)
-      : options_(options), tokenizer_(tokenizer_of(options, reef_examples::TextUse::training)) {
+      : options_(options), labels_(labels_of(options)),
+        tokenizer_(tokenizer_of(options, reef_examples::TextUse::training)) {
     const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
     most_ = static_cast<std::size_t>(options.context != 0 ? options.context : reef::nn::longest_sequence(config));
   }
@@ -56,11 +65,13 @@ public:
   [[nodiscard]] Tokens cut(Tokens tokens) const {
     if (tokens.empty()) throw reef::OptionError("a text has no token.\n  fix: one at least.");
     tokens.resize(std::min(tokens.size(), most_));
+    if (labels_) tokens.resize(labels_->length_of(tokens));
     return tokens;
   }
 
 private:
   const Options& options_;
+  std::optional<reef::nn::ClassLabels> labels_;
   std::optional<reef_examples::Tokenizer> tokenizer_;
   std::size_t most_;
 };
@@ -92,16 +103,20 @@ std::string classify_prompts(const Options& options, const Reader& reader) {
   for (const std::string& list : options.token_lists) texts.push_back(reader.cut(tokens_of(list)));
   for (const std::string& text : options.prompts) texts.push_back(reader.tokens(text, "--prompt"));
   Model model = model_of_texts(options, texts);
+  const auto labels = classes_of_adapter(options) > 0 ? std::nullopt : labels_of(options);
   reef::io::Json answers = reef::io::Json::array();
   std::string lines;
   for (const Tokens& text : texts) {
     std::vector<double> classes = read_text(model.session(), text);
     const std::int64_t first = likeliest(classes);
-    lines += reef::concat("class ", first, "  probabilities");
+    lines += reef::concat("class ", first);
+    if (labels) lines += " " + reef_examples::shown_on_output(labels->names.at(static_cast<std::size_t>(first)));
+    lines += "  probabilities";
     for (double& of_class : classes) of_class = std::exp(of_class);
     for (const double of_class : classes) lines += reef::concat(" ", of_class);
     lines += "\n";
     answers.push_back({{"class", first}, {"probabilities", classes}});
+    if (labels) answers.back()["label"] = labels->names.at(static_cast<std::size_t>(first));
   }
   if (!options.json) return lines;
   return (answers.size() == 1 ? answers[0] : reef::io::Json{{"texts", answers}}).dump() + "\n";
@@ -109,7 +124,8 @@ std::string classify_prompts(const Options& options, const Reader& reader) {
 
 std::string score_labels(const Options& options, const Reader& reader) {
   if (!options.score.ends_with(".jsonl")) {
-    throw reef::OptionError("--score: ", options.score, " is no .jsonl, and --adapter has a class head.\n",
+    throw reef::OptionError("--score: ", options.score, " is no .jsonl, and ",
+                            classes_of_adapter(options) > 0 ? "--adapter" : "--model", " has a class head.\n",
                             "  fix: lines {\"text\": ..., \"label\": ...}.");
   }
   const auto labelled = reef::data::read_labelled_texts(options.score, classes_of(options));

@@ -235,7 +235,7 @@ int main(int argc, char** argv) {
   try {
     add_options(app, options);
     app.parse(argc, argv);
-    check(options);
+    check(app, options);
   } catch (const CLI::ParseError& error) {
     return reef_examples::end_parsing(app, error, refused_status, [](const std::string& text) { std::cerr << text; });
   }

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,12 +19,15 @@
 #include <reef/device/host.hpp>
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/class_head.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/nn/end_tokens.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/input_magnitudes.hpp>
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/session.hpp>
 
 #include "../support/tokenizer.hpp"
+#include "calibrate.hpp"
 #include "options.hpp"
 
 namespace reef_generate {
@@ -43,8 +47,13 @@ inline std::int64_t placeholders_of(const Options& options) {
   return soft == nullptr ? 0 : soft->tokens;
 }
 
+/// Returns the classes that the folder of --model tells apart; nothing of a language model.
+inline std::optional<reef::nn::ClassLabels> labels_of(const Options& options) {
+  return reef::nn::read_class_labels(std::filesystem::path(options.model) / "config.json");
+}
+
 /// Returns the number of classes that the head of --adapter tells apart; 0 without one.
-inline std::int64_t classes_of(const Options& options) {
+inline std::int64_t classes_of_adapter(const Options& options) {
   if (options.adapter.empty()) return 0;
   const reef::nn::Adapter adapter = reef::nn::read_adapter_config(options.adapter);
   const auto* const lora = std::get_if<reef::nn::Lora>(&adapter);
@@ -90,6 +99,14 @@ inline void require_context(const Options& options, std::int64_t prompt, std::in
                           ".\n  fix: more --context, a shorter prompt, or less --new.");
 }
 
+/// Returns the number of classes that the head of --adapter, or else that of --model, tells apart; 0 without one.
+inline std::int64_t classes_of(const Options& options) {
+  const std::int64_t classes = classes_of_adapter(options);
+  if (classes > 0) return classes;
+  const auto labels = labels_of(options);
+  return labels ? labels->classes() : 0;
+}
+
 /// Returns how many tokens are added to a prompt where the command line does not say it. Throws OptionError for a prompt
 /// that leaves no room for one.
 inline std::int64_t room_for_new(const Options& options, std::int64_t prompt) {
@@ -107,19 +124,16 @@ public:
   Model(const Options& options, std::int64_t positions, std::int64_t sequences)
       : config_(config_of(options)),
         host_({.threads = options.threads}),
-        graph_(adapted(reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads()),
-                       options)),
+        base_(with_labels(reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads()),
+                          options)),
+        graph_(adapted(base_, options)),
+        magnitudes_(calibrate(options, host_, graph_, [&](const SetParameter& set) { read_parameters(options, set); })),
         session_(host_, graph_,
                  {.positions = positions, .sequences = sequences, .rows = options.rows, .weights = options.weight_form(),
                   .states = options.state_form(), .outliers = options.outliers_of_form()}) {
-    std::set<std::string, std::less<>> known;  // a class head stands in the place of that of the language
-    for (const reef::graph::Parameter& parameter : graph_.dag().parameters) known.insert(parameter.name);
-    const auto set = [&](const std::string& name, const std::vector<float>& values) {
-      if (known.contains(name)) session_.set_parameter(name, values);
-    };
-    const auto base = reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads());
-    reef::nn::read_weights<float>(options.model, config_, base.dag(), set);
-    if (!options.adapter.empty()) reef::nn::read_adapter<float>(options.adapter, graph_.dag(), set);
+    read_parameters(options, [&](const std::string& name, const std::vector<float>& values) {
+      session_.set_parameter(name, values, magnitudes_.of(name));
+    });
   }
 
   Session& session() { return session_; }
@@ -131,6 +145,24 @@ private:
     reef::nn::require_weights(options.model, config);
     return config;
   }
+
+  /// Reads the weights of the folder, and those of the adapter, if one is named.
+  void read_parameters(const Options& options, const SetParameter& set) const {
+    std::set<std::string, std::less<>> known;  // a class head stands in the place of that of the language
+    for (const reef::graph::Parameter& parameter : graph_.dag().parameters) known.insert(parameter.name);
+    const bool other_head = classes_of_adapter(options) > 0;
+    reef::nn::read_weights<float>(
+        options.model, config_, base_.dag(), [&](const std::string& name, const std::vector<float>& values) {
+          if (known.contains(name) && !(other_head && reef::nn::is_of_class_head(name))) set(name, values);
+        });
+    if (!options.adapter.empty()) {
+      reef::nn::read_adapter<float>(options.adapter, graph_.dag(),
+                                    [&](std::string_view name, const std::vector<float>& values) {
+                                      if (known.contains(name)) set(std::string(name), values);
+                                    });
+    }
+  }
+
   /// Returns the configuration with a batch of one row. Throws OptionError for more positions than the model has.
   static reef::nn::ModelConfig checked(const reef::nn::ModelConfig& config, std::int64_t positions) {
     const std::int64_t longest = reef::nn::longest_sequence(config);
@@ -141,18 +173,27 @@ private:
     return reef::nn::with_batch(config, {.batch = 1, .sequence = 1});
   }
 
+  using Graph = reef::graph::Graph<reef::device::Host, float>;
+
+  /// Returns the model with the class head of its folder, if that has one.
+  static Graph with_labels(Graph model, const Options& options) {
+    const auto labels = labels_of(options);
+    return labels ? reef::nn::with_class_head(model, {.classes = labels->classes()}) : std::move(model);
+  }
+
   /// Returns the model with the adapters, and the class head, of a folder, if one is named.
-  static reef::graph::Graph<reef::device::Host, float> adapted(reef::graph::Graph<reef::device::Host, float> model,
-                                                               const Options& options) {
+  static Graph adapted(const Graph& model, const Options& options) {
     if (options.adapter.empty()) return model;
     auto result = reef::nn::with_adapter(model, reef::nn::read_adapter_config(options.adapter));
-    const std::int64_t classes = classes_of(options);
+    const std::int64_t classes = classes_of_adapter(options);
     return classes > 0 ? reef::nn::with_class_head(result, {.classes = classes}) : std::move(result);
   }
 
   reef::nn::ModelConfig config_;
   reef::device::Host host_;
-  reef::graph::Graph<reef::device::Host, float> graph_;
+  Graph base_;
+  Graph graph_;
+  reef::nn::InputMagnitudes magnitudes_;
   Session session_;
 };
 

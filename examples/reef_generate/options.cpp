@@ -35,7 +35,8 @@ std::int64_t Options::outliers_of_form() const {
 
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--model", o.model,
-                 "folder of a model of Hugging Face: config.json and safetensors, as reef-train --export writes one")
+                 "folder of a model of Hugging Face: config.json and safetensors, as reef-train --export writes one. Of one "
+                 "for sequence classification the class of each --prompt is told")
       ->required();
   app.add_option(
       "--adapter", o.adapter,
@@ -50,7 +51,8 @@ void add_options(CLI::App& app, Options& o) {
                  reef::concat(tokenizer_forms, "; default: that of the model's folder"));
   app.add_option(
       "--document-end", o.document_end,
-      "of an --adapter with a class head: the token behind each text, by its number or its text, as reef-train had it");
+      "of an --adapter or a --model with a class head: the token behind each text, by its number or its text, as "
+      "reef-train had it");
   app.add_option("--new", o.new_tokens, "how many tokens to add; default: 100, or as many as the model has room for")
       ->transform(number_from<std::int64_t>(0, 1'000'000'000));
   app.add_option("--temperature", o.temperature, "0: the likeliest token")->transform(number_from<double>(0, 1e9))
@@ -77,6 +79,14 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--outliers", o.outliers,
                  "of --weights int8: how many of 256 inputs of a matrix, those that stand out most, stay fp32; default: 1")
       ->transform(number_from<std::int64_t>(0, 256));
+  app.add_option("--calibrate", o.calibrate,
+                 "of --weights int8: file of texts, or .jsonl of lines {\"text\": ...} or {\"prompt\": ..., "
+                 "\"completion\": ...}, which the model reads in bf16 first: the inputs that are largest there are the "
+                 "outliers, not those that stand out in the weights")
+      ->check(readable_file());
+  app.add_option("--calibrate-tokens", o.calibrate_tokens, "the most tokens of --calibrate that are read, from its beginning")
+      ->transform(number_from<std::int64_t>(1, 1'000'000'000))
+      ->capture_default_str();
   app.add_option("--kv", o.states, "the form of keys and values, kept for each token: fp32, bf16 or int8")
       ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
       ->capture_default_str();
@@ -99,14 +109,16 @@ void add_options(CLI::App& app, Options& o) {
       {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--document-end", "--score"}},
       {"How tokens are drawn",
        {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop", "--ignore-eos"}},
-      {"How it is computed", {"--weights", "--outliers", "--kv", "--context", "--rows", "--threads", "--no-cache"}},
+      {"How it is computed",
+       {"--weights", "--outliers", "--calibrate", "--calibrate-tokens", "--kv", "--context", "--rows", "--threads",
+        "--no-cache"}},
       {"What is written", {"--json", "--logits"}}};
   for (const auto& [group, names] : groups) {
     for (const char* const name : names) app.get_option(name)->group(group);
   }
 }
 
-void check(const Options& o) {
+void check(const CLI::App& app, const Options& o) {
   const auto refuse = [](const char* option, const std::string& why) { throw CLI::ValidationError(option, why); };
   const bool has_prompt = !o.prompts.empty() || !o.token_lists.empty();
   if (!o.prompts.empty() && !o.token_lists.empty()) refuse("--tokens", "is given beside --prompt: give one of the two");
@@ -115,6 +127,12 @@ void check(const Options& o) {
   if (o.outliers >= 0 && o.weight_form() != reef::graph::WeightForm::int8) {
     refuse("--outliers", reef::concat("are of --weights int8, not of ", o.weights));
   }
+  if (!o.calibrate.empty() && o.outliers_of_form() == 0) {
+    refuse("--calibrate", reef::concat("chooses outliers of --weights int8, of which ",
+                                       o.outliers == 0 ? "--outliers 0" : reef::concat("--weights ", o.weights), " has none"));
+  }
+  if (o.calibrate.empty() && app.get_option("--calibrate-tokens")->count() > 0)
+    refuse("--calibrate-tokens", "are of --calibrate, the file that they are read from");
   if (o.logits && !o.json) refuse("--logits", "are written with --json alone");
   if (o.logits && !o.score.empty()) refuse("--logits", "are of a prompt");
   if (o.no_cache && !o.score.empty()) refuse("--no-cache", "is of a prompt: a file is scored from what is computed once");

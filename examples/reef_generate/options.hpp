@@ -28,6 +28,8 @@ struct Options {
   std::vector<std::string> stops;
   std::string weights = "fp32";
   std::int64_t outliers = -1;  ///< of 256 inputs of an int8 matrix; -1: 1
+  std::string calibrate;                 ///< a file of texts, by which outliers are chosen
+  std::int64_t calibrate_tokens = 4096;  ///< the most tokens that are read of it
   std::string states = "fp32";
   std::int64_t rows = 256;
   std::int64_t context = 0;
@@ -46,7 +48,7 @@ struct Options {
 void add_options(CLI::App& app, Options& options);
 
 /// Throws CLI::ValidationError for options that do not go together.
-void check(const Options& options);
+void check(const CLI::App& app, const Options& options);
 
 /// Returns the tokens of a list such as "5 17 80" or "5,17,80". Throws OptionError for what is no number.
 std::vector<std::int32_t> tokens_of(const std::string& list);

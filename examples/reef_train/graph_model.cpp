@@ -95,9 +95,26 @@ void require_vocabulary(const TrainOptions& options, std::int64_t vocabulary) {
   }
 }
 
+namespace {
+
+/// Takes the classes of --init, if it has a class head. Throws OptionError for another number by --classes.
+void read_labels_of_init(TrainOptions& options, const std::filesystem::path& config) {
+  options.labels = reef::nn::read_class_labels(config);
+  if (!options.labels) return;
+  const std::int64_t classes = options.labels->classes();
+  if (options.classes != 0 && options.classes != classes) {
+    throw reef::OptionError("--classes is ", options.classes, ", but ", options.init, " tells ", classes,
+                            " classes.\n  fix: leave it out, or the language model of --init.");
+  }
+  options.classes = classes;
+}
+
+}  // namespace
+
 void read_init(TrainOptions& options) {
   const std::filesystem::path beside = config_beside(options.init);
   if (options.init.empty() || !exists(beside)) return;
+  read_labels_of_init(options, beside);
   const reef::io::Json json = reef::io::read_json(beside);
   if (!json.is_object() || json.value("model_type", reef::io::Json("gpt2")) == "gpt2") return;
   options.given = reef::nn::read_model_config(beside);
@@ -135,10 +152,15 @@ template reef::graph::Graph<reef::device::Host, float> given_model(const TrainOp
 template reef::graph::Graph<reef::device::Host, reef::Bfloat16> given_model(const TrainOptions&, int, std::int64_t);
 
 template <class Device, reef::real T>
+reef::graph::Graph<Device, T> with_head(const TrainOptions& options, reef::graph::Graph<Device, T> model) {
+  return options.classes > 0 ? reef::nn::with_class_head(model, {.classes = options.classes}) : std::move(model);
+}
+
+template <class Device, reef::real T>
 reef::graph::Graph<Device, T> model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
   auto model = base_model_of<Device, T>(options, config, threads);
   if (options.adapter) model = reef::nn::with_adapter(model, *options.adapter);
-  if (options.classes > 0) model = reef::nn::with_class_head(model, {.classes = options.classes});
+  model = with_head(options, std::move(model));
   for (const std::string& pattern : options.freeze) model.freeze(pattern);
   return model;
 }

@@ -43,7 +43,8 @@ extern template reef::graph::Model<reef::device::Host, reef::Bfloat16> graph_mod
                                                                                    std::int64_t);
 
 /// Finds out whether --init is a model other than GPT-2, by the config.json beside it: into the options go that and its
-/// size. A GPT-2 stays as --model says. Throws FileError, DecodeError.
+/// size. A GPT-2 stays as --model says. The classes of one for sequence classification are --classes. Throws FileError,
+/// DecodeError, and OptionError for another --classes.
 void read_init(TrainOptions& options);
 
 /// Reads what kind of adapter --init-adapter has, if it is given. Throws FileError, DecodeError.
@@ -64,6 +65,10 @@ reef::graph::Graph<Device, T> base_model_of(const TrainOptions& options, const r
   return reef::nn::gpt<Device, T>(config, threads);
 }
 
+/// The model with the head of --classes in the place of that of the language, if it tells classes.
+template <class Device, reef::real T>
+reef::graph::Graph<Device, T> with_head(const TrainOptions& options, reef::graph::Graph<Device, T> model);
+
 /// What is trained: that with the adapter of --lora, --prompts or --init-adapter, the head of --classes, and the parameters of
 /// --freeze frozen.
 template <class Device, reef::real T>
@@ -74,10 +79,17 @@ template <class Device, reef::real T>
 reef::graph::Graph<Device, T> model_of_rows(const TrainOptions& options, const reef::nn::GptConfig& config, int threads);
 
 #define REEF_TRAIN_MODELS(declared, T)                                                                                      \
+  declared template reef::graph::Graph<reef::device::Host, T> with_head(const TrainOptions&,                                  \
+                                                                        reef::graph::Graph<reef::device::Host, T>);           \
   declared template reef::graph::Graph<reef::device::Host, T> model_of(const TrainOptions&, const reef::nn::GptConfig&, int); \
   declared template reef::graph::Graph<reef::device::Host, T> model_of_rows(const TrainOptions&, const reef::nn::GptConfig&, int);
 REEF_TRAIN_MODELS(extern, float)
 REEF_TRAIN_MODELS(extern, reef::Bfloat16)
+
+/// The classes that an export names: those of --init, or numbers.
+inline reef::nn::ClassLabels labels_of(const TrainOptions& options) {
+  return options.labels ? *options.labels : reef::nn::ClassLabels::numbered(options.classes);
+}
 
 /// The groups of the command line, and behind them those of operators that a file trains otherwise.
 template <class TrainerType>

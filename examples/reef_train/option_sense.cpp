@@ -40,6 +40,33 @@ void require_names(const CLI::App& app) {
   }
 }
 
+/// Returns true if --data names files of samples, .jsonl, alone.
+bool have_samples(const TrainOptions& o) {
+  return !o.data.empty() && std::all_of(o.data.begin(), o.data.end(),
+                                        [](const std::string& file) { return is_named_pairs(file); });
+}
+
+/// Refuses what is of a language model alone; `classes` is the option by which the model tells classes.
+void require_use_beside_classes(const CLI::App& app, const char* classes) {
+  for (const char* const name : {"--prompt", "--prompt-tokens"}) {
+    if (app.get_option(name)->count() > 0)
+      throw CLI::ValidationError(name, reef::concat("is of a sample of text, of which a model of ", classes, " makes none"));
+  }
+  if (app.get_option("--prompts")->count() > 0)
+    throw CLI::ValidationError(classes, "is beside --prompts: a soft prompt's file has no head");
+}
+
+/// Refuses for an --init for sequence classification what is refused beside --classes.
+void require_use_beside_labels(const CLI::App& app, const TrainOptions& o) {
+  if (!have_samples(o) || o.data_kind != "auto") {
+    throw CLI::ValidationError("--init", reef::concat(o.init, " tells ", o.classes, " classes, and --data has no texts with "
+                               "labels; give a .jsonl with a line {\"text\": ..., \"label\": ...} for each"));
+  }
+  if (app.get_option("--template")->count() > 0)
+    throw CLI::ValidationError("--template", "is of conversations, lines with messages; the texts of this --init have labels");
+  require_use_beside_classes(app, "--init");
+}
+
 /// An option that would be ignored is refused: whoever gives it takes it to be heeded.
 void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   const auto given = [&app](const char* name) { return app.get_option(name)->count() > 0; };
@@ -53,10 +80,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   for (const char* const name : {"--model", "--context", "--batch", "--dropout", "--init", "--export"}) {
     if (given(name) && !o.graph.empty()) refuse(name, "is of the GPT of --model; with --graph the file says what is trained");
   }
-  const bool all_jsonl = !o.data.empty() && std::all_of(o.data.begin(), o.data.end(),
-                                                        [](const std::string& file) { return is_named_pairs(file); });
   for (const char* const name : {"--pack", "--classes", "--template"}) {
-    if (given(name) && (!all_jsonl || o.data_kind != "auto"))
+    if (given(name) && (!have_samples(o) || o.data_kind != "auto"))
       refuse(name, "is of samples that a .jsonl of --data has; text and tokens fill each row as it is");
   }
   if (given("--template") && o.classes > 0)
@@ -65,14 +90,7 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     refuse("--pack", "is beside --prompts: a row has one soft prompt, which other samples would not see");
   if (o.pack && o.dropout > 0)
     refuse("--pack", "goes with --dropout 0: samples of a row would draw the same");
-  if (o.classes > 0) {
-    for (const char* const name : {"--prompt", "--prompt-tokens"}) {
-      if (given(name)) refuse(name, "is of a sample of text, of which a model of --classes makes none");
-    }
-    if (given("--prompts")) refuse("--classes", "is beside --prompts: a soft prompt's file has no head");
-    if (given("--export"))
-      refuse("--export", "writes a language model; of --classes, --lora with --export-adapter writes the adapter and the head");
-  }
+  if (o.classes > 0) require_use_beside_classes(app, "--classes");
   for (const char* const name : {"--lora", "--prompts"}) {
     if (given(name) && given("--init-adapter"))
       refuse(name, "says what the folder of --init-adapter says; give one of them");
@@ -269,6 +287,7 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
   require_places(options);
   read_graph(options);
   read_init(options);
+  if (options.labels) require_use_beside_labels(app, options);
   read_adapter_options(options);
   require_room_for_text(options);
   if (options.classes > 0) options.prompt_tokens = 0;  // there is no text to sample

@@ -13,6 +13,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/adapter_file.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/nn/model_config.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/trainer/options.hpp>
@@ -30,6 +31,7 @@ struct TrainOptions {
   std::string chat_template;  // empty: that of the tokenizer's folder
   bool pack = false;
   std::int64_t classes = 0;  // 0: a language model
+  std::optional<reef::nn::ClassLabels> labels;  // of --init, if that tells classes
   std::string tokenizer = "bytes";
   std::string graph;     // a file
   reef::io::Json model;  // what is in it
@@ -125,7 +127,7 @@ struct TrainOptions {
   /// The tokens of text in a sample: T, less those of a soft prompt.
   [[nodiscard]] std::int64_t text_context() const { return context - prompt_positions(); }
   [[nodiscard]] DataOptions data_options() const {
-    return {data_kind, document_end, classes, text_context(), chat_template, folder_of_tokenizer(tokenizer)};
+    return {data_kind, document_end, classes, text_context(), chat_template, folder_of_tokenizer(tokenizer), labels};
   }
   [[nodiscard]] Rows rows() const { return {text_context(), prompt_positions(), pack}; }
   [[nodiscard]] std::int64_t warmup_steps() const {

@@ -30,7 +30,8 @@
 
 namespace reef_examples {
 
-/// The weights of --init: rank by rank the same file. A language head stays out of a model of --classes.
+/// The weights of --init: rank by rank the same file. A language head stays out of a model of --classes; a class head of
+/// --init goes into it.
 template <class TrainerType>
 void load_weights(TrainerType& trainer, const Setup& run) {
   using Sum = typename TrainerType::Sum;
@@ -41,7 +42,8 @@ void load_weights(TrainerType& trainer, const Setup& run) {
   };
   if (run.options.from_scratch)
     return run.say("weights: drawn by --seed, since --init is a config.json alone");
-  const auto base = base_model_of<typename TrainerType::Device, typename TrainerType::T>(run.options, run.config, 1);
+  auto base = base_model_of<typename TrainerType::Device, typename TrainerType::T>(run.options, run.config, 1);
+  if (run.options.labels) base = with_head(run.options, std::move(base));
   if (run.options.given) {
     const auto file = reef::nn::read_weights<Sum>(run.options.init, *run.options.given, base.dag(), set);
     return run.say("weights: from " + file.string());

@@ -137,7 +137,7 @@ private:
   /// Together they are what Hugging Face's from_pretrained reads. A config.json that is there stays,
   /// since it may say more. Adapters are merged into the weights.
   void write_weights(const Values& spread) {
-    const auto base = base_model_of<typename TrainerType::Device, T>(options_, config_, 1);
+    const auto base = with_head(options_, base_model_of<typename TrainerType::Device, T>(options_, config_, 1));
     const auto merged = [&](const std::string& name) {
       return reef::nn::merged_lora<T>(trainer_.model(), name, [&](const std::string& of) { return values_of(spread, of); });
     };
@@ -145,12 +145,18 @@ private:
     const bool is_there = exists(beside);
     if (options_.given) {
       reef::nn::write_weights<T>(options_.export_file, *options_.given, base.dag(), merged);
-      if (!is_there) reef::nn::write_model_config(beside, *options_.given);
     } else {
       reef::nn::write_gpt2<T>(options_.export_file, base.dag(), config_.vocabulary, merged);
-      if (!is_there) reef::nn::write_gpt2_config(beside, config_);
     }
-    if (!is_there) complete_config(options_, beside, reef::element_of<T> == reef::Element::bfloat16 ? "bfloat16" : "float32");
+    if (!is_there) {
+      const reef::nn::ModelConfig config = options_.given ? *options_.given : reef::nn::ModelConfig(config_);
+      if (options_.classes == 0) {
+        reef::nn::write_model_config(beside, config);
+      } else {
+        reef::nn::write_model_config(beside, config, labels_of(options_));
+      }
+      complete_config(options_, beside, reef::element_of<T> == reef::Element::bfloat16 ? "bfloat16" : "float32");
+    }
     copy_beside_export(options_);
   }
 

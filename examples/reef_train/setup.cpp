@@ -49,6 +49,8 @@ void require_place_of_export(const TrainOptions& options, const reef::nn::GptCon
   const std::filesystem::path beside = config_beside(options.export_file);
   if (options.export_file.empty() || !exists(beside)) return;
   try {
+    const auto labels = reef::nn::read_class_labels(beside);
+    if ((labels ? labels->classes() : 0) != options.classes) throw reef::OptionError("other classes");
     if (options.given) {
       if (reef::nn::read_model_config(beside) == *options.given) return;
       throw reef::OptionError("another");

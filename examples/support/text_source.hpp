@@ -23,6 +23,7 @@
 #include <reef/data/token_shards.hpp>
 #include <reef/data/token_view.hpp>
 #include <reef/io/checksum.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/run/rank_context.hpp>
 
 #include "left_out_pairs.hpp"
@@ -38,6 +39,7 @@ struct DataOptions {
   std::int64_t context = 0;   // the tokens that a sample of a .jsonl is cut to; 0: not known
   std::string chat_template;  // of conversations; empty: that of the tokenizer's folder
   std::filesystem::path tokenizer_folder;
+  std::optional<reef::nn::ClassLabels> labels;  // whose pad_token, at the end of a text, is no part of it
 };
 
 /// The rows of a model's inputs: of `context` tokens behind `prompt` positions of a soft prompt, with one sample each, or
@@ -268,6 +270,7 @@ private:
         reef::data::TokenPair pair{tokenizer.encode(text.text)};
         if (!options.document_end.empty()) pair.tokens.push_back(tokenizer.token(options.document_end));
         if (pair.tokens.size() > most) pair.tokens.resize(most);
+        if (options.labels) pair.tokens.resize(options.labels->length_of(pair.tokens));
         pair.prompt = pair.tokens.size();
         prompts.push_back(pair.prompt);
         pair.tokens.push_back(text.label);

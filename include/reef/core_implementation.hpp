@@ -112,6 +112,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/nn/adapter_file.ipp>
 #include <reef/nn/bloom_config.ipp>
 #include <reef/nn/class_head.ipp>
+#include <reef/nn/class_labels.ipp>
 #include <reef/nn/detail/open_sequences.ipp>
 #include <reef/nn/end_tokens.ipp>
 #include <reef/nn/gpt.ipp>

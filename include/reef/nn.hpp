@@ -11,6 +11,7 @@
 #include <reef/nn/bloom_file.hpp>
 #include <reef/nn/causal_attention.hpp>
 #include <reef/nn/class_head.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/nn/continue_texts.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/draw_token.hpp>
@@ -29,6 +30,7 @@
 #include <reef/nn/gpt_neox_file.hpp>
 #include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/host.hpp>
+#include <reef/nn/input_magnitudes.hpp>
 #include <reef/nn/kernels.hpp>
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/layer_prompt.hpp>

@@ -108,7 +108,7 @@ TEST_F(BloomConfigFile, that_is_written_is_read_back) {
 }
 
 TEST_F(BloomConfigFile, of_a_model_that_no_bloom_is_names_the_field) {
-  for (const auto& [field, value] : Fields{{"architectures", R"(["BloomForSequenceClassification"])"},
+  for (const auto& [field, value] : Fields{{"architectures", R"(["BloomForTokenClassification"])"},
                                            {"apply_residual_connection_post_layernorm", "true"},
                                            {"quantization_config", R"({"bits": 4})"},
                                            {"logit_scale", "2"},
@@ -179,7 +179,7 @@ TEST_F(GptNeoxConfigFile, that_is_written_is_read_back) {
 }
 
 TEST_F(GptNeoxConfigFile, of_a_model_that_no_gpt_neox_is_names_the_field) {
-  for (const auto& [field, value] : Fields{{"architectures", R"(["GPTNeoXForSequenceClassification"])"},
+  for (const auto& [field, value] : Fields{{"architectures", R"(["GPTNeoXForTokenClassification"])"},
                                            {"hidden_act", "\"relu\""},
                                            {"rotary_pct", "0"},
                                            {"rotary_pct", "1.5"},

@@ -36,17 +36,18 @@ protected:
 
   template <class Device>
   static Outcome outcome_on(RowsOn<Device>& on, const std::vector<T>& in, const std::vector<T>& w, const std::vector<T>& bias,
-                            std::int64_t R, std::int64_t K, std::int64_t N, nn::Transpose tw, WeightForm form) {
+                            std::int64_t R, std::int64_t K, std::int64_t N, nn::Transpose tw, WeightForm form,
+                            std::int64_t outliers = 0, std::span<const float> magnitudes = {}) {
     using Kernels = nn::RowKernels<Device>;
-    const Bytes bytes = Kernels::template packed_bytes<T>(K, N, form);
+    const Bytes bytes = Kernels::template packed_bytes<T>(K, N, form, outliers);
     void* const packed = on.memory(bytes);
     const T* const given = on.put(w);
     const T* const rows = on.put(in);
     const T* const added = bias.empty() ? nullptr : on.put(bias);
     T* const out = static_cast<T*>(on.memory(static_cast<Bytes>(R * N) * sizeof(T)));
-    void* const workspace = on.memory(Kernels::template rows_product_workspace<T>(R, K, 2) + 64);
+    void* const workspace = on.memory(Kernels::template rows_product_workspace<T>(R, K, 2, outliers) + 64);
     on.run([&](auto& lane) {
-      Kernels::template pack<T>(lane, packed, given, K, N, tw, form);
+      Kernels::template pack<T>(lane, packed, given, K, N, tw, form, outliers, magnitudes);
       Kernels::template rows_product<T>(lane, out, rows, packed, added, R, K, N, form, workspace);
     });
     return {on.template get<std::byte>(packed, bytes), on.template get<T>(out, static_cast<std::size_t>(R * N))};
@@ -82,6 +83,75 @@ TYPED_TEST(CudaRowsProduct, has_the_bytes_and_the_bits_of_the_host_in_every_form
       }
     }
   }
+}
+
+TYPED_TEST(CudaRowsProduct, adds_outliers_of_int8_with_the_bytes_and_the_bits_of_the_host) {
+  using T = TypeParam;
+  RowsOn<Host> host;
+  RowsOn<Cuda> cuda({.poison_freed = true});
+  struct Case {
+    std::int64_t R, K, N, outliers;
+  };
+  // One outlier, headers of one and several 64 bytes, and all inputs; one row, a tile and several.
+  for (const auto& [R, K, N, outliers] :
+       {Case{1, 5, 3, 1}, {1, 200, 70, 2}, {8, 131, 33, 15}, {9, 131, 70, 16}, {41, 77, 65, 40}, {3, 64, 32, 64}}) {
+    std::vector<T> w = drawn<T>(N * K, 1);
+    for (std::int64_t n = 0; n < N; ++n) w[static_cast<std::size_t>(n * K + K / 2)] = T(40.0F);
+    const std::vector<T> in = drawn<T>(R * K, 3);
+    std::vector<float> magnitudes(static_cast<std::size_t>(K));
+    for (std::size_t k = 0; k < magnitudes.size(); ++k) magnitudes[k] = static_cast<float>(k * 37 % magnitudes.size());
+    for (const bool calibrated : {false, true}) {
+      const std::vector<T> bias = calibrated ? drawn<T>(N, 2) : std::vector<T>();
+      const std::span<const float> given = calibrated ? std::span<const float>(magnitudes) : std::span<const float>();
+      const auto on = [&](auto& device) {
+        return this->outcome_on(device, in, w, bias, R, K, N, nn::Transpose::yes, WeightForm::int8, outliers, given);
+      };
+      const auto wanted = on(host);
+      const auto got = on(cuda);
+      const std::string what = "R " + std::to_string(R) + ", K " + std::to_string(K) + ", N " + std::to_string(N) + ", " +
+                               std::to_string(outliers) + " outliers";
+      EXPECT_EQ(got.packed, wanted.packed) << what;
+      const auto none = this->outcome_on(cuda, in, w, bias, R, K, N, nn::Transpose::yes, WeightForm::int8);
+      if (K > 5) EXPECT_NE(got.out, none.out) << what;  // few numbers of bf16 may round to the same
+      if constexpr (std::is_same_v<T, double>) {  // the host's vectors of doubles do not fuse
+        for (std::size_t i = 0; i < got.out.size(); ++i) ASSERT_NEAR(got.out[i], wanted.out[i], 1e-11) << what;
+      } else {
+        EXPECT_EQ(got.out, wanted.out) << what;
+      }
+      if (R == 1) continue;
+      const std::vector<T> last(in.end() - K, in.end());
+      const auto alone = this->outcome_on(cuda, last, w, bias, 1, K, N, nn::Transpose::yes, WeightForm::int8, outliers, given);
+      EXPECT_EQ(alone.out, std::vector<T>(got.out.end() - N, got.out.end())) << what << ": a row alone";
+    }
+  }
+}
+
+TYPED_TEST(CudaRowsProduct, reads_vectors_of_a_table_with_outliers_of_int8_as_the_host_does) {
+  using T = TypeParam;
+  constexpr std::int64_t C = 40, V = 70, outliers = 5;
+  const std::vector<T> table = drawn<T>(V * C, 1);
+  const std::vector<std::int32_t> tokens{0, 33, 69, 5};
+  const std::vector<graph::Row> rows{{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+  const auto vectors = [&](auto& on, auto kernels) {
+    using Kernels = decltype(kernels);
+    void* const packed = on.memory(Kernels::template packed_bytes<T>(C, V, WeightForm::int8, outliers));
+    const T* const given = on.put(table);
+    const std::int32_t* const read = on.put(tokens);
+    T* const out = static_cast<T*>(on.memory(static_cast<Bytes>(std::ssize(tokens) * C) * sizeof(T)));
+    on.run([&](auto& lane) {
+      Kernels::template pack<T>(lane, packed, given, C, V, nn::Transpose::yes, WeightForm::int8, outliers);
+      Kernels::template rows_vectors<T>(lane, out, read, packed, nullptr, rows, C, V, 0, WeightForm::int8);
+    });
+    return on.template get<T>(out, tokens.size() * static_cast<std::size_t>(C));
+  };
+  RowsOn<Host> host;
+  RowsOn<Cuda> cuda({.poison_freed = true});
+  const std::vector<T> got = vectors(cuda, nn::RowKernels<Cuda>());
+  EXPECT_EQ(got, vectors(host, nn::RowKernels<Host>()));
+  std::int64_t as_given = 0;
+  for (std::size_t c = 0; c < C; ++c) as_given += got[C + c] == table[33 * C + c] ? 1 : 0;
+  EXPECT_GE(as_given, outliers);
+  EXPECT_LT(as_given, C / 2);
 }
 
 TYPED_TEST(CudaRowsProduct, gives_a_row_the_same_bits_alone_and_beside_any_others) {

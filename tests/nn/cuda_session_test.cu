@@ -146,7 +146,8 @@ TEST_F(CudaSession, has_the_hosts_greedy_tokens_in_every_form_of_weights_and_sta
   const auto on_cuda = session_models<Cuda, float>();
   for (const auto weights : weight_forms()) {
     const auto states = static_cast<StateForm>(static_cast<int>(weights) % 3);
-    const nn::SessionOptions options{.positions = 24, .rows = 7, .weights = weights, .states = states};
+    const nn::SessionOptions options{
+        .positions = 24, .rows = 7, .weights = weights, .states = states, .outliers = 16};  // of int8
     ServedOn<Host, float> host(on_host[0], options);
     ServedOn<Cuda, float> cuda(on_cuda[0], options);
     EXPECT_EQ(cuda.greedy(drawn_sequence(9, 5), 10).first, host.greedy(drawn_sequence(9, 5), 10).first)

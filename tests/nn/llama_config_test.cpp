@@ -176,7 +176,7 @@ TEST_F(LlamaConfigFile, that_is_written_is_read_back) {
 TEST_F(LlamaConfigFile, of_a_model_that_no_llama_is_names_the_field) {
   for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
            {"model_type", "\"opt\""},
-           {"architectures", R"(["LlamaForSequenceClassification"])"},
+           {"architectures", R"(["LlamaForTokenClassification"])"},
            {"hidden_act", "\"gelu\""},
            {"rope_scaling", R"({"rope_type": "yarn", "factor": 4})"},
            {"rope_scaling", R"({"type": "dynamic", "factor": 4})"},

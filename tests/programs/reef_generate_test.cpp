@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
 #include <reef/data/detail/bpe_files.hpp>
+#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 
 #include "data/random_strings.hpp"
@@ -294,6 +296,37 @@ TEST_F(TunedModels, run_with_deep_prompts_with_the_bits_of_computing_all_anew) {
   EXPECT_EQ(beside["continuations"][0], found);
 }
 
+TEST_F(TunedModels, choose_outliers_of_int8_by_the_texts_that_they_are_calibrated_on) {
+  const std::string options =
+      concat(base(), "--tokenizer bytes --tokens '5 17 80 33' --new 4 --temperature 0 --json --logits ");
+  const std::string calibrated = concat(options, "--weights int8 --outliers 16 --calibrate '", path("text.txt"), "' ");
+  const Ending told = generate(calibrated + "--calibrate-tokens 60");
+  EXPECT_EQ(told.status, 0) << told;
+  EXPECT_THAT(told.errors, HasSubstr("calibrating: 32 of 60 tokens"));
+  const io::Json found = io::parse_json(told.output, "answer");
+  EXPECT_NE(found["logits"], answer_to(options + "--weights int8 --outliers 16")["logits"]);
+  EXPECT_EQ(answer_to(calibrated + "--calibrate-tokens 60 --rows 7 --threads 2"), found);
+  write("lines.jsonl", concat("{\"text\": \"", std::string(32, '7'), "\"}\n\n{\"prompt\": \"77777777\", \"completion\": \"",
+                              std::string(20, '7'), "\"}\n"));
+  EXPECT_EQ(answer_to(concat(options, "--weights int8 --outliers 16 --calibrate '", path("lines.jsonl"), "'")), found)
+      << "windows of 32 and 28 tokens, as of the text";
+  EXPECT_EQ(answer_to(concat(options, "--weights int8 --outliers 256 --calibrate '", path("text.txt"), "'")),
+            answer_to(options));
+
+  const auto refused = [&](const std::string& more, int status, const std::string& why) {
+    const Ending ending = generate(options + more);
+    EXPECT_EQ(ending.status, status) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr(why));
+  };
+  refused(concat("--weights nf4 --calibrate '", path("text.txt"), "'"), 2, "--calibrate: chooses outliers of --weights int8");
+  refused(concat("--weights int8 --outliers 0 --calibrate '", path("text.txt"), "'"), 2, "of which --outliers 0 has none");
+  refused("--weights int8 --calibrate-tokens 5", 2, "--calibrate-tokens: are of --calibrate");
+  write("none.jsonl", "\n");
+  refused(concat("--weights int8 --calibrate '", path("none.jsonl"), "'"), 1, "none.jsonl has no text");
+  write("wrong.jsonl", "{\"texts\": 1}\n");
+  refused(concat("--weights int8 --calibrate '", path("wrong.jsonl"), "'"), 1, "wrong.jsonl, line 1");
+}
+
 TEST_F(TunedModels, tell_the_classes_of_texts_by_a_class_head) {
   std::string texts;
   for (int i = 0; i < 40; ++i)
@@ -336,6 +369,81 @@ TEST_F(TunedModels, tell_the_classes_of_texts_by_a_class_head) {
   refused(base() + "--tokens 5 --document-end 0", "--document-end is of an --adapter with a class head");
   write("wrong.jsonl", "{\"text\": \"good\", \"label\": 2}\n");
   refused(concat(classes, "--score '", path("wrong.jsonl"), "'"), "label is 2, of 2 classes", 1);
+}
+
+TEST_F(TunedModels, tell_the_classes_of_texts_by_a_folder_for_sequence_classification) {
+  std::string texts;
+  for (int i = 0; i < 40; ++i)
+    texts += concat("{\"text\": \"", i % 2 == 0 ? "good" : "bad", i % 7, "\", \"label\": ", i % 2, "}\n");
+  write("texts.jsonl", texts);
+  fs::create_directory(path("whole"));
+  const std::string of_texts = concat("--data '", path("texts.jsonl"), "' ");
+  train(concat(of_texts, "--steps 60 --lr 0.02 --init '", path("base"), "' --classes 2 --export '", path("whole"),
+               "/model.safetensors'"));
+  io::Json config = io::read_json(path("whole/config.json"));
+  EXPECT_EQ(config["architectures"], io::Json::array({"LlamaForSequenceClassification"}));
+  const std::string classes = concat("--model '", path("whole"), "' --tokenizer bytes ");
+  const io::Json good = answer_to(classes + "--prompt good3 --json");
+  EXPECT_EQ(good["class"], 0);
+  EXPECT_EQ(good["label"], "LABEL_0");
+  EXPECT_GT(good["probabilities"][0], 0.5);
+  // The names and the token that pads are those of config.json, and go through a further training unchanged.
+  config["id2label"] = {{"0", "fine"}, {"1", "awful"}};
+  config.erase("label2id");
+  config["pad_token_id"] = '#';
+  write_file(path("whole/config.json"), config.dump());
+  EXPECT_THAT(generate(classes + "--prompt bad4").output, testing::StartsWith("class 1 awful  probabilities "));
+  io::Json named = good;
+  named["label"] = "fine";
+  EXPECT_EQ(answer_to(classes + "--prompt 'good3##' --json"), named);
+  EXPECT_THAT(generate(concat(classes, "--score '", path("texts.jsonl"), "'")).output,
+              testing::StartsWith("accuracy 1  40 of 40 labels; loss "));
+  fs::create_directory(path("again"));
+  const std::string told = train(concat(of_texts, "--steps 1 --lr 0 --init '", path("whole"), "' --export '",
+                                        path("again"), "/model.safetensors'"));
+  EXPECT_THAT(told, HasSubstr("held-out accuracy: 1, 4 of 4 texts"));
+  EXPECT_EQ(io::read_file(path("again/model.safetensors"), 64_MiB), io::read_file(path("whole/model.safetensors"), 64_MiB));
+  const io::Json written = io::read_json(path("again/config.json"));
+  EXPECT_EQ(written["id2label"], config["id2label"]);
+  EXPECT_EQ(written["label2id"], io::Json::parse(R"({"fine": 0, "awful": 1})"));
+  EXPECT_EQ(written["pad_token_id"], '#');
+  // So does a GPT-2.
+  fs::create_directory(path("gpt"));
+  fs::create_directory(path("same"));
+  const std::string gpt = concat(of_texts, "--model 1x2x16 --steps 1 ");
+  train(concat(gpt, "--classes 2 --export '", path("gpt"), "/model.safetensors'"));
+  EXPECT_EQ(io::read_json(path("gpt/config.json"))["architectures"], io::Json::array({"GPT2ForSequenceClassification"}));
+  train(concat(gpt, "--lr 0 --init '", path("gpt"), "' --export '", path("same"), "/model.safetensors'"));
+  EXPECT_EQ(io::read_file(path("same/model.safetensors"), 64_MiB), io::read_file(path("gpt/model.safetensors"), 64_MiB));
+  EXPECT_EQ(answer_to(concat("--model '", path("gpt"), "' --tokenizer bytes --prompt good --json"))["probabilities"].size(), 2U);
+  // Adapters beside the folder have a head of their own, which goes on from the folder's.
+  const std::string beside = train(concat(of_texts, "--steps 1 --lr 0 --lora 2 --init '", path("whole"),
+                                          "' --export-adapter '", path("beside"), "'"));
+  EXPECT_THAT(beside, HasSubstr("held-out accuracy: 1, 4 of 4 texts"));
+  io::Json adapted = good;
+  adapted.erase("label");
+  EXPECT_EQ(answer_to(concat(classes, "--adapter '", path("beside"), "' --prompt good3 --json")), adapted);
+
+  const auto refused = [&](const std::string& options, const std::string& why) {
+    const Ending ending = generate(options);
+    EXPECT_EQ(ending.status, 1) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr(why));
+  };
+  refused(classes + "--prompt bad --new 3", "--new is of generation, and --model has a class head");
+  refused(concat(classes, "--score '", path("text.txt"), "'"), "is no .jsonl, and --model has a class head");
+  train(concat("--data '", path("text.txt"), "' --steps 1 --init '", path("base"), "' --prompts 2 --export-adapter '",
+               path("soft"), "'"));
+  refused(concat(classes, "--adapter '", path("soft"), "' --prompt bad"), "has a soft prompt, and --model tells classes");
+  const auto not_trained = [&](const std::string& options, const std::string& why) {
+    const Ending ending = run_command(concat(REEF_TRAIN, " --tokenizer bytes --context 16 --steps 1 --threads 1 --init '",
+                                             path("whole"), "' ", options));
+    EXPECT_NE(ending.status, 0) << ending;
+    EXPECT_THAT(ending.errors, HasSubstr(why));
+  };
+  not_trained(of_texts + "--classes 3", "--classes is 3, but ");
+  not_trained(concat("--data '", path("text.txt"), "'"), "tells 2 classes, and --data has no texts with labels");
+  not_trained(of_texts + "--prompt x", "--prompt: is of a sample of text, of which a model of --init makes none");
+  not_trained(concat(of_texts, "--export '", path("base"), "/model.safetensors'"), "is not of this model");
 }
 
 TEST(ReefGenerate, says_where_a_tokenizer_lacks) {

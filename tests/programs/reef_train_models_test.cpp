@@ -294,6 +294,15 @@ TEST_F(ReefTrainModels, texts_are_told_apart_by_a_class_head_that_goes_on_from_i
       losses(1, "--classes 2 --batch 4 --steps 1 --lr 0 --init-adapter " + path("mine") + " --export-adapter " + path("again"));
   EXPECT_LT(again[0], alone.front() / 4);
   EXPECT_EQ(accuracy, 1);
+  // The whole model is a folder too, over stages to the bits of one process.
+  const std::string whole = "--classes 2 --batch 4 --steps 10 --micro-batches 2 --export ";
+  for (const char* const folder : {"whole", "spread"}) std::filesystem::create_directory(path(folder));
+  (void)losses(1, whole + path("whole") + "/model.safetensors --recipe zero1");
+  (void)losses(2, whole + path("spread") + "/model.safetensors --recipe dtfm --stages 2");
+  EXPECT_EQ(tensors("spread/model.safetensors"), tensors("whole/model.safetensors"));
+  EXPECT_EQ(io::read_json(path("spread") + "/config.json"), io::read_json(path("whole") + "/config.json"));
+  EXPECT_EQ(io::read_json(path("whole") + "/config.json").at("architectures"),
+            io::Json::array({"LlamaForSequenceClassification"}));
   // Every other held-out label is another than the text says.
   std::string half;
   for (int i = 0; i < 40; ++i)

@@ -43,18 +43,27 @@ REEF_INLINE BloomConfig read_bloom_config(const std::filesystem::path& path) {
   return fields.valid(config);
 }
 
-REEF_INLINE void write_bloom_config(const std::filesystem::path& path, const BloomConfig& config) {
+namespace detail {
+
+/// Returns what the config.json of a model has.
+inline io::Json json_of(const BloomConfig& config) {
   config.validate();
-  const io::Json json{{"architectures", io::Json::array({"BloomForCausalLM"})},
-                      {"model_type", "bloom"},
-                      {"n_layer", config.layers},
-                      {"n_head", config.heads},
-                      {"hidden_size", config.channels},
-                      {"vocab_size", config.vocabulary},
-                      {"seq_length", config.context},
-                      {"layer_norm_epsilon", config.epsilon},
-                      {"tie_word_embeddings", config.tied}};
-  io::write_atomically(path, json.dump(2) + "\n");
+  io::Json json{{"architectures", io::Json::array({"BloomForCausalLM"})},
+                {"model_type", "bloom"},
+                {"n_layer", config.layers},
+                {"n_head", config.heads},
+                {"hidden_size", config.channels},
+                {"vocab_size", config.vocabulary},
+                {"seq_length", config.context},
+                {"layer_norm_epsilon", config.epsilon},
+                {"tie_word_embeddings", config.tied}};
+  return json;
+}
+
+}  // namespace detail
+
+REEF_INLINE void write_bloom_config(const std::filesystem::path& path, const BloomConfig& config) {
+  io::write_atomically(path, detail::json_of(config).dump(2) + "\n");
 }
 
 }  // namespace nn

@@ -16,6 +16,8 @@ namespace nn {
 
 /// The options of a class head, which classifies texts: the number of classes.
 struct ClassHead {
+  static constexpr std::int64_t most = 1'000'000;  ///< the largest number of classes
+
   std::int64_t classes = 2;
 
   /// Throws OptionError for a number of classes below 1.

@@ -8,7 +8,6 @@ inline namespace v0 {
 namespace nn {
 
 REEF_INLINE void ClassHead::validate() const {
-  constexpr std::int64_t most = 1'000'000;
   if (classes >= 1 && classes <= most) return;
   throw OptionError("reef::nn::ClassHead: classes is ", classes, ".\n  fix: 1 to ", most, ".");
 }

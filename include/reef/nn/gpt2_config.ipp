@@ -50,22 +50,31 @@ REEF_INLINE GptConfig read_gpt2_config(const std::filesystem::path& path) {
   return config;
 }
 
-REEF_INLINE void write_gpt2_config(const std::filesystem::path& path, const GptConfig& config) {
+namespace detail {
+
+/// Returns what the config.json of a model has.
+inline io::Json json_of(const GptConfig& config) {
   config.validate();
-  const io::Json json{{"architectures", io::Json::array({"GPT2LMHeadModel"})},
-                      {"model_type", "gpt2"},
-                      {"activation_function", "gelu_new"},
-                      {"n_layer", config.layers},
-                      {"n_head", config.heads},
-                      {"n_embd", config.channels},
-                      {"n_positions", config.context},
-                      {"vocab_size", config.vocabulary},
-                      {"layer_norm_epsilon", 1e-5},
-                      {"tie_word_embeddings", true},
-                      {"embd_pdrop", config.dropout},
-                      {"attn_pdrop", config.dropout},
-                      {"resid_pdrop", config.dropout}};
-  io::write_atomically(path, json.dump(2) + "\n");
+  io::Json json{{"architectures", io::Json::array({"GPT2LMHeadModel"})},
+                {"model_type", "gpt2"},
+                {"activation_function", "gelu_new"},
+                {"n_layer", config.layers},
+                {"n_head", config.heads},
+                {"n_embd", config.channels},
+                {"n_positions", config.context},
+                {"vocab_size", config.vocabulary},
+                {"layer_norm_epsilon", 1e-5},
+                {"tie_word_embeddings", true},
+                {"embd_pdrop", config.dropout},
+                {"attn_pdrop", config.dropout},
+                {"resid_pdrop", config.dropout}};
+  return json;
+}
+
+}  // namespace detail
+
+REEF_INLINE void write_gpt2_config(const std::filesystem::path& path, const GptConfig& config) {
+  io::write_atomically(path, detail::json_of(config).dump(2) + "\n");
 }
 
 }  // namespace nn

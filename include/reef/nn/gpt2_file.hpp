@@ -15,6 +15,7 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/io/safetensors.hpp>
+#include <reef/nn/class_head.hpp>
 #include <reef/nn/detail/named_tensors.hpp>
 #include <reef/nn/gpt.hpp>
 
@@ -73,6 +74,7 @@ inline bool fits_gpt2(const io::StoredTensor& stored, const graph::Parameter& pa
 /// | wte    | may have more rows than the vocabulary, which pad it: up to 1024 or an eighth            |
 /// | head   | lm_head.weight may exist and then equals wte, byte by byte: the model's head is tied; a  |
 /// |        | file may have lm_head.weight alone, for both                                             |
+/// | class  | score.weight, of a model with a class head; such a file needs no lm_head.weight          |
 /// | masks  | h.N.attn.bias and h.N.attn.masked_bias are ignored                                       |
 /// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                      |
 /// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for a  |
@@ -162,6 +164,7 @@ private:
   }
   /// Returns the file's tensor of a parameter, or null if the file has none.
   [[nodiscard]] const io::TensorInFile* find(std::string_view parameter) const {
+    if (is_of_class_head(parameter)) return tensors_.find(parameter);
     if (!parameter.starts_with(detail::gpt2_prefix)) return nullptr;
     return tensors_.find(without_prefix(parameter));
   }
@@ -191,13 +194,17 @@ private:
     for (const graph::Parameter& parameter : model.parameters) {
       const io::TensorInFile* const found = find(parameter.name);
       if (found == nullptr) {
-        tensors_.refuse(concat("it has no tensor for the model's '", parameter.name, "'"), fix_of_layers());
+        tensors_.refuse(concat("it has no tensor for the model's '", parameter.name, "'"),
+                        is_of_class_head(parameter.name) ? detail::fix_of_class_head : fix_of_layers());
       }
       const Shape wanted = detail::gpt2_shape(parameter, vocabulary);
+      const bool classifies = is_of_class_head(parameter.name);
       tensors_.require_real(*found);
       tensors_.require_shape(*found, detail::fits_gpt2(*found->tensor, parameter, wanted), parameter, wanted,
-                             "transpose it: a GPT-2's projections are (in, out)",
-                             "give the model the file's channels, vocabulary and context");
+                             classifies ? "transpose it: a class head is (classes, C)"
+                                        : "transpose it: a GPT-2's projections are (in, out)",
+                             classifies ? detail::fix_of_class_shape
+                                        : "give the model the file's channels, vocabulary and context");
       parameters.insert(found->tensor);
     }
     for (const auto& [name, found] : tensors_.all()) {

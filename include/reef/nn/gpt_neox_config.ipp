@@ -102,7 +102,10 @@ REEF_INLINE GptNeoxConfig read_gpt_neox_config(const std::filesystem::path& path
   return fields.valid(config);
 }
 
-REEF_INLINE void write_gpt_neox_config(const std::filesystem::path& path, const GptNeoxConfig& config) {
+namespace detail {
+
+/// Returns what the config.json of a model has.
+inline io::Json json_of(const GptNeoxConfig& config) {
   config.validate();
   io::Json json{{"architectures", io::Json::array({"GPTNeoXForCausalLM"})},
                 {"model_type", "gpt_neox"},
@@ -114,13 +117,19 @@ REEF_INLINE void write_gpt_neox_config(const std::filesystem::path& path, const 
                 {"vocab_size", config.vocabulary},
                 {"max_position_embeddings", config.context},
                 {"layer_norm_eps", config.epsilon},
-                {"rotary_pct", detail::part_of(config.size_of_head(), config.turned_columns())},
+                {"rotary_pct", part_of(config.size_of_head(), config.turned_columns())},
                 {"rotary_emb_base", config.rotary.theta},
                 {"use_parallel_residual", config.parallel},
                 {"attention_bias", config.attention_bias},
                 {"tie_word_embeddings", config.tied}};
-  detail::write_rotary_scaling(json, config.rotary);
-  io::write_atomically(path, json.dump(2) + "\n");
+  write_rotary_scaling(json, config.rotary);
+  return json;
+}
+
+}  // namespace detail
+
+REEF_INLINE void write_gpt_neox_config(const std::filesystem::path& path, const GptNeoxConfig& config) {
+  io::write_atomically(path, detail::json_of(config).dump(2) + "\n");
 }
 
 }  // namespace nn

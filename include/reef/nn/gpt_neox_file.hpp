@@ -17,6 +17,7 @@ namespace nn {
 /// | names  | those of GPTNeoXForCausalLM ("gpt_neox.layers.0.attention.dense.weight"), also with the prefix |
 /// |        | that a compiled or wrapped model adds ("_orig_mod.gpt_neox..."), or without "gpt_neox."        |
 /// | head   | embed_out.weight of a tied model may exist, and then equals the embedding, byte by byte        |
+/// | class  | score.weight, of a model with a class head; such a file needs no embed_out.weight              |
 /// | others | attention.bias, attention.masked_bias and rotary_emb.inv_freq, masks and frequencies in older  |
 /// |        | files, are ignored                                                                             |
 /// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                            |

@@ -17,6 +17,7 @@ namespace nn {
 /// | names  | those of LlamaForCausalLM ("model.layers.0.self_attn.q_proj.weight"), also with the prefix     |
 /// |        | that a compiled or wrapped model adds ("_orig_mod.model..."), or without "model."              |
 /// | head   | lm_head.weight of a tied model may exist, and then equals the embedding, byte by byte          |
+/// | class  | score.weight, of a model with a class head; such a file needs no lm_head.weight                |
 /// | others | rotary_emb.inv_freq, which older files hold, is ignored                                        |
 /// | dtypes | F32, F16, BF16 or F64, converted as read_reals does                                            |
 /// | errors | FileError and DecodeError as SafetensorsFiles; DecodeError, with file and tensor, for a tensor |

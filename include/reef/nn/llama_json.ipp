@@ -131,9 +131,12 @@ REEF_INLINE LlamaConfig read_llama_config(const std::filesystem::path& path) {
   return fields.valid(config);
 }
 
-REEF_INLINE void write_llama_config(const std::filesystem::path& path, const LlamaConfig& config) {
+namespace detail {
+
+/// Returns what the config.json of a model has.
+inline io::Json json_of(const LlamaConfig& config) {
   config.validate();
-  const detail::LlamaFamilyFacts& facts = detail::llama_families.at(static_cast<std::size_t>(config.family));
+  const LlamaFamilyFacts& facts = llama_families.at(static_cast<std::size_t>(config.family));
   const bool qwen2 = config.family == LlamaFamily::qwen2;
   const bool qwen = qwen2 || config.family == LlamaFamily::qwen3;
   const bool llama = config.family == LlamaFamily::llama;
@@ -164,12 +167,18 @@ REEF_INLINE void write_llama_config(const std::filesystem::path& path, const Lla
                 {"rope_theta", config.rotary.theta},
                 {"attention_bias", config.query_bias && !qwen2},
                 {"tie_word_embeddings", config.tied}};
-  detail::write_rotary_scaling(json, config.rotary);
+  write_rotary_scaling(json, config.rotary);
   if (llama) json["mlp_bias"] = config.mlp_bias;
   if (!llama) json["sliding_window"] = config.window == 0 ? io::Json() : io::Json(config.window);
   if (qwen) json["use_sliding_window"] = config.window != 0;
   if (qwen && config.window != 0) json["max_window_layers"] = config.window_from;
-  io::write_atomically(path, json.dump(2) + "\n");
+  return json;
+}
+
+}  // namespace detail
+
+REEF_INLINE void write_llama_config(const std::filesystem::path& path, const LlamaConfig& config) {
+  io::write_atomically(path, detail::json_of(config).dump(2) + "\n");
 }
 
 }  // namespace nn

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include <reef/nn/bloom_config.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt_neox_config.hpp>
 #include <reef/nn/llama_config.hpp>
@@ -29,6 +30,8 @@ struct BatchShape {
 /// |        | bloom, as read_bloom_config; gpt_neox, as read_gpt_neox_config                      |
 /// | errors | those of these functions; DecodeError, naming file and type, for another model_type |
 ///
+/// Of a model for sequence classification it reads the same: read_class_labels reads the classes.
+///
 /// \code
 /// const nn::ModelConfig config = nn::read_model_config("model/config.json");
 /// nn::write_model_config("mine/config.json", config);
@@ -37,6 +40,13 @@ ModelConfig read_model_config(const std::filesystem::path& path);
 
 /// Writes a config.json as write_gpt2_config, write_llama_config, write_bloom_config or write_gpt_neox_config does.
 void write_model_config(const std::filesystem::path& path, const ModelConfig& config);
+
+/// Writes the config.json of a model for sequence classification, a nn::with_class_head: `architectures`, id2label,
+/// label2id, pad_token_id and problem_type, beside what the model's own function writes.
+///
+/// A folder with it and the file of write_weights can be read by AutoModelForSequenceClassification.from_pretrained.
+/// Throws OptionError for no class; FileError as AtomicFile does.
+void write_model_config(const std::filesystem::path& path, const ModelConfig& config, const ClassLabels& labels);
 
 /// Returns the largest number of tokens of a sequence of the model: its context, or 2^24 for a bloom(), which has no
 /// position vectors.

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
+#include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/class_head.hpp>
+#include <reef/nn/detail/config_fields.hpp>
 #include <reef/nn/detail/config_limits.hpp>
 #include <reef/nn/model_config.hpp>
 
@@ -32,6 +37,24 @@ REEF_INLINE void write_model_config(const std::filesystem::path& path, const Mod
   if (const auto* const bloom = std::get_if<BloomConfig>(&config)) return write_bloom_config(path, *bloom);
   if (const auto* const neox = std::get_if<GptNeoxConfig>(&config)) return write_gpt_neox_config(path, *neox);
   write_llama_config(path, std::get<LlamaConfig>(config));
+}
+
+REEF_INLINE void write_model_config(const std::filesystem::path& path, const ModelConfig& config,
+                                    const ClassLabels& labels) {
+  ClassHead{labels.classes()}.validate();
+  io::Json json = std::visit([](const auto& own) { return detail::json_of(own); }, config);
+  json["architectures"] =
+      io::Json::array({detail::classifier_of(json.at("architectures").at(0).get<std::string>())});
+  io::Json id2label = io::Json::object(), label2id = io::Json::object();
+  for (std::size_t c = 0; c < labels.names.size(); ++c) {
+    id2label[std::to_string(c)] = labels.names[c];
+    if (!label2id.contains(labels.names[c])) label2id[labels.names[c]] = c;
+  }
+  json["id2label"] = std::move(id2label);
+  json["label2id"] = std::move(label2id);
+  json["pad_token_id"] = labels.pad_token ? io::Json(*labels.pad_token) : io::Json();
+  json["problem_type"] = "single_label_classification";
+  io::write_atomically(path, json.dump(2) + "\n");
 }
 
 REEF_INLINE std::int64_t longest_sequence(const ModelConfig& config) {

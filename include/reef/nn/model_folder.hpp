@@ -13,6 +13,8 @@
 #include <reef/graph/graph.hpp>
 #include <reef/nn/bloom.hpp>
 #include <reef/nn/bloom_file.hpp>
+#include <reef/nn/class_head.hpp>
+#include <reef/nn/class_labels.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt2_file.hpp>
 #include <reef/nn/gpt_neox.hpp>
@@ -40,6 +42,7 @@ graph::Graph<Device, T> model_of(const ModelConfig& config,
 /// weights.
 ///
 /// | folder | config.json; for read_weights also safetensors, in one file or in several with an index               |
+/// | class  | a model for sequence classification has a head of as many classes as read_class_labels reads          |
 /// | errors | those of read_model_config, such as for an unknown architecture, or for a field that changes results; |
 /// |        | OptionError for a sequence longer than longest_sequence                                               |
 ///
@@ -56,7 +59,10 @@ graph::Graph<Device, T> model_of(const ModelConfig& config,
 template <class Device, real T>
 graph::Graph<Device, T> model_of(const std::filesystem::path& folder, const BatchShape& batch = {},
                                  int threads = device::available_cores()) {
-  return model_of<Device, T>(with_batch(read_model_config(folder / "config.json"), batch), threads);
+  const std::filesystem::path config = folder / "config.json";
+  const auto model = model_of<Device, T>(with_batch(read_model_config(config), batch), threads);
+  const auto labels = read_class_labels(config);
+  return labels ? with_class_head(model, {.classes = labels->classes()}) : model;
 }
 
 namespace detail {

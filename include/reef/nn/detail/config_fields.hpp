@@ -18,6 +18,21 @@ namespace reef {
 inline namespace v0 {
 namespace nn::detail {
 
+/// What the names of Hugging Face's models for sequence classification end with.
+inline constexpr std::string_view classifier_end = "ForSequenceClassification";
+
+/// Returns true for the name of a model for sequence classification: "LlamaForSequenceClassification".
+inline bool is_classifier(std::string_view architecture) { return architecture.ends_with(classifier_end); }
+
+/// Returns the name of the model for sequence classification that has a language model's layers:
+/// "LlamaForSequenceClassification" for "LlamaForCausalLM".
+inline std::string classifier_of(std::string_view architecture) {
+  for (const std::string_view end : {"ForCausalLM", "LMHeadModel"}) {
+    if (architecture.ends_with(end)) architecture.remove_suffix(end.size());
+  }
+  return concat(architecture, classifier_end);
+}
+
 /// A config.json in which null is what is not there, as Hugging Face writes it. `builder` is what errors name.
 class ConfigFields {
 public:
@@ -100,6 +115,7 @@ public:
   void require_architecture(std::string_view architecture) const {
     const auto architectures = value_or<std::vector<std::string>>("architectures", {});
     if (architectures.empty() || std::ranges::find(architectures, architecture) != architectures.end()) return;
+    if (std::ranges::find(architectures, classifier_of(architecture)) != architectures.end()) return;
     refuse("architectures", concat("'", architectures.front(), "'"), concat("give a ", architecture));
   }
 

@@ -13,6 +13,7 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/io/safetensors.hpp>
+#include <reef/nn/class_head.hpp>
 #include <reef/nn/detail/named_tensors.hpp>
 
 namespace reef {
@@ -86,7 +87,8 @@ private:
     const io::TensorInFile* const found = tensors_.find(name);
     if (found == nullptr) {
       tensors_.refuse(concat("it has no tensor for the model's '", parameter.name, "'"),
-                      name == names_.head
+                      is_of_class_head(name) ? fix_of_class_head
+                      : name == names_.head
                           ? "give its config.json tie_word_embeddings, if its head is tied"
                           : "give all files of the model, and its own config.json");
     }
@@ -96,7 +98,7 @@ private:
     tensors_.require_shape(
         *found, std::ranges::equal(found->tensor->shape, io::detail::extents_of(wanted, extents)),
         parameter, wanted, concat("transpose it: a ", names_.kind, "'s projections are (out, in)"),
-        "give the model its own config.json");
+        is_of_class_head(name) ? fix_of_class_shape : "give the model its own config.json");
     return *found;
   }
 

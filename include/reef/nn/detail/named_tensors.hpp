@@ -68,6 +68,12 @@ inline std::optional<std::int64_t> layer_number(std::string_view bare) {
   return std::nullopt;
 }
 
+/// The fixes in errors for a file that has no class head, or one of another shape than the model's.
+inline constexpr const char* fix_of_class_head =
+    "a file of a model for sequence classification, or the config.json of a language model";
+inline constexpr const char* fix_of_class_shape =
+    "an id2label in config.json with as many classes as the file's head, (classes, C), has rows";
+
 /// The tensors of a model of Hugging Face, by their bare names; `kind` is what errors call such a model.
 class NamedTensors {
 public:

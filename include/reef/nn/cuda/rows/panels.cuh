@@ -243,6 +243,49 @@ struct Float4Panels {
   float numbers[table];
 };
 
+/// The outliers of an int8 matrix: the inputs k whose numbers are stored as given, behind the scales.
+/// In the int8 panels these numbers are 0. There are none in another form.
+template <class T>
+struct OutlierPanels {
+  using E = sum_t<T>;
+
+  OutlierPanels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form) {
+    if (form != graph::WeightForm::int8) return;
+    header = static_cast<const std::byte*>(packed) + host::detail::PanelPlaces<T>(K, N, form).outliers;
+  }
+
+  __device__ __forceinline__ int count() const {
+    return header == nullptr ? 0 : *reinterpret_cast<const std::int32_t*>(header);
+  }
+  /// Returns the inputs of the outliers, ascending.
+  __device__ __forceinline__ const std::int32_t* inputs() const {
+    return reinterpret_cast<const std::int32_t*>(header) + 1;
+  }
+  /// Returns the numbers of the 32 columns of a panel for the outlier i of `count`.
+  __device__ __forceinline__ const T* row(std::int64_t panel, int i, int count) const {
+    const auto* const numbers =
+        reinterpret_cast<const T*>(header + host::detail::PanelPlaces<T>::outlier_header(count));
+    return numbers + (panel * count + i) * panel_columns;
+  }
+  /// Returns the number of input k and column n: that of an outlier as given, else `decoded`.
+  __device__ __forceinline__ E at(std::int64_t k, std::int64_t n, E decoded) const {
+    const int all = count();
+    int first = 0;
+    for (int behind = all; first < behind;) {
+      const int middle = (first + behind) / 2;
+      if (inputs()[middle] < k) {
+        first = middle + 1;
+      } else {
+        behind = middle;
+      }
+    }
+    if (first == all || inputs()[first] != k) return decoded;
+    return static_cast<E>(row(n / panel_columns, first, all)[n % panel_columns]);
+  }
+
+  const std::byte* header = nullptr;  // the count and the inputs; null in another form than int8
+};
+
 /// Calls use(panels) with the panels of a packed matrix; their type depends on its form.
 template <class T, class Use>
 void with_panels(const void* packed, std::int64_t K, std::int64_t N, graph::WeightForm form,

@@ -122,9 +122,9 @@ struct AddedPrefixRows {
 /// Decodes one vector of a packed table for each row; of a token outside it NaNs.
 template <class T, class Panels>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
-    rows_vectors_kernel(T* out, const std::int32_t* tokens, Panels panels, const T* wpe,
-                        RowPositions positions, std::int64_t elements, std::int64_t C,
-                        std::int64_t V) {
+    rows_vectors_kernel(T* out, const std::int32_t* tokens, Panels panels,
+                        OutlierPanels<T> outliers, const T* wpe, RowPositions positions,
+                        std::int64_t elements, std::int64_t C, std::int64_t V) {
   using E = sum_t<T>;
   __shared__ float values[Panels::table == 0 ? 1 : Panels::table];
   for (int i = static_cast<int>(threadIdx.x); i < Panels::table; i += device::cuda_block)
@@ -135,7 +135,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
        i < elements; i += stride) {
     const std::int64_t token = tokens[i / C];
     E value = ::cuda::std::numeric_limits<E>::quiet_NaN();
-    if (token >= 0 && token < V) value = panels.at(i % C, token, values);
+    if (token >= 0 && token < V) {
+      value = panels.at(i % C, token, values);
+      if constexpr (std::is_same_v<Panels, Int8Panels<E>>) value = outliers.at(i % C, token, value);
+    }
     out[i] =
         T(wpe == nullptr ? value : value + static_cast<E>(wpe[positions.of[i / C] * C + i % C]));
   }
@@ -188,6 +191,7 @@ struct RowsPositions {
       throw DecodeError("reef::nn: position ", row.position, " is outside the ", positions,
                         " positions that have a vector.\n  fix: a shorter sequence.");
     }
+    const OutlierPanels<T> outliers(packed, C, V, form);
     with_panels<T>(packed, C, V, form, [&](const auto& panels) {
       using Panels = std::remove_cvref_t<decltype(panels)>;
       RowPositions::each(rows, [&](const RowPositions& own, std::int64_t first,
@@ -195,7 +199,8 @@ struct RowsPositions {
         const std::int64_t elements = count * C;
         device::launch(lane, "rows_vectors", &rows_vectors_kernel<T, Panels>,
                        (elements + device::cuda_block - 1) / device::cuda_block, device::cuda_block,
-                       0, out + first * C, tokens + first, panels, wpe, own, elements, C, V);
+                       0, out + first * C, tokens + first, panels, outliers, wpe, own, elements,
+                       C, V);
       });
     });
   }

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
-#include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/host.hpp>
@@ -37,11 +37,13 @@ struct RowsTile {
 };
 
 /// Computes a RowsTile of out (R, N) = in (R, K) w + bias. Warp w has the rows w, w + 8, ... of the tile and lane c
-/// column c: an element is one chain of fma over k ascending, from the bias or 0 on, in one thread, whatever R is.
+/// column c: an element is one chain of fma over k ascending, from the bias or 0 on, and then over the outliers, in one
+/// thread, whatever R is.
 template <class T, class Panels, int Each>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
-    rows_product_kernel(T* out, const T* in, Panels panels, const T* bias, std::int64_t R,
-                        std::int64_t K, std::int64_t N, std::int64_t row_tiles) {
+    rows_product_kernel(T* out, const T* in, Panels panels, OutlierPanels<T> outliers,
+                        const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
+                        std::int64_t row_tiles) {
   using E = sum_t<T>;
   using Tile = RowsTile<E, Each>;
   using Pack = device::Pack<E>;
@@ -122,6 +124,18 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
         sum[m] = fma(inputs[m * Tile::warps * Tile::depth + i], weight, sum[m]);
     }
   }
+  if constexpr (std::is_same_v<Panels, Int8Panels<E>>) {
+    const int count = outliers.count();
+    for (int i = 0; i < count; ++i) {
+      const E weight = static_cast<E>(outliers.row(panel, i, count)[c]);
+      const std::int64_t k = outliers.inputs()[i];
+#pragma unroll
+      for (int m = 0; m < Each; ++m) {
+        const std::int64_t row = first + warp + m * Tile::warps;
+        if (row < R) sum[m] = fma(static_cast<E>(in[row * K + k]), weight, sum[m]);
+      }
+    }
+  }
 #pragma unroll
   for (int m = 0; m < Each; ++m) {
     const std::int64_t row = first + warp + m * Tile::warps;
@@ -132,22 +146,17 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
 /// Products of rows with a packed matrix of RowKernels<device::Cuda>. The kernel reads the packed bytes, which are
 /// those of the host, and decodes them tile by tile.
 struct RowsProduct {
-  /// Throws OptionError for outliers, which these kernels do not read.
   template <real T>
-  static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form, std::int64_t outliers = 0) {
-    if (outliers > 0) {
-      throw OptionError("reef::nn: ", outliers, " outliers of an int8 matrix on a CUDA device.\n",
-                        "  why: its kernels multiply with coded weights alone.\n",
-                        "  fix: SessionOptions::outliers = 0, or a session on the host.");
-    }
-    return host::detail::PanelPlaces<T>(K, N, form).bytes;
+  static Bytes packed_bytes(std::int64_t K, std::int64_t N, graph::WeightForm form,
+                            std::int64_t outliers = 0) {
+    return host::detail::PanelPlaces<T>(K, N, form, outliers).bytes;
   }
 
   /// Packs on the host's cores, with copies to and from there, and waits for them.
   template <real T>
   static void pack(device::Cuda::Lane& lane, void* packed, const T* w, std::int64_t K,
                    std::int64_t N, Transpose tw, graph::WeightForm form, std::int64_t outliers = 0,
-                   std::span<const float> /*magnitudes*/ = {}) {
+                   std::span<const float> magnitudes = {}) {
     std::vector<T> given(static_cast<std::size_t>(K * N));
     std::vector<std::byte> bytes(packed_bytes<T>(K, N, form, outliers));
     lane.copy(given.data(), w, static_cast<Bytes>(given.size()) * sizeof(T), device::Copy::to_host);
@@ -156,7 +165,8 @@ struct RowsProduct {
     device::Host::Lane own(cores, "pack");
     own.submit([&](device::Host::Lane& work) {
       host::detail::pack_panels(work, bytes.data(),
-                                host::detail::GivenMatrix<T>{given.data(), K, N, tw}, form, {});
+                                host::detail::GivenMatrix<T>{given.data(), K, N, tw}, form,
+                                {outliers, magnitudes});
     });
     own.synchronize();
     lane.copy(packed, bytes.data(), bytes.size(), device::Copy::to_device);
@@ -173,11 +183,12 @@ struct RowsProduct {
   static void rows_product(device::Cuda::Lane& lane, T* out, const T* in, const void* packed,
                            const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
                            graph::WeightForm form, void* /*workspace*/) {
+    const OutlierPanels<T> outliers(packed, K, N, form);
     with_panels<T>(packed, K, N, form, [&](const auto& panels) {
       if (R <= RowsTile<sum_t<T>, 1>::rows) {
-        multiply<T, 1>(lane, out, in, panels, bias, R, K, N);
+        multiply<T, 1>(lane, out, in, panels, outliers, bias, R, K, N);
       } else {
-        multiply<T, 4>(lane, out, in, panels, bias, R, K, N);
+        multiply<T, 4>(lane, out, in, panels, outliers, bias, R, K, N);
       }
     });
   }
@@ -185,12 +196,13 @@ struct RowsProduct {
 private:
   template <real T, int Each, class Panels>
   static void multiply(device::Cuda::Lane& lane, T* out, const T* in, const Panels& panels,
-                       const T* bias, std::int64_t R, std::int64_t K, std::int64_t N) {
+                       const OutlierPanels<T>& outliers, const T* bias, std::int64_t R,
+                       std::int64_t K, std::int64_t N) {
     constexpr std::int64_t rows = RowsTile<sum_t<T>, Each>::rows;
     const std::int64_t tiles = (R + rows - 1) / rows;
     device::launch(lane, "rows_product", &rows_product_kernel<T, Panels, Each>,
-                   host::detail::panels_of(N) * tiles, device::cuda_block, 0, out, in, panels, bias,
-                   R, K, N, tiles);
+                   host::detail::panels_of(N) * tiles, device::cuda_block, 0, out, in, panels,
+                   outliers, bias, R, K, N, tiles);
   }
 };
 

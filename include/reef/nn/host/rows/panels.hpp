@@ -11,6 +11,7 @@
 #include <reef/codec/detail/normal_float4_values.hpp>
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/normal_float4.hpp>
+#include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/product.hpp>
 #include <reef/core/units.hpp>
@@ -106,8 +107,8 @@ struct PanelPlaces {
   static std::int64_t groups(std::int64_t k, std::int64_t n) { return (n * blocks_of(k) + 255) / 256; }
 
   /// Returns the bytes before the numbers of outliers (unquantised inputs): their count and their inputs.
-  static Bytes outlier_header(std::int64_t count) {
-    return round_up(static_cast<Bytes>(count + 1) * sizeof(std::int32_t), 64);
+  REEF_HOST_DEVICE static constexpr Bytes outlier_header(std::int64_t count) {
+    return (static_cast<Bytes>(count + 1) * sizeof(std::int32_t) + 63) / 64 * 64;
   }
 
   Bytes scales = 0;
