@@ -2,6 +2,7 @@
 
 #include <reef/nn/model_folder.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,8 @@
 #include <gtest/gtest.h>
 
 #include <reef/device/host.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/host.hpp>
 
@@ -92,6 +95,23 @@ TEST(ModelFolder, whose_config_json_is_of_another_size_is_refused_before_a_graph
     EXPECT_THAT(refusal(data / name, [](auto& own) { own.vocabulary += 1; }), testing::HasSubstr("  fix: "));
     EXPECT_THAT(refusal(data / name, [](auto& own) { own.channels *= 2; }), testing::HasSubstr("  fix: "));
   }
+}
+
+TEST(ModelFolder, builds_no_graph_of_layers_that_its_weights_do_not_have) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(data / "llama_tied", folder.path(), std::filesystem::copy_options::recursive);
+  io::Json config = io::read_json(folder / "config.json");
+  config["num_hidden_layers"] = 10'000;
+  io::write_atomically(folder / "config.json", config.dump());
+  EXPECT_THROW((nn::model_of<device::Host, float>(folder.path(), {.sequence = 4}, 1)), DecodeError);
+
+  config["num_hidden_layers"] = 3;
+  io::write_atomically(folder / "config.json", config.dump());
+  std::filesystem::remove(folder / "model.safetensors");
+  const auto drawn = nn::model_of<device::Host, float>(folder.path(), {.sequence = 4}, 1);
+  EXPECT_TRUE(std::ranges::any_of(drawn.dag().parameters, [](const graph::Parameter& parameter) {
+    return parameter.name.find(".2.") != std::string::npos;
+  })) << "a config.json alone is a model to train from scratch";
 }
 
 TEST(ModelFolder, gives_all_parameters_or_says_how_many_elements_lack) {

@@ -11,6 +11,7 @@
 #include <reef/device/host.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/io/safetensors_files.hpp>
 #include <reef/nn/bloom.hpp>
 #include <reef/nn/bloom_file.hpp>
 #include <reef/nn/class_head.hpp>
@@ -38,44 +39,6 @@ graph::Graph<Device, T> model_of(const ModelConfig& config,
   return llama<Device, T>(std::get<LlamaConfig>(config), threads);
 }
 
-/// Builds the graph of the model in a folder in Hugging Face's layout, by its config.json; read_weights reads the
-/// weights.
-///
-/// | folder | config.json; for read_weights also safetensors, in one file or in several with an index               |
-/// | class  | a model for sequence classification has a head of as many classes as read_class_labels reads          |
-/// | errors | those of read_model_config, such as for an unknown architecture, or for a field that changes results; |
-/// |        | OptionError for a sequence longer than longest_sequence                                               |
-///
-/// \code
-/// #include <reef/nn/generator.hpp>
-/// device::Host host;
-/// const auto model = nn::model_of<device::Host, float>("llama", {.sequence = 512}, host.threads());
-/// nn::Generator<device::Host, float> generator(host, model);
-/// nn::read_weights<float>("llama", model.dag(), [&](const auto& name, const auto& values) {
-///   generator.set_parameter(name, values);
-/// });
-/// const auto tokens = generator.generate(std::vector<std::int32_t>{1, 15043}, {.tokens = 20});
-/// \endcode
-template <class Device, real T>
-graph::Graph<Device, T> model_of(const std::filesystem::path& folder, const BatchShape& batch = {},
-                                 int threads = device::available_cores()) {
-  const std::filesystem::path config = folder / "config.json";
-  const auto model = model_of<Device, T>(with_batch(read_model_config(config), batch), threads);
-  const auto labels = read_class_labels(config);
-  return labels ? with_class_head(model, {.classes = labels->classes()}) : model;
-}
-
-namespace detail {
-
-/// Reads the parameters of a model from an open weight file, and returns the file's path.
-template <real T, class Set>
-std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, Set&& set) {
-  file.read<T>(model, std::forward<Set>(set));
-  return file.path();
-}
-
-}  // namespace detail
-
 /// Throws DecodeError, naming file and tensor, unless the weights at a place are of the layers and the shapes that a
 /// configuration gives: before model_of builds a graph of as many layers as a file may claim.
 ///
@@ -97,6 +60,49 @@ void require_weights(const std::filesystem::path& place, const ModelConfig& conf
   if (std::holds_alternative<GptNeoxConfig>(config)) return GptNeoxFile(place).require_layers(one.dag(), layers);
   LlamaFile(place).require_layers(one.dag(), layers);
 }
+
+/// Builds the graph of the model in a folder in Hugging Face's layout, by its config.json; read_weights reads the
+/// weights.
+///
+/// | folder | config.json; for read_weights also safetensors, in one file or in several with an index               |
+/// | class  | a model for sequence classification has a head of as many classes as read_class_labels reads          |
+/// | errors | those of read_model_config, such as for an unknown architecture, or for a field that changes results; |
+/// |        | those of require_weights, where there are weights; OptionError for a sequence longer than             |
+/// |        | longest_sequence                                                                                      |
+///
+/// \code
+/// #include <reef/nn/generator.hpp>
+/// device::Host host;
+/// const auto model = nn::model_of<device::Host, float>("llama", {.sequence = 512}, host.threads());
+/// nn::Generator<device::Host, float> generator(host, model);
+/// nn::read_weights<float>("llama", model.dag(), [&](const auto& name, const auto& values) {
+///   generator.set_parameter(name, values);
+/// });
+/// const auto tokens = generator.generate(std::vector<std::int32_t>{1, 15043}, {.tokens = 20});
+/// \endcode
+template <class Device, real T>
+graph::Graph<Device, T> model_of(const std::filesystem::path& folder, const BatchShape& batch = {},
+                                 int threads = device::available_cores()) {
+  const std::filesystem::path place = folder / "config.json";
+  const ModelConfig config = read_model_config(place);
+  using io::SafetensorsFiles;
+  if (exists(folder / SafetensorsFiles::whole_name) || exists(folder / SafetensorsFiles::index_name))
+    require_weights<Device>(folder, config);
+  const auto model = model_of<Device, T>(with_batch(config, batch), threads);
+  const auto labels = read_class_labels(place);
+  return labels ? with_class_head(model, {.classes = labels->classes()}) : model;
+}
+
+namespace detail {
+
+/// Reads the parameters of a model from an open weight file, and returns the file's path.
+template <real T, class Set>
+std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, Set&& set) {
+  file.read<T>(model, std::forward<Set>(set));
+  return file.path();
+}
+
+}  // namespace detail
 
 /// Calls set(name, values) for each parameter of a model, as Gpt2File, LlamaFile, BloomFile or GptNeoxFile reads it:
 /// the type of `config` decides which. Returns the path of the file or index that was read.
