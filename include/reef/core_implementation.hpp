@@ -60,6 +60,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/data/detail/bpe_files.ipp>
 #include <reef/data/detail/bpe_merger.ipp>
 #include <reef/data/detail/bpe_vocabulary.ipp>
+#include <reef/data/detail/sentence_piece_model.ipp>
 #include <reef/data/detail/tokenizer_json_file.ipp>
 #include <reef/data/detail/vocabulary_json.ipp>
 #include <reef/data/labelled_texts.ipp>

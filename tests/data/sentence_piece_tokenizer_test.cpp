@@ -172,6 +172,30 @@ TEST_F(SentencePiece, refuses_what_is_no_model_and_tokens_that_it_has_not) {
   EXPECT_THROW((void)SentencePieceTokenizer::read(folder_ / "missing"), FileError);
 }
 
+TEST_F(SentencePiece, refuses_rules_of_normalisation_whose_offsets_the_library_would_follow_anywhere) {
+  test::write_file(folder_ / "rules.tsv", "41\t61\n42\t62\n43 44\t63\n");
+  const auto trained = sentencepiece::SentencePieceTrainer::Train(
+      concat("--input=", (folder_ / "text").string(), " --model_prefix=", (folder_ / "ruled").string(),
+             " --vocab_size=60 --hard_vocab_limit=false --model_type=unigram --normalization_rule_tsv=",
+             (folder_ / "rules.tsv").string(), " --minloglevel=2"));
+  ASSERT_TRUE(trained.ok()) << trained.ToString();
+  const std::string whole = io::read_file(folder_ / "ruled.model", 16_MiB);
+  const auto tokenizer = SentencePieceTokenizer::read(folder_ / "ruled.model");
+  EXPECT_EQ(tokenizer.encode("ABCD"), tokenizer.encode("abc"));
+  int flaws = 0;
+  for (std::size_t i = 0; i < whole.size(); i += 3) {
+    std::string changed = whole;
+    changed[i] = static_cast<char>(~changed[i]);
+    test::write_file(folder_ / "other", changed);
+    try {
+      (void)SentencePieceTokenizer::read(folder_ / "other").encode("ABCD the fox");
+    } catch (const DecodeError& error) {
+      flaws += std::string(error.what()).find("rules of normalisation") == std::string::npos ? 0 : 1;
+    }
+  }
+  EXPECT_GT(flaws, 10);
+}
+
 #else
 
 TEST(SentencePiece, is_refused_by_the_name_of_its_package_where_it_is_not) {

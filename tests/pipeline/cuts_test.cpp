@@ -10,12 +10,18 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/mpi.hpp>
+#include <reef/nn/layer_prompt.hpp>
+#include <reef/nn/lora_linear.hpp>
+#include <reef/nn/mean_squared_error.hpp>
+#include <reef/nn/packed.hpp>
+#include <reef/nn/prompt_cross_entropy.hpp>
 #include <reef/nn/split_heads.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
@@ -45,12 +51,21 @@ public:
         whole = whole || task.kind == PipelineTaskKind::backward;
       }
     }
-    const bool fused = std::ranges::any_of(dag.nodes, [](const graph::Node& node) { return node.kind == nn::SplitHeads::kind; });
+    const auto has = [&](std::string_view kind) {
+      return std::ranges::any_of(dag.nodes, [&](const graph::Node& node) { return node.kind == kind; });
+    };
+    const auto has_parameter = [&](std::string_view name) {
+      return std::ranges::any_of(dag.parameters, [&](const graph::Parameter& parameter) { return parameter.name == name; });
+    };
     for (const auto& [what, is] :
          {std::pair{"tensors skip a chunk", reach.skips}, {"readers go back and forth", reach.alternates},
           {"no gradient comes back", reach.unlearned}, {"ties between stages", reach.tied},
           {"recomputed", one.recomputes}, {"halves of backwards", halves}, {"halves beside whole ones", halves && whole},
-          {"several replicas", one.replicas > 1}, {"heads whose queries, keys and values are one tensor", fused},
+          {"several replicas", one.replicas > 1}, {"heads whose queries, keys and values are one tensor", has(nn::SplitHeads::kind)},
+          {"low-rank updates of frozen maps", has(nn::LoraLinear::kind)}, {"soft prompts", has(nn::PromptCrossEntropy::kind)},
+          {"prompts of a layer", has(nn::LayerPrompt::kind)}, {"class heads", has_parameter("score.weight")},
+          {"samples packed into rows", has(nn::Packed<nn::GroupedAttention>::kind)},
+          {"squared errors", has(nn::MeanSquaredError::kind)},
           {"fewer micro-batches than stages", one.micro_batches < one.stages},
           {"units of several micro-batches", one.unit != 1}}) {
       drawn_[what] += is ? 1 : 0;
@@ -96,6 +111,10 @@ TEST(Cuts, instances_have_what_the_law_is_about) {
   }
   EXPECT_GE(histogram.of("readers go back and forth"), all / 5);
   EXPECT_GE(histogram.of("heads whose queries, keys and values are one tensor"), all / 5);
+  for (const char* const what : {"low-rank updates of frozen maps", "soft prompts", "prompts of a layer", "class heads",
+                                 "samples packed into rows", "squared errors"}) {
+    EXPECT_GE(histogram.of(what), all / 20) << what;
+  }
 }
 
 TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_process) {

@@ -421,6 +421,33 @@ TEST_F(ReefTrainModels, adapters_are_trained_by_stages_and_swapping_to_the_bits_
   }
 }
 
+TEST_F(ReefTrainModels, adapters_are_trained_by_every_recipe_and_resumed_on_other_ranks_to_the_same_bits) {
+  write_config("llama");
+  (void)trained("llama/config.json", "from", 1, "--steps 1");
+  const auto adapter = [&](const std::string& to, int ranks, const std::string& options) {
+    const Ending ending = train(ranks, concat("--init ", path("from"), " --lora 2:4 --micro-batches 2 --export ", path(to),
+                                              "/model.safetensors --export-adapter ", path(to), " ", options));
+    EXPECT_EQ(ending.status, 0) << options << "\n" << ending;
+    return tensors(to + "/adapter_model.safetensors");
+  };
+  const auto begun = adapter("begun", 1, "--steps 1 --lr 0");
+  for (const char* const recipe : {"ddp", "dpu", "acco", "acco-wp", "diloco", "sparse", "reef", "fusion"}) {
+    EXPECT_NE(adapter(recipe, 2, concat("--steps 3 --recipe ", recipe)), begun) << recipe;
+    for (const auto& [name, bytes] : weights("from")) {
+      const bool is_adapted = name.ends_with("_proj.weight");
+      if (!is_adapted) EXPECT_EQ(weights(recipe).at(name), bytes) << recipe << ": " << name << " is frozen";
+    }
+  }
+
+  const auto whole = adapter("whole", 1, "--steps 3 --recipe zero1");
+  const std::string kept = " --checkpoint " + path("kept");
+  (void)adapter("half", 2, "--steps 2 --recipe dtfm --stages 2" + kept);
+  EXPECT_EQ(adapter("rest", 1, "--steps 3 --recipe dtfm --resume" + kept), whole);
+  const Ending other = train(1, concat("--init ", path("from"), " --lora 3:4 --steps 4 --resume", kept));
+  EXPECT_NE(other.status, 0) << other;
+  EXPECT_THAT(other.errors, HasSubstr("--lora"));
+}
+
 TEST_F(ReefTrainModels, soft_prompts_are_trained_by_every_recipe_to_the_bits_of_one_process_and_go_on_from_their_files) {
   write_config("llama");
   (void)trained("llama/config.json", "from", 1, "--steps 1");

@@ -17,6 +17,7 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/remote_messages.hpp>
 #include <reef/nn/add.hpp>
+#include <reef/nn/class_head.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
@@ -24,7 +25,13 @@
 #include <reef/nn/gelu.hpp>
 #include <reef/nn/grouped_attention.hpp>
 #include <reef/nn/layer_norm.hpp>
+#include <reef/nn/layer_prompt.hpp>
 #include <reef/nn/linear.hpp>
+#include <reef/nn/lora_linear.hpp>
+#include <reef/nn/mean_squared_error.hpp>
+#include <reef/nn/packed.hpp>
+#include <reef/nn/prompt_cross_entropy.hpp>
+#include <reef/nn/prompt_embedding.hpp>
 #include <reef/nn/relu.hpp>
 #include <reef/nn/rms_norm.hpp>
 #include <reef/nn/rotary.hpp>
@@ -68,14 +75,21 @@ private:
 inline constexpr std::int64_t batch = 2, length = 4, channels = 20, vocabulary = 12;
 
 /// An embedding, operators that read whatever is there, a head that may be the embedding's, and a loss to which all leads.
-inline Model random_model(std::uint64_t seed) {
+/// `is_tuned`: with what fine-tuning adds, of which graph files have no operators.
+inline Model random_model(std::uint64_t seed, bool is_tuned = true) {
   Draws draws(seed);
   Model g(1);
   const int tokens = g.input("tokens", {{batch, length}, Element::int32});
   const int angles = g.input("angles", {{batch, length, channels}, Element::float32});
   const int targets = g.input("targets", {{batch, length}, Element::int32});
-  std::vector<int> values = seed % 2 == 0 ? g.add("embedding", nn::TokenEmbedding{vocabulary, channels}, {tokens})
-                                          : g.add("embedding", nn::Embedding{vocabulary, length, channels}, {tokens});
+  const int marked = g.input("marked", {{batch, length}, Element::int32});  // tokens, and marks where samples begin
+  Draws additions(seed + 4'000'000);
+  const auto tuned = [&](int n) { return is_tuned && additions.one_in(n); };
+  const bool prompted = tuned(4);
+  std::vector<int> values = prompted ? g.add("embedding", nn::PromptEmbedding<nn::TokenEmbedding>{{vocabulary, channels}, 2}, {tokens})
+                            : seed % 2 == 0 ? g.add("embedding", nn::TokenEmbedding{vocabulary, channels}, {tokens})
+                                            : g.add("embedding", nn::Embedding{vocabulary, length, channels}, {tokens});
+  if (prompted) g.freeze("embedding.weight");
   std::vector<std::string> linears;
   const auto add = [&](auto op, std::vector<int> inputs, std::vector<std::string> names = {}) {
     return g.add(concat("node", g.dag().node_count()), op, std::move(inputs), std::move(names))[0];
@@ -96,6 +110,18 @@ inline Model random_model(std::uint64_t seed) {
       const int q = add(rotary, {parts[0]});
       const int k = add(rotary, {parts[1]});
       values.push_back(add(nn::ExactGelu{}, {add(nn::GroupedAttention{.heads = 2, .kv_heads = 2, .alibi = true}, {q, k, parts[2]})}));
+    }
+    if (n == 5 && tuned(2)) {  // few parameters beside a frozen map
+      const std::string name = concat("node", g.dag().node_count());
+      values.push_back(add(nn::LoraLinear{.linear = {channels}, .rank = 3, .alpha = 6}, {x}));
+      g.freeze(name + ".weight");
+      g.freeze(name + ".bias");
+    }
+    if (n == 6 && tuned(3)) values.push_back(add(nn::LayerPrompt{2}, {x}));
+    if (n == 7 && tuned(2)) {  // several samples in a row
+      const int embedded = add(nn::Packed<nn::TokenEmbedding>{{vocabulary, channels}}, {marked});
+      const int mixed = add(nn::Add{}, {x, embedded});
+      values.push_back(add(nn::Packed<nn::GroupedAttention>{{.heads = 2, .kv_heads = 2}}, {mixed, x, embedded, marked}));
     }
     if (everywhere && draws.one_in(2)) {
       values.push_back(add(nn::Add{}, {x, values.front()}));
@@ -129,8 +155,14 @@ inline Model random_model(std::uint64_t seed) {
   if (!draws.one_in(4)) x = add(nn::Add{}, {x, fixed.front()});
   std::vector<std::string> head;
   if (draws.one_in(2)) head = {g.dag().parameters[0].name};
-  x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, head)[0];
-  g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+  if (tuned(5)) {
+    g.loss(g.add("loss", nn::MeanSquaredError{}, {x, angles})[0]);
+  } else {
+    x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, head)[0];
+    g.loss(prompted ? g.add("loss", nn::PromptCrossEntropy{2}, {x, targets})[0]
+                    : g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+    if (!prompted && tuned(4)) g = nn::with_class_head(g, {.classes = vocabulary});
+  }
   if (Draws frozen(seed + 3'000'000); frozen.one_in(3)) {  // half of the parameters; the last is trained
     for (std::size_t p = 0; p + 1 < g.dag().parameters.size(); ++p) {
       if (frozen.one_in(2)) g.freeze(g.dag().parameters[p].name);
@@ -139,6 +171,7 @@ inline Model random_model(std::uint64_t seed) {
   return g;
 }
 
+/// The inputs of random_model. Of the last, each third token is a mark, at which another sample begins.
 inline double fill(std::uint64_t first, std::span<const AnyView> inputs) {
   std::uint64_t number = 7 * first;
   for (const AnyView& input : inputs) {
@@ -147,6 +180,7 @@ inline double fill(std::uint64_t first, std::span<const AnyView> inputs) {
     } else {
       for (std::int32_t& token : input.as<std::int32_t>().span()) {
         token = static_cast<std::int32_t>(number++ % vocabulary);
+        if (&input == &inputs.back() && token % 3 == 0) token = ~token;
       }
     }
   }

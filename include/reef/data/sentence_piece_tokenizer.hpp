@@ -20,6 +20,7 @@
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/data/added_tokens.hpp>
+#include <reef/data/detail/sentence_piece_model.hpp>
 #include <reef/io/file.hpp>
 
 #ifdef REEF_HAS_SENTENCEPIECE
@@ -172,6 +173,10 @@ private:
       : name_(path.string()),
         processor_(std::make_shared<sentencepiece::SentencePieceProcessor>()) {
     const std::string model = io::read_file(path, 256_MiB);
+    if (const auto flaw = detail::flaw_of_sentence_piece_model(model)) {
+      throw DecodeError("reef::data::SentencePieceTokenizer: '", name_, "' is no model of SentencePiece: ", *flaw,
+                        ".\n  fix: ", as_written);
+    }
     require(processor_->LoadFromSerializedProto(model), "is no model of SentencePiece");
     if (pieces() <= 0)
       throw DecodeError("reef::data::SentencePieceTokenizer: '", name_,
