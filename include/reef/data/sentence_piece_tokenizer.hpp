@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -177,7 +178,14 @@ private:
       throw DecodeError("reef::data::SentencePieceTokenizer: '", name_, "' is no model of SentencePiece: ", *flaw,
                         ".\n  fix: ", as_written);
     }
-    require(processor_->LoadFromSerializedProto(model), "is no model of SentencePiece");
+    try {
+      require(processor_->LoadFromSerializedProto(model), "is no model of SentencePiece");
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {  // of the library's trie, such as for a piece without characters
+      throw DecodeError("reef::data::SentencePieceTokenizer: '", name_, "' is no model of SentencePiece: ",
+                        in_quotes(error.what(), 200), ".\n  fix: ", as_written);
+    }
     if (pieces() <= 0)
       throw DecodeError("reef::data::SentencePieceTokenizer: '", name_,
                         "' has no tokens.\n  fix: ", as_written);
