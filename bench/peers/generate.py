@@ -9,7 +9,8 @@ Models have random weights: a Llama of 110M and a GPT-2 of 124M, written once in
 weights, threads and a batch. In each round all rows run once, each by Reef and, where it has that form, by llama.cpp, one
 beside the other; one process runs all batches. Before the rounds, which is not counted, llama.cpp runs with and without
 flash attention: the faster one in decoding is its way. A round is not begun if the last one was longer than what is left of
---seconds; there is one at least. Said are medians over rounds; `of roof` is decoding beside the bytes of a pass (weights
+--seconds; there is one at least. The second table has the perplexity of a text that the model has drawn with its weights in fp32,
+with each form of weights. Said are medians over rounds; `of roof` is decoding beside the bytes of a pass (weights
 and cache) over the rate at which as many threads read memory, measured in the same process. Python needs NumPy, for models.
 """
 
@@ -29,7 +30,9 @@ MODELS = {
     "llama-110m": ["--random", "llama", "--layers", "12", "--heads", "12", "--channels", "768", "--ffn", "2048", "--vocab", "32000", "--context", "1024"],
     "gpt2-124m": ["--random", "gpt2", "--layers", "12", "--heads", "12", "--channels", "768", "--vocab", "50257", "--context", "1024"],
 }
-RIVAL = {"fp32": "f32", "bf16": "f16"}  # the form of llama.cpp of as many bits
+# The form of llama.cpp of about as many bits.
+RIVAL = {"fp32": "f32", "bf16": "f16", "int8": "q8_0", "blockwise8": "q8_0", "nf4": "q4_0"}
+BITS = {"f32": 32, "f16": 16, "q8_0": 8.5, "q4_0": 4.5}
 
 
 def run(command, **options):
@@ -41,7 +44,7 @@ def make(work, name):
     gguf = [sys.executable, str(HERE / "gguf.py")]
     if not (folder / "model.safetensors").exists():
         run(gguf + [*MODELS[name][:2], str(folder), *MODELS[name][2:]])
-    for kind in RIVAL.values():
+    for kind in dict.fromkeys(RIVAL.values()):
         if not (work / f"{name}.{kind}.gguf").exists():
             run(gguf + [str(folder), str(work / f"{name}.{kind}.gguf"), "--type", kind])
     return folder
@@ -61,6 +64,21 @@ def llama(options, name, form, threads, flash, new=None):
     asked = {"tokens": tokens, "new": new or options.new, "threads": threads, "batches": batches if new is None else batches[:1], "flash": flash}
     script = HERE / "llama_cpp.mjs"
     return json.loads(run(["node", str(script), str(options.work / f"{name}.{RIVAL[form]}.gguf"), json.dumps(asked)], cwd=options.llama))
+
+
+def perplexities(options, name, folder, forms):
+    """Yields lines: how likely each form of weights finds a text that the model itself has drawn with its weights in fp32."""
+    score = lambda form, text: json.loads(run([options.reef, str(folder), form, "2", text]))
+    drawn = score("fp32", str(options.text))["text"]
+    for form in forms:
+        ours = score(form, ",".join(map(str, drawn)))
+        theirs = "- | - | -"
+        if options.llama:
+            kind = RIVAL[form]
+            asked = {"text": drawn, "threads": 2}
+            said = json.loads(run(["node", str(HERE / "llama_cpp.mjs"), str(options.work / f"{name}.{kind}.gguf"), json.dumps(asked)], cwd=options.llama))
+            theirs = f"{kind} | {BITS[kind]} | {said['perplexity']:.2f}"
+        yield f"| {name} | {form} | {ours['bits']:.2f} | {ours['perplexity']:.2f} | {theirs} |"
 
 
 def better_way(options, name, form, threads):
@@ -93,6 +111,7 @@ def main():
     parser.add_argument("--batches", default="1,4,16")
     parser.add_argument("--prompt", type=int, default=256)
     parser.add_argument("--new", type=int, default=32)
+    parser.add_argument("--text", type=int, default=257, help="the tokens of the text whose perplexity is measured")
     parser.add_argument("--rounds", type=int, default=3, help="the most rounds")
     parser.add_argument("--seconds", type=float, default=1e9, help="how long the rounds may take")
     parser.add_argument("--out", help="writes OUT.json and OUT.md")
@@ -102,9 +121,10 @@ def main():
     options.work.mkdir(parents=True, exist_ok=True)
 
     begin = time.monotonic()
-    cases = []
+    cases, quality = [], ["| model | weights | bits | perplexity | llama.cpp | bits | perplexity |", "|---|---|---|---|---|---|---|"]
     for name in options.models.split(","):
         folder = make(options.work, name)
+        quality += perplexities(options, name, folder, options.forms.split(","))
         for form in options.forms.split(","):
             for threads in map(int, options.threads.split(",")):
                 beside = bool(options.llama) and form in RIVAL
@@ -124,6 +144,7 @@ def main():
     table = "\n".join([
         "| model | weights | threads | batch | prefill, tokens/s | llama.cpp | decode, tokens/s | llama.cpp | times llama.cpp | of roof |",
         "|---|---|---|---|---|---|---|---|---|---|", *lines_of(cases, options)])
+    table += "\n\n" + "\n".join(quality)
     print(f"{table}\n\n{rounds} rounds, the longest of {longest:.0f} s")
     if options.out:
         Path(options.out + ".json").write_text(json.dumps({"cases": cases, "rounds": rounds, "llama_cpp": build}, indent=1))

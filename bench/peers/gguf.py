@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a GGUF file of a GPT-2 or Llama of Hugging Face's form, so that llama.cpp reads the same weights.
 
-    gguf.py FOLDER OUT.gguf [--type f32|f16]     FOLDER has config.json and model.safetensors
+    gguf.py FOLDER OUT.gguf [--type f32|f16|q8_0|q4_0]     FOLDER has config.json and model.safetensors
     gguf.py --random llama|gpt2 FOLDER [--layers L --heads H --kv-heads K --channels C --ffn F --vocab V --context T]
                                                  makes such a FOLDER with random weights
 
@@ -58,8 +58,35 @@ def encoded(kind, fact):
     return struct.pack({U32: "<I", I32: "<i", F32: "<f", BOOL: "<?"}[kind], fact)
 
 
+def q8_0(values):
+    """Returns blocks of 32 numbers: their largest magnitude / 127 in half precision, and 32 bytes of whole numbers."""
+    blocks = np.ascontiguousarray(values, np.float32).reshape(-1, 32)
+    scale = np.abs(blocks).max(axis=1) / 127
+    whole = np.round(blocks * np.divide(1, scale, out=np.zeros_like(scale), where=scale != 0)[:, None])
+    return np.concatenate([scale.astype(np.float16).view(np.uint8).reshape(-1, 2), whole.astype(np.int8).view(np.uint8)], axis=1).tobytes()
+
+
+def q4_0(values):
+    """Returns blocks of 32 numbers: the one of largest magnitude / -8 in half precision, and 16 bytes of two numbers from 0 to
+    15, of which 8 is zero."""
+    blocks = np.ascontiguousarray(values, np.float32).reshape(-1, 32)
+    scale = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1)[:, 0] / -8
+    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale != 0)
+    whole = np.minimum(15, (blocks * inverse[:, None] + 8.5).astype(np.int32)).astype(np.uint8)
+    return np.concatenate([scale.astype(np.float16).view(np.uint8).reshape(-1, 2), whole[:, :16] | whole[:, 16:] << 4], axis=1).tobytes()
+
+
+# The types of a GGUF file's matrices: their numbers there, and what encodes one. Of the rest all numbers are F32.
+TYPES = {
+    "f32": (0, lambda values: np.ascontiguousarray(values, np.float32).tobytes()),
+    "f16": (1, lambda values: np.ascontiguousarray(values, np.float16).tobytes()),
+    "q4_0": (2, q4_0),
+    "q8_0": (8, q8_0),
+}
+
+
 def write_gguf(path, facts, tensors, kind):
-    matrix, code = (np.float16, 1) if kind == "f16" else (np.float32, 0)
+    code, encode = TYPES[kind]
     with open(path, "wb") as file:
         file.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(facts)))
         for name, (fact_kind, fact) in facts.items():
@@ -70,7 +97,7 @@ def write_gguf(path, facts, tensors, kind):
             extents = b"".join(struct.pack("<Q", extent) for extent in reversed(values.shape))
             file.write(encoded(TEXT, name) + struct.pack("<I", values.ndim) + extents)
             file.write(struct.pack("<IQ", code if narrow else 0, at))
-            blobs.append(np.ascontiguousarray(values, matrix if narrow else np.float32).tobytes())
+            blobs.append(encode(values) if narrow else TYPES["f32"][1](values))
             at += (len(blobs[-1]) + 31) // 32 * 32
         file.write(b"\0" * (-file.tell() % 32))
         for blob in blobs:
@@ -211,7 +238,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", nargs="?")
-    parser.add_argument("--type", default="f32", choices=("f32", "f16"))
+    parser.add_argument("--type", default="f32", choices=TYPES)
     parser.add_argument("--random", choices=("llama", "gpt2"))
     for name, value in {"layers": 2, "heads": 4, "kv_heads": 0, "channels": 64, "ffn": 0, "vocab": 256, "context": 256, "seed": 1}.items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)

@@ -2,7 +2,8 @@
 //
 //   node llama_cpp.mjs MODEL.gguf '{"tokens": [1, 2, 3], "new": 16, "threads": 2, "batches": [1, 4], "flash": false}'
 //
-// Prints {greedy, prefill_tps, decode_tps, build}, decode_tps by batch. The prompt's time is without probabilities, the median of `rounds`. It
+// Prints {greedy, prefill_tps, decode_tps, build}, decode_tps by batch. The prompt's time is without probabilities, the median of `rounds`. With
+// "text": [1, 2, 3] it prints {perplexity} of that alone: of its tokens behind the first. It
 // needs the npm package node-llama-cpp (3.21.1 was used) in a folder of one's own, from where it is started:
 //   npm i -E node-llama-cpp@3.21.1 --ignore-scripts
 import {createRequire} from 'node:module';
@@ -17,7 +18,7 @@ const largest = Math.max(...batches);
 const rounds = o.rounds ?? 3;
 const llama = await getLlama({gpu: false, build: 'never', maxThreads: o.threads, logLevel: 'error'});
 const model = await llama.loadModel({modelPath: file, gpuLayers: 0});
-const contextSize = o.tokens.length + o.new + 8;
+const contextSize = o.text ? o.text.length + 8 : o.tokens.length + o.new + 8;
 const context = await model.createContext({contextSize, batchSize: Math.max(512, contextSize), threads: o.threads,
   sequences: largest, flashAttention: o.flash ?? false});
 const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -27,6 +28,12 @@ const seconds = async (work) => {
   return (performance.now() - begin) / 1000;
 };
 
+if (o.text) {
+  const said = await context.getSequence().controlledEvaluate(o.text.map((token) => [token, {generateNext: {probabilities: true}}]));
+  const losses = o.text.slice(1).map((token, i) => -Math.log(said[i].next.probabilities.get(token)));
+  console.log(JSON.stringify({perplexity: Math.exp(losses.reduce((sum, loss) => sum + loss, 0) / losses.length)}));
+  process.exit(0);
+}
 const sequences = Array.from({length: largest}, () => context.getSequence());
 const prompt = o.tokens.slice(0, -1);
 const last = o.tokens[o.tokens.length - 1];
