@@ -67,7 +67,7 @@ private:
                       ".\n  fix: the files as their tokenizer has written them, unchanged, all of one model.");
   }
   [[nodiscard]] std::int32_t id_of(const io::Json& id, std::string_view token) const {
-    constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max() - 1;
+    constexpr std::uint64_t most = (std::numeric_limits<std::int32_t>::max)() - 1;
     if (id.is_number_unsigned() && id.get<std::uint64_t>() <= most) return id.get<std::int32_t>();
     refuse(token, "has no id");
   }

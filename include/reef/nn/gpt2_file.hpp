@@ -144,16 +144,16 @@ public:
   /// configuration: no graph is built for a config.json of another model.
   void require_sizes(const GptConfig& wanted) const {
     const GptConfig found = config();
-    const auto require = [&](const char* field, std::int64_t has, std::int64_t is) {
+    const auto require_size = [&](const char* field, std::int64_t has, std::int64_t is) {
       if (has == is) return;
       tensors_.refuse(concat("its tensors are of ", field, " ", has, ", and its configuration of ", is),
                       "give all files of the model, and its own config.json");
     };
-    require("n_layer", found.layers, wanted.layers);
-    require("n_embd", found.channels, wanted.channels);
-    require("n_positions", found.context, wanted.context);
+    require_size("n_layer", found.layers, wanted.layers);
+    require_size("n_embd", found.channels, wanted.channels);
+    require_size("n_positions", found.context, wanted.context);
     // A file may have more rows than tokens: its padding.
-    if (found.vocabulary < wanted.vocabulary) require("vocab_size", found.vocabulary, wanted.vocabulary);
+    if (found.vocabulary < wanted.vocabulary) require_size("vocab_size", found.vocabulary, wanted.vocabulary);
   }
 
 private:

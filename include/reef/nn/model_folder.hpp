@@ -53,9 +53,9 @@ graph::Graph<Device, T> model_of(const ModelConfig& config,
 template <class Device = device::Host>
 void require_weights(const std::filesystem::path& place, const ModelConfig& config) {
   if (const auto* const gpt2 = std::get_if<GptConfig>(&config)) return Gpt2File(place).require_sizes(*gpt2);
-  ModelConfig small = with_batch(config, {.batch = 1, .sequence = 1});
-  const std::int64_t layers = std::visit([](auto& own) { return std::exchange(own.layers, 1); }, small);
-  const auto one = model_of<Device, float>(small, 1);
+  ModelConfig of_one_layer = with_batch(config, {.batch = 1, .sequence = 1});
+  const std::int64_t layers = std::visit([](auto& own) { return std::exchange(own.layers, 1); }, of_one_layer);
+  const auto one = model_of<Device, float>(of_one_layer, 1);
   if (std::holds_alternative<BloomConfig>(config)) return BloomFile(place).require_layers(one.dag(), layers);
   if (std::holds_alternative<GptNeoxConfig>(config)) return GptNeoxFile(place).require_layers(one.dag(), layers);
   LlamaFile(place).require_layers(one.dag(), layers);

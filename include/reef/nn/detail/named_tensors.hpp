@@ -204,8 +204,8 @@ private:
 inline std::int64_t layers_of(const NamedTensors& tensors) {
   std::int64_t count = 0;
   for (const auto& [name, found] : tensors.all()) {
-    if (const auto layer = layer_number(name); layer && *layer < std::numeric_limits<std::int64_t>::max())
-      count = std::max(count, *layer + 1);
+    if (const auto layer = layer_number(name); layer && *layer < (std::numeric_limits<std::int64_t>::max)())
+      count = (std::max)(count, *layer + 1);
   }
   return count;
 }
