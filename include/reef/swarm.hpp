@@ -28,6 +28,10 @@
 #include <reef/swarm/core/peer_options.hpp>
 #include <reef/swarm/core/pieces.hpp>
 #include <reef/swarm/core/round.hpp>
+#include <reef/swarm/core/served_session.hpp>
+#include <reef/swarm/core/session_client.hpp>
+#include <reef/swarm/core/session_message.hpp>
+#include <reef/swarm/core/session_server.hpp>
 #include <reef/swarm/core/simulation.hpp>
 #include <reef/swarm/core/simulation_result.hpp>
 #include <reef/swarm/core/wait_cause.hpp>

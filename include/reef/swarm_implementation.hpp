@@ -42,6 +42,10 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/peer.ipp>
 #include <reef/swarm/core/pieces.ipp>
 #include <reef/swarm/core/round.ipp>
+#include <reef/swarm/core/served_session.ipp>
+#include <reef/swarm/core/session_client.ipp>
+#include <reef/swarm/core/session_message.ipp>
+#include <reef/swarm/core/session_server.ipp>
 #include <reef/swarm/core/simulation.ipp>
 #include <reef/swarm/log/blocking_log.ipp>
 #include <reef/swarm/log/decision_log.ipp>
