@@ -67,7 +67,7 @@ std::vector<Tokens> windows_of(const Options& options, std::int64_t positions) {
     }
   }
   if (windows.empty()) {
-    throw reef::OptionError("--calibrate: ", options.calibrate,
+    throw reef::DecodeError("--calibrate: ", options.calibrate,
                             " has no text.\n  fix: some text like that which is to come.");
   }
   return windows;

@@ -426,7 +426,7 @@ TEST_F(TunedModels, tell_the_classes_of_texts_by_a_folder_for_sequence_classific
 
   const auto refused = [&](const std::string& options, const std::string& why) {
     const Ending ending = generate(options);
-    EXPECT_EQ(ending.status, 1) << ending;
+    EXPECT_EQ(ending.status, 2) << ending;
     EXPECT_THAT(ending.errors, HasSubstr(why));
   };
   refused(classes + "--prompt bad --new 3", "--new is of generation, and --model has a class head");
