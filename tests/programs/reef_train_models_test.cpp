@@ -425,14 +425,17 @@ TEST_F(ReefTrainModels, adapters_are_trained_by_every_recipe_and_resumed_on_othe
   write_config("llama");
   (void)trained("llama/config.json", "from", 1, "--steps 1");
   const auto adapter = [&](const std::string& to, int ranks, const std::string& options) {
+    fs::create_directories(path(to));
     const Ending ending = train(ranks, concat("--init ", path("from"), " --lora 2:4 --micro-batches 2 --export ", path(to),
                                               "/model.safetensors --export-adapter ", path(to), " ", options));
     EXPECT_EQ(ending.status, 0) << options << "\n" << ending;
     return tensors(to + "/adapter_model.safetensors");
   };
   const auto begun = adapter("begun", 1, "--steps 1 --lr 0");
-  for (const char* const recipe : {"ddp", "dpu", "acco", "acco-wp", "diloco", "sparse", "reef", "fusion"}) {
-    EXPECT_NE(adapter(recipe, 2, concat("--steps 3 --recipe ", recipe)), begun) << recipe;
+  for (const std::string recipe : {"ddp", "dpu", "acco", "acco-wp", "diloco", "sparse", "reef", "fusion"}) {
+    const bool meets_seldom = recipe == "diloco" || recipe == "sparse";
+    EXPECT_TRUE(adapter(recipe, 2, concat("--steps 4 --recipe ", recipe, meets_seldom ? " --sync-every 2" : "")) != begun)
+        << recipe;
     for (const auto& [name, bytes] : weights("from")) {
       if (name.ends_with("_proj.weight")) continue;  // adapters are merged into it
       EXPECT_EQ(weights(recipe).at(name), bytes) << recipe << ": " << name << " is frozen";
@@ -440,10 +443,11 @@ TEST_F(ReefTrainModels, adapters_are_trained_by_every_recipe_and_resumed_on_othe
   }
 
   const auto whole = adapter("whole", 1, "--steps 3 --recipe zero1");
-  const std::string kept = " --checkpoint " + path("kept");
-  (void)adapter("half", 2, "--steps 2 --recipe dtfm --stages 2" + kept);
-  EXPECT_EQ(adapter("rest", 1, "--steps 3 --recipe dtfm --resume" + kept), whole);
-  const Ending other = train(1, concat("--init ", path("from"), " --lora 3:4 --steps 4 --resume", kept));
+  const std::string run = "--steps 3 --recipe dtfm --checkpoint-every 2 --checkpoint " + path("kept");
+  EXPECT_TRUE(adapter("stages", 2, run + " --stages 2") == whole);
+  fs::remove_all(path("kept/step-000000003"));
+  EXPECT_TRUE(adapter("rest", 1, run + " --resume") == whole);
+  const Ending other = train(1, concat("--init ", path("from"), " --lora 3:4 --resume ", run));
   EXPECT_NE(other.status, 0) << other;
   EXPECT_THAT(other.errors, HasSubstr("--lora"));
 }

@@ -155,13 +155,13 @@ inline Model random_model(std::uint64_t seed, bool is_tuned = true) {
   if (!draws.one_in(4)) x = add(nn::Add{}, {x, fixed.front()});
   std::vector<std::string> head;
   if (draws.one_in(2)) head = {g.dag().parameters[0].name};
-  if (tuned(5)) {
+  if (tuned(8)) {
     g.loss(g.add("loss", nn::MeanSquaredError{}, {x, angles})[0]);
   } else {
     x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, head)[0];
     g.loss(prompted ? g.add("loss", nn::PromptCrossEntropy{2}, {x, targets})[0]
                     : g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
-    if (!prompted && tuned(4)) g = nn::with_class_head(g, {.classes = vocabulary});
+    if (!prompted && head.empty() && tuned(3)) g = nn::with_class_head(g, {.classes = vocabulary});
   }
   if (Draws frozen(seed + 3'000'000); frozen.one_in(3)) {  // half of the parameters; the last is trained
     for (std::size_t p = 0; p + 1 < g.dag().parameters.size(); ++p) {

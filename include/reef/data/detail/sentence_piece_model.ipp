@@ -9,6 +9,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
+#include <reef/data/detail/sentence_piece_model.hpp>
 
 namespace reef {
 inline namespace v0 {
