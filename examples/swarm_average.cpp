@@ -24,8 +24,8 @@
 
 #include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/dense_parts.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace {
 

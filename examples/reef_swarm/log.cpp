@@ -12,7 +12,6 @@
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/keeper.hpp>
 #include <reef/swarm/log/log_server.hpp>
-#include <reef/swarm/log/remote_log.hpp>
 
 #include "../support/standard_output.hpp"
 #include "log.hpp"
@@ -86,6 +85,9 @@ std::string text_of(const LogText& read) {
 
 }  // namespace
 
+JobLog::JobLog(const LogPlace& place)
+    : remote_(place.options()), chained_(remote_, {.tls = tls_files(place.keys, place.name)}) {}
+
 LogText read_log(swarm::DecisionLog& log) {
   LogText read;
   for (const std::string& text : swarm::BlockingLog(log).read(0)) {
@@ -117,18 +119,18 @@ int run_keeper(const LogOptions& options) {
 }
 
 int run_log(const LogOptions& options) {
-  swarm::RemoteLog log(options.place.options());
-  const LogText read = read_log(log);
+  JobLog log(options.place);
+  const LogText read = read_log(log.entries());
   print(options.json ? json_of(read).dump() + "\n" : text_of(read), "the log");
   return 0;
 }
 
 int run_rollback(const LogOptions& options) {
-  swarm::RemoteLog log(options.place.options());
+  JobLog log(options.place);
   const std::string author = options.place.keys.empty() ? "operator" : options.place.name;
   constexpr int attempts = 20;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    const LogText read = read_log(log);
+    const LogText read = read_log(log.entries());
     swarm::core::JobState after = read.state;
     std::random_device random;
     const swarm::Entry entry{{author, random()}, random(), swarm::Rollback{options.rounds, options.why}};
@@ -136,8 +138,8 @@ int run_rollback(const LogOptions& options) {
       throw reef::OptionError("--rounds ", options.rounds, ": ", broken, ".\n  fix: fewer than the ",
                               read.state.round(), " rounds that are committed.");
     }
-    const swarm::Appended answer =
-        swarm::BlockingLog(log).append(static_cast<swarm::LogIndex>(read.state.entries), swarm::to_text(entry));
+    const auto at = static_cast<swarm::LogIndex>(read.state.entries);
+    const swarm::Appended answer = swarm::BlockingLog(log.entries()).append(at, swarm::to_text(entry));
     if (answer.outcome == swarm::AppendOutcome::won) {
       print(reef::concat("the job is after ", options.rounds, " rounds; it was after ", read.state.round(),
                          ". Peers with later weights end, and are to be started again\n"),

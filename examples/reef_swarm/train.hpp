@@ -18,13 +18,13 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
-#include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/net/text_page.hpp>
 
 #include "../support/output_places.hpp"
 #include "../support/progress.hpp"
 #include "data.hpp"
 #include "job.hpp"
+#include "log.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
@@ -41,8 +41,8 @@ public:
         stop_(stop),
         page_(page_of(options)),
         job_((require_outputs(options), options.job), exchange_),
-        log_(options.job.place.options()),
-        peer_(exchange_, job_.trainer(), averaging_options(), log_, log_) {}
+        log_(options.job.place),
+        peer_(exchange_, job_.trainer(), averaging_options(), log_.entries(), log_.presence()) {}
 
   ~Train() { show(nullptr); }
   Train(const Train&) = delete;
@@ -222,7 +222,7 @@ private:
   std::unique_ptr<reef::swarm::TextPage> page_;
   reef::swarm::PeerExchange exchange_;
   JobTrainer<TrainerType> job_;
-  reef::swarm::RemoteLog log_;
+  JobLog log_;
   reef::swarm::TrainerPeer peer_;
 };
 

@@ -15,7 +15,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
-#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/net/sha256.hpp>
 #include <reef/swarm/average/shard_files.hpp>
 
 namespace reef {

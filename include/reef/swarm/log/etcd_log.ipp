@@ -79,8 +79,12 @@ REEF_INLINE LogPage decode_etcd_range(std::string_view body, LogIndex from, std:
   LogIndex at = from;
   Bytes bytes = 0;
   for (PresentKey& pair : etcd_pairs(json, prefix)) {
+    if (pair.key.size() != etcd_key({}, 0).size() || !parse_number<LogIndex>(pair.key))
+      refuse_etcd(concat("the key ", in_quotes(pair.key), " is no index"));
     if (pair.key != etcd_key({}, at++)) {
-      refuse_etcd(concat("the entry ", at - 1, " is not there, but a later one is"));
+      const std::string why = concat("reef::swarm: etcd's answer: the entry ", at - 1,
+                                     " is not there, but a later one is.\n  fix: ", etcd_fix);
+      return {.from = from, .entries = {}, .answered = false, .why = why, .damaged = true};
     }
     bytes += pair.value.size();
     page.entries.push_back(std::move(pair.value));
