@@ -1,7 +1,10 @@
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -11,7 +14,9 @@
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/keeper.hpp>
+#include <reef/swarm/log/local_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
+#include <reef/swarm/log/remote_log.hpp>
 
 #include "../support/standard_output.hpp"
 #include "log.hpp"
@@ -85,8 +90,26 @@ std::string text_of(const LogText& read) {
 
 }  // namespace
 
-JobLog::JobLog(const LogPlace& place)
-    : remote_(place.options()), chained_(remote_, {.tls = tls_files(place.keys, place.name)}) {}
+namespace {
+
+std::unique_ptr<swarm::DecisionLog> opened(const LogPlace& place) {
+  if (place.archive.empty()) return std::make_unique<swarm::RemoteLog>(place.options());
+  if (!place.log.empty() || !place.keepers.empty()) {
+    throw reef::OptionError("--archive with --log or --keepers.\n  why: a log is read in one place.\n",
+                            "  fix: one of them.");
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::path(place.archive) / "decisions.log", ignored)) {
+    throw reef::OptionError("--archive ", place.archive,
+                            ": no log is there.\n  fix: the folder that reef-swarm train --archive has made.");
+  }
+  return std::make_unique<swarm::LocalLog>(place.archive);
+}
+
+}  // namespace
+
+JobLog::JobLog(const LogPlace& place, const std::string& archive)
+    : log_(opened(place)), chained_(*log_, {.tls = tls_files(place.keys, place.name), .archive = archive}) {}
 
 LogText read_log(swarm::DecisionLog& log) {
   LogText read;

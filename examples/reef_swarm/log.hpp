@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <reef/swarm/core/entry.hpp>
@@ -7,7 +9,6 @@
 #include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/decision_log.hpp>
 #include <reef/swarm/log/presence.hpp>
-#include <reef/swarm/log/remote_log.hpp>
 
 #include "options.hpp"
 
@@ -22,16 +23,19 @@ struct LogText {
 /// Reads a log from its begin. Throws Error where it cannot be asked.
 LogText read_log(reef::swarm::DecisionLog& log);
 
-/// A job's log where its options say, with its presences: entries are chained, and with --keys signed.
+/// A job's log where its options say: that of servers with its presences, or an archive. Entries are chained, and with
+/// --keys signed.
 class JobLog {
 public:
-  explicit JobLog(const LogPlace& place);
+  /// `archive`: a folder that gets what is read; empty: none.
+  explicit JobLog(const LogPlace& place, const std::string& archive = {});
 
-  [[nodiscard]] reef::swarm::DecisionLog& entries() { return chained_; }
-  [[nodiscard]] reef::swarm::Presence& presence() { return remote_; }
+  [[nodiscard]] reef::swarm::ChainedLog& entries() { return chained_; }
+  /// Returns the presences beside the log; only where that is no archive.
+  [[nodiscard]] reef::swarm::Presence& presence() { return dynamic_cast<reef::swarm::Presence&>(*log_); }
 
 private:
-  reef::swarm::RemoteLog remote_;
+  std::unique_ptr<reef::swarm::DecisionLog> log_;
   reef::swarm::ChainedLog chained_;
 };
 

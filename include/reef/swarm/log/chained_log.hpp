@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,8 @@ namespace swarm {
 struct ChainedLogOptions {
   TlsFiles tls{};     ///< who signs entries, and the CA by which those of others are verified; empty: no signatures
   Seconds audit = 5;  ///< the least time between two checks of entries that were read before; 0: one for each new entry
+  /// The folder of a LocalLog that gets each text as it is read first, envelopes included; empty: none.
+  std::filesystem::path archive{};
 };
 
 /// A replicated log whose entries are bound to each other, and to their authors: each carries the digest of the entry
@@ -31,11 +34,14 @@ struct ChainedLogOptions {
 /// | audit    | with new entries, at most every `audit` seconds, a page of those that were read before is read again, |
 /// |          | one page after the other; what is asked of the end of the log is compared each time                   |
 /// | unseen   | entries that were cut off the end of the log before this client has read them                         |
+/// | archive  | is read at the begin, as if its texts had been read of the log: so what was changed since an earlier  |
+/// |          | process has read it is found as well. A ChainedLog over LocalLog(archive) reads it without the log    |
 /// | entries  | max_chained_entry_bytes at most, as a job's are: with the envelope they fit into max_entry_bytes      |
 /// | cost     | with keys an append one signature, an entry that is read one verification, each of P-256; 32 bytes of |
 /// |          | memory an entry; an append whose entry before was not read reads that first                           |
 /// | end      | the log beneath outlives this object, and answers what is open when it ends                           |
-/// | errors   | OptionError from the constructor: files that cannot be used; from append as DecisionLog               |
+/// | errors   | OptionError from the constructor: files that cannot be used; LocalLog's, of the archive; from append  |
+/// |          | as DecisionLog                                                                                        |
 ///
 /// \code
 /// #include <reef/swarm/log/blocking_log.hpp>
@@ -54,6 +60,9 @@ public:
   void read(LogIndex from, ReadDone done) override;
   [[nodiscard]] LogWatch watch(LogIndex from, EntryFound found) override;
   [[nodiscard]] std::string tampering() const override;
+
+  /// Returns why the archive lacks entries, such as a full disk; empty where it has all that were read.
+  [[nodiscard]] std::string archive_failure() const;
 
 private:
   struct State;

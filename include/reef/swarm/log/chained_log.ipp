@@ -10,9 +10,11 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
+#include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/detail/envelope_signer.hpp>
 #include <reef/swarm/log/detail/log_rules.hpp>
+#include <reef/swarm/log/local_log.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -51,6 +53,29 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
 
   State(DecisionLog& of, const ChainedLogOptions& options) : log(of), pause(options.audit) {
     if (!options.tls.authority.empty()) signer.emplace(options.tls);
+    if (!options.archive.empty()) open_archive(options.archive);
+  }
+
+  /// Opens the archive, and takes what it has as read.
+  void open_archive(const std::filesystem::path& folder) {
+    constexpr Seconds patience = 5;
+    archive.emplace(folder, patience);
+    for (;;) {
+      const LogPage page = BlockingLog(*archive).page(known.size());
+      if (!page.answered) throw Error(page.why);
+      if (page.entries.empty()) break;
+      for (const std::string& text : page.entries) known.push_back(digest_of_text(text));
+    }
+    archived = known.size();
+  }
+
+  /// Gives the archive a text that was read first.
+  void keep(LogIndex at, std::string_view text) {
+    archive->append(at, std::string(text), [this](const Appended& answer) {
+      if (answer.outcome == AppendOutcome::won) return;
+      const std::lock_guard lock(mutex);
+      if (archive_failure.empty()) archive_failure = answer.why;
+    });
   }
 
   /// Notes that the log was tampered with; the first reason stays.
@@ -86,10 +111,14 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
     bool same = true;
     {
       const std::lock_guard lock(mutex);
-      if (at < known.size()) same = known[at] == digest;
-      else if (at == known.size() && tampered.empty()) known.push_back(digest);
+      if (at < known.size()) {
+        same = known[at] == digest;
+      } else if (at == known.size() && tampered.empty()) {
+        known.push_back(digest);
+        if (archive) keep(at, text);
+      }
     }
-    if (!same) tamper(concat("entry ", at, " is another one than this process has read there before"));
+    if (!same) tamper(concat("entry ", at, " is another one than ", who_has_read(at), " there before"));
     return digest;
   }
 
@@ -100,8 +129,12 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
       const std::lock_guard lock(mutex);
       was_there = at < known.size();
     }
-    if (was_there) tamper(concat("entry ", at, ", which this process has read, is gone"));
+    if (was_there) tamper(concat("entry ", at, ", which ", who_has_read(at), ", is gone"));
     return !was_there;
+  }
+
+  [[nodiscard]] std::string who_has_read(LogIndex at) const {
+    return at < archived ? "the archive has (or the archive is that of another log)" : "this process has read";
   }
 
   /// Returns the entry that readers are given for the text at an index. `previous`: the digest of the text before,
@@ -228,6 +261,10 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
   bool auditing = false;
   Clock::time_point audited = Clock::now();
   LogIndex audit_at = 0;
+  std::string archive_failure{};
+
+  LogIndex archived = 0;              ///< the texts that the archive had at the begin
+  std::optional<LocalLog> archive{};  ///< last: its thread uses the others until it has ended
 };
 
 REEF_INLINE ChainedLog::ChainedLog(DecisionLog& log, const ChainedLogOptions& options)
@@ -236,6 +273,11 @@ REEF_INLINE ChainedLog::ChainedLog(DecisionLog& log, const ChainedLogOptions& op
 REEF_INLINE ChainedLog::~ChainedLog() = default;
 
 REEF_INLINE std::string ChainedLog::tampering() const { return state_->why_tampered(); }
+
+REEF_INLINE std::string ChainedLog::archive_failure() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->archive_failure;
+}
 
 REEF_INLINE void ChainedLog::append(LogIndex at, std::string entry, AppendDone done) {
   detail::require_entry(at, entry);

@@ -59,6 +59,16 @@ inline std::vector<PresentKey> etcd_pairs(const io::Json& range, std::string_vie
   return pairs;
 }
 
+/// Returns a value of etcd as all readers are given it: one that no log takes as an entry (require_entry) is told of.
+inline std::string etcd_entry(LogIndex at, std::string value) {
+  try {
+    require_entry(at, value);
+  } catch (const OptionError&) {
+    return R"({"kind":"unreadable","why":"etcd has a value there that is no UTF-8, empty or too long"})";
+  }
+  return value;
+}
+
 REEF_INLINE Appended decode_etcd_append(std::string_view body, LogIndex at, std::string_view entry) {
   const io::JsonSource source("etcd's answer", etcd_fix);
   const io::Json json = parse_etcd(body);
@@ -70,7 +80,7 @@ REEF_INLINE Appended decode_etcd_append(std::string_view body, LogIndex at, std:
     return {AppendOutcome::early, {}, concat("no entry stands at ", at - 1, " yet.")};
   }
   if (there.front().value == entry) return {AppendOutcome::won, {}, {}};
-  return {AppendOutcome::lost, there.front().value, {}};
+  return {AppendOutcome::lost, etcd_entry(at, there.front().value), {}};
 }
 
 REEF_INLINE LogPage decode_etcd_range(std::string_view body, LogIndex from, std::string_view prefix) {
@@ -87,7 +97,7 @@ REEF_INLINE LogPage decode_etcd_range(std::string_view body, LogIndex from, std:
       return {.from = from, .entries = {}, .answered = false, .why = why, .damaged = true};
     }
     bytes += pair.value.size();
-    page.entries.push_back(std::move(pair.value));
+    page.entries.push_back(etcd_entry(at - 1, std::move(pair.value)));
     if (bytes >= log_page_bytes) break;
   }
   return page;
