@@ -24,8 +24,9 @@
 
 #include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/dense_parts.hpp>
-#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace {
 
@@ -79,8 +80,9 @@ int main(int argc, char** argv) try {
   keepers.tls = options.net.tls;
   std::istringstream urls(argv[1]);
   for (std::string url; std::getline(urls, url, ',');) keepers.servers.push_back(url);
-  swarm::RemoteLog log(keepers);
-  swarm::AveragingPeer peer(options, log, log);
+  swarm::RemoteLog kept(keepers);
+  swarm::ChainedLog log(kept, {.tls = keepers.tls});
+  swarm::AveragingPeer peer(options, log, kept);
   std::vector<float> sum(numbers);
   while (const std::optional<std::int64_t> done = peer.enter()) {
     if (*done >= rounds) break;

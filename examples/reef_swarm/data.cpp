@@ -9,9 +9,9 @@
 
 #include <reef/core/text.hpp>
 #include <reef/swarm/average/shard_fetch.hpp>
-#include <reef/swarm/log/remote_log.hpp>
 
 #include "../support/own_text.hpp"
+#include "log.hpp"
 
 namespace reef_examples {
 
@@ -49,8 +49,9 @@ void fetch_data(PeerOptions& options, const reef::comm::StopRequest& stop) {
     std::fprintf(stderr, "%s\n", reef::concat(options.job.place.name, ": ", line).c_str());
   };
   fetch.stops = [&stop] { return stop.asked(); };
-  swarm::RemoteLog log(options.job.place.options());
-  options.shards = std::make_shared<const swarm::ShardFiles>(swarm::fetch_shards(fetch, log, log));
+  JobLog log(options.job.place);
+  options.shards = std::make_shared<const swarm::ShardFiles>(
+      swarm::fetch_shards(fetch, log.entries(), log.presence()));
   for (const std::filesystem::path& file : options.shards->files()) options.job.data.push_back(file.string());
 }
 

@@ -18,11 +18,11 @@
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
 #include <reef/nn/host/numerics.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/elastic/averaged.hpp>
 #include <reef/swarm/elastic/given_micro_batches.hpp>
 #include <reef/swarm/elastic/outer_rounds.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
+#include <reef/swarm/net/sha256.hpp>
 #include <reef/trainer/trainer.hpp>
 
 #include "../support/earlier_files.hpp"

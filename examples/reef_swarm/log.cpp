@@ -1,7 +1,10 @@
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -11,6 +14,7 @@
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/keeper.hpp>
+#include <reef/swarm/log/local_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 
@@ -86,6 +90,27 @@ std::string text_of(const LogText& read) {
 
 }  // namespace
 
+namespace {
+
+std::unique_ptr<swarm::DecisionLog> opened(const LogPlace& place) {
+  if (place.archive.empty()) return std::make_unique<swarm::RemoteLog>(place.options());
+  if (!place.log.empty() || !place.keepers.empty()) {
+    throw reef::OptionError("--archive with --log or --keepers.\n  why: a log is read in one place.\n",
+                            "  fix: one of them.");
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::path(place.archive) / "decisions.log", ignored)) {
+    throw reef::OptionError("--archive ", place.archive,
+                            ": no log is there.\n  fix: the folder that reef-swarm train --archive has made.");
+  }
+  return std::make_unique<swarm::LocalLog>(place.archive);
+}
+
+}  // namespace
+
+JobLog::JobLog(const LogPlace& place, const std::string& archive)
+    : log_(opened(place)), chained_(*log_, {.tls = tls_files(place.keys, place.name), .archive = archive}) {}
+
 LogText read_log(swarm::DecisionLog& log) {
   LogText read;
   for (const std::string& text : swarm::BlockingLog(log).read(0)) {
@@ -117,18 +142,18 @@ int run_keeper(const LogOptions& options) {
 }
 
 int run_log(const LogOptions& options) {
-  swarm::RemoteLog log(options.place.options());
-  const LogText read = read_log(log);
+  JobLog log(options.place);
+  const LogText read = read_log(log.entries());
   print(options.json ? json_of(read).dump() + "\n" : text_of(read), "the log");
   return 0;
 }
 
 int run_rollback(const LogOptions& options) {
-  swarm::RemoteLog log(options.place.options());
+  JobLog log(options.place);
   const std::string author = options.place.keys.empty() ? "operator" : options.place.name;
   constexpr int attempts = 20;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    const LogText read = read_log(log);
+    const LogText read = read_log(log.entries());
     swarm::core::JobState after = read.state;
     std::random_device random;
     const swarm::Entry entry{{author, random()}, random(), swarm::Rollback{options.rounds, options.why}};
@@ -136,8 +161,8 @@ int run_rollback(const LogOptions& options) {
       throw reef::OptionError("--rounds ", options.rounds, ": ", broken, ".\n  fix: fewer than the ",
                               read.state.round(), " rounds that are committed.");
     }
-    const swarm::Appended answer =
-        swarm::BlockingLog(log).append(static_cast<swarm::LogIndex>(read.state.entries), swarm::to_text(entry));
+    const auto at = static_cast<swarm::LogIndex>(read.state.entries);
+    const swarm::Appended answer = swarm::BlockingLog(log.entries()).append(at, swarm::to_text(entry));
     if (answer.outcome == swarm::AppendOutcome::won) {
       print(reef::concat("the job is after ", options.rounds, " rounds; it was after ", read.state.round(),
                          ". Peers with later weights end, and are to be started again\n"),

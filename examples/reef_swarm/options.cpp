@@ -18,6 +18,11 @@ std::int64_t JobOptions::warmup_steps() const {
   return warmup >= 0 ? warmup : (std::min<std::int64_t>)(100, scheduled_steps() / 10);
 }
 
+std::string PeerOptions::archive_folder() const {
+  if (!archive.empty() || job.export_file.empty()) return archive;
+  return job.export_file + ".log";
+}
+
 reef::swarm::TlsFiles tls_files(const std::string& folder, const std::string& name) {
   if (folder.empty()) return {};
   if (name.empty()) {
@@ -94,6 +99,11 @@ void add_place(CLI::App& app, LogPlace& place) {
   app.add_option("--keepers", place.keepers, "URLs of the log's keepers, between commas: the next where one is away")
       ->delimiter(',');
   app.add_option("--keys", place.keys, "a folder with ca.pem, NAME.pem and NAME.key, of reef-swarm keys");
+}
+
+void add_archive(CLI::App& app, LogPlace& place) {
+  app.add_option("--archive", place.archive,
+                 "in place of --log and --keepers: the folder of a peer's archive, when that peer has ended");
 }
 
 void add_certificate_name(CLI::App& app, LogPlace& place) {
@@ -195,12 +205,16 @@ void add_train(CLI::App& app, PeerOptions& o) {
   app.add_option("--report", o.report,
                  "one JSON object at the end, also after a signal: who came and went, micro-batches by peer, seconds "
                  "waited by cause, bytes");
+  app.add_option("--archive", o.archive,
+                 "the folder in which this peer keeps the job's log as it reads it; default, with --export: "
+                 "EXPORT.log");
   app.add_option("--prometheus", o.prometheus,
                  "ADDRESS:PORT, a loopback one, port 0: any that is free: serves the same for Prometheus at /metrics");
 }
 
 void add_replay(CLI::App& app, JobOptions& o) {
   add_job_options(app, o);
+  add_archive(app, o.place);
   add_certificate_name(app, o.place);
 }
 
@@ -232,6 +246,7 @@ void add_log_commands(CLI::App& app, LogOptions& o) {
   CLI::App* const log =
       app.add_subcommand("log", "Tells what a job's log says: members, rounds, and its account of micro-batches");
   add_url(log);
+  add_archive(*log, o.place);
   log->add_flag("--json", o.json, "as one JSON object");
   CLI::App* const rollback =
       app.add_subcommand("rollback", "Takes a job back to an earlier round, where nobody has the later ones");

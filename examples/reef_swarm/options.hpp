@@ -25,8 +25,9 @@ struct LogPlace {
   std::vector<std::string> keepers;  ///< URLs
   std::string keys;                  ///< a folder
   std::string name;
+  std::string archive;               ///< a folder, of commands that read
 
-  /// Throws OptionError unless there is one of the two.
+  /// Throws OptionError unless there is one of log and keepers.
   [[nodiscard]] reef::swarm::RemoteLogOptions options() const;
 };
 
@@ -76,6 +77,7 @@ struct PeerOptions {
   std::string report;
   std::string prometheus;
   std::string data_from_peers;  ///< a folder
+  std::string archive;          ///< a folder
 
   std::shared_ptr<const reef::swarm::ShardFiles> shards;  ///< of data that came from peers
 
@@ -83,6 +85,8 @@ struct PeerOptions {
   [[nodiscard]] reef::swarm::EndpointOptions network() const;
   /// Throws OptionError that names the options whose order is wrong.
   [[nodiscard]] reef::swarm::Deadlines deadlines() const;
+  /// Returns the folder in which this peer archives the log: --archive, or beside --export; empty if there is neither.
+  [[nodiscard]] std::string archive_folder() const;
 };
 
 /// The options of the commands that read and write a job's log.

@@ -8,7 +8,6 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/swarm/elastic/replay_exchange.hpp>
-#include <reef/swarm/log/remote_log.hpp>
 
 #include "../support/output_places.hpp"
 #include "job.hpp"
@@ -39,8 +38,8 @@ inline void require_same_job(const reef::swarm::Genesis& log, const reef::swarm:
 template <class TrainerType>
 int replay(const JobOptions& options, const reef::comm::StopRequest& stop) {
   if (!options.export_file.empty()) require_room_in_file(options.export_file);
-  reef::swarm::RemoteLog remote(options.place.options());
-  const LogText read = read_log(remote);
+  JobLog log(options.place);
+  const LogText read = read_log(log.entries());
   if (!read.state.genesis)
     throw reef::OptionError("the log has no job.\n  fix: the URL of a job's log.");
   std::vector<reef::swarm::Ledger::Round> rounds = read.state.ledger.rounds();

@@ -18,13 +18,13 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
-#include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/net/text_page.hpp>
 
 #include "../support/output_places.hpp"
 #include "../support/progress.hpp"
 #include "data.hpp"
 #include "job.hpp"
+#include "log.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
@@ -41,8 +41,8 @@ public:
         stop_(stop),
         page_(page_of(options)),
         job_((require_outputs(options), options.job), exchange_),
-        log_(options.job.place.options()),
-        peer_(exchange_, job_.trainer(), averaging_options(), log_, log_) {}
+        log_(options.job.place, options.archive_folder()),
+        peer_(exchange_, job_.trainer(), averaging_options(), log_.entries(), log_.presence()) {}
 
   ~Train() { show(nullptr); }
   Train(const Train&) = delete;
@@ -181,6 +181,7 @@ private:
   void look_after(const std::stop_token& ends) {
     constexpr auto long_wait = std::chrono::seconds(10);
     std::string waits;
+    std::string archive_failure;
     Clock::time_point since = Clock::now();
     while (!ends.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -189,6 +190,8 @@ private:
         peer_->interrupt();
         return;
       }
+      if (const std::string why = log_.entries().archive_failure(); why != std::exchange(archive_failure, why))
+        say("the archive lacks entries: " + why);
       const std::string now = peer_->waits_for();
       if (now != std::exchange(waits, now) || now.empty()) {
         since = Clock::now();
@@ -222,7 +225,7 @@ private:
   std::unique_ptr<reef::swarm::TextPage> page_;
   reef::swarm::PeerExchange exchange_;
   JobTrainer<TrainerType> job_;
-  reef::swarm::RemoteLog log_;
+  JobLog log_;
   reef::swarm::TrainerPeer peer_;
 };
 

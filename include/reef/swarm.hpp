@@ -6,7 +6,6 @@
 #include <reef/swarm/average/dense_parts.hpp>
 #include <reef/swarm/average/part_codec.hpp>
 #include <reef/swarm/average/peer_report.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/average/shard_fetch.hpp>
 #include <reef/swarm/average/shard_files.hpp>
 #include <reef/swarm/average/shard_list.hpp>
@@ -45,7 +44,9 @@
 #include <reef/swarm/elastic/round_exchange.hpp>
 #include <reef/swarm/elastic/state_pieces.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/decision_log.hpp>
+#include <reef/swarm/log/envelope.hpp>
 #include <reef/swarm/log/etcd_log.hpp>
 #include <reef/swarm/log/keeper.hpp>
 #include <reef/swarm/log/local_log.hpp>
@@ -58,5 +59,6 @@
 #include <reef/swarm/net/frame.hpp>
 #include <reef/swarm/net/identity.hpp>
 #include <reef/swarm/net/keys.hpp>
+#include <reef/swarm/net/sha256.hpp>
 #include <reef/swarm/net/shaped_link.hpp>
 #include <reef/swarm/net/text_page.hpp>

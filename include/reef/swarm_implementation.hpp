@@ -20,7 +20,6 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/detail/shard_server.ipp>
 #include <reef/swarm/average/part_codec.ipp>
 #include <reef/swarm/average/peer_report.ipp>
-#include <reef/swarm/average/sha256.ipp>
 #include <reef/swarm/average/shard_fetch.ipp>
 #include <reef/swarm/average/shard_files.ipp>
 #include <reef/swarm/average/shard_list.ipp>
@@ -48,16 +47,20 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/session_server.ipp>
 #include <reef/swarm/core/simulation.ipp>
 #include <reef/swarm/log/blocking_log.ipp>
+#include <reef/swarm/log/chained_log.ipp>
 #include <reef/swarm/log/decision_log.ipp>
+#include <reef/swarm/log/detail/append_gate.ipp>
 #include <reef/swarm/log/detail/asio_stream.ipp>
 #include <reef/swarm/log/detail/base64.ipp>
 #include <reef/swarm/log/detail/end_signals.ipp>
+#include <reef/swarm/log/detail/envelope_signer.ipp>
 #include <reef/swarm/log/detail/http_address.ipp>
 #include <reef/swarm/log/detail/http_client.ipp>
 #include <reef/swarm/log/detail/log_file.ipp>
 #include <reef/swarm/log/detail/log_rules.ipp>
 #include <reef/swarm/log/detail/own_process.ipp>
 #include <reef/swarm/log/detail/presence_table.ipp>
+#include <reef/swarm/log/envelope.ipp>
 #include <reef/swarm/log/etcd_log.ipp>
 #include <reef/swarm/log/keeper.ipp>
 #include <reef/swarm/log/local_log.ipp>
@@ -71,10 +74,12 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/net/detail/host_and_port.ipp>
 #include <reef/swarm/net/detail/loop.ipp>
 #include <reef/swarm/net/detail/tls.ipp>
+#include <reef/swarm/net/detail/tls_signer.ipp>
 #include <reef/swarm/net/endpoint.ipp>
 #include <reef/swarm/net/frame.ipp>
 #include <reef/swarm/net/identity.ipp>
 #include <reef/swarm/net/keys.ipp>
+#include <reef/swarm/net/sha256.ipp>
 #include <reef/swarm/net/text_page.ipp>
 
 #endif

@@ -124,6 +124,11 @@ protected:
     for (swarm::LogIndex at = from; at < to; ++at)
       ASSERT_EQ(append(at, entry_of(at)).outcome, AppendOutcome::won) << at;
   }
+  /// The bytes of the longest entry that the log takes: those of all logs, unless the case says Case::most_bytes.
+  static constexpr Bytes most_bytes = [] {
+    if constexpr (requires { Case::most_bytes; }) return Case::most_bytes;
+    return swarm::max_entry_bytes;
+  }();
   static std::string entry_of(swarm::LogIndex at) { return "{\"entry\":" + std::to_string(at) + "}"; }
 
   Case one;
@@ -244,7 +249,7 @@ TYPED_TEST_P(DecisionLogLaws, a_watch_that_has_ended_calls_no_more) {
 TYPED_TEST_P(DecisionLogLaws, any_text_comes_back_as_it_was) {
   std::vector<std::string> entries{
       "x", std::string("\0\x01\x1f\x7f\"\\/\b\n\r\t", 11), "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\x9F",
-      std::string(swarm::max_entry_bytes, 'y'), std::string(swarm::max_entry_bytes, '\x02'), "{\"a\":\"%20&=+#\"}"};
+      std::string(this->most_bytes, 'y'), std::string(this->most_bytes, '\x02'), "{\"a\":\"%20&=+#\"}"};
   for (std::size_t at = 0; at < entries.size(); ++at)
     ASSERT_EQ(this->append(at, entries[at]).outcome, AppendOutcome::won) << at;
   EXPECT_EQ(this->settled.read(this->one.other(), 0), entries);
@@ -253,7 +258,7 @@ TYPED_TEST_P(DecisionLogLaws, any_text_comes_back_as_it_was) {
 
 TYPED_TEST_P(DecisionLogLaws, what_is_no_entry_is_refused_and_changes_nothing) {
   const auto never = [](const swarm::Appended&) { ADD_FAILURE() << "called for an append that threw"; };
-  for (const std::string& entry : {std::string(), std::string(swarm::max_entry_bytes + 1, 'x'), std::string("a\xFF"),
+  for (const std::string& entry : {std::string(), std::string(this->most_bytes + 1, 'x'), std::string("a\xFF"),
                                    std::string("\xC0\x80"), std::string("\xED\xA0\x80")}) {
     EXPECT_THROW(this->one.log().append(0, entry, never), OptionError);
   }
@@ -263,7 +268,7 @@ TYPED_TEST_P(DecisionLogLaws, what_is_no_entry_is_refused_and_changes_nothing) {
 TYPED_TEST_P(DecisionLogLaws, long_logs_are_read_page_by_page) {
   std::vector<std::string> entries;
   for (std::size_t at = 0; at < 11; ++at) {
-    entries.emplace_back(swarm::max_entry_bytes - 3 * at, static_cast<char>('a' + at));
+    entries.emplace_back(this->most_bytes - 3 * at, static_cast<char>('a' + at));
     ASSERT_EQ(this->append(at, entries[at]).outcome, AppendOutcome::won);
   }
   const swarm::LogPage first = this->settled.page(this->one.log(), 1);

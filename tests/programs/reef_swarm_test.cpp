@@ -188,7 +188,22 @@ TEST_F(ReefSwarm, peers_of_which_one_is_killed_and_one_joins_end_with_the_weight
   EXPECT_EQ(replay.status, 0) << replay;
   EXPECT_EQ(weights("a"), weights("replay"));
 
-  const Ending other = run_command(concat(REEF_SWARM, " replay ", job(rounds, "other"), " --seed 2"));
+  // A peer's archive tells and replays the same without a log.
+  server_.reset();
+  const std::string archive = concat(" --archive '", path("a.safetensors.log"), "'");
+  const Ending told = run_command(concat(REEF_SWARM, " log --json", archive));
+  EXPECT_EQ(told.status, 0) << told;
+  EXPECT_EQ(io::parse_json(told.output, "reef-swarm log").at("rounds"), said.at("rounds"));
+  std::string options = job(rounds, "archived");
+  options.erase(0, options.find(" --rounds"));
+  const Ending archived = run_command(concat(REEF_SWARM, " replay ", archive, options));
+  EXPECT_EQ(archived.status, 0) << archived;
+  EXPECT_EQ(weights("a"), weights("archived"));
+  const Ending none = run_command(concat(REEF_SWARM, " log --archive '", path("none"), "'"));
+  EXPECT_EQ(none.status, 2) << none;
+  EXPECT_THAT(none.errors, HasSubstr("no log is there"));
+
+  const Ending other = run_command(concat(REEF_SWARM, " replay ", archive, options, " --seed 2"));
   EXPECT_EQ(other.status, 2);
   EXPECT_THAT(other.errors, HasSubstr("the log is of a job with another model, seed"));
 }

@@ -7,6 +7,7 @@
 
 #include <reef/core/text.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/keeper.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/net/keys.hpp>
@@ -15,6 +16,14 @@
 #include "temporary_folder.hpp"
 
 namespace reef::test {
+
+/// A log of servers with TLS, in which entries are chained and signed.
+struct ChainedClient {
+  explicit ChainedClient(const swarm::RemoteLogOptions& options) : remote(options), log(remote, {.tls = options.tls}) {}
+
+  swarm::RemoteLog remote;
+  swarm::ChainedLog log;
+};
 
 /// Keepers of a job of their own, in this process: keeper-0 and so on. The peers a and b, and the client `operator`,
 /// have certificates.
@@ -52,6 +61,12 @@ public:
   }
   [[nodiscard]] std::unique_ptr<swarm::RemoteLog> client(const std::string& name, Seconds time = 30) const {
     return std::make_unique<swarm::RemoteLog>(
+        swarm::RemoteLogOptions{.servers = urls(), .tls = keys.files(name), .time = time});
+  }
+
+  /// Returns a client that signs what it appends, and checks what it reads.
+  [[nodiscard]] std::unique_ptr<ChainedClient> chained(const std::string& name, Seconds time = 30) const {
+    return std::make_unique<ChainedClient>(
         swarm::RemoteLogOptions{.servers = urls(), .tls = keys.files(name), .time = time});
   }
 

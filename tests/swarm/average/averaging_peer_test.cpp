@@ -14,9 +14,9 @@
 #include <gtest/gtest.h>
 
 #include <reef/swarm/average/dense_parts.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/sha256.hpp>
 #include <support/temporary_folder.hpp>
 #include <swarm/average/averaging_process.hpp>
 

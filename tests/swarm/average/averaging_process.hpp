@@ -20,6 +20,7 @@
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/core/job_state.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 
 namespace reef::swarm::test {
@@ -88,7 +89,8 @@ private:
 
 /// Returns the state of the job of a log.
 inline core::JobState state_of(const RemoteLogOptions& servers) {
-  RemoteLog log(servers);
+  RemoteLog kept(servers);
+  ChainedLog log(kept, {.tls = servers.tls});
   core::JobState state;
   for (const std::string& text : BlockingLog(log).read(0)) core::apply(state, entry_from_text(text));
   return state;

@@ -19,7 +19,7 @@
 #include <reef/core/error.hpp>
 #include <reef/swarm/average/dense_parts.hpp>
 #include <reef/swarm/average/detail/own_contributions.hpp>
-#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace reef::swarm {
 namespace {

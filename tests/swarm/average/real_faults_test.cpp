@@ -22,9 +22,9 @@
 
 #include <reef/core/random.hpp>
 #include <reef/core/text.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/sha256.hpp>
 #include <support/keeper_process.hpp>
 #include <support/temporary_folder.hpp>
 #include <swarm/average/averaging_process.hpp>

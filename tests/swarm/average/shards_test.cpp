@@ -26,11 +26,11 @@
 #include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/detail/peer_frames.hpp>
 #include <reef/swarm/average/detail/shard_frames.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/net/sha256.hpp>
 #include <support/temporary_folder.hpp>
 #include <swarm/net/recorded_peer.hpp>
 

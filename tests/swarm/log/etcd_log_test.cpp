@@ -204,8 +204,11 @@ TEST(EtcdLog, refuses_answers_that_are_none) {
   const std::string foreign = range("/other/00000000000000000002", "");
   for (const std::string& body : {std::string(), std::string("[]"), std::string("{\"kvs\":3}"), foreign,
                                   range(key_2, "x"), range(prefix + "2", ""), range(key_2 + "0", ""),
-                                  range(prefix + "00000000000000000003", ""), std::string("{\"kvs\":[{}]}")})
+                                  std::string("{\"kvs\":[{}]}")})
     EXPECT_THROW((void)swarm::detail::decode_etcd_range(body, 2, prefix), DecodeError) << body;
+  const swarm::LogPage gap = swarm::detail::decode_etcd_range(range(prefix + "00000000000000000003", ""), 2, prefix);
+  EXPECT_TRUE(gap.damaged && !gap.answered) << "somebody has deleted from the log";
+  EXPECT_NE(gap.why.find("the entry 2 is not there"), std::string::npos) << gap.why;
   for (const std::string& body : {std::string(), std::string("{}"), std::string("{\"succeeded\":1}"),
                                   std::string("{\"responses\":[{}]}")})
     EXPECT_THROW((void)swarm::detail::decode_etcd_append(body, 2, "e"), DecodeError) << body;

@@ -48,7 +48,7 @@ std::string post_of(const std::string& body) {
 class SteadyAppender {
 public:
   SteadyAppender(const std::string& url, const swarm::TlsFiles& files)
-      : log_({.servers = {url}, .tls = files, .time = 60}), thread_([this] { run(); }) {}
+      : client_({.servers = {url}, .tls = files, .time = 60}), thread_([this] { run(); }) {}
   ~SteadyAppender() {
     stop_ = true;
     thread_.join();
@@ -66,7 +66,7 @@ public:
 
 private:
   void run() {
-    BlockingLog blocking(log_);
+    BlockingLog blocking(client_.log);
     while (!stop_) {
       const swarm::Appended answer = blocking.append(won_, quarantine_text("a", won_));
       if (answer.outcome == swarm::AppendOutcome::unknown) continue;  // the same again
@@ -75,7 +75,7 @@ private:
     }
   }
 
-  RemoteLog log_;
+  ChainedClient client_;
   std::atomic<std::uint64_t> won_ = 0;
   std::atomic<bool> stop_ = false;
   std::thread thread_;
@@ -227,8 +227,8 @@ void bear_all(const Served& served, const std::function<void(std::vector<std::un
 }
 
 std::vector<std::string> all_entries(const std::string& url, const swarm::TlsFiles& files) {
-  RemoteLog log({.servers = {url}, .tls = files, .time = 60});
-  return BlockingLog(log).read(0);
+  ChainedClient client({.servers = {url}, .tls = files, .time = 60});
+  return BlockingLog(client.log).read(0);
 }
 
 TEST(HostileClients, get_nothing_of_a_log_server_and_disturb_nobody) {

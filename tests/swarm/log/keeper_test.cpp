@@ -71,8 +71,8 @@ TEST(Keeper, entries_outlast_each_keeper_in_turn_and_none_is_lost_or_doubled) {
   std::vector<std::pair<swarm::LogIndex, std::string>> won;
   std::mutex mutex;
   const auto appender = [&](const std::string& name) {
-    const auto log = cluster.client(name);
-    BlockingLog blocking(*log);
+    const auto client = cluster.chained(name);
+    BlockingLog blocking(client->log);
     std::uint64_t nonce = 0;
     for (swarm::LogIndex at = 0; !stop;) {
       const std::string entry = kept_entry(name, nonce);
@@ -88,9 +88,9 @@ TEST(Keeper, entries_outlast_each_keeper_in_turn_and_none_is_lost_or_doubled) {
       ++at;
     }
   };
-  const auto reader = cluster.client("operator", 60);
+  const auto reader = cluster.chained("operator", 60);
   WatchedEntries watched;
-  const swarm::LogWatch watch = reader->watch(0, watched.found());
+  const swarm::LogWatch watch = reader->log.watch(0, watched.found());
   std::thread a(appender, "a");
   std::thread b(appender, "b");
   for (std::size_t i = 0; i < cluster.size(); ++i) {
@@ -104,7 +104,7 @@ TEST(Keeper, entries_outlast_each_keeper_in_turn_and_none_is_lost_or_doubled) {
   stop = true;
   a.join();
   b.join();
-  const std::vector<std::string> all = BlockingLog(*reader).read(0);
+  const std::vector<std::string> all = BlockingLog(reader->log).read(0);
   for (const auto& [at, entry] : won) {
     ASSERT_LT(at, all.size()) << "an entry that was won is lost";
     EXPECT_EQ(all[at], entry) << "two have won " << at;
@@ -161,11 +161,11 @@ TEST(Keeper, ends_its_etcd_and_goes_on_where_it_ended) {
   if (!why_no_etcd().empty()) GTEST_SKIP() << why_no_etcd();
   KeeperCluster cluster(1);
   ASSERT_TRUE(cluster.answers());
-  const auto a = cluster.client("a");
-  EXPECT_EQ(BlockingLog(*a).append(0, kept_entry("a", 1)).outcome, AppendOutcome::won);
+  const auto a = cluster.chained("a");
+  EXPECT_EQ(BlockingLog(a->log).append(0, kept_entry("a", 1)).outcome, AppendOutcome::won);
   cluster.end(0);
   cluster.start(0);  // the same folder, which etcd locks
-  EXPECT_EQ(BlockingLog(*a).read(0), std::vector<std::string>{kept_entry("a", 1)});
+  EXPECT_EQ(BlockingLog(a->log).read(0), std::vector<std::string>{kept_entry("a", 1)});
   EXPECT_EQ(cluster.at(0).why_ended(), "");
 }
 
@@ -173,17 +173,17 @@ TEST(Keeper, without_a_majority_an_append_is_unknown_and_a_forged_one_is_refused
   if (!why_no_etcd().empty()) GTEST_SKIP() << why_no_etcd();
   KeeperCluster cluster(3);
   ASSERT_TRUE(cluster.answers());
-  const auto a = cluster.client("a", 4);
-  const swarm::Appended forged = BlockingLog(*a).append(0, kept_entry("b", 1));
+  const auto a = cluster.chained("a", 4);
+  const swarm::Appended forged = BlockingLog(a->log).append(0, kept_entry("b", 1));
   EXPECT_EQ(forged.outcome, AppendOutcome::unknown);
   EXPECT_NE(forged.why.find("403"), std::string::npos) << forged.why;
   cluster.end(0);
   cluster.end(1);
-  EXPECT_EQ(BlockingLog(*a).append(0, kept_entry("a", 1)).outcome, AppendOutcome::unknown);
+  EXPECT_EQ(BlockingLog(a->log).append(0, kept_entry("a", 1)).outcome, AppendOutcome::unknown);
   cluster.start(1);
-  const auto patient = cluster.client("a", 60);
-  EXPECT_EQ(BlockingLog(*patient).append(0, kept_entry("a", 1)).outcome, AppendOutcome::won);
-  EXPECT_EQ(BlockingLog(*patient).read(0), std::vector<std::string>{kept_entry("a", 1)});
+  const auto patient = cluster.chained("a", 60);
+  EXPECT_EQ(BlockingLog(patient->log).append(0, kept_entry("a", 1)).outcome, AppendOutcome::won);
+  EXPECT_EQ(BlockingLog(patient->log).read(0), std::vector<std::string>{kept_entry("a", 1)});
 }
 
 TEST(Keeper, options_that_cannot_be_are_refused) {

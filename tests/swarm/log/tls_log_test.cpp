@@ -13,6 +13,7 @@
 #include <laws/presence.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/detail/log_rules.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
@@ -64,6 +65,7 @@ namespace {
 
 using swarm::AppendOutcome;
 using swarm::BlockingLog;
+using swarm::ChainedLog;
 using swarm::LogServer;
 using swarm::RemoteLog;
 
@@ -132,8 +134,9 @@ TEST_F(TlsLog, strangers_get_nothing_and_the_others_notice_nothing) {
   RemoteLog plain("http://127.0.0.1:" + std::to_string(server.port()), 0.3);
   EXPECT_FALSE(BlockingLog(plain).page(0).answered);
 
-  EXPECT_EQ(BlockingLog(*good).append(0, genesis_text("a")).outcome, AppendOutcome::won);
-  EXPECT_EQ(BlockingLog(*good).read(0), std::vector<std::string>{genesis_text("a")});
+  ChainedLog chained(*good, {.tls = keys().files("a")});
+  EXPECT_EQ(BlockingLog(chained).append(0, genesis_text("a")).outcome, AppendOutcome::won);
+  EXPECT_EQ(BlockingLog(chained).read(0), std::vector<std::string>{genesis_text("a")});
 }
 
 TEST_F(TlsLog, a_client_asks_keepers_of_its_job_alone) {
@@ -157,20 +160,22 @@ TEST_F(TlsLog, a_client_asks_keepers_of_its_job_alone) {
 }
 
 TEST_F(TlsLog, entries_are_those_of_the_owner_of_the_certificate) {
-  const auto a = client("a");
-  const auto write = [](RemoteLog& log, const std::string& text) { return BlockingLog(log).append(0, text); };
-  const swarm::Appended forged = write(*a, genesis_text("b"));
+  const auto remote_a = client("a");
+  const auto remote_operator = client("operator");
+  ChainedLog a(*remote_a, {.tls = keys().files("a")});
+  ChainedLog by_operator(*remote_operator, {.tls = keys().files("operator")});
+  const auto write = [](ChainedLog& log, const std::string& text) { return BlockingLog(log).append(0, text); };
+  const swarm::Appended forged = write(a, genesis_text("b"));
   EXPECT_EQ(forged.outcome, AppendOutcome::unknown);
   EXPECT_NE(forged.why.find("403"), std::string::npos) << forged.why;
-  EXPECT_NE(write(*a, genesis_text("a", "another")).why.find("another"), std::string::npos);
-  EXPECT_NE(write(*a, "{\"kind\":\"view\"}").why.find("no entry"), std::string::npos);
-  EXPECT_NE(write(*a, "x").why.find("no entry"), std::string::npos);
-  const auto by_operator = client("operator");
-  EXPECT_NE(write(*by_operator, genesis_text("operator")).why.find("rollbacks alone"), std::string::npos);
-  EXPECT_TRUE(BlockingLog(*by_operator).read(0).empty()) << "what was refused changed nothing, and a client may read";
-  EXPECT_EQ(write(*a, genesis_text("a")).outcome, AppendOutcome::won);
-  EXPECT_EQ(BlockingLog(*by_operator).append(1, rollback_text("operator")).outcome, AppendOutcome::won);
-  EXPECT_EQ(BlockingLog(*a).read(0).size(), 2U);
+  EXPECT_NE(write(a, genesis_text("a", "another")).why.find("another"), std::string::npos);
+  EXPECT_NE(write(a, "{\"kind\":\"view\"}").why.find("no entry"), std::string::npos);
+  EXPECT_NE(write(a, "x").why.find("no entry"), std::string::npos);
+  EXPECT_NE(write(by_operator, genesis_text("operator")).why.find("rollbacks alone"), std::string::npos);
+  EXPECT_TRUE(BlockingLog(by_operator).read(0).empty()) << "what was refused changed nothing, and a client may read";
+  EXPECT_EQ(write(a, genesis_text("a")).outcome, AppendOutcome::won);
+  EXPECT_EQ(BlockingLog(by_operator).append(1, rollback_text("operator")).outcome, AppendOutcome::won);
+  EXPECT_EQ(BlockingLog(a).read(0).size(), 2U);
 }
 
 TEST_F(TlsLog, presences_are_those_of_the_owner_of_the_certificate) {

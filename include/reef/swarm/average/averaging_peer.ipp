@@ -22,6 +22,7 @@
 #include <reef/swarm/average/detail/round_watch.hpp>
 #include <reef/swarm/average/detail/shard_server.hpp>
 #include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/log/envelope.hpp>
 #include <reef/swarm/net/endpoint.hpp>
 
 namespace reef {
@@ -216,7 +217,7 @@ private:
     account_.end_wait(now());
   }
   void throw_if_failed() const {
-    if (!failure_.empty()) throw Error("reef::swarm: ", failure_);
+    if (!failure_.empty()) throw Error(failure_.starts_with("reef::") ? "" : "reef::swarm: ", failure_);
     if (interrupted_) throw Error("reef::swarm: the peer was interrupted.");
   }
   void fail(const std::string& what) {
@@ -260,10 +261,9 @@ private:
 
   void act(core::action::Append& append) {
     const std::size_t bytes = to_text(append.entry).size();
-    if (bytes > max_entry_bytes) {
-      fail(concat("an entry of ", bytes, " bytes is longer than the log takes.\n  fix: a smaller global batch."));
-      return;
-    }
+    constexpr std::string_view fix = ".\n  fix: a smaller global batch.";
+    if (bytes > max_chained_entry_bytes)
+      return fail(concat("an entry of ", bytes, " bytes is longer than the log takes", fix));
     keepers_->append(append.index, append.entry);
   }
   void act(core::action::Announce& announce) { keepers_->announce(announce.presence); }
@@ -319,6 +319,7 @@ private:
     const Seconds beat = options_.deadlines.beat;
     endpoint_->after(seconds(beat / 2), [this] { tick(); });
     keepers_->tick(now(), beat);
+    if (const std::string why = keepers_->tampering(); !why.empty()) fail(why);
     std::vector<Member> members;
     {
       const std::lock_guard lock(mutex_);

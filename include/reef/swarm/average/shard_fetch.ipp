@@ -21,11 +21,11 @@
 #include <reef/swarm/average/detail/peer_frames.hpp>
 #include <reef/swarm/average/detail/shard_frames.hpp>
 #include <reef/swarm/average/detail/shard_inbox.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/average/shard_fetch.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/net/endpoint.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace reef {
 inline namespace v0 {

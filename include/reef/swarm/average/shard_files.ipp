@@ -15,8 +15,8 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/average/shard_files.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace reef {
 inline namespace v0 {

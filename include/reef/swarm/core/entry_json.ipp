@@ -240,6 +240,8 @@ REEF_INLINE Entry entry_from_text(std::string_view text) {
   try {
     const io::Json json = io::parse_json(text, "an entry", detail::entry_limits);
     Entry entry;
+    if (io::value_or<std::string>(json, "kind", {}, "an entry") == "unreadable")
+      return {{}, 0, Unreadable{io::require<std::string>(json, "why")}};
     entry.author = peer_id_from_text(io::require<std::string>(json, "author"), "author");
     entry.nonce = io::require<std::uint64_t>(json, "nonce");
     entry.what = detail::what_from(json);

@@ -11,10 +11,10 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/hash.hpp>
-#include <reef/swarm/average/sha256.hpp>
 #include <reef/swarm/core/pieces.hpp>
 #include <reef/swarm/elastic/peer_exchange.hpp>
 #include <reef/swarm/elastic/state_pieces.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace reef {
 inline namespace v0 {

@@ -51,6 +51,9 @@ struct LogPage {
   std::vector<std::string> entries;  ///< entries, empty where none stands at `from`, or nobody answered
   bool answered = false;             ///< false where the log could not be asked in time
   std::string why;                   ///< reason why the log did not answer, with the fix, where `answered` is false
+  /// True where an entry from `from` on is missing and a later one stands: somebody has deleted from the log, and no
+  /// page of it is answered.
+  bool damaged = false;
 };
 
 /// Callbacks of a replicated log: for an append's answer, for a page of entries, and for each new entry of a watch.
@@ -108,7 +111,7 @@ private:
 /// | watch   | calls its function for each entry from `from` on, once, in order, also for those that  |
 /// |         | stand already; what breaks on the way is mended by the log without an end              |
 ///
-/// Models: LocalLog, RemoteLog, EtcdLog, SimulatedLog.
+/// Models: LocalLog, RemoteLog, EtcdLog, SimulatedLog, and ChainedLog over each.
 template <class Log>
 concept decision_log = requires(Log& log, LogIndex at, std::string entry, AppendDone appended, ReadDone page,
                                 EntryFound found) {
@@ -154,6 +157,10 @@ public:
 
   /// Calls `found` for each entry of the log from index `from` on, those to come included, until the LogWatch ends.
   [[nodiscard]] virtual LogWatch watch(LogIndex from, EntryFound found) = 0;
+
+  /// Returns what this client has found rewritten or deleted in the log, with the fix; empty where nothing was, or
+  /// where the log does not look for that. ChainedLog does.
+  [[nodiscard]] virtual std::string tampering() const { return {}; }
 };
 
 static_assert(decision_log<DecisionLog>);

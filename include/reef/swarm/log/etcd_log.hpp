@@ -69,7 +69,7 @@ namespace detail {
 Appended decode_etcd_append(std::string_view body, LogIndex at, std::string_view entry);
 
 /// Returns the log entries from the body of etcd's answer to a range request; `prefix` is that of the keys. Throws
-/// DecodeError for a malformed body.
+/// DecodeError for a malformed body. Where an entry is missing, and a later one is there, the page is `damaged`.
 LogPage decode_etcd_range(std::string_view body, LogIndex from, std::string_view prefix);
 
 /// Returns the presence keys from the body of etcd's answer to a range request. Throws DecodeError for a malformed

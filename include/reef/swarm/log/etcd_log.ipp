@@ -59,6 +59,16 @@ inline std::vector<PresentKey> etcd_pairs(const io::Json& range, std::string_vie
   return pairs;
 }
 
+/// Returns a value of etcd as all readers are given it: one that no log takes as an entry (require_entry) is told of.
+inline std::string etcd_entry(LogIndex at, std::string value) {
+  try {
+    require_entry(at, value);
+  } catch (const OptionError&) {
+    return R"({"kind":"unreadable","why":"etcd has a value there that is no UTF-8, empty or too long"})";
+  }
+  return value;
+}
+
 REEF_INLINE Appended decode_etcd_append(std::string_view body, LogIndex at, std::string_view entry) {
   const io::JsonSource source("etcd's answer", etcd_fix);
   const io::Json json = parse_etcd(body);
@@ -70,7 +80,7 @@ REEF_INLINE Appended decode_etcd_append(std::string_view body, LogIndex at, std:
     return {AppendOutcome::early, {}, concat("no entry stands at ", at - 1, " yet.")};
   }
   if (there.front().value == entry) return {AppendOutcome::won, {}, {}};
-  return {AppendOutcome::lost, there.front().value, {}};
+  return {AppendOutcome::lost, etcd_entry(at, there.front().value), {}};
 }
 
 REEF_INLINE LogPage decode_etcd_range(std::string_view body, LogIndex from, std::string_view prefix) {
@@ -79,11 +89,15 @@ REEF_INLINE LogPage decode_etcd_range(std::string_view body, LogIndex from, std:
   LogIndex at = from;
   Bytes bytes = 0;
   for (PresentKey& pair : etcd_pairs(json, prefix)) {
+    if (pair.key.size() != etcd_key({}, 0).size() || !parse_number<LogIndex>(pair.key))
+      refuse_etcd(concat("the key ", in_quotes(pair.key), " is no index"));
     if (pair.key != etcd_key({}, at++)) {
-      refuse_etcd(concat("the entry ", at - 1, " is not there, but a later one is"));
+      const std::string why = concat("reef::swarm: etcd's answer: the entry ", at - 1,
+                                     " is not there, but a later one is.\n  fix: ", etcd_fix);
+      return {.from = from, .entries = {}, .answered = false, .why = why, .damaged = true};
     }
     bytes += pair.value.size();
-    page.entries.push_back(std::move(pair.value));
+    page.entries.push_back(etcd_entry(at - 1, std::move(pair.value)));
     if (bytes >= log_page_bytes) break;
   }
   return page;

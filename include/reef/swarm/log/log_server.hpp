@@ -45,12 +45,14 @@ struct LogServerOptions {
 /// |         | Content-Type)                                                                                    |
 /// | TLS     | mutual TLS 1.3: who has no certificate of the job's CA, or one that is expired or revoked, gets  |
 /// |         | no byte of HTTP. All may read. A peer appends entries (entry_from_text) of which it is the       |
-/// |         | author, and writes presences under its name; a client appends rollbacks of which it is the       |
-/// |         | author. Other writes are refused with 403                                                        |
+/// |         | author, in envelopes that it has signed and that follow the entry before (ChainedLog), and       |
+/// |         | writes presences under its name; a client appends such rollbacks. Other writes are refused with  |
+/// |         | 403                                                                                              |
 /// | limits  | requests of 512 KiB, heads of 8 KiB; a slow client waits alone, and is dropped; 1024 presences.  |
 /// |         | With TLS half of the connections may be of one name, half of the unknown, a quarter of the       |
-/// |         | unknown at one address; more are closed. Refusals are {"error": TEXT} with 400, 403,             |
-/// |         | 404, 405, 413, 415, 429 or 503, which is also said where the log itself does not answer          |
+/// |         | unknown at one address; more are closed. Refusals are {"error": TEXT} with 400, 403, 404, 405,   |
+/// |         | 410 where an entry was deleted from the log, 413, 415, 429 or 503, which is also said where the  |
+/// |         | log itself does not answer                                                                       |
 /// | durable | of a folder: entries, as LocalLog's. Presences are in memory, and gone when the server restarts  |
 /// | threads | one for all connections, and those of the log                                                    |
 /// | errors  | OptionError: an address that is refused, is no address, or is in use; a certificate that is no   |

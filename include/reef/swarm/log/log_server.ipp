@@ -23,6 +23,7 @@
 #include <reef/core/text.hpp>
 #include <reef/core/thread.hpp>
 #include <reef/io/json.hpp>
+#include <reef/swarm/log/detail/append_gate.hpp>
 #include <reef/swarm/log/detail/asio_stream.hpp>
 #include <reef/swarm/log/detail/end_signals.hpp>
 #include <reef/swarm/log/detail/http_client.hpp>
@@ -46,7 +47,9 @@ struct LogServer::State {
     if (shared_log == nullptr) local.emplace(options.folder, options.patience);
     log = shared_log == nullptr ? &*local : shared_log;
     end = local ? local->size() : 0;
-    watch = log->watch(end, [this](LogIndex at, std::string_view) {
+    if (tls && !options.any_text) appends.emplace(options.tls, *log);
+    watch = log->watch(end, [this](LogIndex at, std::string_view text) {
+      if (appends) appends->note(at, text);
       boost::asio::post(context, [this, at] {
         end = at + 1;
         wake();
@@ -116,6 +119,7 @@ struct LogServer::State {
   std::optional<LocalLog> local;
   DecisionLog* log = nullptr;
   LogIndex end = 0;  ///< the entries that the watch has seen
+  std::optional<detail::AppendGate> appends;  ///< with TLS, unless any text is taken
   LogWatch watch;
   std::thread thread;
 };
@@ -202,9 +206,7 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
         return detail::served_error(403, why, "the name of the own certificate.");
     }
     const auto written = [gate = state.gate, self = weak_from_this()](std::string_view why) {
-      detail::ServedAnswer answer;
-      if (!why.empty()) answer = {503, {{"error", why}}};
-      send(gate, self, answer);
+      send(gate, self, why.empty() ? detail::ServedAnswer{} : detail::ServedAnswer{503, {{"error", why}}});
     };
     if (path == "/v1/absent") {
       detail::require_presence(key, {}, 1);
@@ -228,13 +230,11 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
   }
 
   std::optional<detail::ServedAnswer> append(LogIndex at, std::string entry) {
-    if (state.tls && !state.options.any_text) {
-      const std::string why = detail::why_not_append(who, state.tls->keys.identity().job, entry);
-      if (!why.empty()) return detail::served_error(403, why, "an entry of this version, by the certificate's owner.");
-    }
-    state.log->append(at, std::move(entry), [gate = state.gate, self = weak_from_this()](const Appended& answer) {
-      send(gate, self, detail::served_append(answer));
-    });
+    const auto answer = [gate = state.gate, self = weak_from_this()](const detail::ServedAnswer& given) {
+      send(gate, self, given);
+    };
+    if (state.appends) state.appends->append({who, stream.serial()}, at, std::move(entry), answer);
+    else state.log->append(at, std::move(entry), [answer](const Appended& a) { answer(detail::served_append(a)); });
     return std::nullopt;
   }
 

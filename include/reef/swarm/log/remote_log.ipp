@@ -161,6 +161,7 @@ REEF_INLINE void RemoteLog::read(LogIndex from, ReadDone done) {
                            LogPage page;
                            page.from = from;
                            page.why = State::refusal(answer);
+                           page.damaged = answer.status == 410;
                            try {
                              if (page.why.empty()) page = detail::decode_page(answer.body, from);
                            } catch (const Error& error) {

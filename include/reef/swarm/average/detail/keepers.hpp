@@ -45,6 +45,8 @@ public:
   void post(std::function<void()> function);
   /// Returns why the log does not answer; empty if it does. Any thread.
   [[nodiscard]] std::string away() const;
+  /// Returns what of the log was found rewritten or deleted; empty where nothing was.
+  [[nodiscard]] std::string tampering() const { return log_.tampering(); }
 
 private:
   /// The way from the log's threads to the loop, which outlives this object in callbacks that come late.

@@ -5,7 +5,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/swarm/average/detail/own_contributions.hpp>
-#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace reef {
 inline namespace v0 {

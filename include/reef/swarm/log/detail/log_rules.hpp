@@ -30,7 +30,7 @@ ServedAnswer served_error(int status, std::string_view what, std::string_view fi
 /// Returns what a log's server says of an append; 503 where nobody can say, so that a client asks another server.
 ServedAnswer served_append(const Appended& answer);
 
-/// Returns what a log's server says to a read; 503 where the log does not answer.
+/// Returns what a log's server says to a read; 503 where the log does not answer, 410 where an entry was deleted.
 ServedAnswer served_page(const LogPage& page);
 
 /// Returns the value of a number in the query of a target, such as from=7; nothing where it is no number.

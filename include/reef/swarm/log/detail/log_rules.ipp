@@ -25,7 +25,7 @@ REEF_INLINE ServedAnswer served_append(const Appended& answer) {
 }
 
 REEF_INLINE ServedAnswer served_page(const LogPage& page) {
-  if (!page.answered) return {503, {{"error", page.why}}};
+  if (!page.answered) return {page.damaged ? 410 : 503, {{"error", page.why}}};
   return {200, {{"from", page.from}, {"entries", page.entries}}};
 }
 

@@ -23,5 +23,5 @@ Digest sha256(std::span<const std::byte> bytes);
 }  // namespace reef
 
 #ifndef REEF_COMPILED
-#include <reef/swarm/average/sha256.ipp>
+#include <reef/swarm/net/sha256.ipp>
 #endif

@@ -4,7 +4,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
-#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/net/sha256.hpp>
 
 namespace reef {
 inline namespace v0 {
