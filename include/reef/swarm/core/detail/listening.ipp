@@ -117,7 +117,8 @@ REEF_INLINE void Listening::note(const event::Read& read) {
       actions.push_back(action::Gone{"its weights contain rounds that were rolled back: start it again"});
     }
   } else if (state().round() != before) {
-    peer.behind.emplace(before, std::move(peer.round));
+    Round& committed = peer.behind.emplace(before, std::move(peer.round)).first->second;
+    committed.commit(digest_of(state().ledger.rounds().back().contributors(), functions().digest));
     begin_round();
   } else if (state().attempt != attempt) {
     begin_round();
