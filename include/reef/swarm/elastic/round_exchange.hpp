@@ -82,8 +82,8 @@ public:
   virtual void offer(const Contribution& contribution) = 0;
 
   /// Blocks until the round is committed, writes the sum over its contributors into `sum` (trained_elements numbers of
-  /// the flat parameter layout: the memory of the contribution), and returns the outcome. If the outcome is `skip`, `sum` is unspecified. A peer whose
-  /// contribution was left out gets the same sum.
+  /// the flat parameter layout: the memory of the contribution), and returns the outcome. If the outcome is `skip`,
+  /// `sum` is unspecified. A peer whose contribution was left out gets the same sum.
   virtual RoundOutcome result(std::span<float> sum) = 0;
 
   /// Ends calls that block, now and later, with an exception: the trainer takes part no more.

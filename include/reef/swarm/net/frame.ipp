@@ -115,7 +115,8 @@ REEF_INLINE void append_frame(std::vector<std::byte>& out, const Frame& frame, s
 REEF_INLINE Bytes append_slice(std::vector<std::byte>& out, const Frame& frame, std::uint32_t sequence,
                                Bytes offset) {
   const Bytes all = frame.size();
-  if (frame.kind != FrameKind::bulk || frame.bytes == nullptr || offset >= all || all > (std::numeric_limits<std::uint32_t>::max)()) {
+  const bool is_bulk = frame.kind == FrameKind::bulk && frame.bytes != nullptr;
+  if (!is_bulk || offset >= all || all > (std::numeric_limits<std::uint32_t>::max)()) {
     throw OptionError("reef::swarm::append_slice: there is no slice at byte ", offset, " of a ", name_of(frame.kind),
                       " frame of ", all, " bytes.\n  fix: offsets below the size, of bulk below 4 GiB.");
   }

@@ -15,11 +15,13 @@ namespace detail {
 ///
 ///     own contribution + parts to sum + results <= 3 pieces()
 ///
-/// | first | results of committed rounds that nobody can ask for any more are dropped, also where there is room         |
-/// | then  | where there is none: those of the oldest round that this peer has applied, whose weights it can give; what |
-/// |       | came early; results for other contributors; parts that are not summed here; results ahead of the trainer   |
-/// | cost  | what is dropped and needed after all is asked for again                                                     |
-/// | needs | a reducer of k pieces among n members has k (n - 1) parts of others, no more than pieces(): assign_reducers |
+/// | first | results of committed rounds that nobody can ask for any more are dropped, also where there is room   |
+/// | then  | where there is none: results of the oldest round that this peer has applied, whose weights it can    |
+/// |       | give; what came early; results for other contributors; parts that are not summed here; results ahead |
+/// |       | of the trainer                                                                                       |
+/// | cost  | what is dropped and needed after all is asked for again                                              |
+/// | needs | a reducer of k pieces among n members has k (n - 1) parts of others, no more than pieces():          |
+/// |       | assign_reducers                                                                                      |
 struct Room : Duty {
   void make();
 
