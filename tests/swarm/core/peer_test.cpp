@@ -100,6 +100,7 @@ TEST(Peer, that_joins_takes_pieces_of_weights_from_several) {
 class OneOfTwo {
 public:
   OneOfTwo() : peer_(options()) {
+    from_b(Beat{});
     hear(event::LogEnd{2});
     hear(event::Read{{a, 0, genesis()}});
     hear(event::Read{{a, 0, ViewEntry{1, {member(a), member(b)}, ""}}});
