@@ -84,7 +84,8 @@ std::string text_of(const LogText& read) {
   }
   const swarm::Ledger& ledger = state.ledger;
   text += reef::concat("micro-batches: ", ledger.committed().count(), " committed, ", ledger.holes().size(), " holes, ",
-                       ledger.failed().size(), " of them retried, ", ledger.quarantined().count(), " quarantined, open from ", ledger.end(), "\n");
+                       ledger.failed().size(), " of them retried, ", ledger.quarantined().count(),
+                       " quarantined, open from ", ledger.end(), "\n");
   return text;
 }
 

@@ -61,6 +61,7 @@ reef::swarm::Deadlines PeerOptions::deadlines() const {
   result.beat = (std::min)(result.beat, suspect / 8);
   result.exchange = exchange;
   result.round = (std::max)(result.round, 2 * exchange);
+  result.start = start;
   return result;
 }
 
@@ -193,6 +194,9 @@ void add_train(CLI::App& app, PeerOptions& o) {
       ->excludes("--data");
   app.add_option("--members", o.members, "peers that the first round waits for")
       ->transform(number_from<std::int64_t>(1, 1024))
+      ->capture_default_str();
+  app.add_option("--start", o.start, "seconds for which the first round waits for --members peers; 0: for ever")
+      ->transform(number_from<double>(0, 1e6))
       ->capture_default_str();
   app.add_option("--suspect", o.suspect, "seconds of silence after which a peer is out of the view")
       ->transform(number_from<double>(0.5, 1e6))

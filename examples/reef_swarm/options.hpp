@@ -73,6 +73,7 @@ struct PeerOptions {
   std::int64_t members = 1;
   double suspect = 2.5;
   double exchange = 30;
+  double start = 600;
   std::string metrics;
   std::string report;
   std::string prometheus;

@@ -35,8 +35,8 @@ std::string text_of_waits(const swarm::PeerReport& report) {
   std::string text;
   for (const std::size_t cause : causes) {
     if (report.waited[cause] <= 0) break;
-    text += reef::concat(text.empty() ? " for " : ", ", swarm::core::name_of(static_cast<swarm::core::WaitCause>(cause)),
-                         " ", reef::format_seconds(report.waited[cause]));
+    const std::string_view name = swarm::core::name_of(static_cast<swarm::core::WaitCause>(cause));
+    text += reef::concat(text.empty() ? " for " : ", ", name, " ", reef::format_seconds(report.waited[cause]));
   }
   return text;
 }

@@ -26,6 +26,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/detail/asking.ipp>
 #include <reef/swarm/core/detail/duty.ipp>
 #include <reef/swarm/core/detail/listening.ipp>
+#include <reef/swarm/core/detail/room.ipp>
 #include <reef/swarm/core/detail/round_duty.ipp>
 #include <reef/swarm/core/detail/simulated_run.ipp>
 #include <reef/swarm/core/detail/view_duty.ipp>

@@ -1,5 +1,5 @@
-// Who a peer is: the list of a CA's certificates, files of certificates and keys, the bytes of a TLS handshake, and what
-// comes over TLS before a peer is known: frames, and in the first of them a hello.
+// Who a peer is: the list of a CA's certificates, files of certificates and keys, the bytes of a TLS handshake, and
+// what comes over TLS before a peer is known: frames, and in the first of them a hello.
 //
 // An input is the kind, a newline, and the bytes.
 

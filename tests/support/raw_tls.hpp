@@ -1,10 +1,6 @@
 #pragma once
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,24 +13,15 @@
 #include <reef/swarm/net/detail/tls.hpp>
 #include <reef/swarm/net/endpoint_options.hpp>
 
+#include "loopback_socket.hpp"
+
 namespace reef::test {
 
 /// A TLS client of a port of this machine, which a test speaks over byte by byte, the handshake included.
 class RawTls {
 public:
   RawTls(std::uint16_t port, const swarm::TlsFiles& files)
-      : socket_(::socket(AF_INET, SOCK_STREAM, 0)), context_(files), session_(context_, true) {
-    ::sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_port = htons(port);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const ::timeval patience{120, 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    alive_ = ::connect(socket_, reinterpret_cast<const ::sockaddr*>(&at), sizeof(at)) == 0;
-  }
-  ~RawTls() { ::close(socket_); }
-  RawTls(const RawTls&) = delete;
-  RawTls& operator=(const RawTls&) = delete;
+      : socket_(port), context_(files), session_(context_, true), alive_(socket_.connected()) {}
 
   /// Returns the first bytes of the handshake, which are not sent yet.
   [[nodiscard]] std::vector<std::byte> first_bytes() {
@@ -62,7 +49,7 @@ public:
   /// Sends bytes as they are.
   bool put(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      const ::ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ::ssize_t sent = ::send(socket_.handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent <= 0) return false;
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     }
@@ -72,7 +59,7 @@ public:
   /// Returns plain bytes that have come, with those of the handshake none; empty too at the end.
   std::string take() {
     std::vector<std::byte> wire(16384);
-    const ::ssize_t got = ::recv(socket_, wire.data(), wire.size(), 0);
+    const ::ssize_t got = ::recv(socket_.handle(), wire.data(), wire.size(), 0);
     std::string plain;
     std::vector<std::byte> out;
     alive_ = got > 0 && session_.receive(std::span(wire).first(static_cast<std::size_t>(got)), out,
@@ -91,10 +78,10 @@ public:
   }
 
 private:
-  int socket_;
+  LoopbackSocket socket_;
   swarm::detail::TlsContext context_;
   swarm::detail::TlsSession session_;
-  bool alive_ = false;
+  bool alive_;
 };
 
 }  // namespace reef::test

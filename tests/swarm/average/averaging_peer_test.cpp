@@ -212,6 +212,33 @@ TEST(AveragingPeer, that_comes_when_all_who_have_the_weights_are_gone_gives_up_a
   }
 }
 
+TEST(AveragingPeer, that_waits_for_the_first_members_says_who_is_there_and_ends) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  RemoteLog log(server.url());
+  AveragingOptions options;
+  options.genesis.job = "one";
+  options.genesis.parameters = 10;
+  options.genesis.piece = 4;
+  options.first_members = 3;
+  options.net.listen = "127.0.0.1:0";
+  options.net.plain_loopback = true;
+  options.deadlines.start = 0;
+  options.net.name = "b";
+  AveragingPeer other(options, log, log);
+  while (other.waits_for().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  options.deadlines.start = 2;
+  options.net.name = "a";
+  AveragingPeer peer(options, log, log);
+  try {
+    static_cast<void>(peer.enter());
+    ADD_FAILURE() << "there are two of three";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the first round waits for 3 peers, and after 2 s there are a/"));
+    EXPECT_THAT(error.what(), HasSubstr("fix: start them"));
+  }
+}
+
 TEST(AveragingPeer, that_waits_is_ended_by_interrupt) {
   const TemporaryFolder folder;
   const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});

@@ -1,5 +1,8 @@
 #include <reef/swarm/core/membership.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -159,6 +162,26 @@ TEST(Pieces, are_split_by_largest_remainder_and_stay_with_their_reducers) {
   int moved = 0;
   for (std::size_t piece = 0; piece < 9; ++piece) moved += four[piece] != two[piece] ? 1 : 0;
   EXPECT_EQ(moved, 4) << "what the two newcomers get, and no more";
+}
+
+TEST(Pieces, of_the_fastest_reducer_have_no_more_parts_than_a_model) {
+  std::vector<Member> some = members("abcdefgh");
+  some[3].up = some[3].down = 1e9;
+  for (Member& member : some) member.up = member.down = member.up > 0 ? member.up : 1e6;
+  for (const std::int64_t pieces : {7, 8, 16, 40, 473}) {
+    SCOPED_TRACE(pieces);
+    const std::vector<PeerId> reducers = assign_reducers({}, some, pieces);
+    std::vector<std::int64_t> counts;
+    for (const Member& member : some) counts.push_back(std::count(reducers.begin(), reducers.end(), member.id));
+    EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), pieces);
+    const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+    EXPECT_EQ(counts[3], most);
+    EXPECT_LE(most, most_pieces_of_reducer(pieces, 8));
+  }
+  EXPECT_LE(most_pieces_of_reducer(473, 8) * 7, 473);
+  EXPECT_EQ(most_pieces_of_reducer(16, 1), 16);
+  EXPECT_EQ(most_pieces_of_reducer(16, 2), 16);
+  EXPECT_EQ(most_pieces_of_reducer(3, 6), 1) << "fewer pieces than members";
 }
 
 }  // namespace

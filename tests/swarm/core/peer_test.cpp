@@ -1,6 +1,8 @@
 #include <reef/swarm/core/peer.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -92,6 +94,82 @@ TEST(Peer, that_joins_takes_pieces_of_weights_from_several) {
   EXPECT_EQ(peer.take(a, 0, 7, 0), 0U);
   EXPECT_EQ(peer.take(b, 2, 7, 0), 0U);  // there is no such piece
   EXPECT_EQ(peer.take(b, 1, 8, 0), 2U);
+}
+
+/// One of two members, through the first round; the other one has no micro-batch.
+class OneOfTwo {
+public:
+  OneOfTwo() : peer_(options()) {
+    from_b(Beat{});
+    hear(event::LogEnd{2});
+    hear(event::Read{{a, 0, genesis()}});
+    hear(event::Read{{a, 0, ViewEntry{1, {member(a), member(b)}, ""}}});
+  }
+  /// Gives a contribution of one micro-batch, and takes the result that is the other member's to sum. Returns the
+  /// commit that this member appends.
+  std::optional<Commit> exchange() {
+    event::Contributed contributed{0, 1, {}};
+    contributed.contribution.indices = {*peer_.take()};
+    contributed.contribution.weight = 1;
+    for (std::uint64_t piece = 0; piece < 2; ++piece) contributed.contribution.parts.push_back(detail::bulk_of(piece));
+    hear(contributed);
+    from_b(Offer{0, 1, {}, 0, 0, {}});
+    const Digest targets = digest_of(std::vector{a, b}, detail::simulated_digest);
+    from_b(Result{0, 1, targets, 1, detail::bulk_of(1)});
+    const Digest root = peer_.memory().round.root(targets, detail::simulated_digest);
+    const Beat ready{1, 0, 1, 0, Phase::ready, true, 0, 0, {a, b}, targets, root};
+    for (const Action& action : from_b(ready)) {
+      const auto* const append = std::get_if<action::Append>(&action);
+      if (append != nullptr && std::holds_alternative<Commit>(append->entry.what)) {
+        return std::get<Commit>(append->entry.what);
+      }
+    }
+    return std::nullopt;
+  }
+  void apply(const Commit& commit) {
+    hear(event::Read{{a, 1, commit}});
+    hear(event::Applied{1});
+  }
+  void hear_beat(std::int64_t applied) { from_b(Beat{1, applied, 1, applied}); }
+  /// Returns how many results of round 0 the peer sends to the other one that asks for them.
+  std::size_t given() {
+    const Digest targets = digest_of(std::vector{a, b}, detail::simulated_digest);
+    std::size_t count = 0;
+    for (const Action& action : from_b(Want{0, 1, false, {}, targets, {0, 1}})) {
+      const auto* const send = std::get_if<action::Send>(&action);
+      count += send != nullptr && std::holds_alternative<Result>(send->message) ? 1 : 0;
+    }
+    return count;
+  }
+  [[nodiscard]] const Peer& peer() const& { return peer_; }
+
+private:
+  static PeerOptions options() {
+    PeerOptions options;
+    options.self = member(a);
+    options.genesis = genesis();
+    options.functions = detail::simulated_functions();
+    return options;
+  }
+  std::vector<Action> hear(const Event& event) { return peer_.on(event, 1.0); }
+  std::vector<Action> from_b(const Message& message) { return hear(event::Received{b, message}); }
+
+  Peer peer_;
+};
+
+TEST(Peer, keeps_results_until_all_members_have_applied_them) {
+  OneOfTwo one;
+  const std::optional<Commit> commit = one.exchange();
+  ASSERT_TRUE(commit);
+  EXPECT_EQ(one.peer().memory().encoded_pieces(), 2U + 2U) << "the own contribution and the results";
+  one.apply(*commit);
+  ASSERT_EQ(one.peer().applied(), 1);
+  one.hear_beat(0);
+  EXPECT_EQ(one.peer().memory().encoded_pieces(), 2U) << "the results";
+  EXPECT_EQ(one.given(), 2U);
+  one.hear_beat(1);
+  EXPECT_EQ(one.peer().memory().encoded_pieces(), 0U);
+  EXPECT_EQ(one.given(), 0U);
 }
 
 }  // namespace

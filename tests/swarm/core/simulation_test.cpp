@@ -36,6 +36,15 @@ TEST(Simulation, keeps_all_laws_in_drawn_plans) {
   EXPECT_GT(sum.retried, sum.quarantined) << "others were with another peer";
 }
 
+TEST(Simulation, keeps_all_laws_of_jobs_with_more_pieces_than_members) {
+  SimulatedWorld world;
+  world.pieces = 12;
+  for (std::uint64_t seed = 1; seed <= std::min<std::uint64_t>(60, plans()); ++seed) {
+    const FaultPlan plan = drawn_plan(seed);
+    EXPECT_EQ(simulate(plan, world).violation, "") << to_text(plan);
+  }
+}
+
 TEST(Simulation, goes_on_over_links_that_lose_messages) {
   SimulatedWorld world;
   world.lost = 0.05;

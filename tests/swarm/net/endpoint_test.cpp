@@ -297,6 +297,52 @@ TEST(SwarmEndpoint, held_credit_stops_its_stream_and_no_other) {
   });
 }
 
+TEST(SwarmEndpoint, bytes_that_are_lent_and_dropped_before_their_turn_are_not_sent) {
+  std::vector<std::shared_ptr<void>> held;
+  RecordedPeer* recorder = nullptr;
+  auto options = loopback_options("a");
+  options.limits.message = 1 << 20;
+  options.limits.credit = 2 << 20;
+  RecordedPeer a(options, [&](swarm::EndpointEvents& events) {
+    events.on_frame = [&](const swarm::RemotePeer& peer, Frame frame) {
+      if (frame.head.piece < 2) held.push_back(recorder->endpoint().hold());
+      recorder->note([&](RecordedPeer::Record& record) { record.frames.emplace_back(peer.name, std::move(frame)); });
+    };
+  });
+  a.on_loop([&] {
+    recorder = &a;
+    return 0;
+  });
+  RecordedPeer b(silent_options("b"));
+  b.endpoint().connect(a.address());
+  b.wait_connected();
+  std::vector<swarm::SharedBytes> lent;
+  const auto lend = [&](std::uint32_t piece) {
+    lent.push_back(std::make_shared<const std::vector<std::byte>>(bulk_message(piece, 1 << 20)));
+    Frame frame = Frame::bulk({.stream = 1, .piece = piece}, lent.back());
+    frame.lent = true;
+    EXPECT_EQ(b.send("a", std::move(frame)), Sent::queued);
+  };
+  for (std::uint32_t piece = 0; piece < 2; ++piece) lend(piece);
+  a.wait_frames(2);
+  // Their credit is held, so that what follows waits.
+  for (std::uint32_t piece = 2; piece < 5; ++piece) lend(piece);
+  std::vector<std::weak_ptr<const std::vector<std::byte>>> dropped(lent.begin() + 2, lent.begin() + 4);
+  b.on_loop([&] {
+    lent[2] = lent[3] = nullptr;
+    return 0;
+  });
+  for (const auto& bytes : dropped) EXPECT_TRUE(bytes.expired());
+  a.on_loop([&] {
+    held.clear();
+    return 0;
+  });
+  a.wait_frames(3);
+  EXPECT_EQ(a.record().frames.back().second.head.piece, 4U);
+  EXPECT_EQ(*a.record().frames.back().second.bytes, bulk_message(4, 1 << 20));
+  EXPECT_EQ(b.on_loop([&] { return b.endpoint().traffic("a").queued; }), 0U);
+}
+
 TEST(SwarmEndpoint, what_waits_to_be_sent_is_bounded) {
   RecordedPeer a(loopback_options("a"));
   RawConnection reads_nothing(a.address());

@@ -124,6 +124,22 @@ void expect_conversation(const ReadFrames& read) {
   EXPECT_EQ(read.frames[5].kind, FrameKind::leave);
 }
 
+TEST(SwarmFrame, of_bulk_begins_with_its_text_and_takes_no_more_memory_than_its_bytes) {
+  for (const std::size_t before : {0U, 32U, 65472U, 70000U}) {
+    SCOPED_TRACE(before);
+    const std::vector<std::byte> shared = random_message(1, 140000);
+    Written written;
+    written.add(Frame::bulk({.stream = 1}, std::make_shared<const std::vector<std::byte>>(shared),
+                            std::string(before, 'x')));
+    std::vector<std::byte> expected(before, std::byte{'x'});
+    expected.insert(expected.end(), shared.begin(), shared.end());
+    const ReadFrames read = read_all(written.bytes, 1000);
+    ASSERT_EQ(read.frames.size(), 1U) << read.why;
+    EXPECT_EQ(*read.frames[0].bytes, expected);
+    EXPECT_EQ(read.frames[0].bytes->capacity(), expected.size());
+  }
+}
+
 TEST(SwarmFrame, arrives_whole_however_the_bytes_are_cut) {
   const Written written = conversation();
   for (const std::size_t part : {1U, 2U, 63U, 64U, 65U, 1000U, 65472U, 65536U, 10000000U}) {

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +20,8 @@
 #include <vector>
 
 #include <reef/swarm/net/endpoint.hpp>
+
+#include "support/loopback_socket.hpp"
 
 namespace reef::test {
 
@@ -147,23 +146,15 @@ private:
 /// A TCP connection that a test speaks over byte by byte.
 class RawConnection {
 public:
-  explicit RawConnection(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const timeval limit{long_wait.count(), 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<std::uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) ADD_FAILURE() << "cannot connect";
+  explicit RawConnection(const std::string& address)
+      : socket_(static_cast<std::uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str()))) {
+    if (!socket_.connected()) ADD_FAILURE() << "cannot connect";
   }
-  ~RawConnection() { ::close(socket_); }
-  RawConnection(const RawConnection&) = delete;
-  RawConnection& operator=(const RawConnection&) = delete;
 
   bool send(const std::vector<std::byte>& bytes) {
     std::size_t sent = 0;
     while (sent < bytes.size()) {
-      const auto now = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      const auto now = ::send(socket_.handle(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
       if (now <= 0) return false;
       sent += static_cast<std::size_t>(now);
     }
@@ -181,7 +172,7 @@ public:
     while (!decoder_.has_frame()) {
       if (left_.empty()) {
         left_.resize(65536);
-        const auto size = ::recv(socket_, left_.data(), left_.size(), 0);
+        const auto size = ::recv(socket_.handle(), left_.data(), left_.size(), 0);
         left_.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
         if (size <= 0) return std::nullopt;
       }
@@ -223,7 +214,7 @@ public:
   std::uint32_t take_number() { return sequence_++; }
 
 private:
-  int socket_;
+  LoopbackSocket socket_;
   std::uint32_t sequence_ = 0;
   swarm::FrameDecoder decoder_{};
   std::vector<std::byte> left_{};

@@ -20,6 +20,8 @@ namespace swarm {
 /// | job      | the time without a committed round after which a peer gives up; 0: never                       |
 /// | join     | the time for which a peer that joins hears nobody who has the weights, after which it gives up, |
 /// |          | 4 `suspect` at least; 0: never. It has no place in the order of the others                     |
+/// | start    | the time for which the first round waits for as many peers as it is told to, after which a     |
+/// |          | peer gives up; 0: never. It has no place in the order either                                   |
 ///
 /// \code
 /// swarm::Deadlines deadlines;
@@ -33,6 +35,7 @@ struct Deadlines {
   Seconds round = 600;
   Seconds job = 0;
   Seconds join = 120;
+  Seconds start = 600;
 
   friend bool operator==(const Deadlines&, const Deadlines&) = default;
 

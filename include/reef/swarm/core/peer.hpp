@@ -27,7 +27,8 @@ namespace core {
 /// | decides  | nothing by messages: membership, contributors and commits are entries of the log                |
 /// | trainer  | take() hands out micro-batches; event Contributed follows action Close; Apply, the log's commit |
 /// | clock    | `now` in seconds, of any clock that never goes back; Tick at least every `beat`                 |
-/// | memory   | the own contribution, parts to reduce, and the results of this round and of the two before      |
+/// | memory   | three encoded models: the own contribution, parts to reduce, results; those of the two rounds   |
+/// |          | before as long as somebody may ask for them, and there is room                                  |
 /// | threads  | one at a time                                                                                   |
 ///
 /// \code

@@ -9,6 +9,7 @@
 #include <reef/core/text.hpp>
 #include <reef/swarm/core/detail/asking.hpp>
 #include <reef/swarm/core/detail/listening.hpp>
+#include <reef/swarm/core/detail/room.hpp>
 #include <reef/swarm/core/detail/round_duty.hpp>
 #include <reef/swarm/core/detail/view_duty.hpp>
 #include <reef/swarm/core/peer.hpp>
@@ -64,6 +65,7 @@ REEF_INLINE std::vector<Action> Peer::on(const Event& event, Seconds now) {
   std::vector<Action> actions;
   std::visit([&](const auto& what) { detail::Listening{{memory_, now, actions}}.note(what); }, event);
   detail::advance(memory_, now, actions);
+  detail::Room{{memory_, now, actions}}.make();
   return actions;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,8 +38,19 @@ std::vector<double> reduction_shares(std::span<const double> bandwidths);
 /// Returns how many of `pieces` pieces each of the shares gets: whole pieces by largest remainder, ties to the first.
 std::vector<std::int64_t> split_pieces(std::int64_t pieces, std::span<const double> shares);
 
-/// Returns the reducer of each piece of the parameter vector, the member that sums the piece. A piece keeps its reducer
-/// in `before` (empty: none) unless that one has left or has more pieces than its share.
+/// Returns the most pieces that one of n members sums, so that the parts of the others that it has for them,
+///
+///     k (n - 1) <= pieces
+///
+/// are one model at most. Where there are fewer pieces than other members it is one piece.
+constexpr std::int64_t most_pieces_of_reducer(std::int64_t pieces, std::int64_t members) {
+  const std::int64_t even = pieces / members + (pieces % members != 0 ? 1 : 0);
+  return members < 2 ? pieces : (std::max)(even, pieces / (members - 1));
+}
+
+/// Returns the reducer of each piece of the parameter vector, the member that sums the piece: by reduction_shares of
+/// the members' bandwidths, at most most_pieces_of_reducer. A piece keeps its reducer in `before` (empty: none) unless
+/// that one has left or has more pieces than its share.
 std::vector<PeerId> assign_reducers(std::span<const PeerId> before, std::span<const Member> members,
                                     std::int64_t pieces);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <reef/core/inline.hpp>
 #include <reef/swarm/core/pieces.hpp>
@@ -68,11 +69,26 @@ REEF_INLINE std::vector<std::int64_t> split_pieces(std::int64_t pieces, std::spa
   return counts;
 }
 
+namespace detail {
+
+/// Gives what members have above `most` to those with the least.
+inline void level(std::vector<std::int64_t>& counts, std::int64_t most) {
+  std::int64_t above = 0;
+  for (std::int64_t& count : counts) {
+    const std::int64_t before = std::exchange(count, (std::min)(count, most));
+    above += before - count;
+  }
+  for (; above > 0; --above) ++*std::min_element(counts.begin(), counts.end());
+}
+
+}  // namespace detail
+
 REEF_INLINE std::vector<PeerId> assign_reducers(std::span<const PeerId> before, std::span<const Member> members,
                                                 std::int64_t pieces) {
   std::vector<double> bandwidths;
   for (const Member& member : members) bandwidths.push_back((std::min)(member.up, member.down));
   std::vector<std::int64_t> room = split_pieces(pieces, reduction_shares(bandwidths));
+  detail::level(room, most_pieces_of_reducer(pieces, static_cast<std::int64_t>(members.size())));
   std::vector<PeerId> reducers(static_cast<std::size_t>(pieces));
   std::vector<std::size_t> open;
   for (std::size_t piece = 0; piece < reducers.size(); ++piece) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -79,6 +80,17 @@ public:
 
   /// Drops the results that are sums over these contributors, since their digest is not that in the log.
   void forget_results(const Digest& targets) { results_.erase(targets); }
+
+  /// Returns how many encoded pieces this object keeps: of the own contribution, those of others, and results.
+  [[nodiscard]] std::size_t encoded_pieces() const;
+  /// Drops results that are sums over other contributors.
+  void keep_results_of(const Digest& targets);
+  /// Drops parts of others than `targets`, and of pieces that `self` does not sum; the own ones stay.
+  void keep_parts_of(std::span<const PeerId> targets, const PeerId& self, std::span<const PeerId> reducers);
+  /// Drops all but the results over these contributors: the round is committed.
+  void commit(const Digest& targets);
+  /// Drops all results. Those that are needed after all are to be asked for.
+  void forget_results() { results_.clear(); }
 
   /// Returns true if all parts of contributor `peer` that `self` is to sum have come.
   [[nodiscard]] bool has_whole(const PeerId& peer, const PeerId& self, std::span<const PeerId> reducers) const;

@@ -62,6 +62,33 @@ REEF_INLINE void Round::reduced(const Digest& targets, std::int64_t piece, Bulk 
   if (is_new) at->second = {bytes, digest(*bytes)};
 }
 
+REEF_INLINE std::size_t Round::encoded_pieces() const {
+  std::size_t pieces = parts_.size();  // of these are the own ones
+  for (const auto& [targets, results] : results_) pieces += results.size();
+  return pieces;
+}
+
+REEF_INLINE void Round::keep_results_of(const Digest& targets) {
+  std::erase_if(results_, [&](const auto& of) { return of.first != targets; });
+}
+
+REEF_INLINE void Round::keep_parts_of(std::span<const PeerId> targets, const PeerId& self,
+                                      std::span<const PeerId> reducers) {
+  std::erase_if(parts_, [&](const auto& part) {
+    const auto& [piece, from] = part.first;
+    if (from == self) return false;
+    const auto at = static_cast<std::size_t>(piece);
+    const bool is_summed = at < reducers.size() && reducers[at] == self;
+    return !is_summed || std::find(targets.begin(), targets.end(), from) == targets.end();
+  });
+}
+
+REEF_INLINE void Round::commit(const Digest& targets) {
+  own_parts_.clear();
+  parts_.clear();
+  keep_results_of(targets);
+}
+
 REEF_INLINE bool Round::has_whole(const PeerId& peer, const PeerId& self, std::span<const PeerId> reducers) const {
   const Offer* const offer = offer_of(peer);
   if (offer == nullptr) return false;

@@ -24,8 +24,8 @@ namespace swarm {
 ///
 /// | step   | a round: as many micro-batches as the exchange gives until it closes the round, also none; then the |
 /// |        | sum over contributors, whose weight and loss are the round's, not this peer's                       |
-/// | state  | per weight: the rule's states, and for bf16 a master weight; beside the gradient, memory of two     |
-/// |        | more: what is offered, and the result                                                               |
+/// | state  | per weight: the rule's states, and for bf16 a master weight; beside the gradient, memory of one     |
+/// |        | more: what is offered, then the result in its place                                                 |
 /// | bits   | all peers have the same weights after a round, on machines of one update class; those of Ddp on as  |
 /// |        | many ranks with these micro-batches, if the exchange adds contributions in the order of ranks       |
 /// | skips  | a round that the exchange skips, or whose sum or loss is not finite (NonFinite), changes nothing    |

@@ -56,12 +56,12 @@ struct RoundOutcome {
 /// | models  | LocalRound                                                                                         |
 ///
 /// \code
-/// // given: swarm::RoundExchange& exchange, std::span<float> gradient, std::span<float> sum
+/// // given: swarm::RoundExchange& exchange, std::span<float> gradient
 /// exchange.begin(0);
 /// std::vector<std::int64_t> computed;
 /// while (const std::optional<std::int64_t> next = exchange.next_micro_batch()) computed.push_back(*next);
 /// exchange.offer({gradient, 1.0 * static_cast<double>(computed.size()), 0.0, computed});
-/// const swarm::RoundOutcome outcome = exchange.result(sum);
+/// const swarm::RoundOutcome outcome = exchange.result(gradient);
 /// \endcode
 class RoundExchange {
 public:
@@ -78,12 +78,12 @@ public:
   virtual std::optional<std::int64_t> next_micro_batch() = 0;
 
   /// Takes the peer's contribution to the round, also one without micro-batches (weight 0). `contribution.gradient`
-  /// stays valid and unchanged until result() has returned.
+  /// stays valid and unchanged until result() writes the sum, which takes its place.
   virtual void offer(const Contribution& contribution) = 0;
 
   /// Blocks until the round is committed, writes the sum over its contributors into `sum` (trained_elements numbers of
-  /// the flat parameter layout), and returns the outcome. If the outcome is `skip`, `sum` is unspecified. A peer whose
-  /// contribution was left out gets the same sum.
+  /// the flat parameter layout: the memory of the contribution), and returns the outcome. If the outcome is `skip`,
+  /// `sum` is unspecified. A peer whose contribution was left out gets the same sum.
   virtual RoundOutcome result(std::span<float> sum) = 0;
 
   /// Ends calls that block, now and later, with an exception: the trainer takes part no more.

@@ -104,12 +104,16 @@ using SharedBytes = std::shared_ptr<const std::vector<std::byte>>;
 struct Frame {
   FrameKind kind = FrameKind::control;
   FrameHead head{};
-  std::string text{};   ///< one JSON object, of a control message
-  SharedBytes bytes{};  ///< the whole message, of a bulk message
+  /// Of a control message: one JSON object. Of a bulk message that is sent: what goes before `bytes`, where these are
+  /// shared with messages that begin otherwise; one that is received has all in `bytes`.
+  std::string text{};
+  SharedBytes bytes{};  ///< the message, of a bulk message
+  /// True: `bytes` of a bulk message are the sender's, who may drop them before its turn comes; then it is not sent.
+  bool lent = false;
 
   static Frame control(FrameKind kind, std::string json, FrameHead head = {});
   static Frame bulk(FrameHead head, std::vector<std::byte> bytes);
-  static Frame bulk(FrameHead head, SharedBytes bytes);
+  static Frame bulk(FrameHead head, SharedBytes bytes, std::string before = {});
 
   /// Returns the bytes of the payload: of the text, or of the whole bulk message.
   [[nodiscard]] Bytes size() const;

@@ -54,20 +54,20 @@ REEF_INLINE std::string_view name_of(FrameFault fault) {
 }
 
 REEF_INLINE Frame Frame::control(FrameKind kind, std::string json, FrameHead head) {
-  return {kind, head, std::move(json), nullptr};
+  return {kind, head, std::move(json), nullptr, false};
 }
 
 REEF_INLINE Frame Frame::bulk(FrameHead head, std::vector<std::byte> bytes) {
   return bulk(head, std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
 }
 
-REEF_INLINE Frame Frame::bulk(FrameHead head, SharedBytes bytes) {
-  return {FrameKind::bulk, head, {}, std::move(bytes)};
+REEF_INLINE Frame Frame::bulk(FrameHead head, SharedBytes bytes, std::string before) {
+  return {FrameKind::bulk, head, std::move(before), std::move(bytes), false};
 }
 
 REEF_INLINE Bytes Frame::size() const {
-  if (kind == FrameKind::bulk) return bytes == nullptr ? 0 : bytes->size();
-  return text.size();
+  const Bytes shared = kind == FrameKind::bulk && bytes != nullptr ? bytes->size() : 0;
+  return text.size() + shared;
 }
 
 namespace detail {
@@ -76,14 +76,23 @@ REEF_INLINE std::uint32_t seal_of(const FrameHeader& header) {
   return io::crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(FrameHeader, seal)));
 }
 
-/// Appends a header, whose bytes, checksum and seal it sets, and the payload.
-REEF_INLINE void append_sealed(std::vector<std::byte>& out, FrameHeader header, std::span<const std::byte> payload) {
-  header.bytes = static_cast<std::uint32_t>(payload.size());
-  header.checksum = io::crc32c(payload);
+/// Appends a header, whose bytes, checksum and seal it sets, and the payload, in two parts.
+REEF_INLINE void append_sealed(std::vector<std::byte>& out, FrameHeader header, std::span<const std::byte> first,
+                               std::span<const std::byte> second) {
+  header.bytes = static_cast<std::uint32_t>(first.size() + second.size());
+  header.checksum = io::crc32c(second, io::crc32c(first));
   header.seal = seal_of(header);
   const auto head = std::as_bytes(std::span(&header, 1));
   out.insert(out.end(), head.begin(), head.end());
-  out.insert(out.end(), payload.begin(), payload.end());
+  out.insert(out.end(), first.begin(), first.end());
+  out.insert(out.end(), second.begin(), second.end());
+}
+
+/// Appends bytes to a message that has `total` in the end. Doubles its memory as need be, up to these.
+REEF_INLINE void append_received(std::vector<std::byte>& message, std::span<const std::byte> bytes, std::size_t total) {
+  const std::size_t present = message.size() + bytes.size();
+  if (present > message.capacity()) message.reserve((std::min)(total, (std::max)(present, 2 * message.capacity())));
+  message.insert(message.end(), bytes.begin(), bytes.end());
 }
 
 }  // namespace detail
@@ -100,13 +109,14 @@ REEF_INLINE void append_frame(std::vector<std::byte>& out, const Frame& frame, s
   header.sequence = sequence;
   header.head = frame.head;
   header.total = total;
-  detail::append_sealed(out, header, std::as_bytes(std::span(frame.text)));
+  detail::append_sealed(out, header, std::as_bytes(std::span(frame.text)), {});
 }
 
 REEF_INLINE Bytes append_slice(std::vector<std::byte>& out, const Frame& frame, std::uint32_t sequence,
                                Bytes offset) {
   const Bytes all = frame.size();
-  if (frame.kind != FrameKind::bulk || offset >= all || all > (std::numeric_limits<std::uint32_t>::max)()) {
+  const bool is_bulk = frame.kind == FrameKind::bulk && frame.bytes != nullptr;
+  if (!is_bulk || offset >= all || all > (std::numeric_limits<std::uint32_t>::max)()) {
     throw OptionError("reef::swarm::append_slice: there is no slice at byte ", offset, " of a ", name_of(frame.kind),
                       " frame of ", all, " bytes.\n  fix: offsets below the size, of bulk below 4 GiB.");
   }
@@ -117,7 +127,11 @@ REEF_INLINE Bytes append_slice(std::vector<std::byte>& out, const Frame& frame, 
   header.head = frame.head;
   header.offset = static_cast<std::uint32_t>(offset);
   header.total = static_cast<std::uint32_t>(all);
-  detail::append_sealed(out, header, std::span(*frame.bytes).subspan(offset, bytes));
+  const Bytes before = frame.text.size();
+  const Bytes of_text = offset < before ? (std::min)(bytes, before - offset) : 0;
+  const Bytes from = offset < before ? 0 : offset - before;
+  detail::append_sealed(out, header, std::as_bytes(std::span(frame.text)).subspan((std::min)(offset, before), of_text),
+                        std::span(*frame.bytes).subspan(from, bytes - of_text));
   return bytes;
 }
 
@@ -234,8 +248,8 @@ REEF_INLINE std::size_t FrameDecoder::read(std::span<const std::byte> bytes) {
   const auto part = bytes.subspan(used, (std::min)(missing, bytes.size() - used));
   checksum_ = io::crc32c(part, checksum_);
   if (header_.kind == FrameKind::bulk) {
-    std::vector<std::byte>& message = unfinished_.find(header_.head.stream)->second.bytes;
-    message.insert(message.end(), part.begin(), part.end());
+    Unfinished& message = unfinished_.find(header_.head.stream)->second;
+    detail::append_received(message.bytes, part, message.total);
   } else {
     text_.append(reinterpret_cast<const char*>(part.data()), part.size());
   }

@@ -31,15 +31,20 @@ struct FrameWriter {
   Frame operator()(const Offer& offer) const { return Frame::control(FrameKind::offer, to_json(offer).dump()); }
   Frame operator()(const Want& want) const { return Frame::control(FrameKind::want, to_json(want).dump()); }
   Frame operator()(const WantState& want) const { return Frame::control(FrameKind::control, to_json(want).dump()); }
+  // Parts and results are kept by the peer as long as somebody may need them.
+  static Frame lent(Frame frame) {
+    frame.lent = true;
+    return frame;
+  }
   Frame operator()(const Part& part) const {
-    return Frame::bulk(head_of(part_stream, part.piece, part.round, part.attempt), part.bytes);
+    return lent(Frame::bulk(head_of(part_stream, part.piece, part.round, part.attempt), part.bytes));
   }
   Frame operator()(const Result& result) const {
-    // The digest of the contributors, then the bytes of the piece.
-    std::vector<std::byte> bytes(sizeof result.targets.bytes + result.bytes->size());
-    std::memcpy(bytes.data(), result.targets.bytes.data(), sizeof result.targets.bytes);
-    std::copy(result.bytes->begin(), result.bytes->end(), bytes.begin() + sizeof result.targets.bytes);
-    return Frame::bulk(head_of(result_stream, result.piece, result.round, result.attempt), std::move(bytes));
+    // The digest of the contributors, then the bytes of the piece, which all receivers' messages share.
+    std::string targets(sizeof result.targets.bytes, '\0');
+    std::memcpy(targets.data(), result.targets.bytes.data(), targets.size());
+    return lent(Frame::bulk(head_of(result_stream, result.piece, result.round, result.attempt), result.bytes,
+                            std::move(targets)));
   }
   Frame operator()(const StatePiece& piece) const {
     return Frame::bulk(head_of(state_stream, piece.piece, piece.rounds, piece.lineage), piece.bytes);

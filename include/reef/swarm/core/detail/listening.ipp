@@ -81,6 +81,9 @@ REEF_INLINE void Listening::take(const PeerId& /*from*/, const StatePiece& piece
   if (peer.is_member() || piece.piece < 0 || piece.piece >= pieces() || !piece.bytes) return;
   if (peer.applied != peer.applying) return;  // the trainer is applying a round
   if (piece.lineage != state().lineage || piece.rounds <= peer.applying || piece.rounds > state().round()) return;
+  // Of one version alone: the newest that somebody has given a piece of.
+  if (!peer.joining.empty() && peer.joining.rbegin()->first > piece.rounds) return;
+  peer.joining.erase(peer.joining.begin(), peer.joining.lower_bound(piece.rounds));
   auto& pieces_here = peer.joining[piece.rounds];
   pieces_here.try_emplace(piece.piece, piece.bytes);
   if (static_cast<std::int64_t>(pieces_here.size()) < pieces()) return;
@@ -117,7 +120,8 @@ REEF_INLINE void Listening::note(const event::Read& read) {
       actions.push_back(action::Gone{"its weights contain rounds that were rolled back: start it again"});
     }
   } else if (state().round() != before) {
-    peer.behind.emplace(before, std::move(peer.round));
+    Round& committed = peer.behind.emplace(before, std::move(peer.round)).first->second;
+    committed.commit(digest_of(state().ledger.rounds().back().contributors(), functions().digest));
     begin_round();
   } else if (state().attempt != attempt) {
     begin_round();

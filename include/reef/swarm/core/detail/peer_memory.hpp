@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <reef/core/units.hpp>
@@ -20,6 +22,11 @@ namespace swarm {
 namespace core {
 namespace detail {
 
+/// Returns true for a message with an encoded piece of a round.
+inline bool has_piece(const Message& message) {
+  return std::holds_alternative<Part>(message) || std::holds_alternative<Result>(message);
+}
+
 /// Everything that a peer remembers from event to event.
 struct PeerMemory {
   explicit PeerMemory(PeerOptions given)
@@ -31,6 +38,15 @@ struct PeerMemory {
     if (!is_member() || applied != state.round()) return Phase::absent;
     if (!round.contributed()) return Phase::accumulate;
     return ready_at >= 0 ? Phase::ready : Phase::exchange;
+  }
+
+  /// Returns the number of encoded pieces that the peer keeps of all rounds.
+  [[nodiscard]] std::size_t encoded_pieces() const {
+    std::size_t pieces = round.encoded_pieces();
+    for (const auto& [number, committed] : behind) pieces += committed.encoded_pieces();
+    for (const auto& [number, committed] : kept) pieces += committed.results.size();
+    for (const auto& [from, message] : early) pieces += has_piece(message) ? 1 : 0;
+    return pieces;
   }
 
   /// A committed round whose results may still be asked for.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -111,6 +112,16 @@ private:
   // -- laws ---------------------------------------------------------------------------------------
 
   void roll_back();
+
+  /// Tests that a peer keeps three encoded models at most. A job of fewer pieces than other members has more parts.
+  void weigh(const Process& process) {
+    const auto members = static_cast<std::int64_t>(process.peer->state().members.size());
+    const std::int64_t reduced = members < 2 ? 0 : most_pieces_of_reducer(world_.pieces, members);
+    const std::int64_t most = 2 * world_.pieces + (std::max)(world_.pieces, reduced * (members - 1));
+    const auto pieces = static_cast<std::int64_t>(process.peer->memory().encoded_pieces());
+    if (pieces <= most) return;
+    result_.violation = concat("memory: ", to_text(process.id), " keeps ", pieces, " encoded pieces of at most ", most);
+  }
 
   /// Tests that what is committed is with a living peer that has it whole, or is in its weights.
   void check();

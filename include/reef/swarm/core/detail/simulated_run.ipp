@@ -79,7 +79,9 @@ REEF_INLINE void Simulation::hear(const std::shared_ptr<Process>& process, Event
        [this, process, event = std::move(event)]() mutable { hear(process, std::move(event)); });
     return;
   }
-  for (Action& action : process->peer->on(event, now())) {
+  std::vector<Action> actions = process->peer->on(event, now());
+  weigh(*process);
+  for (Action& action : actions) {
     if (!process->alive) break;
     std::visit([&](auto& what) { act(process, what); }, action);
   }

@@ -32,8 +32,8 @@ struct ClearView {
 
 /// The operands of `Offer` and `Result`.
 ///
-///     reads    the contribution, bucket by bucket; counts
-///     writes   of a Result: the sum over contributors, bucket by bucket; RoundScalars
+///     reads    of an Offer: the contribution, bucket by bucket; counts
+///     writes   of a Result: the sum over contributors, bucket by bucket, where the contribution lies; RoundScalars
 template <class Instr>
 struct RoundView {
   run::PartOf<Instr> contribution, counts, sum, scalars;
@@ -42,7 +42,7 @@ struct RoundView {
     const bool ends = instruction.kind == kinds::result;
     const std::size_t buckets = builder.stage_buckets().size();
     run::Layout layout(instruction, lists);
-    contribution = layout.reads(buckets);
+    contribution = layout.reads(ends ? 0 : buckets);
     counts = layout.reads(1);
     sum = layout.writes(ends ? buckets : 0);
     scalars = layout.writes(ends ? 1 : 0);
@@ -73,7 +73,7 @@ struct DecideRoundView {
 ///       source      Batch
 ///       compute     Forward(0..S-1)  Backward(S-1..0)  Count
 ///     compute       for each bucket:  Contribute(b)                       with the gradients of tied uses
-///     reduce        Offer  Result
+///     reduce        Offer  Result                                         the sum takes the contribution's place
 ///     compute       for each bucket:  OwnNorms(b)                         of the result
 ///     reduce        DecideRound
 ///     compute       for each bucket:  Update(b)
@@ -106,8 +106,7 @@ private:
   int states_;
   run::Value counts_{};
   run::Value scalars_{};
-  std::vector<run::StorageId> contribution_{};  ///< by bucket
-  std::vector<run::StorageId> sum_{};           ///< by bucket: the result
+  std::vector<run::StorageId> sum_{};  ///< by bucket: the contribution, then the result
 };
 
 }  // namespace swarm::detail

@@ -22,7 +22,6 @@ REEF_INLINE void AveragedStep::add(const run::Pass& model) {
   constexpr Bytes counts_bytes = optim::detail::ScalarLayout::counts * sizeof(double);
   counts_ = {program_.add_storage("counts", counts_bytes, run::Place::device), 0};
   scalars_ = {program_.add_storage("scalars of the round", sizeof(RoundScalars), run::Place::host), 0};
-  contribution_ = flat("contribution");
   sum_ = flat("sum over contributors");
   program_.add(kinds::begin_round, run::Lane::source);
   clear();
@@ -88,7 +87,7 @@ REEF_INLINE void AveragedStep::contribute() {
       view.uses[k] = {accumulators.uses[static_cast<std::size_t>(uses[k])], 0};
       contribute.cost.bytes += 3 * program_.storages[view.uses[k].storage].bytes;
     }
-    view.sum.front() = {contribution_[b], 0};
+    view.sum.front() = {sum_[b], 0};
     contribute.cost.bytes += 2 * builder_.sum_bytes(b);
   }
 }
@@ -99,8 +98,7 @@ REEF_INLINE void AveragedStep::exchange() {
     const RoundView view(builder_, instruction, run::Lists::added);
     for (std::size_t k = 0; k < builder_.stage_buckets().size(); ++k) {
       const std::size_t b = builder_.stage_buckets()[k];
-      view.contribution[k] = {contribution_[b], 0};
-      if (!view.sum.empty()) view.sum[k] = {sum_[b], 0};
+      (view.sum.empty() ? view.contribution : view.sum)[k] = {sum_[b], 0};
     }
     view.counts.front() = counts_;
     if (!view.scalars.empty()) view.scalars.front() = scalars_;

@@ -59,13 +59,22 @@ public:
   std::vector<Frame> take();
 
 private:
+  /// A bulk frame that waits. Bytes that are lent are taken hold of when its first slice is sent.
+  struct Queued {
+    Frame frame{};
+    Bytes size = 0;
+    std::weak_ptr<const std::vector<std::byte>> lent{};
+  };
   struct Stream {
-    std::deque<Frame> frames{};
+    std::deque<Queued> frames{};
     Bytes offset = 0;  ///< of the first frame: the bytes that are sent
     Bytes credit = 0;
   };
 
   bool add_slice(std::vector<std::byte>& out);
+  /// Takes hold of the bytes of the first frame that still has them, and forgets those before it. Returns false if
+  /// there is none.
+  bool begin(Stream& stream);
 
   ReceiverLimits receiver_{};
   std::deque<std::pair<Frame, std::uint32_t>> control_{};

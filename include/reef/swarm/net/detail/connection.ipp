@@ -32,7 +32,8 @@ REEF_INLINE Sent SendQueue::add(Frame frame, const EndpointLimits& limits, std::
     if (frames_ >= limits.frames || bytes_ + size > limits.queued) return Sent::full;
     Stream& stream = known ? found->second : streams_[frame.head.stream];
     if (!known) stream.credit = receiver_.credit;
-    stream.frames.push_back(std::move(frame));
+    const SharedBytes lent = frame.lent ? std::exchange(frame.bytes, nullptr) : nullptr;
+    stream.frames.push_back({std::move(frame), size, lent});
   }
   ++frames_;
   bytes_ += size;
@@ -57,15 +58,30 @@ REEF_INLINE void SendQueue::fill(std::vector<std::byte>& out) {
   if (out.size() < slice_bytes) add_slice(out);
 }
 
+REEF_INLINE bool SendQueue::begin(Stream& stream) {
+  while (!stream.frames.empty()) {
+    Queued& first = stream.frames.front();
+    if (first.frame.lent && first.frame.bytes == nullptr) first.frame.bytes = first.lent.lock();
+    if (first.frame.bytes != nullptr) return true;
+    bytes_ -= first.size;
+    --frames_;
+    stream.frames.pop_front();
+  }
+  return false;
+}
+
 // Appends one slice of the next stream after the last one that has both a message and credit.
 REEF_INLINE bool SendQueue::add_slice(std::vector<std::byte>& out) {
   auto next = streams_.upper_bound(last_stream_);
   for (std::size_t tried = 0; tried < streams_.size(); ++tried, ++next) {
     if (next == streams_.end()) next = streams_.begin();
     auto& [number, stream] = *next;
-    if (stream.frames.empty()) continue;
-    const Frame& frame = stream.frames.front();
-    if (stream.credit < (std::min)(slice_bytes, frame.size() - stream.offset)) continue;
+    if (!begin(stream)) continue;
+    Frame& frame = stream.frames.front().frame;
+    if (stream.credit < (std::min)(slice_bytes, frame.size() - stream.offset)) {
+      if (frame.lent && stream.offset == 0) frame.bytes = nullptr;  // the sender may go on to drop them
+      continue;
+    }
     const Bytes bytes = append_slice(out, frame, sequence_++, stream.offset);
     stream.offset += bytes;
     stream.credit -= bytes;
@@ -87,7 +103,10 @@ REEF_INLINE std::vector<Frame> SendQueue::take() {
     if (frame.kind >= FrameKind::beat) frames.push_back(std::move(frame));
   }
   for (auto& [number, stream] : streams_) {
-    for (Frame& frame : stream.frames) frames.push_back(std::move(frame));
+    while (begin(stream)) {
+      frames.push_back(std::move(stream.frames.front().frame));
+      stream.frames.pop_front();
+    }
     stream.frames.clear();
     stream.offset = 0;
   }
