@@ -4,3 +4,5 @@
 #include <reef/nn/session.hpp>
 
 template class reef::nn::Session<reef::device::Host, float>;
+template reef::graph::RowModel<reef::device::Host, float>::RowModel(
+    const reef::graph::Graph<reef::device::Host, float>&, int, int, reef::nn::RowOperators, reef::graph::RowOptions);

@@ -24,12 +24,12 @@
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 #include <reef/io/json.hpp>
-#include <reef/io/json_string.hpp>
 #include <reef/nn/continue_texts.hpp>
 #include <reef/nn/generate.hpp>
 
 #include "../support/standard_output.hpp"
 #include "../support/terminal_text.hpp"
+#include "../support/text_stream.hpp"
 #include "classify.hpp"
 #include "model.hpp"
 #include "options.hpp"
@@ -39,40 +39,11 @@ namespace {
 
 using namespace reef_generate;
 using reef_examples::print;
+using reef_examples::TextStream;
 using Tokens = std::vector<std::int32_t>;
 
 /// The exit status for options that cannot be.
 constexpr int refused_status = 2;
-
-/// Writes the one text that is continued as it grows: whole characters, or numbers where there is no tokenizer.
-class Stream {
-public:
-  explicit Stream(const std::optional<reef_examples::Tokenizer>& tokenizer) : tokenizer_(tokenizer) {}
-
-  void add(std::int32_t token) {
-    if (!tokenizer_) {
-      print(reef::concat(first_ ? "" : " ", token), "a token");
-      first_ = false;
-      return;
-    }
-    held_ += tokenizer_->decode_more(std::span(&token, 1));
-    std::size_t whole = 0;
-    while (whole < held_.size()) {
-      const std::size_t length = reef::io::detail::utf8_length(std::string_view(held_).substr(whole));
-      // The last bytes may be the begin of a character; what cannot become one is written as it is.
-      if (length == 0 && held_.size() - whole < 4) break;
-      whole += std::max<std::size_t>(length, 1);
-    }
-    print(reef_examples::shown_on_output(held_.substr(0, whole)), "the text");
-    held_.erase(0, whole);
-  }
-  void end() { print(reef_examples::shown_on_output(held_) + "\n", "the text"); }
-
-private:
-  const std::optional<reef_examples::Tokenizer>& tokenizer_;
-  std::string held_;
-  bool first_ = true;
-};
 
 /// Returns the prompts, each behind the placeholders of a soft prompt.
 std::vector<Tokens> prompts_of(const Options& options, const std::optional<reef_examples::Tokenizer>& tokenizer,
@@ -181,7 +152,7 @@ void run(const Options& options) {
   const auto has_text = [&](std::int32_t token) {
     return !tokenizer || std::find(how.ends.begin(), how.ends.end(), token) == how.ends.end();
   };
-  Stream stream(tokenizer);
+  TextStream stream(tokenizer);
   std::vector<Tokens> so_far(prompts.size());
   const auto on_token = [&](std::size_t i, std::int32_t token) {
     if (!has_text(token)) return false;

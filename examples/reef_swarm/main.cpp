@@ -20,6 +20,7 @@
 #include "../support/standard_output.hpp"
 #include "data.hpp"
 #include "options.hpp"
+#include "served.hpp"
 
 namespace {
 
@@ -42,7 +43,8 @@ void require_swap(const JobOptions& job) {
 }
 
 int run(const CLI::App& app, PeerOptions& peer, const JobOptions& replay, const LogOptions& log,
-        const KeysOptions& keys) {
+        const KeysOptions& keys, const ServeOptions& serve, const TextOptions& text) {
+  if (app.got_subcommand("generate")) return run_generate(text);
   if (app.got_subcommand("log-server")) return run_log_server(log);
   if (app.got_subcommand("keeper")) return run_keeper(log);
   if (app.got_subcommand("log")) return run_log(log);
@@ -55,6 +57,7 @@ int run(const CLI::App& app, PeerOptions& peer, const JobOptions& replay, const 
     return run_keys_list(keys);
   }
   const reef::comm::StopRequest stop;
+  if (app.got_subcommand("serve")) return run_serve(serve, stop);
   const bool replays = app.got_subcommand("replay");
   const JobOptions& job = replays ? replay : peer.job;
   require_swap(job);
@@ -78,13 +81,17 @@ int main(int argc, char** argv) {
   JobOptions replay;
   LogOptions log;
   KeysOptions keys;
+  ServeOptions serve;
+  TextOptions text;
   add_train(*app.add_subcommand("train", "Takes part in a job: ends when its rounds are committed"), peer);
   add_replay(*app.add_subcommand("replay", "Trains alone what the log says, to the same weights bit for bit"), replay);
   add_log_commands(app, log);
   add_keys(app, keys);
+  add_serve(*app.add_subcommand("serve", "Computes blocks of a model for others, until a signal"), serve);
+  add_generate(*app.add_subcommand("generate", "Continues texts by a model whose blocks others serve"), text);
   try {
     app.parse(argc, argv);
-    return run(app, peer, replay, log, keys);
+    return run(app, peer, replay, log, keys, serve, text);
   } catch (const CLI::ParseError& error) {
     return end_parsing(app, error, refused_status, tell);
   } catch (const reef::OptionError& error) {

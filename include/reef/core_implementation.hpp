@@ -111,6 +111,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/io/safetensors_writer.ipp>
 #include <reef/io/stored_tensor.ipp>
 #include <reef/nn/adapter_file.ipp>
+#include <reef/nn/block_cuts.ipp>
 #include <reef/nn/bloom_config.ipp>
 #include <reef/nn/class_head.ipp>
 #include <reef/nn/class_labels.ipp>

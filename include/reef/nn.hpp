@@ -6,6 +6,7 @@
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/add.hpp>
 #include <reef/nn/beam_search.hpp>
+#include <reef/nn/block_cuts.hpp>
 #include <reef/nn/bloom.hpp>
 #include <reef/nn/bloom_config.hpp>
 #include <reef/nn/bloom_file.hpp>
@@ -55,6 +56,7 @@
 #include <reef/nn/rotary.hpp>
 #include <reef/nn/rotary_frequencies.hpp>
 #include <reef/nn/row_kernels.hpp>
+#include <reef/nn/row_segment.hpp>
 #include <reef/nn/session.hpp>
 #include <reef/nn/silu.hpp>
 #include <reef/nn/soft_prompt.hpp>

@@ -9,6 +9,8 @@
 #include <reef/swarm/average/shard_fetch.hpp>
 #include <reef/swarm/average/shard_files.hpp>
 #include <reef/swarm/average/shard_list.hpp>
+#include <reef/swarm/client/row_sessions.hpp>
+#include <reef/swarm/client/session.hpp>
 #include <reef/swarm/core/deadlines.hpp>
 #include <reef/swarm/core/digest.hpp>
 #include <reef/swarm/core/entry.hpp>
@@ -31,6 +33,7 @@
 #include <reef/swarm/core/session_client.hpp>
 #include <reef/swarm/core/session_message.hpp>
 #include <reef/swarm/core/session_server.hpp>
+#include <reef/swarm/core/session_wire.hpp>
 #include <reef/swarm/core/simulation.hpp>
 #include <reef/swarm/core/simulation_result.hpp>
 #include <reef/swarm/core/wait_cause.hpp>
@@ -62,3 +65,8 @@
 #include <reef/swarm/net/sha256.hpp>
 #include <reef/swarm/net/shaped_link.hpp>
 #include <reef/swarm/net/text_page.hpp>
+#include <reef/swarm/serve/block_server.hpp>
+#include <reef/swarm/serve/model_blocks.hpp>
+#include <reef/swarm/serve/model_digest.hpp>
+#include <reef/swarm/serve/served_span.hpp>
+#include <reef/swarm/serve/session_blocks.hpp>

@@ -23,6 +23,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/shard_fetch.ipp>
 #include <reef/swarm/average/shard_files.ipp>
 #include <reef/swarm/average/shard_list.ipp>
+#include <reef/swarm/client/row_sessions.ipp>
 #include <reef/swarm/core/detail/asking.ipp>
 #include <reef/swarm/core/detail/duty.ipp>
 #include <reef/swarm/core/detail/listening.ipp>
@@ -46,6 +47,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/session_client.ipp>
 #include <reef/swarm/core/session_message.ipp>
 #include <reef/swarm/core/session_server.ipp>
+#include <reef/swarm/core/session_wire.ipp>
 #include <reef/swarm/core/simulation.ipp>
 #include <reef/swarm/log/blocking_log.ipp>
 #include <reef/swarm/log/chained_log.ipp>
@@ -82,5 +84,10 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/net/keys.ipp>
 #include <reef/swarm/net/sha256.ipp>
 #include <reef/swarm/net/text_page.ipp>
+#include <reef/swarm/serve/block_server.ipp>
+#include <reef/swarm/serve/detail/roster.ipp>
+#include <reef/swarm/serve/detail/session_link.ipp>
+#include <reef/swarm/serve/model_digest.ipp>
+#include <reef/swarm/serve/served_span.ipp>
 
 #endif

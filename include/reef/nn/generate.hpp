@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,20 @@
 namespace reef {
 inline namespace v0 {
 namespace nn {
+
+/// A language model that continues sequences: nn::Session, or one whose parts are computed elsewhere.
+///
+///     append({{sequence, tokens}}) gives the logits behind the sequence's last token
+template <class S>
+concept text_session = requires(S& session, std::span<const Append> appends, int sequence) {
+  { session.open() } -> std::same_as<int>;
+  { session.length(sequence) } -> std::same_as<std::int64_t>;
+  session.close(sequence);
+  { session.append(appends) } -> std::same_as<Logits>;
+  { session.vocabulary() } -> std::same_as<std::int64_t>;
+};
+
+static_assert(text_session<Session<device::Host, float>>);
 
 namespace detail {
 
@@ -48,8 +63,8 @@ private:
 /// const std::vector<std::vector<std::int32_t>> prompts{{1, 15043}, {1, 910, 338}};
 /// const auto continuations = nn::generate(session, prompts, {.tokens = 20, .temperature = 0});
 /// \endcode
-template <class Device, real T>
-std::vector<Continuation> generate(Session<Device, T>& session, std::span<const std::vector<std::int32_t>> prompts,
+template <text_session Text>
+std::vector<Continuation> generate(Text& session, std::span<const std::vector<std::int32_t>> prompts,
                                    const GenerateOptions& options = {}, const OnToken& on_token = {}) {
   const detail::SequencesOfOneCall sequences(session, prompts.size());
   const auto next_logits = [&](const auto& going, const auto& texts) {

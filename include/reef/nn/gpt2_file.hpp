@@ -130,14 +130,16 @@ public:
   /// found before the first call: the file is read twice. Holds one parameter in memory at a time.
   ///
   /// Rows that pad the model's wte are set to zeros. Their logits are zeros too, and the loss includes them: OpenAI's
-  /// models, whose logits are far below zero, must be read without padding.
+  /// models, whose logits are far below zero, must be read without padding. Of parameters that are not `wanted` (empty:
+  /// all are) no element is read.
   template <real T, class Set>
-  void read(const graph::Dag& model, std::int64_t vocabulary, Set&& set) const {
+  void read(const graph::Dag& model, std::int64_t vocabulary, Set&& set,
+            const detail::WantedParameters& wanted = {}) const {
     check_model(model, vocabulary);
     tensors_.read<T>(
         model, [this](std::string_view name) { return find(name); },
         [&](const graph::Parameter& parameter) { return detail::gpt2_shape(parameter, vocabulary).size(); },
-        std::forward<Set>(set));
+        std::forward<Set>(set), wanted);
   }
 
   /// Throws DecodeError unless the layers, the channels, the vocabulary and the context of the file are those of a

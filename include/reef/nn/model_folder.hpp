@@ -97,28 +97,31 @@ namespace detail {
 
 /// Reads the parameters of a model from an open weight file, and returns the file's path.
 template <real T, class Set>
-std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, Set&& set) {
-  file.read<T>(model, std::forward<Set>(set));
+std::filesystem::path read_from(const ModelFile& file, const graph::Dag& model, Set&& set,
+                                const WantedParameters& wanted) {
+  file.read<T>(model, std::forward<Set>(set), wanted);
   return file.path();
 }
 
 }  // namespace detail
 
 /// Calls set(name, values) for each parameter of a model, as Gpt2File, LlamaFile, BloomFile or GptNeoxFile reads it:
-/// the type of `config` decides which. Returns the path of the file or index that was read.
+/// the type of `config` decides which. Returns the path of the file or index that was read. `wanted`, given the name of
+/// a parameter, says whether it is read; empty: all are.
 template <real T, class Set>
 std::filesystem::path read_weights(const std::filesystem::path& place, const ModelConfig& config,
-                                   const graph::Dag& model, Set&& set) {
+                                   const graph::Dag& model, Set&& set,
+                                   const detail::WantedParameters& wanted = {}) {
   if (const auto* const gpt2 = std::get_if<GptConfig>(&config)) {
     const Gpt2File file(place);
-    file.read<T>(model, gpt2->vocabulary, std::forward<Set>(set));
+    file.read<T>(model, gpt2->vocabulary, std::forward<Set>(set), wanted);
     return file.path();
   }
   if (std::holds_alternative<BloomConfig>(config))
-    return detail::read_from<T>(BloomFile(place), model, std::forward<Set>(set));
+    return detail::read_from<T>(BloomFile(place), model, std::forward<Set>(set), wanted);
   if (std::holds_alternative<GptNeoxConfig>(config))
-    return detail::read_from<T>(GptNeoxFile(place), model, std::forward<Set>(set));
-  return detail::read_from<T>(LlamaFile(place), model, std::forward<Set>(set));
+    return detail::read_from<T>(GptNeoxFile(place), model, std::forward<Set>(set), wanted);
+  return detail::read_from<T>(LlamaFile(place), model, std::forward<Set>(set), wanted);
 }
 template <real T, class Set>
 std::filesystem::path read_weights(const std::filesystem::path& folder, const graph::Dag& model,

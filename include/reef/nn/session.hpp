@@ -272,6 +272,8 @@ Session<Device, T>::Session(Device& device, const Graph& model, const SessionOpt
 
 #ifdef REEF_MODELS_IN_LIBRARY  // reef::compiled defines it
 extern template class nn::Session<device::Host, float>;
+extern template graph::RowModel<device::Host, float>::RowModel(const graph::Graph<device::Host, float>&, int, int,
+                                                               nn::RowOperators, graph::RowOptions);
 #endif
 
 }  // namespace v0

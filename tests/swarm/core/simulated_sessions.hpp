@@ -232,13 +232,15 @@ private:
     const std::int64_t length = client_.length();
     std::int64_t keep = length;
     if (length > 0 && draws_.below(4) == 0)
-      keep -= static_cast<std::int64_t>(draws_.below((std::min)(length, std::int64_t{5}) + 1));
+      keep -= static_cast<std::int64_t>(draws_.below(
+          static_cast<std::uint64_t>((std::min)(length, std::int64_t{5})) + 1));
     const std::int64_t rows =
         draws_.below(3) == 0 ? 1 + static_cast<std::int64_t>(draws_.below(8)) : 1;
     std::vector<std::int64_t> reorder;
     if (batch_ > 1 && draws_.below(3) == 0) {
       for (std::int64_t i = 0; i < batch_; ++i)
-        reorder.push_back(static_cast<std::int64_t>(draws_.below(batch_)));
+        reorder.push_back(
+            static_cast<std::int64_t>(draws_.below(static_cast<std::uint64_t>(batch_))));
     }
     std::vector<std::byte> bytes(static_cast<std::size_t>(batch_ * rows) * sizeof(std::uint64_t));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(draws_.below(256));

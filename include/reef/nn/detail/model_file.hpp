@@ -44,14 +44,15 @@ public:
   [[nodiscard]] std::filesystem::path path() const&& { return tensors_.path(); }
 
   /// Calls set(name, values) for each parameter of the model. All errors of the file are
-  /// found before the first call: it is read twice. Holds one parameter at a time.
+  /// found before the first call: it is read twice. Holds one parameter at a time. Of parameters that are not wanted
+  /// no element is read.
   template <real T, class Set>
-  void read(const graph::Dag& model, Set&& set) const {
+  void read(const graph::Dag& model, Set&& set, const WantedParameters& wanted = {}) const {
     check_model(model);
     tensors_.read<T>(
         model, [this](std::string_view name) { return tensors_.find(bare_name(name)); },
         [](const graph::Parameter& parameter) { return parameter.spec.shape.size(); },
-        std::forward<Set>(set));
+        std::forward<Set>(set), wanted);
   }
 
   /// Throws DecodeError unless the file has the tensors of so many layers, with their shapes. `one` is the model with

@@ -74,6 +74,9 @@ inline constexpr const char* fix_of_class_head =
 inline constexpr const char* fix_of_class_shape =
     "an id2label in config.json with as many classes as the file's head, (classes, C), has rows";
 
+/// Returns whether a parameter of that name is to be read; empty: all are.
+using WantedParameters = std::function<bool(std::string_view name)>;
+
 /// The tensors of a model of Hugging Face, by their bare names; `kind` is what errors call such a model.
 class NamedTensors {
 public:
@@ -163,10 +166,13 @@ public:
 
   /// Calls set(name, values) for each parameter; found(parameter) is its tensor, elements(parameter) how many of it are
   /// read: what is left is zeros. Refuses what is not finite before the first call: reads twice, and holds one
-  /// parameter.
+  /// parameter. Of parameters that are not wanted no element is read.
   template <real T, class Found, class Elements, class Set>
-  void read(const graph::Dag& model, const Found& found, const Elements& elements,
-            Set&& set) const {
+  void read(const graph::Dag& model, const Found& found, const Elements& elements, Set&& set,
+            const WantedParameters& wanted = {}) const {
+    const auto is_wanted = [&](const graph::Parameter& parameter) {
+      return !wanted || wanted(parameter.name);
+    };
     const auto values_of = [&](const graph::Parameter& parameter) {
       std::vector<T> values(static_cast<std::size_t>(parameter.spec.shape.size()), T(0));
       const io::TensorInFile& stored = *found(parameter.name);
@@ -174,9 +180,11 @@ public:
                            std::span(values).first(static_cast<std::size_t>(elements(parameter))));
       return values;
     };
-    for (const graph::Parameter& parameter : model.parameters)
-      require_finite<T>(*found(parameter.name), values_of(parameter));
     for (const graph::Parameter& parameter : model.parameters) {
+      if (is_wanted(parameter)) require_finite<T>(*found(parameter.name), values_of(parameter));
+    }
+    for (const graph::Parameter& parameter : model.parameters) {
+      if (!is_wanted(parameter)) continue;
       const std::vector<T> values = values_of(parameter);
       set(parameter.name, values);
     }

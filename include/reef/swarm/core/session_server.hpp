@@ -24,6 +24,7 @@ struct SessionServerOptions {
   Bytes row = 0;                     ///< bytes of a row
   std::int64_t positions = 1 << 16;  ///< positions of the cache of each block, of all sequences
   std::int64_t page = 64;            ///< positions of a page, which is of one sequence at one block
+  std::int64_t longest = std::int64_t{1} << 40;  ///< the most positions of one sequence
   Seconds idle = 600;                ///< a session without a message for so long is closed
   std::size_t waiting = 64;          ///< the most messages of a session that wait for its step
 };

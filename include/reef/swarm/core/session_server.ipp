@@ -45,7 +45,8 @@ REEF_INLINE void SessionServer::open(const std::string& from, const OpenSession&
   if (wanted.model != options_.model || !has_blocks || blocks.count() < 1)
     return refuse(SessionRefusal::model);
   const std::int64_t capacity = options_.blocks.count() * (options_.positions / options_.page);
-  if (pages_of(wanted) > capacity - pages_) return refuse(SessionRefusal::room);
+  if (wanted.max_length > options_.longest || pages_of(wanted) > capacity - pages_)
+    return refuse(SessionRefusal::room);
   pages_ += pages_of(wanted);
   open_.emplace(wanted.session, Open{ServedSession(wanted, options_.row), from, now});
   actions.push_back(serve::OpenCache{wanted.session, blocks, wanted.batch, wanted.max_length});

@@ -1,0 +1,265 @@
+#include "served.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <variant>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/device/host.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/generate.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/host/numerics.hpp>
+#include <reef/nn/model_folder.hpp>
+#include <reef/swarm/client/session.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/serve/block_server.hpp>
+#include <reef/swarm/serve/model_blocks.hpp>
+#include <reef/swarm/serve/model_digest.hpp>
+
+#include "../support/number_option.hpp"
+#include "../support/numbers.hpp"
+#include "../support/standard_output.hpp"
+#include "../support/terminal_text.hpp"
+#include "../support/text_stream.hpp"
+#include "../support/tokenizer.hpp"
+
+namespace reef_examples {
+
+namespace {
+
+namespace swarm = reef::swarm;
+using reef::device::Host;
+using Tokens = std::vector<std::int32_t>;
+
+/// Writes a line for people to standard error.
+void say_line(const std::string& line) {
+  std::fprintf(stderr, "reef-swarm: %s\n", line.c_str());
+  std::fflush(stderr);
+}
+
+/// The model of a folder, without its weights.
+struct FolderModel {
+  explicit FolderModel(const ServedModelOptions& options)
+      : config(reef::nn::with_batch(
+            reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json"),
+            {.batch = 1, .sequence = 1})),
+        host({.threads = options.threads}),
+        graph(reef::nn::model_of<Host, float>(config, host.threads())) {}
+
+  /// Reads the weights that `part`, some nodes of the model, has.
+  template <class Part>
+  void read_into(Part& part, const ServedModelOptions& options) const {
+    reef::nn::read_weights<float>(
+        options.model, config, graph.dag(),
+        [&](const std::string& name, const std::vector<float>& values) { part.set_parameter(name, values); },
+        [&](std::string_view name) { return part.reads(name); });
+  }
+
+  reef::nn::ModelConfig config;
+  Host host;
+  reef::graph::Graph<Host, float> graph;
+};
+
+/// Returns the blocks that a text such as "2:4" means, of a model of so many.
+swarm::BlockRange blocks_of(const std::string& text, std::int64_t count) {
+  if (text.empty()) return {0, count};
+  const std::size_t colon = text.find(':');
+  const auto first = parse_number<std::int64_t>(text.substr(0, colon));
+  const auto last = colon == std::string::npos ? std::nullopt : parse_number<std::int64_t>(text.substr(colon + 1));
+  if (first && last && *first >= 0 && *first < *last && *last <= count) return {*first, *last};
+  throw reef::OptionError("--blocks ", reef::in_quotes(text), ": the model has blocks 0 to ", count - 1,
+                          ".\n  fix: FIRST:LAST, as 0:", count, " for all, without LAST itself.");
+}
+
+Tokens tokens_of_list(const std::string& list) {
+  std::string spaced = list;
+  std::replace(spaced.begin(), spaced.end(), ',', ' ');
+  std::istringstream words(spaced);
+  Tokens tokens;
+  for (std::string word; words >> word;) {
+    const auto token = parse_number<std::int32_t>(word);
+    if (!token || *token < 0) {
+      throw reef::OptionError("--tokens: ", reef::in_quotes(word),
+                              " is no token's number.\n  fix: numbers from 0 on, such as \"5 17 80\".");
+    }
+    tokens.push_back(*token);
+  }
+  return tokens;
+}
+
+std::vector<Tokens> prompts_of(const TextOptions& options, const std::optional<Tokenizer>& tokenizer) {
+  std::vector<Tokens> prompts;
+  for (const std::string& list : options.token_lists) prompts.push_back(tokens_of_list(list));
+  if (!options.prompts.empty() && !tokenizer) {
+    throw reef::OptionError("--prompt needs a tokenizer, and ", reef::in_quotes(options.served.model),
+                            " has none.\n  fix: --tokenizer, or numbers by --tokens.");
+  }
+  for (const std::string& text : options.prompts) prompts.push_back(tokenizer->encode_begin(text));
+  if (prompts.empty()) throw reef::OptionError("no prompt.\n  fix: --prompt TEXT, or --tokens \"5 17 80\".");
+  for (const Tokens& prompt : prompts) {
+    if (prompt.empty()) throw reef::OptionError("a prompt has no token.\n  fix: one at least.");
+  }
+  return prompts;
+}
+
+void print_all(const TextOptions& options, const std::optional<Tokenizer>& tokenizer,
+               const std::vector<reef::nn::Continuation>& found) {
+  reef::io::Json answers = reef::io::Json::array();
+  std::string texts;
+  for (const reef::nn::Continuation& one : found) {
+    std::string text;
+    if (tokenizer) text = tokenizer->decode_more(one.tokens);
+    for (std::size_t i = 0; !tokenizer && i < one.tokens.size(); ++i)
+      text += reef::concat(i == 0 ? "" : " ", one.tokens[i]);
+    texts += shown_on_output(text) + "\n";
+    reef::io::Json answer{{"tokens", one.tokens}, {"logprobs", one.log_probabilities}};
+    if (tokenizer) answer["text"] = text;
+    answers.push_back(std::move(answer));
+  }
+  if (!options.json) return print(texts, "the texts");
+  const reef::io::Json whole = answers.size() == 1 ? answers[0] : reef::io::Json{{"continuations", answers}};
+  print(whole.dump(-1, ' ', false, reef::io::Json::error_handler_t::replace) + "\n", "the answer");
+}
+
+/// Returns a name that no other client has.
+std::string drawn_name() {
+  std::random_device random;
+  return reef::concat("client-", random(), "-", random());
+}
+
+}  // namespace
+
+reef::graph::WeightForm ServedModelOptions::weight_form() const {
+  using reef::graph::WeightForm;
+  if (weights == "bf16") return WeightForm::bf16;
+  if (weights == "int8") return WeightForm::int8;
+  if (weights == "blockwise8") return WeightForm::blockwise8;
+  return weights == "nf4" ? WeightForm::nf4 : WeightForm::as_given;
+}
+
+reef::graph::StateForm ServedModelOptions::state_form() const {
+  using reef::graph::StateForm;
+  if (states == "bf16") return StateForm::bf16;
+  return states == "int8" ? StateForm::int8 : StateForm::as_given;
+}
+
+swarm::EndpointOptions ServedModelOptions::network(const std::string& name) const {
+  if (!plain_loopback && place.keys.empty()) {
+    throw reef::OptionError(
+        "neither --keys nor --plain-loopback.\n  why: what is sent is encrypted, unless all are on one machine.\n"
+        "  fix: --keys DIR, of reef-swarm keys; or --plain-loopback.");
+  }
+  swarm::EndpointOptions net;
+  net.job = job;
+  net.name = name;
+  net.plain_loopback = plain_loopback;
+  if (!plain_loopback) net.tls = tls_files(place.keys, place.name);
+  return net;
+}
+
+std::string ServedModelOptions::model_name() const {
+  return reef::concat(swarm::to_hex(swarm::model_digest(model)), " ", weights, " ", states);
+}
+
+int run_serve(const ServeOptions& options, const reef::comm::StopRequest& stop) {
+  const ServedModelOptions& served = options.served;
+  swarm::RemoteLog store(served.place.options());
+  swarm::BlockServerOptions server;
+  server.net = served.network(served.place.name);
+  server.net.listen = options.listen;
+  FolderModel model(served);
+  server.advertise = options.advertise;
+  server.model = served.model_name();
+  server.blocks = blocks_of(options.blocks, reef::nn::block_cuts(model.graph.dag()).count());
+  server.numerics = reef::nn::host::text_of_numerics_class();
+  server.positions = options.positions;
+  server.longest = std::min({options.longest == 0 ? options.positions : options.longest, options.positions,
+                             reef::nn::longest_sequence(model.config)});
+  server.rows = static_cast<std::size_t>(served.rows);
+  server.report = say_line;
+  auto blocks = std::make_unique<swarm::ModelBlocks<Host, float>>(
+      model.host, model.graph,
+      swarm::ModelBlocksOptions{server.blocks, server.positions, server.longest, served.rows, served.weight_form(),
+                                served.state_form(), served.outliers()});
+  model.read_into(*blocks, served);
+  server.row = blocks->row();
+  const reef::Bytes cache = blocks->cache_bytes();
+  const swarm::BlockServer running(server, std::move(blocks), store);
+  say_line(reef::concat(served.place.name, " serves blocks [", server.blocks.first, ", ", server.blocks.last, ") at ",
+                        running.address(), ", with a cache of ", reef::format_bytes(cache)));
+  while (!stop.asked() && running.failed().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (const std::string why = running.failed(); !why.empty()) throw reef::Error(why);
+  say_line(reef::concat(served.place.name, " ends after a signal"));
+  return 0;
+}
+
+int run_generate(const TextOptions& options) {
+  const ServedModelOptions& served = options.served;
+  const std::string tokenizer_name =
+      options.tokenizer.empty() ? tokenizer_of_folder(served.model) : options.tokenizer;
+  std::optional<Tokenizer> tokenizer;
+  if (!tokenizer_name.empty()) tokenizer.emplace(tokenizer_name, TextUse::prompts);
+  const std::vector<Tokens> prompts = prompts_of(options, tokenizer);
+  std::size_t longest = 0;
+  for (const Tokens& prompt : prompts) longest = std::max(longest, prompt.size());
+  FolderModel model(served);
+  const std::int64_t positions = static_cast<std::int64_t>(longest) + options.new_tokens;
+  if (const std::int64_t most = reef::nn::longest_sequence(model.config); positions > most) {
+    throw reef::OptionError("a text would have ", positions, " tokens, but the model is made for ", most,
+                            ".\n  fix: a shorter prompt, or less --new.");
+  }
+  swarm::RemoteLog store(served.place.options());
+  const reef::nn::BlockCuts cuts = reef::nn::block_cuts(model.graph.dag());
+  swarm::RowSessionsOptions asked;
+  asked.net = served.network(served.plain_loopback ? drawn_name() : served.place.name);
+  asked.model = served.model_name();
+  asked.numerics = reef::nn::host::text_of_numerics_class();
+  asked.blocks = cuts.count();
+  asked.row = static_cast<reef::Bytes>(model.graph.dag().tensor_at(cuts.tensors.front()).spec.shape.last()) *
+              sizeof(float);
+  asked.max_length = positions;
+  asked.answer = options.answer;
+  asked.step = options.step;
+  if (!options.quiet) asked.report = say_line;
+  swarm::RowSessions sessions(asked, store);
+  swarm::Session<Host, float> session(model.host, model.graph,
+                                      {.positions = positions, .rows = served.rows, .weights = served.weight_form(),
+                                       .states = served.state_form(), .outliers = served.outliers()},
+                                      sessions);
+  model.read_into(session, served);
+
+  reef::nn::GenerateOptions how{.tokens = options.new_tokens,
+                                .temperature = options.temperature,
+                                .top_k = options.top_k,
+                                .seed = options.seed,
+                                .top_p = options.top_p,
+                                .repetition_penalty = options.repetition_penalty};
+  if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
+  const bool streams = !options.json && prompts.size() == 1;
+  TextStream stream(tokenizer);
+  const auto on_token = [&](std::size_t /*i*/, std::int32_t token) {
+    if (streams) stream.add(token);
+    return true;
+  };
+  const auto found = reef::nn::generate(session, std::span<const Tokens>(prompts), how, on_token);
+  if (streams)
+    stream.end();
+  else
+    print_all(options, tokenizer, found);
+  if (!options.quiet) say_line(reef::concat("done, with ", sessions.repairs(), " repairs"));
+  return 0;
+}
+
+}  // namespace reef_examples

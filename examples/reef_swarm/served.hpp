@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <reef/comm/stop_request.hpp>
+#include <reef/graph/rows.hpp>
+#include <reef/swarm/core/session_message.hpp>
+#include <reef/swarm/net/endpoint_options.hpp>
+
+#include "options.hpp"
+
+namespace reef_examples {
+
+/// What servers and clients of a model's blocks say alike.
+struct ServedModelOptions {
+  LogPlace place;
+  std::string job = "reef";
+  bool plain_loopback = false;
+  std::string model;  ///< a folder
+  std::string weights = "fp32";
+  std::string states = "fp32";
+  std::int64_t rows = 256;
+  int threads = 0;
+
+  [[nodiscard]] reef::graph::WeightForm weight_form() const;
+  [[nodiscard]] reef::graph::StateForm state_form() const;
+  /// Returns the outliers of 256 inputs: those of reef-generate's default.
+  [[nodiscard]] std::int64_t outliers() const { return weights == "int8" ? 1 : 0; }
+  /// Returns the settings of the network. Throws OptionError without keys, unless all is on one machine.
+  [[nodiscard]] reef::swarm::EndpointOptions network(const std::string& name) const;
+  /// Returns the name by which servers and clients know that they have the same weights in the same form.
+  [[nodiscard]] std::string model_name() const;
+};
+
+/// The options of `reef-swarm serve`.
+struct ServeOptions {
+  ServedModelOptions served;
+  std::string listen = "127.0.0.1:0";
+  std::string advertise;
+  std::string blocks;  ///< "FIRST:LAST"; empty: all
+  std::int64_t positions = 1 << 14;
+  std::int64_t longest = 0;  ///< 0: as many as the model has, up to `positions`
+};
+
+/// The options of `reef-swarm generate`. Those of what is drawn are as in reef-generate.
+struct TextOptions {
+  ServedModelOptions served;
+  std::vector<std::string> prompts;
+  std::vector<std::string> token_lists;
+  std::string tokenizer;
+  std::int64_t new_tokens = 100;
+  double temperature = 0.8;
+  std::int64_t top_k = 40;
+  double top_p = 1;
+  double repetition_penalty = 1;
+  std::uint64_t seed = 0;
+  double answer = 30;
+  double step = 600;
+  bool json = false;
+  bool quiet = false;
+};
+
+void add_serve(CLI::App& app, ServeOptions& options);
+void add_generate(CLI::App& app, TextOptions& options);
+
+/// Each returns an exit status.
+int run_serve(const ServeOptions& options, const reef::comm::StopRequest& stop);
+int run_generate(const TextOptions& options);
+
+}  // namespace reef_examples

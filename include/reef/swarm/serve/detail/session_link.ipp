@@ -1,0 +1,155 @@
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include <reef/core/error.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/swarm/average/detail/own_options.hpp>
+#include <reef/swarm/core/session_wire.hpp>
+#include <reef/swarm/serve/detail/session_link.hpp>
+
+namespace reef {
+inline namespace v0 {
+namespace swarm {
+namespace detail {
+
+inline constexpr std::uint32_t session_stream = 5;
+
+/// Returns the session that the text of a control frame closes. Throws DecodeError for another text.
+inline std::string session_of_close(const std::string& text) {
+  const std::string source = "the end of a session";
+  return io::require<std::string>(io::parse_json(text, source, {.bytes = max_control_bytes, .depth = 2}), "close",
+                                  source);
+}
+
+REEF_INLINE SessionLink::SessionLink(EndpointOptions net, Presence& presence, SessionLinkEvents events)
+    : events_(std::move(events)) {
+  if (net.incarnation == 0) net.incarnation = drawn_incarnation();
+  net.limits.message = most_bytes;
+  net.limits.credit = 2 * most_bytes;
+  net.limits.queued = 4 * most_bytes;
+  id_ = {net.name, net.incarnation};
+  EndpointEvents on;
+  on.on_frame = [this](const RemotePeer& from, Frame frame) { take(from, frame); };
+  on.on_connected = [this](const RemotePeer& peer) {
+    connected_[peer.name] = peer.incarnation;
+    const auto waiting = waiting_.find(to_text(PeerId{peer.name, peer.incarnation}));
+    if (waiting == waiting_.end()) return;
+    for (const SharedBytes& message : waiting->second.messages) give(peer.name, message);
+    waiting_.erase(waiting);
+  };
+  on.on_lost = [this](const RemotePeer& peer, const std::string& /*why*/) {
+    const auto found = connected_.find(peer.name);
+    if (found == connected_.end() || found->second != peer.incarnation) return;
+    connected_.erase(found);
+    events_.lost(to_text(PeerId{peer.name, peer.incarnation}));
+  };
+  on.on_error = [this](const std::string& what) { events_.error(what); };
+  endpoint_ = std::make_unique<Endpoint>(std::move(net), std::move(on));
+  roster_ = std::make_unique<Roster>(presence, *endpoint_, [this](const std::vector<ServedSpan>& all) { found(all); });
+}
+
+REEF_INLINE SessionLink::~SessionLink() {
+  roster_->stop();
+  endpoint_.reset();
+}
+
+REEF_INLINE void SessionLink::start() {
+  endpoint_->start();
+  post([this] { tick(); });
+}
+
+REEF_INLINE void SessionLink::post(std::function<void()> function) { endpoint_->post(std::move(function)); }
+
+REEF_INLINE std::string SessionLink::address() const { return endpoint_->address(); }
+
+REEF_INLINE Seconds SessionLink::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+REEF_INLINE void SessionLink::tick() {
+  constexpr std::chrono::milliseconds pace(50);
+  constexpr Seconds to_connect = 2;
+  std::vector<std::string> late;
+  for (const auto& [to, waiting] : waiting_) {
+    if (now() - waiting.since > to_connect) late.push_back(to);
+  }
+  for (const std::string& to : late) {
+    waiting_.erase(to);
+    events_.lost(to);
+  }
+  roster_->tick(now());
+  events_.tick();
+  endpoint_->after(pace, [this] { tick(); });
+}
+
+REEF_INLINE void SessionLink::take(const RemotePeer& from, const Frame& frame) {
+  const std::string who = to_text(PeerId{from.name, from.incarnation});
+  if (frame.head.stream == session_stream && frame.kind == FrameKind::control)
+    return events_.message(who, CloseSession{session_of_close(frame.text)});
+  if (frame.head.stream != session_stream || frame.kind != FrameKind::bulk || frame.bytes == nullptr) {
+    throw DecodeError("reef::swarm: a frame that is no message of a session.\n  fix: a peer of the same version.");
+  }
+  events_.message(who, session_message_of(*frame.bytes));
+}
+
+REEF_INLINE void SessionLink::give(const std::string& name, const SharedBytes& message) {
+  // What is not queued is lost, as on a connection that breaks: the client asks again.
+  static_cast<void>(endpoint_->send(name, Frame::bulk({.stream = session_stream}, message)));
+}
+
+REEF_INLINE void SessionLink::send(const std::string& to, const SessionMessage& message) {
+  const std::string name = to.substr(0, to.rfind('/'));
+  if (const auto* const close = std::get_if<CloseSession>(&message)) {
+    // Goodbyes are control and would pass it if it were bulk; a session that is not to be reached is closed when idle.
+    const std::string text = io::Json{{"close", close->session}}.dump();
+    static_cast<void>(endpoint_->send(name, Frame::control(FrameKind::control, text, {.stream = session_stream})));
+    return;
+  }
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(to_bytes(message));
+  const auto connected = connected_.find(name);
+  if (connected != connected_.end() && to_text(PeerId{name, connected->second}) == to) return give(name, bytes);
+  Waiting& waiting = waiting_.try_emplace(to, Waiting{now(), {}}).first->second;
+  constexpr std::size_t most_waiting = 256;
+  if (waiting.messages.size() < most_waiting) waiting.messages.push_back(bytes);
+  if (!servers_.contains(to)) roster_->look_soon();  // it may have come since the store was read
+  dial(to);
+}
+
+REEF_INLINE void SessionLink::dial(const std::string& to) {
+  const auto server = servers_.find(to);
+  if (server == servers_.end()) return;
+  const std::string& name = server->second.id.name;
+  const auto [dialed, is_new] = dialed_.emplace(server->second.address, name);
+  if (!is_new && dialed->second == name) return;
+  if (!is_new) endpoint_->forget(dialed->first);  // another one was there before
+  dialed->second = name;
+  endpoint_->connect(dialed->first, name);
+}
+
+REEF_INLINE void SessionLink::found(const std::vector<ServedSpan>& all) {
+  servers_.clear();
+  std::set<std::string> addresses;
+  for (const ServedSpan& span : all) {
+    if (span.id == id_) continue;
+    servers_.emplace(to_text(span.id), span);
+    addresses.insert(span.address);
+  }
+  std::erase_if(dialed_, [&](const auto& one) {
+    if (addresses.contains(one.first) || connected_.contains(one.second)) return false;
+    endpoint_->forget(one.first);
+    return true;
+  });
+  for (const auto& [to, waiting] : waiting_) dial(to);
+  events_.servers(all);
+}
+
+}  // namespace detail
+}  // namespace swarm
+}  // namespace v0
+}  // namespace reef

@@ -1,0 +1,147 @@
+// reef-swarm serve and generate as a user runs them: the text is that of reef-generate, also where a server is killed.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/text.hpp>
+
+#include "support/temporary_folder.hpp"
+
+namespace reef::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string whole_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Returns whether it has become so, in two minutes at most.
+template <class F>
+bool becomes_true(const F& so) {
+  for (int tries = 0; tries < 6000; ++tries) {
+    if (so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+/// A process in the background, whose outputs go to files: killed at the end of this object.
+class TextProcess {
+public:
+  TextProcess(const std::filesystem::path& place, const std::string& command) : place_(place) {
+    const std::string line = concat("exec ", command, " > '", place.string(), ".out' 2> '", place.string(), ".err'");
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+  }
+  ~TextProcess() {
+    if (process_ < 0) return;
+    signal(SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  TextProcess(const TextProcess&) = delete;
+  TextProcess& operator=(const TextProcess&) = delete;
+
+  void signal(int number) const { ::kill(process_, number); }
+  [[nodiscard]] std::string out() const { return whole_file(place_.string() + ".out"); }
+  [[nodiscard]] std::string err() const { return whole_file(place_.string() + ".err"); }
+
+  /// Returns the exit status; -1 after a signal, or where the process does not end in two minutes.
+  int wait() {
+    int status = 0;
+    if (!becomes_true([&] { return ::waitpid(process_, &status, WNOHANG) == process_; })) return -1;
+    process_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+private:
+  std::filesystem::path place_;
+  ::pid_t process_ = -1;
+};
+
+class ServedText : public testing::Test {
+protected:
+  ServedText() {
+    log_ = std::make_unique<TextProcess>(
+        folder_ / "log",
+        concat(REEF_SWARM, " log-server --listen 127.0.0.1:0 --dir '", (folder_ / "store").string(), "'"));
+    EXPECT_TRUE(becomes_true([&] { return log_->out().ends_with("\n"); })) << log_->err();
+    std::istringstream(log_->out()) >> port_;
+  }
+
+  [[nodiscard]] std::string common(const std::string& command) const {
+    return concat(REEF_SWARM, " ", command, " --log http://127.0.0.1:", port_,
+                  " --plain-loopback --threads 1 --model '", model_, "'");
+  }
+  [[nodiscard]] std::unique_ptr<TextProcess> serve(const std::string& name, const std::string& blocks) const {
+    auto server = std::make_unique<TextProcess>(
+        folder_ / name, concat(common("serve"), " --name ", name, " --blocks ", blocks, " --positions 8192"));
+    EXPECT_TRUE(becomes_true([&] { return server->err().find(" serves blocks ") != std::string::npos; }))
+        << server->err();
+    return server;
+  }
+  /// What reef-generate answers to the same options.
+  [[nodiscard]] std::string alone(const std::string& options) const {
+    TextProcess process(folder_ / "alone", concat(REEF_GENERATE, " --threads 1 --model '", model_, "' ", options));
+    EXPECT_EQ(process.wait(), 0) << process.err();
+    return process.out();
+  }
+
+  /// Of two blocks, and of texts of any length.
+  const std::string model_ = concat(REEF_TEST_DATA, "/bloom_alibi");
+  TemporaryFolder folder_;
+  std::unique_ptr<TextProcess> log_;
+  int port_ = 0;
+};
+
+constexpr const char* text_options = "--tokens '5 17 30 3' --new 40 --temperature 0.9 --seed 7 --json";
+
+TEST_F(ServedText, is_that_of_one_machine) {
+  const auto a = serve("a", "0:1");
+  const auto b = serve("b", "1:2");
+  for (const std::string options : {text_options, "--tokens '5 17' --tokens 9 --new 8 --temperature 0"}) {
+    TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
+    EXPECT_EQ(client.wait(), 0) << client.err();
+    EXPECT_EQ(client.out(), alone(options));
+    EXPECT_THAT(client.err(), HasSubstr("done, with 0 repairs"));
+  }
+}
+
+TEST_F(ServedText, is_the_same_where_a_server_is_killed_in_the_middle) {
+  const auto a = serve("a", "0:2");
+  const auto b = serve("b", "0:1");
+  const auto c = serve("c", "1:2");
+  // The route that reaches furthest is that over a; what is not killed goes on.
+  const std::string options = "--tokens '5 17 30 3' --new 3000 --temperature 0.9 --seed 7";
+  TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
+  EXPECT_TRUE(becomes_true([&] { return client.out().size() > 60; })) << client.err();
+  client.signal(SIGSTOP);
+  EXPECT_FALSE(client.out().ends_with("\n")) << "the text was over before the server was killed";
+  a->signal(SIGKILL);
+  client.signal(SIGCONT);
+  EXPECT_EQ(client.wait(), 0) << client.err();
+  EXPECT_EQ(client.out(), alone(options));
+  EXPECT_THAT(client.err(), HasSubstr("is lost"));
+}
+
+}  // namespace
+}  // namespace reef::test

@@ -1,0 +1,256 @@
+// Texts of a model whose blocks servers compute have the bits of an nn::Session, whichever servers come and go.
+
+#include <reef/swarm/client/session.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/random.hpp>
+#include <reef/core/text.hpp>
+#include <reef/device/host.hpp>
+#include <reef/nn/bloom.hpp>
+#include <reef/nn/generate.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt_neox.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/llama.hpp>
+#include <reef/swarm/log/log_server.hpp>
+#include <reef/swarm/log/remote_log.hpp>
+#include <reef/swarm/serve/block_server.hpp>
+#include <reef/swarm/serve/model_blocks.hpp>
+#include <support/temporary_folder.hpp>
+
+namespace reef::swarm {
+namespace {
+
+using device::Host;
+using testing::HasSubstr;
+using ServedGraph = graph::Graph<Host, float>;
+using ServedTokens = std::vector<std::int32_t>;
+
+constexpr std::int64_t served_layers = 4;
+
+ServedGraph served_gpt() {
+  nn::GptConfig config;
+  config.layers = served_layers;
+  config.heads = 3;
+  config.channels = 21;
+  config.vocabulary = 37;
+  config.context = 300;
+  config.sequence = 1;
+  config.batch = 1;
+  return nn::gpt<Host, float>(config, 1);
+}
+ServedGraph served_llama() {
+  nn::LlamaConfig config;
+  config.layers = served_layers;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.channels = 24;
+  config.hidden = 40;
+  config.vocabulary = 37;
+  config.context = 300;
+  config.sequence = 1;
+  config.batch = 1;
+  config.window = 70;
+  config.window_from = 1;
+  return nn::llama<Host, float>(config, 1);
+}
+ServedGraph served_bloom() {
+  return nn::bloom<Host, float>(
+      {.layers = served_layers, .heads = 3, .channels = 24, .vocabulary = 37, .context = 300, .sequence = 1}, 1);
+}
+ServedGraph served_neox() {
+  nn::GptNeoxConfig config{.layers = served_layers, .heads = 3, .channels = 30, .hidden = 40, .vocabulary = 37,
+                           .context = 300};
+  config.sequence = 1;
+  config.turned = 4;
+  return nn::gpt_neox<Host, float>(config, 1);
+}
+
+/// Gives each parameter of a model numbers that its name draws.
+template <class Part>
+void set_drawn(Part& part, const graph::Dag& dag) {
+  std::uint64_t number = 0;
+  for (const graph::Parameter& parameter : dag.parameters) {
+    std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.size()));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = (uniform({number, 3, 0, 0}, i) - 0.5F) / (parameter.spec.shape.rank() > 1 ? 2.0F : 1.0F);
+    part.set_parameter(parameter.name, values);
+    ++number;
+  }
+}
+
+/// A store, and servers of a model's blocks in this process.
+class ServedModelCase {
+public:
+  explicit ServedModelCase(const ServedGraph& graph) : graph_(graph) {}
+
+  void start(const std::string& name, BlockRange blocks, std::int64_t positions = 1024) {
+    auto own = std::make_unique<ModelBlocks<Host, float>>(
+        host_, graph_, ModelBlocksOptions{.blocks = blocks, .positions = positions, .longest = 256, .rows = 16});
+    set_drawn(*own, graph_.dag());
+    BlockServerOptions options;
+    options.net = network(name);
+    options.net.listen = "127.0.0.1:0";
+    options.model = "m";
+    options.blocks = blocks;
+    options.row = own->row();
+    options.numerics = "n";
+    options.positions = positions;
+    options.longest = 256;
+    servers_[name] = std::make_unique<BlockServer>(options, std::move(own), store_);
+  }
+  void stop(const std::string& name) { servers_.erase(name); }
+  [[nodiscard]] const BlockServer& server(const std::string& name) const { return *servers_.at(name); }
+
+  [[nodiscard]] RowSessionsOptions client(const std::string& name) const {
+    const nn::BlockCuts cuts = nn::block_cuts(graph_.dag());
+    RowSessionsOptions options;
+    options.net = network(name);
+    options.model = "m";
+    options.numerics = "n";
+    options.blocks = cuts.count();
+    options.row = static_cast<Bytes>(graph_.dag().tensor_at(cuts.tensors[0]).spec.shape.last()) * sizeof(float);
+    options.max_length = 200;
+    options.step = 100;
+    return options;
+  }
+
+  /// Continues prompts over the servers; `on_token` is called with the number of tokens so far.
+  std::vector<nn::Continuation> generate(RowSessions& sessions, const std::vector<ServedTokens>& prompts,
+                                         const nn::GenerateOptions& options,
+                                         const std::function<void(std::size_t)>& on_token = {}) {
+    Session<Host, float> session(host_, graph_, {.positions = 200, .rows = 16}, sessions);
+    set_drawn(session, graph_.dag());
+    std::size_t count = 0;
+    return nn::generate(session, std::span<const ServedTokens>(prompts), options, [&](std::size_t, std::int32_t) {
+      if (on_token) on_token(++count);
+      return true;
+    });
+  }
+  /// Continues prompts on this machine alone.
+  std::vector<nn::Continuation> reference(const std::vector<ServedTokens>& prompts,
+                                          const nn::GenerateOptions& options) {
+    nn::Session<Host, float> session(host_, graph_,
+                                     {.positions = 200, .sequences = static_cast<std::int64_t>(prompts.size())});
+    set_drawn(session, graph_.dag());
+    return nn::generate(session, std::span<const ServedTokens>(prompts), options);
+  }
+
+  [[nodiscard]] Presence& store() { return store_; }
+
+private:
+  static EndpointOptions network(const std::string& name) {
+    EndpointOptions net;
+    net.job = "served";
+    net.name = name;
+    net.plain_loopback = true;
+    return net;
+  }
+
+  ServedGraph graph_;
+  test::TemporaryFolder folder_;
+  LogServer log_{{.folder = folder_ / "log"}};
+  RemoteLog store_{log_.url()};
+  Host host_{{.threads = 2}};
+  std::map<std::string, std::unique_ptr<BlockServer>> servers_{};
+};
+
+void expect_equal(const std::vector<nn::Continuation>& a, const std::vector<nn::Continuation>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].tokens, b[i].tokens) << "text " << i;
+    EXPECT_EQ(a[i].log_probabilities, b[i].log_probabilities) << "text " << i;
+  }
+}
+
+const std::vector<ServedTokens>& served_prompts() {
+  static const std::vector<ServedTokens> prompts{{5, 17, 30, 2}, {1}, ServedTokens(70, 9)};
+  return prompts;
+}
+
+TEST(ServedSession, has_the_bits_of_one_machine_for_each_family) {
+  for (const ServedGraph& graph : {served_gpt(), served_llama(), served_bloom(), served_neox()}) {
+    ServedModelCase model(graph);
+    model.start("a", {0, 2});
+    model.start("b", {2, 4});
+    RowSessions sessions(model.client("client"), model.store());
+    const nn::GenerateOptions options{.tokens = 20, .temperature = 0.9, .seed = 3};
+    expect_equal(model.generate(sessions, served_prompts(), options), model.reference(served_prompts(), options));
+    EXPECT_EQ(sessions.repairs(), 0);
+  }
+}
+
+TEST(ServedSession, has_the_same_bits_where_servers_end_in_the_middle) {
+  ServedModelCase model(served_llama());
+  model.start("a", {0, 2});
+  model.start("b", {2, 4});
+  model.start("c", {0, 1});
+  model.start("d", {1, 3});
+  model.start("e", {3, 4});
+  RowSessions sessions(model.client("client"), model.store());
+  const nn::GenerateOptions options{.tokens = 40, .temperature = 0.9, .seed = 4};
+  const auto found = model.generate(sessions, served_prompts(), options, [&](std::size_t count) {
+    if (count == 20) model.stop("b");
+    if (count == 50) model.stop("a");
+    if (count == 70) model.start("f", {0, 4});
+    if (count == 90) model.stop("d");
+  });
+  expect_equal(found, model.reference(served_prompts(), options));
+  EXPECT_GE(sessions.repairs(), 3);
+}
+
+TEST(ServedSession, waits_for_a_server_of_blocks_that_nobody_has_and_goes_on) {
+  ServedModelCase model(served_gpt());
+  model.start("a", {0, 3});
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    model.start("b", {3, 4});
+  });
+  RowSessions sessions(model.client("client"), model.store());
+  const nn::GenerateOptions options{.tokens = 5, .temperature = 0};
+  const auto found = model.generate(sessions, served_prompts(), options);
+  later.join();
+  expect_equal(found, model.reference(served_prompts(), options));
+}
+
+TEST(ServedSession, a_step_that_nobody_can_compute_says_for_whom_it_waits) {
+  ServedModelCase model(served_gpt());
+  model.start("a", {0, 3});
+  RowSessionsOptions options = model.client("client");
+  options.step = 1.5;
+  RowSessions sessions(options, model.store());
+  try {
+    model.generate(sessions, served_prompts(), {.tokens = 5});
+    FAIL() << "nobody has block 3";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("for a server of the blocks [0, 4)"));
+  }
+}
+
+TEST(ServedSession, leaves_no_session_behind) {
+  ServedModelCase model(served_gpt());
+  model.start("a", {0, 4});
+  {
+    RowSessions sessions(model.client("client"), model.store());
+    model.generate(sessions, served_prompts(), {.tokens = 3});
+  }
+  for (int tries = 0; tries < 1000 && model.server("a").sessions() > 0; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(model.server("a").sessions(), 0u);
+}
+
+}  // namespace
+}  // namespace reef::swarm
