@@ -20,12 +20,12 @@
 #include <reef/nn/adapter_file.hpp>
 #include <reef/nn/class_head.hpp>
 #include <reef/nn/class_labels.hpp>
-#include <reef/nn/end_tokens.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/input_magnitudes.hpp>
 #include <reef/nn/model_folder.hpp>
 #include <reef/nn/session.hpp>
 
+#include "../support/ends_of_text.hpp"
 #include "../support/tokenizer.hpp"
 #include "calibrate.hpp"
 #include "options.hpp"
@@ -79,16 +79,12 @@ inline void require_tokens(const reef::nn::ModelConfig& config, std::span<const 
   }
 }
 
-/// Returns the tokens that end a text: those that the model's folder names, else that of the tokenizer.
+/// Returns the tokens that end a text, if one is to end at them.
 inline std::vector<std::int32_t> ends_of(const Options& options,
                                          const std::optional<reef_examples::Tokenizer>& tokenizer,
                                          std::int64_t vocabulary) {
   if (options.ignore_ends) return {};
-  std::vector<std::int32_t> ends = reef::nn::end_tokens(options.model);
-  const auto own = ends.empty() && tokenizer ? tokenizer->end_of_text() : std::nullopt;
-  if (own) ends.push_back(*own);
-  std::erase_if(ends, [&](std::int32_t token) { return token < 0 || token >= vocabulary; });  // never drawn
-  return ends;
+  return reef_examples::ends_of_text(options.model, tokenizer, vocabulary);
 }
 
 /// Throws OptionError where a prompt with `added` tokens behind it is longer than --context.

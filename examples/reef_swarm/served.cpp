@@ -28,6 +28,7 @@
 #include <reef/swarm/serve/model_blocks.hpp>
 #include <reef/swarm/serve/model_digest.hpp>
 
+#include "../support/ends_of_text.hpp"
 #include "../support/number_option.hpp"
 #include "../support/numbers.hpp"
 #include "../support/standard_output.hpp"
@@ -52,11 +53,15 @@ void say_line(const std::string& line) {
 /// The model of a folder, without its weights.
 struct FolderModel {
   explicit FolderModel(const ServedModelOptions& options)
-      : config(reef::nn::with_batch(
-            reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json"),
-            {.batch = 1, .sequence = 1})),
+      : config(config_of(options.model)),
         host({.threads = options.threads}),
         graph(reef::nn::model_of<Host, float>(config, host.threads())) {}
+
+  static reef::nn::ModelConfig config_of(const std::string& folder) {
+    const auto read = reef::nn::read_model_config(std::filesystem::path(folder) / "config.json");
+    reef::nn::require_weights(folder, read);
+    return reef::nn::with_batch(read, {.batch = 1, .sequence = 1});
+  }
 
   /// Reads the weights that `part`, some nodes of the model, has.
   template <class Part>
@@ -115,12 +120,14 @@ std::vector<Tokens> prompts_of(const TextOptions& options, const std::optional<T
 }
 
 void print_all(const TextOptions& options, const std::optional<Tokenizer>& tokenizer,
-               const std::vector<reef::nn::Continuation>& found) {
+               const std::vector<reef::nn::Continuation>& found, const std::vector<std::int32_t>& ends) {
   reef::io::Json answers = reef::io::Json::array();
   std::string texts;
   for (const reef::nn::Continuation& one : found) {
     std::string text;
-    if (tokenizer) text = tokenizer->decode_more(one.tokens);
+    Tokens read = one.tokens;
+    std::erase_if(read, [&](std::int32_t token) { return std::find(ends.begin(), ends.end(), token) != ends.end(); });
+    if (tokenizer) text = tokenizer->decode_more(read);
     for (std::size_t i = 0; !tokenizer && i < one.tokens.size(); ++i)
       text += reef::concat(i == 0 ? "" : " ", one.tokens[i]);
     texts += shown_on_output(text) + "\n";
@@ -246,10 +253,13 @@ int run_generate(const TextOptions& options) {
                                 .seed = options.seed,
                                 .top_p = options.top_p,
                                 .repetition_penalty = options.repetition_penalty};
+  if (!options.ignore_ends) how.ends = ends_of_text(served.model, tokenizer, session.vocabulary());
   if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
   const bool streams = !options.json && prompts.size() == 1;
   TextStream stream(tokenizer);
   const auto on_token = [&](std::size_t /*i*/, std::int32_t token) {
+    // A token that ends a text is told by its number, and has no text.
+    if (tokenizer && std::find(how.ends.begin(), how.ends.end(), token) != how.ends.end()) return false;
     if (streams) stream.add(token);
     return true;
   };
@@ -257,7 +267,7 @@ int run_generate(const TextOptions& options) {
   if (streams)
     stream.end();
   else
-    print_all(options, tokenizer, found);
+    print_all(options, tokenizer, found, how.ends);
   if (!options.quiet) say_line(reef::concat("done, with ", sessions.repairs(), " repairs"));
   return 0;
 }

@@ -60,6 +60,7 @@ struct TextOptions {
   std::uint64_t seed = 0;
   double answer = 30;
   double step = 600;
+  bool ignore_ends = false;
   bool json = false;
   bool quiet = false;
 };

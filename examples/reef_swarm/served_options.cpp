@@ -76,6 +76,9 @@ void add_generate(CLI::App& app, TextOptions& o) {
   app.add_option("--seed", o.seed, "of what is drawn")
       ->transform(number_from<std::uint64_t>(0, UINT64_MAX))
       ->capture_default_str();
+  app.add_flag("--ignore-eos", o.ignore_ends,
+               "go on behind tokens that end a text: eos_token_id in generation_config.json or config.json, else the "
+               "tokenizer's");
   app.add_option("--answer", o.answer, "seconds of silence after which a server is asked again, then replaced")
       ->transform(number_from<double>(0.1, 1e6))
       ->capture_default_str();
