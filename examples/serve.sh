@@ -59,7 +59,7 @@ for name in a b c d; do until_so says "$name" "serves blocks" || fail "server $n
 say "servers a and d have both blocks, b the first, c the second"
 
 generate() {
-  "$program" generate $common --model "$model" --tokens "5 17 30 3" --new 2000 --seed 7 > "$folder/$1.txt" 2> "$folder/$1.log"
+  "$program" generate $common --model "$model" --tokens "5 17 30 3" --new 600 --seed 7 > "$folder/$1.txt" 2> "$folder/$1.log"
 }
 generate well || fail "the text without failures has failed"
 generate killed &

@@ -12,7 +12,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
-#include <reef/swarm/average/sha256.hpp>
+#include <reef/swarm/net/sha256.hpp>
 #include <reef/swarm/serve/model_digest.hpp>
 
 namespace reef {
