@@ -175,7 +175,7 @@ private:
     for (const int sequence : cache.sequences) {
       // One by one: of those that share a page, the last one keeps it.
       const Sequences::Growth growth{sequence, step.cache.rows};
-      for (const auto& [from, to] : pages_.reserve(std::span(&growth, 1))) copy_page(from, to);
+      for (const auto& copy : pages_.reserve(std::span(&growth, 1))) copy_page(copy.from, copy.to);
       moving.growths.push_back(growth);
     }
     return moving;
