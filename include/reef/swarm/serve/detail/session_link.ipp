@@ -104,6 +104,8 @@ REEF_INLINE void SessionLink::give(const std::string& name, const SharedBytes& m
 }
 
 REEF_INLINE void SessionLink::send(const std::string& to, const SessionMessage& message) {
+  // A server may have two spans of one chain.
+  if (to == to_text(id_)) return post([this, to, message] { events_.message(to, message); });
   const std::string name = to.substr(0, to.rfind('/'));
   if (const auto* const close = std::get_if<CloseSession>(&message)) {
     // Goodbyes are control and would pass it if it were bulk; a session that is not to be reached is closed when idle.
