@@ -52,6 +52,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/log/blocking_log.ipp>
 #include <reef/swarm/log/chained_log.ipp>
 #include <reef/swarm/log/decision_log.ipp>
+#include <reef/swarm/log/detail/announced_presence.ipp>
 #include <reef/swarm/log/detail/append_gate.ipp>
 #include <reef/swarm/log/detail/asio_stream.ipp>
 #include <reef/swarm/log/detail/base64.ipp>
@@ -85,7 +86,6 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/net/sha256.ipp>
 #include <reef/swarm/net/text_page.ipp>
 #include <reef/swarm/serve/block_server.ipp>
-#include <reef/swarm/serve/detail/roster.ipp>
 #include <reef/swarm/serve/detail/session_link.ipp>
 #include <reef/swarm/serve/model_digest.ipp>
 #include <reef/swarm/serve/served_span.ipp>

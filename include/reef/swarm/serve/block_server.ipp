@@ -50,14 +50,14 @@ public:
     span_ = {link_->id(), options_.advertise.empty() ? link_->address() : options_.advertise, options_.model,
              options_.blocks, options_.numerics, options_.positions};
     thread_ = make_thread("reef::swarm::BlockServer: the thread that computes", [this] { compute(); });
-    link_->post([this] { link_->roster().announce(span_); });
+    link_->post([this] { link_->announce(span_); });
     link_->start();
   }
 
   ~Implementation() {
     const auto withdrawn = std::make_shared<std::promise<void>>();
     link_->post([this, withdrawn] {
-      link_->roster().withdraw();
+      link_->withdraw();
       withdrawn->set_value();
     });
     withdrawn->get_future().wait_for(std::chrono::seconds(1));

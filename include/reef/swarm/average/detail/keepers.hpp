@@ -5,11 +5,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/core/units.hpp>
 #include <reef/swarm/core/event.hpp>
 #include <reef/swarm/log/decision_log.hpp>
+#include <reef/swarm/log/detail/announced_presence.hpp>
+#include <reef/swarm/log/detail/loop_gate.hpp>
 #include <reef/swarm/log/presence.hpp>
 #include <reef/swarm/net/endpoint.hpp>
 
@@ -30,7 +33,7 @@ public:
   Keepers& operator=(const Keepers&) = delete;
 
   /// Posts nothing to the endpoint any more, which may then be destroyed before this object.
-  void stop();
+  void stop() { gate_->close(); }
 
   /// Finds out how long the log is, and watches it from its beginning.
   void start();
@@ -42,40 +45,26 @@ public:
   void tick(Seconds now, Seconds beat);
 
   /// Runs a function on the loop; it is dropped once this object has gone.
-  void post(std::function<void()> function);
+  void post(std::function<void()> function) { gate_->post(std::move(function)); }
   /// Returns why the log does not answer; empty if it does. Any thread.
   [[nodiscard]] std::string away() const;
   /// Returns what of the log was found rewritten or deleted; empty where nothing was.
   [[nodiscard]] std::string tampering() const { return log_.tampering(); }
 
 private:
-  /// The way from the log's threads to the loop, which outlives this object in callbacks that come late.
-  struct Hub {
-    mutable std::mutex mutex;
-    Endpoint* endpoint = nullptr;
-    std::string away{};
-
-    void post(std::function<void()> function);
-  };
-
   void find_end(LogIndex index);
   void note(std::string away);
-  void look();
-
-  static constexpr Seconds lease = 3;
+  void look_at(const std::vector<PresentKey>& keys);
 
   DecisionLog& log_;
   Endpoint& endpoint_;
-  Presence& presence_;
   std::function<void(core::Event)> hear_;
   std::function<void(const std::vector<PeerPresence>&)> found_;
-  std::shared_ptr<Hub> hub_;
+  std::shared_ptr<LoopGate> gate_;
+  AnnouncedPresence presence_;
   LogWatch watch_;
-  std::string key_;
-  std::string announced_;
-  bool looking_ = false;
-  Seconds renewed_ = -1e9;
-  Seconds looked_ = -1e9;
+  mutable std::mutex mutex_;
+  std::string away_{};
 };
 
 }  // namespace detail

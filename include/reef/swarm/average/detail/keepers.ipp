@@ -15,38 +15,27 @@ inline namespace v0 {
 namespace swarm {
 namespace detail {
 
-REEF_INLINE void Keepers::Hub::post(std::function<void()> function) {
-  const std::lock_guard lock(mutex);
-  if (endpoint != nullptr) endpoint->post(std::move(function));
-}
-
 REEF_INLINE Keepers::Keepers(DecisionLog& log, Presence& presence, Endpoint& endpoint,
                              std::function<void(core::Event)> hear,
                              std::function<void(const std::vector<PeerPresence>&)> found)
-    : log_(log), endpoint_(endpoint),
-      presence_(presence),
+    : log_(log),
+      endpoint_(endpoint),
       hear_(std::move(hear)),
       found_(std::move(found)),
-      hub_(std::make_shared<Hub>()) {
-  hub_->endpoint = &endpoint;
-}
+      gate_(std::make_shared<LoopGate>(endpoint)),
+      presence_(presence, gate_, [this](const std::vector<PresentKey>& keys) { look_at(keys); }) {}
 
 REEF_INLINE Keepers::~Keepers() {
   stop();
   watch_.stop();
 }
 
-REEF_INLINE void Keepers::stop() {
-  const std::lock_guard lock(hub_->mutex);
-  hub_->endpoint = nullptr;
-}
-
 REEF_INLINE void Keepers::start() { find_end(0); }
 
 REEF_INLINE void Keepers::find_end(LogIndex index) {
-  log_.read(index, [this, hub = hub_](const LogPage& page) {
+  log_.read(index, [this, gate = gate_](const LogPage& page) {
     const LogIndex next = page.from + page.entries.size();
-    hub->post([this, next, is_end = page.entries.empty(), answered = page.answered, why = page.why] {
+    gate->post([this, next, is_end = page.entries.empty(), answered = page.answered, why = page.why] {
       note(answered ? "" : why);
       if (!answered) {
         endpoint_.after(std::chrono::milliseconds(500), [this, next] { find_end(next); });
@@ -54,8 +43,8 @@ REEF_INLINE void Keepers::find_end(LogIndex index) {
         find_end(next);
       } else {
         hear_(core::event::LogEnd{static_cast<std::int64_t>(next)});
-        watch_ = log_.watch(0, [this, hub = hub_](LogIndex, std::string_view text) {
-          hub->post([this, entry = entry_from_text(text)] { hear_(core::event::Read{entry}); });
+        watch_ = log_.watch(0, [this, gate = gate_](LogIndex, std::string_view text) {
+          gate->post([this, entry = entry_from_text(text)] { hear_(core::event::Read{entry}); });
         });
       }
     });
@@ -63,8 +52,8 @@ REEF_INLINE void Keepers::find_end(LogIndex index) {
 }
 
 REEF_INLINE void Keepers::append(std::int64_t index, const Entry& entry) {
-  log_.append(static_cast<LogIndex>(index), to_text(entry), [this, hub = hub_, index](const Appended& answer) {
-    hub->post([this, index, answer] {
+  log_.append(static_cast<LogIndex>(index), to_text(entry), [this, gate = gate_, index](const Appended& answer) {
+    gate->post([this, index, answer] {
       note(answer.outcome == AppendOutcome::unknown ? answer.why : "");
       hear_(core::event::Appended{index, answer.outcome == AppendOutcome::won});
     });
@@ -72,49 +61,29 @@ REEF_INLINE void Keepers::append(std::int64_t index, const Entry& entry) {
 }
 
 REEF_INLINE void Keepers::announce(const PeerPresence& presence) {
-  key_ = to_text(presence.who.id);
-  announced_ = text_of(presence);
-  presence_.present(key_, announced_, lease, [](std::string_view) {});
+  presence_.announce(to_text(presence.who.id), text_of(presence));
 }
 
-REEF_INLINE void Keepers::tick(Seconds now, Seconds beat) {
-  if (!announced_.empty() && now - renewed_ > lease / 3) {
-    renewed_ = now;
-    presence_.present(key_, announced_, lease, [](std::string_view) {});
+REEF_INLINE void Keepers::tick(Seconds now, Seconds beat) { presence_.tick(now, 2 * beat); }
+
+REEF_INLINE void Keepers::look_at(const std::vector<PresentKey>& keys) {
+  core::event::Present present;
+  for (const PresentKey& key : keys) {
+    std::optional<PeerPresence> presence = presence_from_text(key.value);
+    if (presence) present.all.push_back(std::move(*presence));
   }
-  if (now - looked_ > 2 * beat && !looking_) {
-    looked_ = now;
-    look();
-  }
+  found_(present.all);
+  hear_(std::move(present));
 }
-
-REEF_INLINE void Keepers::look() {
-  looking_ = true;
-  presence_.presences([this, hub = hub_](const Presences& read) {
-    hub->post([this, read] {
-      looking_ = false;
-      if (!read.answered) return;
-      core::event::Present present;
-      for (const PresentKey& key : read.keys) {
-        std::optional<PeerPresence> presence = presence_from_text(key.value);
-        if (presence) present.all.push_back(std::move(*presence));
-      }
-      found_(present.all);
-      hear_(std::move(present));
-    });
-  });
-}
-
-REEF_INLINE void Keepers::post(std::function<void()> function) { hub_->post(std::move(function)); }
 
 REEF_INLINE void Keepers::note(std::string away) {
-  const std::lock_guard lock(hub_->mutex);
-  hub_->away = std::move(away);
+  const std::lock_guard lock(mutex_);
+  away_ = std::move(away);
 }
 
 REEF_INLINE std::string Keepers::away() const {
-  const std::lock_guard lock(hub_->mutex);
-  return hub_->away;
+  const std::lock_guard lock(mutex_);
+  return away_;
 }
 
 }  // namespace detail

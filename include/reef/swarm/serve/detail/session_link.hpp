@@ -10,9 +10,10 @@
 
 #include <reef/core/units.hpp>
 #include <reef/swarm/core/session_message.hpp>
+#include <reef/swarm/log/detail/announced_presence.hpp>
+#include <reef/swarm/log/detail/loop_gate.hpp>
 #include <reef/swarm/log/presence.hpp>
 #include <reef/swarm/net/endpoint.hpp>
-#include <reef/swarm/serve/detail/roster.hpp>
 #include <reef/swarm/serve/served_span.hpp>
 
 namespace reef {
@@ -54,7 +55,9 @@ public:
   [[nodiscard]] const PeerId& id() const& { return id_; }
   void id() const&& = delete;
   [[nodiscard]] std::string address() const;
-  [[nodiscard]] Roster& roster() { return *roster_; }
+  /// Writes a server's line into the store, and keeps it there; withdraw() takes it out. On the loop.
+  void announce(const ServedSpan& span) { store_->announce(to_text(span.id), text_of(span)); }
+  void withdraw() { store_->withdraw(); }
   /// Returns the seconds since the link was made.
   [[nodiscard]] Seconds now() const;
 
@@ -71,11 +74,12 @@ private:
   void take(const RemotePeer& from, const Frame& frame);
   void give(const std::string& name, const SharedBytes& message);
   void dial(const std::string& to);
-  void found(const std::vector<ServedSpan>& all);
+  void found(const std::vector<PresentKey>& keys);
 
   SessionLinkEvents events_;
   PeerId id_;
-  std::unique_ptr<Roster> roster_;
+  std::shared_ptr<LoopGate> gate_;
+  std::unique_ptr<AnnouncedPresence> store_;
   std::map<std::string, std::uint64_t> connected_{};  // incarnations by name
   std::map<std::string, ServedSpan> servers_{};       // by to_text(id)
   std::map<std::string, std::string> dialed_{};       // names by address

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <set>
 #include <utility>
 #include <variant>
@@ -51,11 +52,13 @@ REEF_INLINE SessionLink::SessionLink(EndpointOptions net, Presence& presence, Se
   };
   on.on_error = [this](const std::string& what) { events_.error(what); };
   endpoint_ = std::make_unique<Endpoint>(std::move(net), std::move(on));
-  roster_ = std::make_unique<Roster>(presence, *endpoint_, [this](const std::vector<ServedSpan>& all) { found(all); });
+  gate_ = std::make_shared<LoopGate>(*endpoint_);
+  store_ = std::make_unique<AnnouncedPresence>(presence, gate_,
+                                               [this](const std::vector<PresentKey>& keys) { found(keys); });
 }
 
 REEF_INLINE SessionLink::~SessionLink() {
-  roster_->stop();
+  gate_->close();
   endpoint_.reset();
 }
 
@@ -75,6 +78,7 @@ REEF_INLINE Seconds SessionLink::now() const {
 REEF_INLINE void SessionLink::tick() {
   constexpr std::chrono::milliseconds pace(50);
   constexpr Seconds to_connect = 2;
+  constexpr Seconds look_every = 0.5;
   std::vector<std::string> late;
   for (const auto& [to, waiting] : waiting_) {
     if (now() - waiting.since > to_connect) late.push_back(to);
@@ -83,7 +87,7 @@ REEF_INLINE void SessionLink::tick() {
     waiting_.erase(to);
     events_.lost(to);
   }
-  roster_->tick(now());
+  store_->tick(now(), look_every);
   events_.tick();
   endpoint_->after(pace, [this] { tick(); });
 }
@@ -119,7 +123,7 @@ REEF_INLINE void SessionLink::send(const std::string& to, const SessionMessage& 
   Waiting& waiting = waiting_.try_emplace(to, Waiting{now(), {}}).first->second;
   constexpr std::size_t most_waiting = 256;
   if (waiting.messages.size() < most_waiting) waiting.messages.push_back(bytes);
-  if (!servers_.contains(to)) roster_->look_soon();  // it may have come since the store was read
+  if (!servers_.contains(to)) store_->look_soon();  // it may have come since the store was read
   dial(to);
 }
 
@@ -134,7 +138,12 @@ REEF_INLINE void SessionLink::dial(const std::string& to) {
   endpoint_->connect(dialed->first, name);
 }
 
-REEF_INLINE void SessionLink::found(const std::vector<ServedSpan>& all) {
+REEF_INLINE void SessionLink::found(const std::vector<PresentKey>& keys) {
+  std::vector<ServedSpan> all;
+  for (const PresentKey& key : keys) {
+    std::optional<ServedSpan> span = served_span_of(key.value);
+    if (span && to_text(span->id) == key.key) all.push_back(std::move(*span));
+  }
   servers_.clear();
   std::set<std::string> addresses;
   for (const ServedSpan& span : all) {
