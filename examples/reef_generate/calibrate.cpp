@@ -11,6 +11,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
+#include <reef/data/json_lines.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/model_config.hpp>
@@ -30,21 +31,12 @@ using Tokens = std::vector<std::int32_t>;
 constexpr std::int64_t window = 512;
 
 /// Returns the texts of the lines of a .jsonl: "text", or a prompt with its completion.
-std::vector<std::string> texts_of_lines(const std::string& name, const std::string& file) {
+std::vector<std::string> texts_of_lines(const std::string& name) {
   std::vector<std::string> texts;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < file.size();) {
-    const std::size_t end = std::min(file.find('\n', begin), file.size());
-    const std::string line = file.substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string where = reef::concat(name, ", line ", number);
-    const reef::io::Json json = reef::io::parse_json(line, where);
+  reef::data::for_each_json_line(name, [&](const reef::io::Json& json, const std::string& where) {
     const auto member = [&](const char* of) { return reef::io::require<std::string>(json, of, where); };
-    const bool is_pair = json.is_object() && json.contains("prompt");
-    texts.push_back(is_pair ? member("prompt") + member("completion") : member("text"));
-  }
+    texts.push_back(json.contains("prompt") ? member("prompt") + member("completion") : member("text"));
+  });
   return texts;
 }
 
@@ -52,9 +44,10 @@ std::vector<std::string> texts_of_lines(const std::string& name, const std::stri
 std::vector<Tokens> windows_of(const Options& options, std::int64_t positions) {
   const auto tokenizer = tokenizer_of(options);
   if (!tokenizer) refuse_text(options, "--calibrate");
-  const std::string file = reef::io::read_file(options.calibrate, reef::Bytes{1} << 32);
-  std::vector<std::string> texts{file};
-  if (options.calibrate.ends_with(".jsonl")) texts = texts_of_lines(options.calibrate, file);
+  const std::vector<std::string> texts =
+      options.calibrate.ends_with(".jsonl")
+          ? texts_of_lines(options.calibrate)
+          : std::vector<std::string>{reef::io::read_file(options.calibrate, reef::Bytes{1} << 32)};
   std::vector<Tokens> windows;
   std::int64_t left = options.calibrate_tokens;
   for (const std::string& text : texts) {

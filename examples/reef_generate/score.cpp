@@ -10,6 +10,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/data/json_lines.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/draw_token.hpp>
@@ -100,19 +101,11 @@ std::pair<std::string, std::string> split_last_word(const std::string& text) {
 
 /// The number of right last words of lines {"text": ...}: all of the word's tokens are the likeliest.
 std::string score_last_words(const Options& options, const reef_examples::Tokenizer& tokenizer) {
-  const std::string file = reef::io::read_file(options.score, reef::Bytes{1} << 32);
   std::vector<Tokens> texts;
   std::vector<std::size_t> begins;
   std::size_t longest = 1;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < file.size();) {
-    const std::size_t end = std::min(file.find('\n', begin), file.size());
-    const std::string line = file.substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string where = reef::concat(options.score, ", line ", number);
-    const auto text = reef::io::require<std::string>(reef::io::parse_json(line, where), "text", where);
+  reef::data::for_each_json_line(options.score, [&](const reef::io::Json& json, const std::string& where) {
+    const auto text = reef::io::require<std::string>(json, "text", where);
     const auto [before, last] = split_last_word(text);
     if (before.empty()) {
       throw reef::DecodeError(where, ": the text has no last word.\n  fix: two words or more.");
@@ -123,7 +116,7 @@ std::string score_last_words(const Options& options, const reef_examples::Tokeni
     tokens.insert(tokens.end(), word.begin(), word.end());
     longest = std::max(longest, tokens.size());
     texts.push_back(std::move(tokens));
-  }
+  });
   if (texts.empty()) throw reef::OptionError("--score: ", options.score, " has no line.\n  fix: lines {\"text\": ...}.");
   const Tokens placeholders(static_cast<std::size_t>(placeholders_of(options)), 0);
   Model model(options, static_cast<std::int64_t>(longest) + std::ssize(placeholders), 1);

@@ -12,6 +12,7 @@
 #include <reef/data/conversations.hpp>
 #include <reef/data/corpus.hpp>
 #include <reef/data/gpt2_pattern.hpp>
+#include <reef/data/json_lines.hpp>
 #include <reef/data/labelled_texts.hpp>
 #include <reef/data/packed_pairs.hpp>
 #include <reef/data/pairs.hpp>

@@ -8,7 +8,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/data/conversations.hpp>
-#include <reef/data/detail/json_lines.hpp>
+#include <reef/data/json_lines.hpp>
 #include <reef/io/json.hpp>
 
 namespace reef {
@@ -55,7 +55,7 @@ REEF_INLINE bool is_of_conversations(const std::filesystem::path& file) {
 
 REEF_INLINE std::vector<Conversation> read_conversations(const std::filesystem::path& file) {
   std::vector<Conversation> conversations;
-  detail::for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
+  for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
     Conversation conversation{{}, source};
     const auto messages = io::require<std::vector<io::Json>>(json, "messages", source);
     for (std::size_t i = 0; i < messages.size(); ++i)

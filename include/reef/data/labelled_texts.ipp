@@ -6,7 +6,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
-#include <reef/data/detail/json_lines.hpp>
+#include <reef/data/json_lines.hpp>
 #include <reef/data/labelled_texts.hpp>
 #include <reef/io/json.hpp>
 
@@ -16,7 +16,7 @@ namespace data {
 
 REEF_INLINE std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& file, std::int64_t classes) {
   std::vector<LabelledText> texts;
-  detail::for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
+  for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
     LabelledText text{io::require<std::string>(json, "text", source)};
     const auto label = io::require<std::int64_t>(json, "label", source);
     if (text.text.empty()) {

@@ -5,8 +5,8 @@
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
-#include <reef/data/detail/json_lines.hpp>
 #include <reef/data/detail/language_inputs.hpp>
+#include <reef/data/json_lines.hpp>
 #include <reef/data/detail/pair_targets.hpp>
 #include <reef/data/pairs.hpp>
 #include <reef/io/json.hpp>
@@ -17,7 +17,7 @@ namespace data {
 
 REEF_INLINE std::vector<TextPair> read_text_pairs(const std::filesystem::path& file) {
   std::vector<TextPair> pairs;
-  detail::for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
+  for_each_json_line(file, [&](const io::Json& json, const std::string& source) {
     TextPair pair{io::require<std::string>(json, "prompt", source),
                   io::require<std::string>(json, "completion", source), source};
     if (pair.completion.empty()) {

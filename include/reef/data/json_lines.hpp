@@ -13,11 +13,20 @@
 
 namespace reef {
 inline namespace v0 {
-namespace data::detail {
+namespace data {
 
-/// Calls a function of each line of a file that is not empty: its JSON object, and "FILE, line N".
+/// Calls function(json, source) for each line of a .jsonl that is not empty: its JSON object, and "FILE, line N", for
+/// errors.
 ///
-/// Throws FileError if the file cannot be read; DecodeError with file and line for what is no JSON object.
+/// | memory | the file's bytes, 4 GiB at most                                                                   |
+/// | errors | FileError if the file cannot be read; DecodeError with file and line for what is no JSON object;  |
+/// |        | those of the function                                                                             |
+///
+/// \code
+/// data::for_each_json_line("texts.jsonl", [](const io::Json& json, const std::string& source) {
+///   std::puts(io::require<std::string>(json, "text", source).c_str());
+/// });
+/// \endcode
 template <class F>
 void for_each_json_line(const std::filesystem::path& file, const F& function) {
   constexpr Bytes most = Bytes{1} << 32;
@@ -36,6 +45,6 @@ void for_each_json_line(const std::filesystem::path& file, const F& function) {
   }
 }
 
-}  // namespace data::detail
+}  // namespace data
 }  // namespace v0
 }  // namespace reef
