@@ -16,6 +16,7 @@
 #include <reef/nn/class_labels.hpp>
 #include <reef/nn/draw_token.hpp>
 
+#include "../support/continuations.hpp"
 #include "../support/progress.hpp"
 #include "../support/terminal_text.hpp"
 #include "model.hpp"
@@ -100,7 +101,7 @@ std::int64_t likeliest(const std::vector<double>& classes) {
 
 std::string classify_prompts(const Options& options, const Reader& reader) {
   std::vector<Tokens> texts;
-  for (const std::string& list : options.token_lists) texts.push_back(reader.cut(tokens_of(list)));
+  for (const std::string& list : options.token_lists) texts.push_back(reader.cut(reef_examples::tokens_of(list)));
   for (const std::string& text : options.prompts) texts.push_back(reader.tokens(text, "--prompt"));
   Model model = model_of_texts(options, texts);
   const auto labels = classes_of_adapter(options) > 0 ? std::nullopt : labels_of(options);

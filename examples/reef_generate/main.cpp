@@ -27,6 +27,7 @@
 #include <reef/nn/continue_texts.hpp>
 #include <reef/nn/generate.hpp>
 
+#include "../support/continuations.hpp"
 #include "../support/standard_output.hpp"
 #include "../support/terminal_text.hpp"
 #include "../support/text_stream.hpp"
@@ -39,6 +40,7 @@ namespace {
 
 using namespace reef_generate;
 using reef_examples::print;
+using reef_examples::tokens_of;
 using reef_examples::TextStream;
 using Tokens = std::vector<std::int32_t>;
 
@@ -137,14 +139,9 @@ void run(const Options& options) {
   Model model(options, positions, static_cast<std::int64_t>(prompts.size()) + (needs_other ? 1 : 0));
   Session& session = model.session();
 
-  reef::nn::GenerateOptions how{.tokens = new_tokens,
-                                .temperature = options.temperature,
-                                .top_k = options.top_k,
-                                .seed = options.seed,
-                                .top_p = options.top_p,
-                                .repetition_penalty = options.repetition_penalty,
-                                .placeholders = placeholders,
-                                .ends = ends_of(options, tokenizer, session.vocabulary())};
+  reef::nn::GenerateOptions how = options.generate_options(new_tokens);
+  how.placeholders = placeholders;
+  how.ends = ends_of(options, tokenizer, session.vocabulary());
   if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
   how.validate(session.vocabulary());
   const bool streams = !options.json && prompts.size() == 1 && options.stops.empty();
@@ -169,25 +166,15 @@ void run(const Options& options) {
           : reef::nn::generate(session, all, how, on_token);
   if (streams) return stream.end();
 
-  reef::io::Json answers = reef::io::Json::array();
-  std::string texts;
+  reef_examples::Answers answers;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    std::string text;
-    if (tokenizer) {
-      text = tokenizer->decode_more(so_far[i]);
-      cut_at_stop(text, options.stops);
-    } else {
-      for (const std::int32_t token : found[i].tokens) text += reef::concat(text.empty() ? "" : " ", token);
-    }
-    texts += reef_examples::shown_on_output(text) + "\n";
-    reef::io::Json answer{{"tokens", found[i].tokens}, {"logprobs", found[i].log_probabilities}};
-    if (tokenizer) answer["text"] = text;
-    if (options.logits) answer["logits"] = logits_of(session, options, prompts[i], found[i].tokens, placeholders);
-    answers.push_back(std::move(answer));
+    std::string text = reef_examples::text_of_continuation(tokenizer, found[i].tokens, how.ends);
+    cut_at_stop(text, options.stops);
+    reef::io::Json more = reef::io::Json::object();
+    if (options.logits) more["logits"] = logits_of(session, options, prompts[i], found[i].tokens, placeholders);
+    answers.add(found[i], text, tokenizer.has_value(), more);
   }
-  if (!options.json) return print(texts, "the texts");
-  const reef::io::Json whole = answers.size() == 1 ? answers[0] : reef::io::Json{{"continuations", answers}};
-  print(whole.dump(-1, ' ', false, reef::io::Json::error_handler_t::replace) + "\n", "the answer");
+  answers.write(options.json);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "options.hpp"
 
-#include <sstream>
 #include <utility>
 
 #include <reef/core/error.hpp>
@@ -13,20 +12,6 @@
 namespace reef_generate {
 
 using namespace reef_examples;
-
-reef::graph::WeightForm Options::weight_form() const {
-  using reef::graph::WeightForm;
-  if (weights == "bf16") return WeightForm::bf16;
-  if (weights == "int8") return WeightForm::int8;
-  if (weights == "blockwise8") return WeightForm::blockwise8;
-  return weights == "nf4" ? WeightForm::nf4 : WeightForm::as_given;
-}
-
-reef::graph::StateForm Options::state_form() const {
-  using reef::graph::StateForm;
-  if (states == "bf16") return StateForm::bf16;
-  return states == "int8" ? StateForm::int8 : StateForm::as_given;
-}
 
 std::int64_t Options::outliers_of_form() const {
   if (weight_form() != reef::graph::WeightForm::int8) return 0;
@@ -55,27 +40,10 @@ void add_options(CLI::App& app, Options& o) {
       "reef-train had it");
   app.add_option("--new", o.new_tokens, "how many tokens to add; default: 100, or as many as the model has room for")
       ->transform(number_from<std::int64_t>(0, 1'000'000'000));
-  app.add_option("--temperature", o.temperature, "0: the likeliest token")->transform(number_from<double>(0, 1e9))
-      ->capture_default_str();
-  app.add_option("--top-k", o.top_k, "draw among so many of the likeliest; 0: all")
-      ->transform(number_from<std::int64_t>(0, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option("--top-p", o.top_p, "draw among the likeliest whose probabilities sum to this")
-      ->transform(number_from<double>(1e-9, 1))
-      ->capture_default_str();
-  app.add_option("--repetition-penalty", o.repetition_penalty, "divides the logits of tokens that are there; 1: none")
-      ->transform(number_from<double>(1e-3, 1e3))
-      ->capture_default_str();
-  app.add_option("--seed", o.seed, "of what is drawn")->transform(number_from<std::uint64_t>(0, UINT64_MAX))
-      ->capture_default_str();
+  add_draw_options(app, o);
   app.add_option("--stop", o.stops, "text at which a continuation ends; several times: at any of them")
       ->allow_extra_args(false);
-  app.add_flag("--ignore-eos", o.ignore_ends,
-               "go on behind tokens that end a text: eos_token_id in generation_config.json or config.json, else the "
-               "tokenizer's");
-  app.add_option("--weights", o.weights, "the form of matrices: fp32, bf16, int8, blockwise8 or nf4, of 32, 16, 8, 8.5 and 4.13 bits")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8", "blockwise8", "nf4"}))
-      ->capture_default_str();
+  add_row_options(app, o);
   app.add_option("--outliers", o.outliers,
                  "of --weights int8: how many of 256 inputs of a matrix, those that stand out most, stay fp32; default: 1")
       ->transform(number_from<std::int64_t>(0, 256));
@@ -87,15 +55,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--calibrate-tokens", o.calibrate_tokens, "the most tokens of --calibrate that are read, from its beginning")
       ->transform(number_from<std::int64_t>(1, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--kv", o.states, "the form of keys and values, kept for each token: fp32, bf16 or int8")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
-      ->capture_default_str();
   app.add_option("--context", o.context, "the most tokens of a text, without a soft prompt's; default: those of the prompt and --new")
       ->transform(number_from<std::int64_t>(1, 1'000'000'000));
-  app.add_option("--rows", o.rows, "the most tokens that are computed at once")
-      ->transform(number_from<std::int64_t>(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--threads", o.threads, "default: all cores")->transform(number_from<int>(1, 1024));
   app.add_flag("--no-cache", o.no_cache, "compute all tokens anew for each: slow, to compare with");
   app.add_flag("--json", o.json, "answer with one object: tokens, logprobs, text");
   app.add_flag("--logits", o.logits, "with --json: the logits behind each token but the last");
@@ -140,23 +101,6 @@ void check(const CLI::App& app, const Options& o) {
   if (!o.tokenizer.empty() && split_tokenizer_name(o.tokenizer).first.empty()) {
     refuse("--tokenizer", reef::concat(reef::in_quotes(o.tokenizer), " is none of these: ", tokenizer_forms));
   }
-}
-
-std::vector<std::int32_t> tokens_of(const std::string& list) {
-  std::string spaced = list;
-  for (char& c : spaced) {
-    if (c == ',') c = ' ';
-  }
-  std::istringstream words(spaced);
-  std::vector<std::int32_t> tokens;
-  for (std::string word; words >> word;) {
-    const auto token = parse_number<std::int32_t>(word);
-    if (!token || *token < 0) {
-      throw reef::OptionError("--tokens: ", reef::in_quotes(word), " is no token's number.\n  fix: numbers from 0 on, such as \"5 17 80\".");
-    }
-    tokens.push_back(*token);
-  }
-  return tokens;
 }
 
 }  // namespace reef_generate

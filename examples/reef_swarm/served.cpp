@@ -9,15 +9,12 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <thread>
-#include <variant>
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/host.hpp>
-#include <reef/io/json.hpp>
 #include <reef/nn/generate.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/host/numerics.hpp>
@@ -28,11 +25,10 @@
 #include <reef/swarm/serve/model_blocks.hpp>
 #include <reef/swarm/serve/model_digest.hpp>
 
+#include "../support/continuations.hpp"
 #include "../support/ends_of_text.hpp"
 #include "../support/number_option.hpp"
 #include "../support/numbers.hpp"
-#include "../support/standard_output.hpp"
-#include "../support/terminal_text.hpp"
 #include "../support/text_stream.hpp"
 #include "../support/tokenizer.hpp"
 
@@ -88,25 +84,9 @@ swarm::BlockRange blocks_of(const std::string& text, std::int64_t count) {
                           ".\n  fix: FIRST:LAST, as 0:", count, " for all, without LAST itself.");
 }
 
-Tokens tokens_of_list(const std::string& list) {
-  std::string spaced = list;
-  std::replace(spaced.begin(), spaced.end(), ',', ' ');
-  std::istringstream words(spaced);
-  Tokens tokens;
-  for (std::string word; words >> word;) {
-    const auto token = parse_number<std::int32_t>(word);
-    if (!token || *token < 0) {
-      throw reef::OptionError("--tokens: ", reef::in_quotes(word),
-                              " is no token's number.\n  fix: numbers from 0 on, such as \"5 17 80\".");
-    }
-    tokens.push_back(*token);
-  }
-  return tokens;
-}
-
 std::vector<Tokens> prompts_of(const TextOptions& options, const std::optional<Tokenizer>& tokenizer) {
   std::vector<Tokens> prompts;
-  for (const std::string& list : options.token_lists) prompts.push_back(tokens_of_list(list));
+  for (const std::string& list : options.token_lists) prompts.push_back(tokens_of(list));
   if (!options.prompts.empty() && !tokenizer) {
     throw reef::OptionError("--prompt needs a tokenizer, and ", reef::in_quotes(options.served.model),
                             " has none.\n  fix: --tokenizer, or numbers by --tokens.");
@@ -119,27 +99,6 @@ std::vector<Tokens> prompts_of(const TextOptions& options, const std::optional<T
   return prompts;
 }
 
-void print_all(const TextOptions& options, const std::optional<Tokenizer>& tokenizer,
-               const std::vector<reef::nn::Continuation>& found, const std::vector<std::int32_t>& ends) {
-  reef::io::Json answers = reef::io::Json::array();
-  std::string texts;
-  for (const reef::nn::Continuation& one : found) {
-    std::string text;
-    Tokens read = one.tokens;
-    std::erase_if(read, [&](std::int32_t token) { return std::find(ends.begin(), ends.end(), token) != ends.end(); });
-    if (tokenizer) text = tokenizer->decode_more(read);
-    for (std::size_t i = 0; !tokenizer && i < one.tokens.size(); ++i)
-      text += reef::concat(i == 0 ? "" : " ", one.tokens[i]);
-    texts += shown_on_output(text) + "\n";
-    reef::io::Json answer{{"tokens", one.tokens}, {"logprobs", one.log_probabilities}};
-    if (tokenizer) answer["text"] = text;
-    answers.push_back(std::move(answer));
-  }
-  if (!options.json) return print(texts, "the texts");
-  const reef::io::Json whole = answers.size() == 1 ? answers[0] : reef::io::Json{{"continuations", answers}};
-  print(whole.dump(-1, ' ', false, reef::io::Json::error_handler_t::replace) + "\n", "the answer");
-}
-
 /// Returns a name that no other client has.
 std::string drawn_name() {
   std::random_device random;
@@ -147,20 +106,6 @@ std::string drawn_name() {
 }
 
 }  // namespace
-
-reef::graph::WeightForm ServedModelOptions::weight_form() const {
-  using reef::graph::WeightForm;
-  if (weights == "bf16") return WeightForm::bf16;
-  if (weights == "int8") return WeightForm::int8;
-  if (weights == "blockwise8") return WeightForm::blockwise8;
-  return weights == "nf4" ? WeightForm::nf4 : WeightForm::as_given;
-}
-
-reef::graph::StateForm ServedModelOptions::state_form() const {
-  using reef::graph::StateForm;
-  if (states == "bf16") return StateForm::bf16;
-  return states == "int8" ? StateForm::int8 : StateForm::as_given;
-}
 
 swarm::EndpointOptions ServedModelOptions::network(const std::string& name) const {
   if (!plain_loopback && place.keys.empty()) {
@@ -247,12 +192,7 @@ int run_generate(const TextOptions& options) {
                                       sessions);
   model.read_into(session, served);
 
-  reef::nn::GenerateOptions how{.tokens = options.new_tokens,
-                                .temperature = options.temperature,
-                                .top_k = options.top_k,
-                                .seed = options.seed,
-                                .top_p = options.top_p,
-                                .repetition_penalty = options.repetition_penalty};
+  reef::nn::GenerateOptions how = options.generate_options(options.new_tokens);
   if (!options.ignore_ends) how.ends = ends_of_text(served.model, tokenizer, session.vocabulary());
   if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
   const bool streams = !options.json && prompts.size() == 1;
@@ -264,10 +204,14 @@ int run_generate(const TextOptions& options) {
     return true;
   };
   const auto found = reef::nn::generate(session, std::span<const Tokens>(prompts), how, on_token);
-  if (streams)
+  if (streams) {
     stream.end();
-  else
-    print_all(options, tokenizer, found, how.ends);
+  } else {
+    Answers answers;
+    for (const reef::nn::Continuation& one : found)
+      answers.add(one, text_of_continuation(tokenizer, one.tokens, how.ends), tokenizer.has_value());
+    answers.write(options.json);
+  }
   if (!options.quiet) say_line(reef::concat("done, with ", sessions.repairs(), " repairs"));
   return 0;
 }

@@ -7,27 +7,21 @@
 #include <CLI/CLI.hpp>
 
 #include <reef/comm/stop_request.hpp>
-#include <reef/graph/rows.hpp>
 #include <reef/swarm/core/session_message.hpp>
 #include <reef/swarm/net/endpoint_options.hpp>
 
+#include "../support/generation_options.hpp"
 #include "options.hpp"
 
 namespace reef_examples {
 
 /// What servers and clients of a model's blocks say alike.
-struct ServedModelOptions {
+struct ServedModelOptions : RowOptions {
   LogPlace place;
   std::string job = "reef";
   bool plain_loopback = false;
   std::string model;  ///< a folder
-  std::string weights = "fp32";
-  std::string states = "fp32";
-  std::int64_t rows = 256;
-  int threads = 0;
 
-  [[nodiscard]] reef::graph::WeightForm weight_form() const;
-  [[nodiscard]] reef::graph::StateForm state_form() const;
   /// Returns the outliers of 256 inputs: those of reef-generate's default.
   [[nodiscard]] std::int64_t outliers() const { return weights == "int8" ? 1 : 0; }
   /// Returns the settings of the network. Throws OptionError without keys, unless all is on one machine.
@@ -46,21 +40,15 @@ struct ServeOptions {
   std::int64_t longest = 0;  ///< 0: as many as the model has, up to `positions`
 };
 
-/// The options of `reef-swarm generate`. Those of what is drawn are as in reef-generate.
-struct TextOptions {
+/// The options of `reef-swarm generate`.
+struct TextOptions : DrawOptions {
   ServedModelOptions served;
   std::vector<std::string> prompts;
   std::vector<std::string> token_lists;
   std::string tokenizer;
   std::int64_t new_tokens = 100;
-  double temperature = 0.8;
-  std::int64_t top_k = 40;
-  double top_p = 1;
-  double repetition_penalty = 1;
-  std::uint64_t seed = 0;
   double answer = 30;
   double step = 600;
-  bool ignore_ends = false;
   bool json = false;
   bool quiet = false;
 };

@@ -22,16 +22,7 @@ void add_served(CLI::App& app, ServedModelOptions& o) {
   app.add_flag("--plain-loopback", o.plain_loopback, "without encryption, all on this machine");
   app.add_option("--model", o.model, "folder of a model of Hugging Face: config.json and safetensors, the same for all")
       ->required();
-  app.add_option("--weights", o.weights, "the form of matrices: fp32, bf16, int8, blockwise8 or nf4, the same for all")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8", "blockwise8", "nf4"}))
-      ->capture_default_str();
-  app.add_option("--kv", o.states, "the form of keys and values: fp32, bf16 or int8, the same for all")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
-      ->capture_default_str();
-  app.add_option("--rows", o.rows, "the most tokens that are computed at once")
-      ->transform(number_from<std::int64_t>(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--threads", o.threads, "default: all cores")->transform(number_from<int>(1, 1024));
+  add_row_options(app, o, ", the same for all");
 }
 
 }  // namespace
@@ -61,24 +52,7 @@ void add_generate(CLI::App& app, TextOptions& o) {
   app.add_option("--new", o.new_tokens, "how many tokens to add")
       ->transform(number_from<std::int64_t>(0, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--temperature", o.temperature, "0: the likeliest token")
-      ->transform(number_from<double>(0, 1e9))
-      ->capture_default_str();
-  app.add_option("--top-k", o.top_k, "draw among so many of the likeliest; 0: all")
-      ->transform(number_from<std::int64_t>(0, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option("--top-p", o.top_p, "draw among the likeliest whose probabilities sum to this")
-      ->transform(number_from<double>(1e-9, 1))
-      ->capture_default_str();
-  app.add_option("--repetition-penalty", o.repetition_penalty, "divides the logits of tokens that are there; 1: none")
-      ->transform(number_from<double>(1e-3, 1e3))
-      ->capture_default_str();
-  app.add_option("--seed", o.seed, "of what is drawn")
-      ->transform(number_from<std::uint64_t>(0, UINT64_MAX))
-      ->capture_default_str();
-  app.add_flag("--ignore-eos", o.ignore_ends,
-               "go on behind tokens that end a text: eos_token_id in generation_config.json or config.json, else the "
-               "tokenizer's");
+  add_draw_options(app, o);
   app.add_option("--answer", o.answer, "seconds of silence after which a server is asked again, then replaced")
       ->transform(number_from<double>(0.1, 1e6))
       ->capture_default_str();
