@@ -10,38 +10,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 model=${1:-$root/tests/data/bloom_alibi}
 program=${2:-$root/build/release/examples/reef-swarm}
-if [ ! -x "$program" ]; then
-  echo "serve: there is no program '$program'." >&2
-  echo "  fix: cmake --preset release -DREEF_ENABLE_SWARM=ON, cmake --build build/release --target reef-swarm" >&2
-  exit 2
-fi
-
-folder=$(mktemp -d "${TMPDIR:-/tmp}/reef-serve.XXXXXX")
-started=
-stop() {
-  for process in $started; do kill "$process" 2>/dev/null || true; done
-  for process in $started; do wait "$process" 2>/dev/null || true; done
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-say() { echo "serve: $*"; }
-fail() {
-  echo "serve: $*" >&2
-  echo "  what the processes said is in $folder" >&2
-  exit 1
-}
-
-# Waits until a command succeeds, 300 seconds at most.
-until_so() {
-  tries=0
-  until "$@"; do
-    tries=$((tries + 1))
-    [ $tries -lt 3000 ] || return 1
-    sleep 0.1
-  done
-}
+me=serve
+. "$root/examples/support/local_processes.sh"
 says() { grep -q "$2" "$folder/$1.log"; }
 has_text() { [ "$(wc -c < "$folder/$1.txt")" -gt 100 ]; }
 
@@ -59,7 +29,7 @@ for name in a b c d; do until_so says "$name" "serves blocks" || fail "server $n
 say "servers a and d have both blocks, b the first, c the second"
 
 generate() {
-  "$program" generate $common --model "$model" --tokens "5 17 30 3" --new 600 --seed 7 > "$folder/$1.txt" 2> "$folder/$1.log"
+  "$program" generate $common --model "$model" --tokens "5 17 30 3" --new 3000 --seed 7 > "$folder/$1.txt" 2> "$folder/$1.log"
 }
 generate well || fail "the text without failures has failed"
 generate killed &
@@ -70,6 +40,7 @@ kill -9 "$process_a"
 say "server a, which computes the text, is killed with -9"
 wait "$text" || fail "the text has failed"
 sed -n 's/^reef-swarm: /serve: /; /lost\|done/p' "$folder/killed.log"
+says killed "with 0 repairs" && fail "the text was done before the server was killed"
 cmp "$folder/well.txt" "$folder/killed.txt" || fail "the texts differ"
 say "the text has the $(wc -w < "$folder/killed.txt") tokens of the one without failures"
 rm -r "$folder"

@@ -16,38 +16,8 @@ if [ "${1:-}" = --etcd ]; then
   shift
 fi
 program=${1:-$root/build/release/examples/reef-swarm}
-if [ ! -x "$program" ]; then
-  echo "swarm: there is no program '$program'." >&2
-  echo "  fix: cmake --preset release -DREEF_ENABLE_SWARM=ON, cmake --build build/release --target reef-swarm" >&2
-  exit 2
-fi
-
-folder=$(mktemp -d "${TMPDIR:-/tmp}/reef-swarm.XXXXXX")
-started=
-stop() {
-  for process in $started; do kill "$process" 2>/dev/null || true; done
-  for process in $started; do wait "$process" 2>/dev/null || true; done
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-say() { echo "swarm: $*"; }
-fail() {
-  echo "swarm: $*" >&2
-  echo "  what the processes said is in $folder" >&2
-  exit 1
-}
-
-# Waits until a command succeeds, 300 seconds at most.
-until_so() {
-  tries=0
-  until "$@"; do
-    tries=$((tries + 1))
-    [ $tries -lt 3000 ] || return 1
-    sleep 0.1
-  done
-}
+me=swarm
+. "$root/examples/support/local_processes.sh"
 
 # A peer of 80 rounds, of a small model and this repository's documentation.
 options="--rounds 80 --global-batch 12 --layers 2 --heads 2 --channels 64 --context 64 --batch 4 --threads 1"

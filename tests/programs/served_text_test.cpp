@@ -131,7 +131,7 @@ TEST_F(ServedText, is_the_same_where_a_server_is_killed_in_the_middle) {
   const auto b = serve("b", "0:1");
   const auto c = serve("c", "1:2");
   // The route that reaches furthest is that over a; what is not killed goes on.
-  const std::string options = "--tokens '5 17 30 3' --new 800 --temperature 0.9 --seed 7";
+  const std::string options = "--tokens '5 17 30 3' --new 3000 --temperature 0.9 --seed 7";
   TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
   EXPECT_TRUE(becomes_true([&] { return client.out().size() > 60; })) << client.err();
   client.signal(SIGSTOP);
