@@ -63,6 +63,18 @@ TEST(DenseParts, of_another_length_or_not_finite_are_not_accepted) {
   EXPECT_TRUE(functions.accepts(1, dense_parts(infinite, 2)[1]));
 }
 
+/// The options of a peer of a job of 10 parameters, on loopback.
+AveragingOptions loopback_options(const std::string& name) {
+  AveragingOptions options;
+  options.genesis.job = "one";
+  options.genesis.parameters = 10;
+  options.genesis.piece = 4;
+  options.net.name = name;
+  options.net.listen = "127.0.0.1:0";
+  options.net.plain_loopback = true;
+  return options;
+}
+
 TEST(AveragingPeer, killed_with_9_does_not_stop_the_others_and_a_newcomer_gets_their_bits) {
   const TemporaryFolder folder;
   const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
@@ -154,13 +166,7 @@ TEST(AveragingPeer, of_another_job_is_refused_by_name) {
   const TemporaryFolder folder;
   const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
   RemoteLog log(server.url());
-  AveragingOptions options;
-  options.genesis.job = "one";
-  options.genesis.parameters = 10;
-  options.genesis.piece = 4;
-  options.net.name = "a";
-  options.net.listen = "127.0.0.1:0";
-  options.net.plain_loopback = true;
+  AveragingOptions options = loopback_options("a");
   AveragingPeer first(options, log, log);
   EXPECT_EQ(first.enter(), 0);
   options.net.name = "b";
@@ -216,15 +222,9 @@ TEST(AveragingPeer, that_waits_for_the_first_members_says_who_is_there_and_ends)
   const TemporaryFolder folder;
   const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
   RemoteLog log(server.url());
-  AveragingOptions options;
-  options.genesis.job = "one";
-  options.genesis.parameters = 10;
-  options.genesis.piece = 4;
+  AveragingOptions options = loopback_options("b");
   options.first_members = 3;
-  options.net.listen = "127.0.0.1:0";
-  options.net.plain_loopback = true;
   options.deadlines.start = 0;
-  options.net.name = "b";
   AveragingPeer other(options, log, log);
   while (other.waits_for().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   options.deadlines.start = 2;
@@ -243,14 +243,8 @@ TEST(AveragingPeer, that_waits_is_ended_by_interrupt) {
   const TemporaryFolder folder;
   const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
   RemoteLog log(server.url());
-  AveragingOptions options;
-  options.genesis.job = "one";
-  options.genesis.parameters = 10;
-  options.genesis.piece = 4;
+  AveragingOptions options = loopback_options("a");
   options.first_members = 2;
-  options.net.name = "a";
-  options.net.listen = "127.0.0.1:0";
-  options.net.plain_loopback = true;
   options.deadlines.job = 2 * options.deadlines.round;  // of which nothing is over before a round begins
   AveragingPeer peer(options, log, log);
   std::thread waits([&] {

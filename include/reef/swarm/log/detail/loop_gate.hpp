@@ -11,8 +11,8 @@ inline namespace v0 {
 namespace swarm {
 namespace detail {
 
-/// The way from threads of a log or a store to the loop of an endpoint. Callbacks that may come late share one, and what
-/// comes after its close() is dropped.
+/// The way from threads of a log or a store to the loop of an endpoint. Callbacks that may come late share one, and
+/// what comes after its close() is dropped.
 class LoopGate {
 public:
   explicit LoopGate(Endpoint& endpoint) : endpoint_(&endpoint) {}
