@@ -28,22 +28,30 @@ public:
     return all();
   }
   /// Returns all that comes.
-  [[nodiscard]] std::string all() const { return until("\n\n never"); }
+  [[nodiscard]] std::string all() const {
+    std::string all;
+    while (receive(all)) {}
+    return all;
+  }
   /// Returns what comes, up to a text.
   [[nodiscard]] std::string until(const std::string& text) const {
     std::string all;
-    char piece[4096];
-    while (all.find(text) == std::string::npos) {
-      const ::ssize_t got = ::recv(handle(), piece, sizeof(piece), 0);
-      if (got <= 0) break;
-      all.append(piece, static_cast<std::size_t>(got));
-    }
+    while (all.find(text) == std::string::npos && receive(all)) {}
     return all;
   }
   [[nodiscard]] int handle() const { return socket_.handle(); }
   [[nodiscard]] bool connected() const { return socket_.connected(); }
 
 private:
+  /// Appends some bytes that come; false if none comes any more.
+  bool receive(std::string& all) const {
+    char piece[1 << 16];
+    const ::ssize_t got = ::recv(handle(), piece, sizeof(piece), 0);
+    if (got <= 0) return false;
+    all.append(piece, static_cast<std::size_t>(got));
+    return true;
+  }
+
   LoopbackSocket socket_;
 };
 
