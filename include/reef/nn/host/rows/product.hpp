@@ -194,7 +194,8 @@ private:
             const auto [first, m] = detail::tile_of(R, i);
             const detail::TileSums<E> places{begins ? begin.data() : own + first * ld, begins ? 0 : ld,
                                              ends ? last + first * ld_last : own + first * ld, ends ? ld_last : ld};
-            device::run_vectors<E>(detail::TileProduct{}, places, all + first * inputs + k * m, m, numbers, count);
+            const E* const in_tile = all + first * inputs + k * m;
+            device::run_vectors<E>(detail::TileProduct<plain>{}, places, in_tile, m, numbers, count);
           }
         }
       };
