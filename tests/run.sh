@@ -42,6 +42,15 @@ done
 started=$(date +%s)
 elapsed() { echo "$(($(date +%s) - started)) s"; }
 
+# phase TEXT: says what begins now, here and among the closing lines
+phases=
+phase() {
+  line="$(elapsed): $1"
+  reef_say "$line"
+  phases="$phases$line
+"
+}
+
 reef_install tests
 [ "$torch" = no ] || reef_install torch
 [ "$install_only" = no ] || exit 0
@@ -58,7 +67,7 @@ case $(${CXX:-g++} -dumpversion 2>/dev/null) in 12*) werror=ON ;; esac
 
 # configure PRESET [OPTION...]
 configure() {
-  reef_say "$(elapsed): configuring build/$1"
+  phase "configuring build/$1"
   preset=$1
   shift
   cmake --preset "$preset" -DREEF_BUILD_TESTS=ON -DREEF_BUILD_EXAMPLES=ON -DREEF_ENABLE_SWARM=ON -DREEF_WERROR=$werror "$@" \
@@ -72,7 +81,7 @@ configure() {
 # build PRESET [TARGET...]
 nicely=
 build() {
-  reef_say "$(elapsed): building build/$1"
+  phase "building build/$1"
   preset=$1
   shift
   if ! $nicely cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
@@ -83,7 +92,7 @@ build() {
 
 # run PRESET [CTEST OPTION...]: leaves the output in a log, remembers a failure and goes on.
 run() {
-  reef_say "$(elapsed): testing build/$1"
+  phase "testing build/$1"
   preset=$1
   shift
   {
@@ -139,7 +148,7 @@ else
   run release -LE '^long$'
 fi
 if [ "$sanitizers" = yes ]; then
-  reef_say "$(elapsed): waiting for build/asan and build/tsan"
+  phase "waiting for build/asan and build/tsan"
   if ! wait "$builder"; then
     tail -n 100 "$logs/sanitizers.build.log"
     exit 1
@@ -154,7 +163,7 @@ if [ "$sanitizers" = yes ]; then
 fi
 
 if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
-  reef_say "$(elapsed): building all through clang++ in build/clang"
+  phase "building all through clang++ in build/clang"
   werror=OFF
   case $(clang++ -dumpversion) in 14*) werror=ON ;; esac
   if ! { cmake --preset dev -B build/clang -DCMAKE_CXX_COMPILER=clang++ -DREEF_BUILD_TESTS=ON \
@@ -164,7 +173,7 @@ if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
     status=1
   fi
   if command -v clang-tidy >/dev/null 2>&1; then
-    reef_say "$(elapsed): names through clang-tidy"
+    phase "names through clang-tidy"
     if ! clang-tidy --quiet -p build/clang '--checks=-*,readability-identifier-naming' \
         examples/reef_train/*.cpp examples/*.cpp 2>"$logs/tidy.log"; then
       reef_say "names break the style."
@@ -174,7 +183,7 @@ if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
 fi
 
 if [ "$all" = yes ] && command -v python3 >/dev/null 2>&1; then
-  reef_say "$(elapsed): breaking the library on purpose in build/mutate"
+  phase "breaking the library on purpose in build/mutate"
   if ! sh tests/mutate.sh --jobs "$jobs"; then
     reef_say "too many mutations are noticed by no test, or tests/mutations needs a hand."
     status=1
@@ -190,6 +199,7 @@ for log in "$logs"/release.log "$logs"/asan.log "$logs"/tsan.log; do
     sed "s/\$/ $preset/"
 done | sort -rn | head -n 10 | awk '{printf "%9.2f s  %-8s %s\n", $1, $3, $2}'
 echo
+printf '%s' "$phases"
 reef_say "$(elapsed) in all; logs are in $logs"
 
 for preset in asan tsan release; do
