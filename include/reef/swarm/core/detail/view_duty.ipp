@@ -137,6 +137,10 @@ REEF_INLINE void ViewDuty::beat() {
     beat.targets = digest_of_targets();
     beat.root = peer.round.root(beat.targets, functions().digest);
   }
+  if (peer.own_kept > 0) {
+    beat.kept = peer.own_kept;
+    beat.kept_root = peer.roots.at(peer.own_kept);
+  }
   Beat same = beat;
   same.computed = peer.beat.computed;
   same.steps = peer.beat.steps;
