@@ -133,6 +133,30 @@ TEST(Checkpoints, of_a_state_that_is_not_kept_are_not_decided) {
   EXPECT_FALSE(appended<LogCheckpoint>(peer.hear_kept(b, digest_of(7))));
 }
 
+TEST(Checkpoints, are_waited_for_by_a_member_that_leaves) {
+  CheckpointedPeer peer(a);
+  peer.hear(event::Applied{1});
+  Beat beat;
+  beat.applied = 1;  // nobody needs results of the one that leaves
+  for (const PeerId& id : {b, c}) peer.hear(event::Received{id, beat});
+  peer.hear(event::StateKept{1, digest_of(7), true});
+  EXPECT_FALSE(appended<ViewEntry>(peer.hear(event::Leave{"done"})));
+  beat.kept = 1;
+  beat.kept_root = digest_of(7);
+  const auto checkpoint = appended<LogCheckpoint>(peer.hear(event::Received{b, beat}));
+  ASSERT_TRUE(checkpoint);
+  EXPECT_TRUE(appended<ViewEntry>(peer.read(a, *checkpoint)));
+}
+
+TEST(Checkpoints, that_do_not_come_keep_nobody_for_long) {
+  CheckpointedPeer peer(a);
+  peer.hear(event::Applied{1});
+  peer.hear(event::StateKept{1, digest_of(7), true});
+  peer.hear(event::Leave{"done"});
+  EXPECT_FALSE(appended<ViewEntry>(peer.hear(event::Tick{}, Deadlines{}.suspect)));
+  EXPECT_TRUE(appended<ViewEntry>(peer.hear(event::Tick{}, 2 * Deadlines{}.suspect)));
+}
+
 TEST(Checkpoints, make_a_member_with_another_state_leave_and_give_none) {
   CheckpointedPeer peer(a);
   peer.hear(event::Applied{1});

@@ -36,7 +36,7 @@ REEF_INLINE void CheckpointDuty::decide() {
   const std::int64_t last = state().checkpoint ? state().checkpoint->rounds : 0;
   LogCheckpoint next{peer.own_kept, {}, {}};
   std::int64_t before_self = 0;
-  if (peer.is_member() && !peer.leaving && next.rounds > last && next.rounds <= state().round()) {
+  if (peer.is_member() && !peer.differs && next.rounds > last && next.rounds <= state().round()) {
     next.root = peer.roots.at(next.rounds);
     for (const Member& member : state().members) {
       const auto beat = peer.beats.find(member.id);
