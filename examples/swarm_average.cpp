@@ -4,7 +4,8 @@
 //   swarm-average http://127.0.0.1:4100 a & swarm-average http://127.0.0.1:4100 b
 //
 // Or with keepers, of the job `average`, and the folder of the keys of this peer: their URLs, with commas between, and
-// behind the codec the folder.
+// behind the codec the folder. Behind the folder of the keys, which may be empty, one in which this peer keeps its
+// weights every 4 rounds, and from which it begins when all have ended.
 //
 // links: reef::compiled_swarm
 
@@ -48,7 +49,8 @@ int main(int argc, char** argv) try {
   using namespace reef;
   if (argc < 3) {
     std::printf(
-        "usage: swarm-average LOG-URL NAME [ROUNDS [FIRST-MEMBERS [MILLISECONDS-A-MICRO-BATCH [CODEC [KEYS]]]]]\n");
+        "usage: swarm-average LOG-URL NAME [ROUNDS [FIRST-MEMBERS [MILLISECONDS-A-MICRO-BATCH [CODEC [KEYS "
+        "[CHECKPOINTS]]]]]]\n");
     return 2;
   }
   const std::int64_t rounds = argc > 3 ? std::atoll(argv[3]) : 5;
@@ -65,8 +67,13 @@ int main(int argc, char** argv) try {
   options.first_members = first_members;
   options.net.name = argv[2];
   options.net.listen = "127.0.0.1:0";
-  options.net.plain_loopback = argc <= 7;
-  if (argc > 7) options.net.tls = tls_files(argv[7], argv[2]);
+  const std::string keys = argc > 7 ? argv[7] : "";
+  options.net.plain_loopback = keys.empty();
+  if (!keys.empty()) options.net.tls = tls_files(keys, argv[2]);
+  if (argc > 8) {
+    options.genesis.checkpoint = 4;
+    options.checkpoints = argv[8];
+  }
   // Weights are all the state that there is: who joins later gets them from the others.
   options.state.read = [&](std::int64_t piece) {
     return swarm::dense_parts(weights, options.genesis.piece)[static_cast<std::size_t>(piece)];
@@ -99,6 +106,7 @@ int main(int argc, char** argv) try {
     if (!total.apply) continue;
     for (std::size_t i = 0; i < numbers; ++i) weights[i] -= sum[i] / static_cast<float>(total.weight);
   }
+  if (const std::string why = peer.why_gone(); !why.empty()) throw Error(argv[2], " is out of the job: ", why, ".");
   peer.leave("all rounds are done");
   std::printf("%s has weights %.16s\n", argv[2],
               swarm::to_hex(swarm::sha256(std::as_bytes(std::span(weights)))).c_str());

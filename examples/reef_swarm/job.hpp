@@ -65,6 +65,7 @@ inline reef::swarm::Genesis genesis_of(const JobOptions& options, const std::str
   genesis.seed = options.seed;
   genesis.global_batch = options.global_batch;
   genesis.codec = options.codec;
+  genesis.checkpoint = options.checkpoint_every;
   return reef::swarm::genesis_of(weights, genesis);
 }
 

@@ -43,6 +43,13 @@ reef::io::Json json_of(const LogText& read) {
   json["job"] = state.genesis ? state.genesis->job : "";
   json["round"] = state.round();
   json["epoch"] = state.epoch;
+  if (state.checkpoint) {
+    reef::io::Json& checkpoint = json["checkpoint"];
+    checkpoint = {{"rounds", state.checkpoint->rounds}, {"root", swarm::to_hex(state.checkpoint->root)}};
+    checkpoint["holders"] = reef::io::Json::array();
+    for (const swarm::PeerId& holder : state.checkpoint->holders)
+      checkpoint["holders"].push_back(swarm::to_text(holder));
+  }
   json["members"] = reef::io::Json::array();
   for (const swarm::Member& member : state.members) json["members"].push_back(swarm::to_text(member.id));
   json["views"] = reef::io::Json::array();
@@ -80,6 +87,11 @@ std::string text_of(const LogText& read) {
   for (const swarm::Ledger::Round& round : state.ledger.rounds()) {
     text += reef::concat("round ", round.round, round.applied ? ":" : ", skipped:");
     for (const swarm::Share& share : round.shares) text += reef::concat(" ", share.id.name, " ", count_of(share));
+    text += "\n";
+  }
+  if (state.checkpoint) {
+    text += reef::concat("checkpoint after ", state.checkpoint->rounds, " rounds, kept by");
+    for (const swarm::PeerId& holder : state.checkpoint->holders) text += " " + swarm::to_text(holder);
     text += "\n";
   }
   const swarm::Ledger& ledger = state.ledger;

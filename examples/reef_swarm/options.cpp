@@ -23,6 +23,14 @@ std::string PeerOptions::archive_folder() const {
   return job.export_file + ".log";
 }
 
+std::string PeerOptions::checkpoint_folder() const {
+  if (job.checkpoint_every == 0) return {};
+  if (!checkpoints.empty()) return checkpoints;
+  if (!job.export_file.empty()) return job.export_file + ".checkpoints";
+  throw reef::OptionError("--checkpoint-every ", job.checkpoint_every,
+                          ", and no folder for them.\n  fix: --checkpoints DIR, or --export, beside which it is.");
+}
+
 reef::swarm::TlsFiles tls_files(const std::string& folder, const std::string& name) {
   if (folder.empty()) return {};
   if (name.empty()) {
@@ -171,6 +179,10 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   app.add_option("--pace", o.pace, "least seconds of a micro-batch, where others are to have the rest of the machine")
       ->transform(number_from<double>(0, 3600))
       ->capture_default_str();
+  app.add_option("--checkpoint-every", o.checkpoint_every,
+                 "rounds after which peers compare their weights and optimizer's state, and keep them; 0: never")
+      ->transform(number_from<std::int64_t>(0, 1'000'000'000))
+      ->capture_default_str();
   app.add_option("--export", o.export_file,
                  "where to write the weights after the last round, .safetensors, and beside them config.json");
   app.final_callback([&app, &o] {
@@ -212,6 +224,9 @@ void add_train(CLI::App& app, PeerOptions& o) {
   app.add_option("--archive", o.archive,
                  "the folder in which this peer keeps the job's log as it reads it; default, with --export: "
                  "EXPORT.log");
+  app.add_option("--checkpoints", o.checkpoints,
+                 "with --checkpoint-every: the folder in which this peer keeps its state, and from which it begins "
+                 "when it has ended; default, with --export: EXPORT.checkpoints");
   app.add_option("--prometheus", o.prometheus,
                  "ADDRESS:PORT, a loopback one, port 0: any that is free: serves the same for Prometheus at /metrics");
 }

@@ -48,6 +48,7 @@ struct JobOptions {
   std::int64_t warmup = -1;
   double weight_decay = 0.1;
   double clip = 1.0;
+  std::int64_t checkpoint_every = 0;  ///< rounds; 0: no checkpoints
   std::int64_t every = 50;  ///< of recipe outer, as what follows
   double outer_lr = 0.7;
   double outer_momentum = 0.9;
@@ -79,6 +80,7 @@ struct PeerOptions {
   std::string prometheus;
   std::string data_from_peers;  ///< a folder
   std::string archive;          ///< a folder
+  std::string checkpoints;      ///< a folder
 
   std::shared_ptr<const reef::swarm::ShardFiles> shards;  ///< of data that came from peers
 
@@ -88,6 +90,9 @@ struct PeerOptions {
   [[nodiscard]] reef::swarm::Deadlines deadlines() const;
   /// Returns the folder in which this peer archives the log: --archive, or beside --export; empty if there is neither.
   [[nodiscard]] std::string archive_folder() const;
+  /// Returns the folder in which this peer keeps its state for checkpoints: --checkpoints, or beside --export. Throws
+  /// OptionError for a job with checkpoints, and neither.
+  [[nodiscard]] std::string checkpoint_folder() const;
 };
 
 /// The options of the commands that read and write a job's log.

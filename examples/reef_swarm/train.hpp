@@ -91,9 +91,8 @@ private:
     }
     if (!done_) {
       if (!stop_.asked()) {
-        throw reef::Error(name(),
-                          " is out of the job: its weights contain rounds that were rolled back.\n"
-                          "  fix: start it again, so that it gets the weights of the others.");
+        throw reef::Error(name(), " is out of the job: ", peer_->why_gone(),
+                          ".\n  fix: start it again, so that it gets the weights of the others.");
       }
       watch.join();
       say(reef::concat(name(), " has left ", options_.job_name, " after a signal; nothing is exported"));
@@ -109,6 +108,7 @@ private:
   static void require_outputs(const PeerOptions& options) {
     static_cast<void>(options.network());
     static_cast<void>(options.deadlines());
+    static_cast<void>(options.checkpoint_folder());
     if (!options.job.export_file.empty()) require_room_in_file(options.job.export_file);
     if (!options.metrics.empty()) require_room_in_file(options.metrics);
     if (!options.report.empty()) require_room_in_file(options.report);
@@ -120,13 +120,14 @@ private:
     reef::swarm::AveragingOptions result;
     result.genesis = genesis_of(options_.job, options_.job_name, job_.data(), job_.trainer());
     result.state = job_.state(result.genesis.piece);
+    result.checkpoints = options_.checkpoint_folder();
     result.shards = shards_of(options_);
     result.net = options_.network();
     result.advertise = options_.advertise;
     result.first_members = options_.members;
     result.deadlines = options_.deadlines();
     result.report = [this](const std::string& line) {
-      if (line.starts_with("view")) say(line);
+      if (!line.starts_with("round")) say(line);
     };
     return result;
   }

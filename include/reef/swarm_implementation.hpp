@@ -13,6 +13,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/dense_parts.ipp>
 #include <reef/swarm/average/detail/keepers.ipp>
 #include <reef/swarm/average/detail/own_contributions.ipp>
+#include <reef/swarm/average/detail/own_states.ipp>
 #include <reef/swarm/average/detail/peer_account.ipp>
 #include <reef/swarm/average/detail/peer_frames.ipp>
 #include <reef/swarm/average/detail/round_watch.ipp>
@@ -25,6 +26,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/shard_list.ipp>
 #include <reef/swarm/client/row_sessions.ipp>
 #include <reef/swarm/core/detail/asking.ipp>
+#include <reef/swarm/core/detail/checkpoint_duty.ipp>
 #include <reef/swarm/core/detail/duty.ipp>
 #include <reef/swarm/core/detail/listening.ipp>
 #include <reef/swarm/core/detail/room.ipp>

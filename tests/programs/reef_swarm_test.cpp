@@ -208,6 +208,71 @@ TEST_F(ReefSwarm, peers_of_which_one_is_killed_and_one_joins_end_with_the_weight
   EXPECT_THAT(other.errors, HasSubstr("the log is of a job with another model, seed"));
 }
 
+TEST_F(ReefSwarm, peers_that_have_all_ended_begin_with_the_checkpoint_and_end_with_the_weights_of_a_replay) {
+  constexpr int rounds = 60;
+  constexpr int every = 10;
+  const std::string kept = concat(" --checkpoint-every ", every);
+  const std::string slow = kept + " --pace 0.03";
+  {
+    const auto a = peer("a", rounds, 2, slow);
+    const auto b = peer("b", rounds, 2, slow);
+    const auto is_further = [&] {
+      return a->log().find("0: kept by a, b") != std::string::npos && rounds_of("a") > every + 2;
+    };
+    ASSERT_TRUE(comes_true(is_further)) << a->log();
+    a->signal(SIGKILL);
+    b->signal(SIGKILL);
+    EXPECT_EQ(a->wait(), -1);
+    EXPECT_EQ(b->wait(), -1);
+  }
+  const io::Json before = log();
+  const auto last = before.at("checkpoint").at("rounds").get<std::int64_t>();
+  EXPECT_EQ(last % every, 0);
+  ASSERT_LT(last, rounds);
+  if (before.at("round").get<std::int64_t>() > last) {
+    const Ending behind = run_command(concat(REEF_SWARM, " rollback ", url(), " --rounds ", last - 1));
+    EXPECT_EQ(behind.status, 2) << behind;
+    EXPECT_THAT(behind.errors, HasSubstr("behind the checkpoint after"));
+    const Ending back = run_command(concat(REEF_SWARM, " rollback ", url(), " --rounds ", last));
+    EXPECT_EQ(back.status, 0) << back;
+  }
+  {
+    const auto a = peer("a", rounds, 2, slow);
+    const auto b = peer("b", rounds, 2, slow);
+    const auto c = peer("c", rounds, 2, slow);  // has kept nothing, and gets the state of the others
+    for (const auto* one : {&a, &b, &c}) EXPECT_EQ((*one)->wait(), 0) << (*one)->log();
+    for (const auto* one : {&a, &b})
+      EXPECT_THAT((*one)->log(), HasSubstr(concat("begins with the state that it has kept after round ", last)));
+  }
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("b"));
+  EXPECT_EQ(weights("a"), weights("c"));
+  const io::Json said = log();
+  EXPECT_EQ(said.at("round"), rounds);
+  EXPECT_EQ(said.at("ignored"), 0);
+  EXPECT_EQ(said.at("checkpoint").at("rounds"), rounds) << "who has done all rounds stays until it is decided";
+  expect_account_adds_up(said);
+  const Ending replay = run_command(concat(REEF_SWARM, " replay ", job(rounds, "replay"), kept));
+  EXPECT_EQ(replay.status, 0) << replay;
+  EXPECT_EQ(weights("a"), weights("replay")) << "which computes all rounds from the first one on";
+
+  // What is left of a job that is done gives its weights again.
+  const std::string done = weights("a");
+  for (const char* name : {"a", "b"}) std::filesystem::remove(path(concat(name, ".safetensors")));
+  const auto a = peer("a", rounds, 2, kept);
+  const auto b = peer("b", rounds, 2, kept);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_EQ(b->wait(), 0) << b->log();
+  EXPECT_THAT(a->log(), HasSubstr(concat("begins with the state that it has kept after round ", rounds)));
+  EXPECT_EQ(weights("a"), done);
+  EXPECT_EQ(weights("b"), done);
+  EXPECT_EQ(log().at("round"), rounds);
+
+  const auto other = peer("d", rounds, 2, "--checkpoint-every 7");
+  EXPECT_EQ(other->wait(), 2);
+  EXPECT_THAT(other->log(), HasSubstr("the log is of a job with another number of rounds between checkpoints"));
+}
+
 TEST_F(ReefSwarm, peers_that_send_encoded_sums_end_with_the_weights_of_a_replay) {
   constexpr int rounds = 12;
   const std::string codec = " --codec ef:0.9+top-k:10,bf16";

@@ -14,6 +14,9 @@
 #include <gtest/gtest.h>
 
 #include <reef/swarm/average/dense_parts.hpp>
+#include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/log/blocking_log.hpp>
+#include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/net/sha256.hpp>
@@ -103,6 +106,49 @@ TEST(AveragingPeer, killed_with_9_does_not_stop_the_others_and_a_newcomer_gets_t
     for (const Share& share : round.shares) contributors.insert(share.id.name);
   }
   EXPECT_THAT(contributors, testing::IsSupersetOf({"a", "b", "c", "d"}));
+}
+
+TEST(AveragingPeer, all_killed_with_9_begin_again_with_the_state_of_the_last_checkpoint) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log"});
+  constexpr int rounds = 16;
+  const auto start = [&](const std::string& name) {
+    return AveragingProcess(folder.path(), server.url(), name, rounds, 2, "fp32", {},
+                            (folder.path() / ("states-" + name)).string());
+  };
+  {
+    AveragingProcess a = start("a");
+    AveragingProcess b = start("b");
+    while (!state_of(server.url()).checkpoint) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    a.kill();
+    b.kill();
+  }
+  core::JobState before = state_of(server.url());
+  const LogCheckpoint checkpoint = *before.checkpoint;
+  EXPECT_EQ(checkpoint.rounds % 4, 0);
+  EXPECT_EQ(checkpoint.holders.size(), 2U);
+  RemoteLog remote(server.url());
+  ChainedLog log(remote);
+  const std::string back = to_text(Entry{{"operator", 1}, 1, Rollback{checkpoint.rounds, "all were killed"}});
+  while (before.round() > checkpoint.rounds) {
+    static_cast<void>(BlockingLog(log).append(static_cast<LogIndex>(before.entries), back));
+    before = state_of(server.url());
+  }
+  AveragingProcess a = start("a");
+  AveragingProcess b = start("b");
+  AveragingProcess c = start("c");
+  EXPECT_EQ(a.wait(), 0);
+  EXPECT_EQ(b.wait(), 0);
+  EXPECT_EQ(c.wait(), 0);
+  EXPECT_THAT(a.output(), HasSubstr("begins with the state that it has kept"));
+  EXPECT_THAT(a.weights(), HasSubstr("has weights"));
+  EXPECT_EQ(b.weights(), a.weights());
+  EXPECT_EQ(c.weights(), a.weights());
+  const core::JobState after = state_of(server.url());
+  EXPECT_EQ(after.ignored, 0);
+  EXPECT_GT(after.checkpoint->rounds, checkpoint.rounds);
+  EXPECT_EQ(after.ledger.committed().count() + static_cast<std::int64_t>(after.ledger.holes().size()),
+            after.ledger.end());
 }
 
 TEST(AveragingPeer, peers_have_the_same_bits_of_what_codecs_decode_to_and_one_of_another_codec_is_refused) {

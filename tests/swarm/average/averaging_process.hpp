@@ -29,7 +29,8 @@ namespace reef::swarm::test {
 class AveragingProcess {
 public:
   AveragingProcess(const std::filesystem::path& folder, const std::string& url, const std::string& name, int rounds,
-                   int members, const std::string& codec = "fp32", const std::string& keys = {})
+                   int members, const std::string& codec = "fp32", const std::string& keys = {},
+                   const std::string& checkpoints = {})
       : output_(folder / (name + "." + std::to_string(started++) + ".txt")) {
     const std::string count = std::to_string(rounds);
     const std::string first = std::to_string(members);
@@ -39,7 +40,8 @@ public:
       for (int file = 3; file < 1024; ++file) close(file);
       if (std::freopen(output_.c_str(), "w", stdout) == nullptr) _exit(126);
       execl(REEF_SWARM_AVERAGE, REEF_SWARM_AVERAGE, url.c_str(), name.c_str(), count.c_str(), first.c_str(), "30",
-            codec.c_str(), keys.empty() ? nullptr : keys.c_str(), static_cast<char*>(nullptr));
+            codec.c_str(), keys.empty() && checkpoints.empty() ? nullptr : keys.c_str(),
+            checkpoints.empty() ? nullptr : checkpoints.c_str(), static_cast<char*>(nullptr));
       _exit(127);
     }
   }
@@ -72,10 +74,15 @@ public:
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
+  /// Returns what the program has written so far.
+  [[nodiscard]] std::string output() const {
+    std::ifstream file(output_);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
   /// Returns the line of the program's output that says the digest of its weights.
   [[nodiscard]] std::string weights() const {
-    std::ifstream file(output_);
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string text = output();
     const std::size_t at = text.rfind("has weights ");
     // The peer's thread may still report something after it.
     return at == std::string::npos ? "no weights: " + text : text.substr(at, text.find('\n', at) - at);

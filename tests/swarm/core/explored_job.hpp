@@ -312,6 +312,7 @@ private:
       local.weights[piece] = detail::value_of(set.pieces[piece]);
     applied(local, outcome, set.rounds);
   }
+  void act(Local&, Outcome&, action::Restore&) {}  // there are no checkpoints
   void act(Local&, Outcome& outcome, action::Gone&) { outcome.gone = true; }
   void applied(Local& local, Outcome& outcome, std::int64_t rounds) {
     local.applied = rounds;

@@ -30,9 +30,10 @@ std::string append(JobState& state, const PeerId& author, Entry::What what) {
 }
 
 /// A job of a, b and c that begins with round 0.
-JobState job() {
+JobState job(std::int64_t checkpoint = 0) {
   JobState state;
   Genesis genesis;
+  genesis.checkpoint = checkpoint;
   genesis.job = "job";
   genesis.global_batch = 4;
   genesis.parameters = 10;
@@ -227,6 +228,25 @@ TEST(JobState, rolls_back_to_a_committed_round_and_then_has_no_view) {
   EXPECT_THAT(append(state, b, ViewEntry{3, {member(b)}, ""}), IsEmpty());
 }
 
+TEST(JobState, checkpoints_are_held_by_enough_and_nothing_goes_back_behind_them) {
+  JobState state = job(1);
+  Digest root;
+  root.bytes[0] = 7;
+  EXPECT_THAT(append(state, a, LogCheckpoint{1, root, {a, b}}), HasSubstr("not committed"));
+  ASSERT_THAT(append(state, a, commit_of_first()), IsEmpty());
+  EXPECT_THAT(append(state, PeerId{"z", 1}, LogCheckpoint{1, root, {a, b}}), HasSubstr("no member"));
+  EXPECT_THAT(append(state, a, LogCheckpoint{1, root, {a}}), HasSubstr("1 of 3 members hold"));
+  EXPECT_THAT(append(state, a, LogCheckpoint{1, root, {b, a}}), HasSubstr("not ascending members"));
+  EXPECT_FALSE(state.checkpoint);
+  JobState without = job();
+  ASSERT_THAT(append(without, a, commit_of_first()), IsEmpty());
+  EXPECT_THAT(append(without, a, LogCheckpoint{1, root, {a, b}}), HasSubstr("the job has none"));
+  EXPECT_THAT(append(state, b, LogCheckpoint{1, root, {a, b}}), IsEmpty());
+  EXPECT_EQ(state.checkpoint->root, root);
+  EXPECT_THAT(append(state, a, LogCheckpoint{1, root, {a, b}}), HasSubstr("before that after 1"));
+  EXPECT_THAT(append(state, a, Rollback{0, "power"}), HasSubstr("behind the checkpoint after 1 rounds"));
+}
+
 TEST(JobState, begins_with_a_genesis) {
   JobState state;
   EXPECT_THAT(append(state, a, ViewEntry{1, {member(a)}, ""}), HasSubstr("before a valid genesis"));
@@ -237,13 +257,13 @@ TEST(JobState, begins_with_a_genesis) {
 }
 
 TEST(EntryText, says_each_entry_so_that_it_is_read_again) {
-  const Entry::What all[] = {Genesis{"job", "recipe", {}, {}, {}, {}, 7, 4, 10, 4, "dense"},
+  const Entry::What all[] = {Genesis{"job", "recipe", {}, {}, {}, {}, 7, 4, 10, 4, "dense", 100},
                              ViewEntry{2, {member(a), member(b)}, "why \"so\""},
                              Exclude{2, 3, {a}},
                              commit_of_first(),
                              Rollback{1, "power"},
                              Quarantine{{{1, 2, 3}}, "nan"},
-                             LogCheckpoint{4, {}}};
+                             LogCheckpoint{4, {}, {a, b}}};
   for (const Entry::What& what : all) {
     const Entry entry{a, 0xfedcba9876543210, what};
     EXPECT_EQ(entry_from_text(to_text(entry)), entry) << to_text(entry);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,6 +44,9 @@ struct AveragingOptions {
   double down = 0;
   Deadlines deadlines{};
   std::int64_t first_members = 1;  ///< peers that the first round waits for
+  /// The folder in which this peer keeps its state for checkpoints (Genesis::checkpoint), and from which it begins if
+  /// it has ended. Empty: it only compares its state with that of the others.
+  std::filesystem::path checkpoints{};
   StateAccess state{};             ///< without it, a peer can only join before the first round is committed
   /// The codecs of the job, where they are none that Genesis::codec can name: then it is a name by which peers compare.
   std::optional<PartCodec> codec{};
@@ -70,6 +74,8 @@ struct RoundSum {
 ///
 /// | agrees | all peers get the same bits in a round, whatever fails; each index is in one committed round at most |
 /// | ends   | a peer that is killed is out of the view after about `suspect`, and the others go on                 |
+/// | checks | every Genesis::checkpoint rounds the log says what the state of all is: a peer with another one     |
+/// |        | leaves, and enter() returns nothing                                                                  |
 /// | codec  | sums are encoded as Genesis::codec says (PartCodec); the memory of a codec that has one advances with |
 /// |        | a round that is applied and has this peer among its contributors, and begins at 0 with the peer      |
 /// | waits  | enter, next and result block; each wait has a reason, waits_for(), and ends with interrupt()         |
@@ -123,6 +129,10 @@ public:
 
   /// Ends calls that block, now and later, by an Error.
   void interrupt() noexcept;
+
+  /// Returns why this peer is out of the job: it has left, or has other weights than the log says. Empty while it is
+  /// in.
+  [[nodiscard]] std::string why_gone() const;
 
   [[nodiscard]] core::JobState state() const;
   [[nodiscard]] const PeerId& id() const&;

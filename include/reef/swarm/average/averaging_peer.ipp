@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -13,9 +12,11 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/swarm/average/averaging_peer.hpp>
+#include <reef/swarm/average/detail/contacts.hpp>
 #include <reef/swarm/average/detail/keepers.hpp>
 #include <reef/swarm/average/detail/own_contributions.hpp>
 #include <reef/swarm/average/detail/own_options.hpp>
+#include <reef/swarm/average/detail/own_states.hpp>
 #include <reef/swarm/average/detail/peer_account.hpp>
 #include <reef/swarm/average/detail/peer_frames.hpp>
 #include <reef/swarm/average/detail/report_lines.hpp>
@@ -42,20 +43,18 @@ public:
     if (options_.net.incarnation == 0) options_.net.incarnation = detail::drawn_incarnation();
     EndpointEvents events;
     events.on_frame = [this](const RemotePeer& from, Frame frame) { received(from, std::move(frame)); };
-    events.on_connected = [this](const RemotePeer& peer) { connected_[peer.name] = peer.incarnation; };
+    events.on_connected = [this](const RemotePeer& peer) { contacts_.connected(peer); };
     events.on_lost = [this](const RemotePeer& peer, const std::string& /*why*/) {
-      const auto found = connected_.find(peer.name);
-      if (found == connected_.end() || found->second != peer.incarnation) return;
-      connected_.erase(found);
+      if (!contacts_.lost(peer)) return;
       // Two attempts to connect again come within a beat or two; only then is the peer suspected.
       endpoint_->after(seconds(2 * options_.deadlines.beat), [this, lost = PeerId{peer.name, peer.incarnation}] {
-        const auto again = connected_.find(lost.name);
-        if (again == connected_.end() || again->second != lost.incarnation) hear(core::event::Lost{lost});
+        if (!contacts_.has(lost)) hear(core::event::Lost{lost});
       });
     };
     events.on_error = [this](const std::string& what) { fail(what); };
     endpoint_ = std::make_unique<Endpoint>(options_.net, std::move(events));
     peer_.emplace(detail::peer_options_of(options_, codec_, endpoint_->address()));
+    for (const core::event::StateFound& state : states_.found()) peer_->on(state, now());
     keepers_ = std::make_unique<detail::Keepers>(
         log, presence, *endpoint_, [this](core::Event event) { hear(std::move(event)); },
         [this](const std::vector<PeerPresence>& found) {
@@ -71,8 +70,7 @@ public:
 
   std::optional<std::int64_t> enter() {
     if (done_) {
-      const std::int64_t rounds = *std::exchange(done_, std::nullopt) + 1;
-      post_event(core::event::Applied{rounds});
+      has_applied(*std::exchange(done_, std::nullopt) + 1);
     }
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -85,14 +83,11 @@ public:
       if (!refused_.empty()) detail::throw_refused(peer_->id(), refused_);
       if (!new_state_) break;
       const core::action::SetState set = *std::exchange(new_state_, std::nullopt);
-      std::int64_t applied = 0;
-      for (std::int64_t r = 0; r < set.rounds; ++r) {
-        applied += peer_->state().rounds[static_cast<std::size_t>(r)].verdict.finite ? 1 : 0;
-      }
+      const std::int64_t applied = peer_->state().applied_of(set.rounds);
       lock.unlock();
       if (!options_.state.write) detail::throw_no_state(peer_->id(), set.rounds);
       options_.state.write(set.pieces, set.rounds, applied);
-      post_event(core::event::Applied{set.rounds});
+      has_applied(set.rounds);
       lock.lock();
     }
     // A committed round whose result is here, though others are further, is the trainer's next one.
@@ -169,14 +164,16 @@ public:
   }
 
   void interrupt() noexcept {
-    const std::lock_guard lock(mutex_);
-    interrupted_ = true;
-    changed_.notify_all();
+    note([this] { interrupted_ = true; });
   }
 
   [[nodiscard]] core::JobState state() const {
     const std::lock_guard lock(mutex_);
     return peer_->state();
+  }
+  [[nodiscard]] std::string why_gone() const {
+    const std::lock_guard lock(mutex_);
+    return gone_;
   }
   [[nodiscard]] const PeerId& id() const { return peer_->id(); }
   [[nodiscard]] std::string address() const { return endpoint_->address(); }
@@ -220,15 +217,24 @@ private:
     if (!failure_.empty()) throw Error(failure_.starts_with("reef::") ? "" : "reef::swarm: ", failure_);
     if (interrupted_) throw Error("reef::swarm: the peer was interrupted.");
   }
-  void fail(const std::string& what) {
+  /// Makes a change that somebody may wait for.
+  template <class Change>
+  void note(const Change& change) {
     const std::lock_guard lock(mutex_);
-    failure_ = what;
+    change();
     changed_.notify_all();
   }
+  void fail(const std::string& what) { note([&] { failure_ = what; }); }
 
   template <class E>
   void post_event(E event) {
     keepers_->post([this, event = std::move(event)]() mutable { hear(core::Event(std::move(event))); });
+  }
+
+  /// Says that the trainer's weights contain so many rounds, and keeps them for a checkpoint.
+  void has_applied(std::int64_t rounds) {
+    if (const std::optional<core::event::StateKept> kept = states_.keep(rounds)) post_event(*kept);
+    post_event(core::event::Applied{rounds});
   }
 
   /// Lets the peer hear of an event, and does what it asks for. On the loop's thread.
@@ -236,14 +242,14 @@ private:
     std::vector<core::Action> actions;
     {
       const std::lock_guard lock(mutex_);
-      const std::int64_t rounds = peer_->state().round();
-      const std::int64_t epoch = peer_->state().epoch;
+      const detail::ReportedState before(peer_->state());
       actions = peer_->on(event, now());
       if (peer_->state().entries > 0) refused_ = peer_->refusal();
       account_.heard(*peer_, log_is_away(), now());
-      if (options_.report) {
-        for (const std::string& line : detail::report_lines(peer_->state(), rounds, epoch)) options_.report(line);
-      }
+      if (const auto& last = peer_->state().checkpoint; last && last->rounds > before.checkpoint)
+        states_.remove_before(last->rounds);
+      if (options_.report)
+        for (const std::string& line : report_lines(before, peer_->state())) options_.report(line);
       changed_.notify_all();
     }
     for (core::Action& action : actions) {
@@ -252,11 +258,8 @@ private:
   }
 
   void act(core::action::Send& send) {
-    const auto found = connected_.find(send.to.name);
-    if (found == connected_.end() || found->second != send.to.incarnation) {
-      return;  // it is connected as somebody else, or not at all: what matters is asked for again
-    }
-    endpoint_->send(send.to.name, detail::frame_of(send.message));
+    // Where the peer is connected as somebody else, or not at all, what matters is asked for again.
+    if (contacts_.has(send.to)) endpoint_->send(send.to.name, detail::frame_of(send.message));
   }
 
   void act(core::action::Append& append) {
@@ -268,19 +271,14 @@ private:
   }
   void act(core::action::Announce& announce) { keepers_->announce(announce.presence); }
   void act(core::action::Close& close) {
-    const std::lock_guard lock(mutex_);
-    closing_ = close;
-    changed_.notify_all();
+    note([&] { closing_ = close; });
   }
   void act(core::action::Restart& /*restart*/) {
-    const std::lock_guard lock(mutex_);
-    changed_.notify_all();
+    note([] {});
   }
   void act(core::action::Apply& apply) {
-    const std::lock_guard lock(mutex_);
     const std::int64_t round = apply.round;
-    results_.insert_or_assign(round, std::move(apply));
-    changed_.notify_all();
+    note([&] { results_.insert_or_assign(round, std::move(apply)); });
   }
   void act(core::action::ReadState& read) {
     if (!options_.state.read) return;
@@ -292,14 +290,19 @@ private:
     hear(core::event::StateRead{read.to, {rounds, read.piece, options_.state.read(read.piece)}});
   }
   void act(core::action::SetState& set) {
-    const std::lock_guard lock(mutex_);
-    new_state_ = std::move(set);
-    changed_.notify_all();
+    note([&] { new_state_ = std::move(set); });
+  }
+  void act(core::action::Restore& restore) {
+    try {
+      core::action::SetState set{restore.rounds, states_.read(restore.rounds)};
+      if (options_.report) options_.report(concat("begins with the state that it has kept after round ", set.rounds));
+      act(set);
+    } catch (const Error& error) {
+      fail(error.what());
+    }
   }
   void act(core::action::Gone& gone) {
-    const std::lock_guard lock(mutex_);
-    gone_ = gone.why;
-    changed_.notify_all();
+    note([&] { gone_ = gone.why; });
   }
 
   void received(const RemotePeer& from, Frame frame) {
@@ -311,8 +314,7 @@ private:
   }
 
   void reach_out(const Member& member) {
-    if (member.id.name == peer_->id().name || member.address.empty()) return;
-    if (asked_.insert(member.address).second) endpoint_->connect(member.address);
+    if (member.id.name != peer_->id().name && contacts_.is_new(member.address)) endpoint_->connect(member.address);
   }
 
   void tick() {
@@ -342,11 +344,11 @@ private:
   }
 
   AveragingOptions options_;
+  const detail::OwnStates states_{options_};
   PartCodec codec_;
 
   // Used on the loop's thread alone.
-  std::map<std::string, std::uint64_t> connected_;
-  std::set<std::string> asked_;
+  detail::Contacts contacts_;
   detail::RoundWatch watch_;
 
   // Used on the trainer's thread alone.
@@ -387,6 +389,7 @@ REEF_INLINE void AveragingPeer::leave(const std::string& why, Seconds wait) { im
 REEF_INLINE void AveragingPeer::interrupt() noexcept { implementation_->interrupt(); }
 REEF_INLINE core::JobState AveragingPeer::state() const { return implementation_->state(); }
 REEF_INLINE const PeerId& AveragingPeer::id() const& { return implementation_->id(); }
+REEF_INLINE std::string AveragingPeer::why_gone() const { return implementation_->why_gone(); }
 REEF_INLINE std::string AveragingPeer::address() const { return implementation_->address(); }
 REEF_INLINE std::string AveragingPeer::waits_for() const { return implementation_->waits_for(); }
 REEF_INLINE PeerReport AveragingPeer::report() const { return implementation_->report(); }

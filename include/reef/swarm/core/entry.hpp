@@ -32,6 +32,7 @@ struct Genesis {
   std::int64_t parameters = 0;    ///< numbers in the flat parameter layout
   std::int64_t piece = 0;         ///< numbers in a piece, the last one may have fewer
   std::string codec{};            ///< of contributions and results (average/part_codec.hpp)
+  std::int64_t checkpoint = 0;    ///< rounds from one checkpoint to the next; 0: none
 
   friend bool operator==(const Genesis&, const Genesis&) = default;
 };
@@ -116,10 +117,12 @@ struct Quarantine {
   friend bool operator==(const Quarantine&, const Quarantine&) = default;
 };
 
-/// A point from which the log can be read: the weights after `rounds` rounds are in a file whose digest is `root`.
+/// The decision what the state of all peers (weights and optimizer) is after `rounds` rounds. A peer whose state is
+/// another one leaves; one that has ended begins again with the state that it has kept.
 struct LogCheckpoint {
   std::int64_t rounds = 0;
-  Digest root{};
+  Digest root{};  ///< digest over the digests of all pieces of the state
+  std::vector<PeerId> holders{};  ///< members that have kept this state, in ascending order
 
   friend bool operator==(const LogCheckpoint&, const LogCheckpoint&) = default;
 };

@@ -90,6 +90,7 @@ struct EntryWriter {
     json["parameters"] = e.parameters;
     json["piece"] = e.piece;
     json["codec"] = e.codec;
+    if (e.checkpoint != 0) json["checkpoint"] = e.checkpoint;
   }
   void operator()(const ViewEntry& e) const {
     json["kind"] = "view";
@@ -141,6 +142,7 @@ struct EntryWriter {
     json["kind"] = "checkpoint";
     json["rounds"] = e.rounds;
     json["root"] = to_hex(e.root);
+    json["holders"] = json_of(e.holders);
   }
   void operator()(const Unreadable& e) const {
     json["kind"] = "unreadable";
@@ -161,6 +163,7 @@ inline Genesis genesis_from(const io::Json& json) {
   e.parameters = io::require<std::int64_t>(json, "parameters");
   e.piece = io::require<std::int64_t>(json, "piece");
   e.codec = io::require<std::string>(json, "codec");
+  e.checkpoint = io::value_or<std::int64_t>(json, "checkpoint", 0, "an entry");
   return e;
 }
 
@@ -208,7 +211,7 @@ inline Entry::What what_from(const io::Json& json) {
   if (kind == "commit") return commit_from(json);
   if (kind == "rollback") return Rollback{number("rounds"), text("why")};
   if (kind == "quarantine") return Quarantine{runs_from(json, "numbers"), text("why")};
-  if (kind == "checkpoint") return LogCheckpoint{number("rounds"), digest_at(json, "root")};
+  if (kind == "checkpoint") return LogCheckpoint{number("rounds"), digest_at(json, "root"), ids_of(json, "holders")};
   throw DecodeError("reef::swarm: an entry of the kind '", kind, "'.\n  fix: genesis, view, cut, commit, rollback, ",
                     "quarantine or checkpoint.");
 }
@@ -262,7 +265,9 @@ REEF_INLINE io::Json to_json(const Beat& beat) {
           {"steps", beat.steps},
           {"whole", detail::json_of(beat.whole)},
           {"targets", to_hex(beat.targets)},
-          {"root", to_hex(beat.root)}};
+          {"root", to_hex(beat.root)},
+          {"kept", beat.kept},
+          {"kept_root", to_hex(beat.kept_root)}};
 }
 
 REEF_INLINE Beat beat_from_json(const io::Json& json) {
@@ -286,6 +291,8 @@ REEF_INLINE Beat beat_from_json(const io::Json& json) {
   beat.whole = detail::ids_of(json, "whole");
   beat.targets = detail::digest_at(json, "targets");
   beat.root = detail::digest_at(json, "root");
+  beat.kept = io::value_or<std::int64_t>(json, "kept", 0, "a beat");
+  if (beat.kept != 0) beat.kept_root = detail::digest_at(json, "kept_root");
   return beat;
 }
 

@@ -59,6 +59,17 @@ struct Computed {
 struct Applied {
   std::int64_t rounds = 0;
 };
+/// The digest of the trainer's state (weights and optimizer) after `rounds` rounds, a multiple of Genesis::checkpoint.
+struct StateKept {
+  std::int64_t rounds = 0;
+  Digest root{};
+  bool kept = true;  ///< false: nothing of the state is left when this peer has ended
+};
+/// A state that an earlier process of this peer has kept; told before the log is read.
+struct StateFound {
+  std::int64_t rounds = 0;
+  Digest root{};
+};
 /// A piece of the trainer's weights and optimizer state was read, as action::ReadState has asked.
 struct StateRead {
   PeerId to{};
@@ -74,7 +85,8 @@ struct Leave {
 
 using Event =
     std::variant<event::Received, event::Lost, event::Read, event::Appended, event::LogEnd, event::Present,
-                 event::Contributed, event::Computed, event::Applied, event::StateRead, event::Tick, event::Leave>;
+                 event::Contributed, event::Computed, event::Applied, event::StateKept, event::StateFound,
+                 event::StateRead, event::Tick, event::Leave>;
 
 /// The outputs of a peer's state machine (core::Peer::on): what its caller is to do.
 namespace action {
@@ -117,6 +129,10 @@ struct SetState {
   std::int64_t rounds = 0;
   std::vector<Bulk> pieces{};
 };
+/// Replaces weights and optimizer state of this peer by those after `rounds` rounds that event::StateFound has told of.
+struct Restore {
+  std::int64_t rounds = 0;
+};
 /// Says that the peer is out of the job for good: it has left.
 struct Gone {
   std::string why{};
@@ -124,7 +140,7 @@ struct Gone {
 }  // namespace action
 
 using Action = std::variant<action::Send, action::Append, action::Announce, action::Close, action::Restart,
-                            action::Apply, action::ReadState, action::SetState, action::Gone>;
+                            action::Apply, action::ReadState, action::SetState, action::Restore, action::Gone>;
 
 }  // namespace core
 }  // namespace swarm

@@ -39,11 +39,14 @@ struct JobState {
   std::int64_t attempt = 0;  ///< the epoch in which that assignment was made: contributions of another attempt are void
   Ledger ledger{};
   std::vector<Decided> rounds{};  ///< committed rounds, from round 0
+  std::optional<LogCheckpoint> checkpoint{};  ///< the last one
   std::int64_t lineage = 0;       ///< number of returns to an earlier state (rollbacks)
   std::int64_t ignored = 0;       ///< number of entries that broke a rule and changed nothing else
 
   /// Returns the number of the round that is not committed yet.
   [[nodiscard]] std::int64_t round() const { return static_cast<std::int64_t>(rounds.size()); }
+  /// Returns how many of the first `count` committed rounds have changed weights.
+  [[nodiscard]] std::int64_t applied_of(std::int64_t count) const;
   /// Returns the member of that identity; null if there is none.
   [[nodiscard]] const Member* member(const PeerId& id) const&;
   void member(const PeerId& id) const&& = delete;
@@ -73,9 +76,10 @@ constexpr std::int64_t most_of_member(const Genesis& genesis) { return 2 * genes
 /// |              | least_holders() of the members hold it, the others are its stragglers; each index dealt to  |
 /// |              | its contributor, among the first most_of_member() of it, and open; weight finite, 0 for a   |
 /// |              | share that is not finite, and not 0 in total                                                |
-/// | rollback     | to a round that is committed; after it there is no view                                     |
+/// | rollback     | to a round that is committed, and not behind the last checkpoint; after it there is no view |
 /// | quarantine   | by a member; of indices that are not committed, and that a member can take in this round    |
-/// | checkpoint   | of a committed round, with its root                                                         |
+/// | checkpoint   | by a member; after as many rounds as Genesis::checkpoint says, or a multiple of it, that    |
+/// |              | are committed and more than those of the one before; least_holders() of the members hold it |
 ///
 /// \code
 /// // given: const swarm::Entry& entry

@@ -13,6 +13,11 @@ inline namespace v0 {
 namespace swarm {
 namespace core {
 
+REEF_INLINE std::int64_t JobState::applied_of(std::int64_t count) const {
+  return std::count_if(rounds.begin(), rounds.begin() + (std::min)(count, round()),
+                       [](const Decided& decided) { return decided.verdict.finite; });
+}
+
 REEF_INLINE const Member* JobState::member(const PeerId& id) const& {
   const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.id == id; });
   return found == members.end() ? nullptr : &*found;
@@ -55,6 +60,7 @@ struct Rules {
     if (genesis.global_batch < 1 || genesis.global_batch > max_indices_of_round) return "an impossible global batch";
     if (genesis.parameters < 1 || genesis.piece < 1 || piece_count(genesis) > max_pieces)
       return "no pieces or too many";
+    if (genesis.checkpoint < 0) return "checkpoints after a negative number of rounds";
     state.genesis = genesis;
     return {};
   }
@@ -166,6 +172,8 @@ struct Rules {
 
   std::string operator()(const Rollback& rollback) const {
     if (rollback.rounds < 0 || rollback.rounds >= state.round()) return "a rollback to a round that is not committed";
+    if (state.checkpoint && rollback.rounds < state.checkpoint->rounds)
+      return concat("a rollback behind the checkpoint after ", state.checkpoint->rounds, " rounds");
     state.ledger.roll_back(rollback.rounds);
     state.rounds.resize(static_cast<std::size_t>(rollback.rounds));
     state.members.clear();
@@ -196,11 +204,19 @@ struct Rules {
   std::string operator()(const Unreadable& unreadable) const { return concat("not readable: ", unreadable.why); }
 
   std::string operator()(const LogCheckpoint& checkpoint) const {
+    if (state.member(author) == nullptr) return "a checkpoint by a peer that is no member";
     if (checkpoint.rounds < 1 || checkpoint.rounds > state.round())
       return "a checkpoint of a round that is not committed";
-    if (checkpoint.root != state.rounds[static_cast<std::size_t>(checkpoint.rounds - 1)].root) {
-      return "a checkpoint with another root than its round";
-    }
+    if (state.genesis->checkpoint == 0 || checkpoint.rounds % state.genesis->checkpoint != 0)
+      return concat("a checkpoint after ", checkpoint.rounds, " rounds, after which the job has none");
+    if (state.checkpoint && checkpoint.rounds <= state.checkpoint->rounds)
+      return concat("a checkpoint before that after ", state.checkpoint->rounds, " rounds");
+    const auto members = static_cast<std::int64_t>(state.members.size());
+    if (!ascending(checkpoint.holders) || !all_members(checkpoint.holders))
+      return "a checkpoint whose holders are not ascending members";
+    if (static_cast<std::int64_t>(checkpoint.holders.size()) < least_holders(members))
+      return concat("a checkpoint that ", checkpoint.holders.size(), " of ", members, " members hold");
+    state.checkpoint = checkpoint;
     return {};
   }
 };
@@ -234,6 +250,7 @@ REEF_INLINE std::string refusal_of(const JobState& state, const Genesis& own) {
   compare("parameters", theirs.parameters, own.parameters);
   compare("piece", theirs.piece, own.piece);
   compare("codec", theirs.codec, own.codec);
+  compare("number of rounds between checkpoints", theirs.checkpoint, own.checkpoint);
   if (differs.empty()) return {};
   return concat("the log is of a job with another ", differs);
 }

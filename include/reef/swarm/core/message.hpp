@@ -40,6 +40,8 @@ struct Beat {
   Digest targets{};             ///< digest of the list of contributors of the round, as the sender knows it
   /// Digest of the results of all pieces for these contributors; all zeros: the sender has not all of them.
   Digest root{};
+  std::int64_t kept = 0;  ///< rounds of the newest state that the sender has kept for a checkpoint; 0: none
+  Digest kept_root{};     ///< digest of that state
 
   friend bool operator==(const Beat&, const Beat&) = default;
 };

@@ -8,6 +8,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/swarm/core/detail/asking.hpp>
+#include <reef/swarm/core/detail/checkpoint_duty.hpp>
 #include <reef/swarm/core/detail/listening.hpp>
 #include <reef/swarm/core/detail/room.hpp>
 #include <reef/swarm/core/detail/round_duty.hpp>
@@ -25,6 +26,7 @@ namespace detail {
 inline void advance(PeerMemory& peer, Seconds now, std::vector<Action>& actions) {
   RoundDuty round{{peer, now, actions}};
   ViewDuty view{{peer, now, actions}};
+  CheckpointDuty checkpoint{{peer, now, actions}};
   const auto refused = [&] { return !refusal_of(peer.state, peer.options.genesis).empty(); };
   if (peer.gone) return;
   if (!peer.log_end || peer.state.entries < *peer.log_end) return;
@@ -35,7 +37,9 @@ inline void advance(PeerMemory& peer, Seconds now, std::vector<Action>& actions)
   if (refused()) return;
   if (peer.round.round() != peer.state.round() || (peer.state.genesis && peer.round == Round()))
     Listening{{peer, now, actions}}.begin_round();
+  checkpoint.restore();
   round.apply_committed();
+  checkpoint.compare();
   if (peer.leaving) view.leave();
   if (peer.gone) return;
   if (round.in_round()) {
@@ -45,6 +49,7 @@ inline void advance(PeerMemory& peer, Seconds now, std::vector<Action>& actions)
     round.agree();
   }
   view.change_view();
+  checkpoint.decide();
   Asking{{peer, now, actions}}.ask_again();
   view.announce();
   view.beat();

@@ -17,6 +17,7 @@ struct SimulatedWorld {
   Deadlines deadlines{.beat = 0.25, .suspect = 2.5, .exchange = 10, .round = 600};
   std::int64_t global_batch = 8;
   std::int64_t pieces = 3;
+  std::int64_t checkpoint = 2;  ///< rounds from one checkpoint to the next; 0: none
   Seconds link[2] = {0.002, 0.08};  ///< delay of a message, in seconds
   /// Delay of an append, of its answer, and of reading an entry, in seconds.
   Seconds log[2] = {0.002, 0.05};
@@ -38,6 +39,8 @@ struct SimulationResult {
   std::int64_t views = 0;
   std::int64_t excluded = 0;
   std::int64_t rollbacks = 0;  ///< because all who held a round have ended
+  std::int64_t checkpoints = 0;  ///< that were decided
+  std::int64_t restored = 0;     ///< peers that began with a state that they had kept
   std::int64_t ignored = 0;    ///< entries that broke a rule
   std::int64_t retried = 0;    ///< micro-batches that have failed once
   std::int64_t quarantined = 0;  ///< micro-batches that have failed twice
@@ -50,6 +53,8 @@ struct SimulationResult {
     views += other.views;
     excluded += other.excluded;
     rollbacks += other.rollbacks;
+    checkpoints += other.checkpoints;
+    restored += other.restored;
     ignored += other.ignored;
     retried += other.retried;
     quarantined += other.quarantined;

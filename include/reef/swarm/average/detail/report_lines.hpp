@@ -12,19 +12,33 @@ inline namespace v0 {
 namespace swarm {
 namespace detail {
 
-/// Returns the lines that AveragingOptions::report is given of a state of the job. `rounds`, `epoch`: of the state
-/// before.
-inline std::vector<std::string> report_lines(const core::JobState& state, std::int64_t rounds, std::int64_t epoch) {
+/// What of a job's state was reported.
+struct ReportedState {
+  explicit ReportedState(const core::JobState& state)
+      : rounds(state.round()), epoch(state.epoch), checkpoint(state.checkpoint ? state.checkpoint->rounds : 0) {}
+
+  std::int64_t rounds;
+  std::int64_t epoch;
+  std::int64_t checkpoint;  ///< rounds of the last one; 0: none
+};
+
+/// Returns the lines that AveragingOptions::report is given of a state of the job. `before`: of the state before.
+inline std::vector<std::string> report_lines(const ReportedState& before, const core::JobState& state) {
   std::vector<std::string> lines;
-  if (state.epoch != epoch) {
+  if (state.epoch != before.epoch) {
     std::string members;
     for (const Member& member : state.members) members += concat(members.empty() ? "" : ", ", member.id.name);
     lines.push_back(concat("view ", state.epoch, ": ", members));
   }
-  if (state.round() > rounds && rounds >= 0) {
+  if (state.round() > before.rounds) {
     const Ledger::Round& round = state.ledger.rounds().back();
     lines.push_back(concat("round ", round.round, ": ", round.micro_batches(), " micro-batches of ",
                            round.shares.size(), round.applied ? "" : ", skipped: not finite or empty"));
+  }
+  if (state.checkpoint && state.checkpoint->rounds > before.checkpoint) {
+    std::string holders;
+    for (const PeerId& holder : state.checkpoint->holders) holders += concat(holders.empty() ? "" : ", ", holder.name);
+    lines.push_back(concat("checkpoint ", state.checkpoint->rounds, ": kept by ", holders));
   }
   return lines;
 }

@@ -45,6 +45,8 @@ struct Listening : Duty {
   void note(const event::Contributed& contributed);
   void note(const event::Computed& computed);
   void note(const event::Applied& applied);
+  void note(const event::StateKept& own);
+  void note(const event::StateFound& own);
   void note(const event::StateRead& read);
   void note(const event::Tick& /*tick*/);
   void note(const event::Leave& leave);

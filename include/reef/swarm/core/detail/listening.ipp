@@ -115,9 +115,11 @@ REEF_INLINE void Listening::note(const event::Read& read) {
     peer.kept.clear();
     peer.behind.clear();
     peer.joining.clear();
+    peer.roots.erase(peer.roots.upper_bound(state().round()), peer.roots.end());
+    if (peer.own_kept > state().round()) peer.own_kept = 0;
     if (peer.applying > state().round()) {
       peer.gone = true;
-      actions.push_back(action::Gone{"its weights contain rounds that were rolled back: start it again"});
+      actions.push_back(action::Gone{"its weights contain rounds that were rolled back"});
     }
   } else if (state().round() != before) {
     Round& committed = peer.behind.emplace(before, std::move(peer.round)).first->second;
@@ -188,8 +190,18 @@ REEF_INLINE void Listening::note(const event::Applied& applied) {
   peer.applying = (std::max)(peer.applying, applied.rounds);
 }
 
+REEF_INLINE void Listening::note(const event::StateKept& own) {
+  peer.roots[own.rounds] = own.root;
+  if (own.kept) peer.own_kept = own.rounds;
+  constexpr std::size_t most = 4;
+  if (peer.roots.size() > most) peer.roots.erase(peer.roots.begin());
+  if (!peer.roots.contains(peer.own_kept)) peer.own_kept = 0;
+}
+
+REEF_INLINE void Listening::note(const event::StateFound& own) { peer.found[own.rounds] = own.root; }
+
 REEF_INLINE void Listening::note(const event::StateRead& read) {
-  if (peer.gone) return;  // the weights may be of rounds that were rolled back
+  if (peer.gone || peer.differs) return;  // the weights may be of rounds that were rolled back
   StatePiece piece = read.piece;
   piece.lineage = state().lineage;
   send(read.to, std::move(piece));

@@ -79,6 +79,11 @@ struct PeerMemory {
   std::optional<std::int64_t> pending{};  // index of an append whose place in the log is not read yet
   Seconds quiet_until = 0;                // nothing is appended before: the last own entry broke a rule
   Seconds pending_until = 0;              // when it is tried again, if it was not won
+  std::map<std::int64_t, Digest> roots{};  // of the own state by rounds, from the last checkpoint on
+  std::map<std::int64_t, Digest> found{};  // of states that an earlier process has kept
+  std::int64_t own_kept = 0;               // rounds of the newest state that is kept, whose digest is in `roots`
+  Seconds checkpoint_wanted_at = -1;       // since when enough members hold it; below 0: they do not
+  bool differs = false;                    // the own state is another one than that of a checkpoint
   std::optional<std::string> leaving{};
   Seconds leaving_since = 0;
   bool gone = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -57,6 +58,13 @@ inline Bulk bulk_not_finite() {
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
 }
 
+/// Returns the digest of the state of a peer: of the digests of its pieces.
+inline Digest digest_of_state(const std::vector<std::uint64_t>& weights) {
+  std::vector<Digest> digests;
+  for (const std::uint64_t weight : weights) digests.push_back(simulated_digest(*bulk_of(weight)));
+  return root_of(digests, simulated_digest);
+}
+
 /// The gradient of a micro-batch in one piece: a sum of these is exact in any order.
 inline std::uint64_t gradient_of(std::int64_t micro_batch, std::int64_t piece) {
   return Draws(static_cast<std::uint64_t>(micro_batch) * 1000003 + static_cast<std::uint64_t>(piece)).next();
@@ -64,6 +72,28 @@ inline std::uint64_t gradient_of(std::int64_t micro_batch, std::int64_t piece) {
 
 inline std::uint64_t next_weight(std::uint64_t weight, std::uint64_t gradient) {
   return Draws(weight ^ (gradient * 3)).next();
+}
+
+/// Returns what a peer contributes of these micro-batches. `finite`: false, if a gradient is not.
+inline Contribution simulated_contribution(std::vector<std::int64_t> indices, std::int64_t pieces, bool finite) {
+  Contribution contribution;
+  std::sort(indices.begin(), indices.end());
+  contribution.weight = static_cast<double>(indices.size());
+  contribution.loss = contribution.weight;
+  for (std::int64_t piece = 0; piece < pieces && !indices.empty(); ++piece) {
+    std::uint64_t sum = 0;
+    for (const std::int64_t index : indices) sum += gradient_of(index, piece);
+    contribution.parts.push_back(finite ? bulk_of(sum) : bulk_not_finite());
+  }
+  contribution.indices = std::move(indices);
+  return contribution;
+}
+
+/// Returns a part with one bit changed.
+inline Bulk corrupted(const Bulk& part, Draws& draws) {
+  std::vector<std::byte> bytes = *part;
+  bytes[draws.below(bytes.size())] ^= std::byte{1};
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
 }
 
 inline RoundFunctions simulated_functions() {

@@ -39,6 +39,13 @@ struct Process {
   bool spoils = false;                 // the next micro-batch is not finite here
   bool poisons = false;                // the next micro-batch is finite nowhere
   std::set<std::int64_t> spoiled{};  // micro-batches that are not finite here
+
+  /// Makes what was computed in the round before void.
+  void begin_round() {
+    indices.clear();
+    closing.reset();
+    is_void = computing;
+  }
 };
 
 }  // namespace detail

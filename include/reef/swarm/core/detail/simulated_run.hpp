@@ -13,6 +13,7 @@
 #include <reef/swarm/core/detail/draws.hpp>
 #include <reef/swarm/core/detail/event_queue.hpp>
 #include <reef/swarm/core/detail/simulated_account.hpp>
+#include <reef/swarm/core/detail/simulated_disks.hpp>
 #include <reef/swarm/core/detail/simulated_process.hpp>
 #include <reef/swarm/core/fault_plan.hpp>
 #include <reef/swarm/core/simulation_result.hpp>
@@ -94,6 +95,8 @@ private:
 
   void act(const std::shared_ptr<Process>& from, action::SetState& set);
 
+  void act(const std::shared_ptr<Process>& from, action::Restore& restore);
+
   void act(const std::shared_ptr<Process>& from, action::Gone& /*gone*/) { end(from); }
 
   void end(const std::shared_ptr<Process>& process) {
@@ -139,6 +142,7 @@ private:
   JobState log_state_;
   std::map<PeerId, PeerPresence> presences_;
   SimulatedAccount account_;
+  SimulatedDisks disks_;
   std::vector<bool> done_;
   int joined_ = 0;
   SimulationResult result_;

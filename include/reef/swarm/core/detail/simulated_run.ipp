@@ -54,12 +54,14 @@ REEF_INLINE void Simulation::start(int number, std::uint64_t incarnation) {
   options.genesis.global_batch = world_.global_batch;
   options.genesis.parameters = world_.pieces;
   options.genesis.piece = 1;
+  options.genesis.checkpoint = world_.checkpoint;
   options.deadlines = world_.deadlines;
   options.functions = simulated_functions();
   options.seed = draws_.next();
   options.first_members = (std::min)(2, plan_.peers);
   process->peer = std::make_unique<Peer>(std::move(options));
   processes_.push_back(process);
+  for (const event::StateFound& state : disks_.found_by(number)) hear(process, state);
   after(drawn(world_.log), [this, process] { hear(process, event::LogEnd{static_cast<std::int64_t>(log_.size())}); });
   after(drawn(world_.log), [this, process] { tick(process); });
   read_next(process);
@@ -94,9 +96,7 @@ REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::S
   if (to == processes_.end() || !(*to)->alive) return;
   if (from->corrupts) {
     if (auto* const part = std::get_if<Part>(&send.message)) {
-      std::vector<std::byte> bytes = *part->bytes;
-      bytes[draws_.below(bytes.size())] ^= std::byte{1};
-      part->bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+      part->bytes = corrupted(part->bytes, draws_);
       from->corrupts = false;
     }
   }
@@ -138,6 +138,10 @@ REEF_INLINE bool Simulation::land(std::int64_t index, Entry entry) {
   const std::size_t dealt = log_state_.dealing.members().size();
   const std::string why = apply(log_state_, entry);
   if (why.empty() && std::holds_alternative<Exclude>(entry.what)) ++result_.excluded;
+  if (const auto* const checkpoint = std::get_if<LogCheckpoint>(&entry.what); checkpoint != nullptr && why.empty()) {
+    ++result_.checkpoints;
+    result_.violation = disks_.broken_by(*checkpoint, account_.weights_after(checkpoint->rounds));
+  }
   if (log_state_.round() > before)
     result_.violation = account_.commit(std::get<Commit>(entry.what), dealt, log_state_.ledger);
   for (const auto& process : processes_) read_next(process);
@@ -221,31 +225,17 @@ REEF_INLINE void Simulation::compute(const std::shared_ptr<Process>& process, st
 }
 
 REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::Restart& /*restart*/) {
-  from->indices.clear();
-  from->closing.reset();
-  from->is_void = from->computing;
+  from->begin_round();
 }
 
 REEF_INLINE void Simulation::contribute(const std::shared_ptr<Process>& process) {
   if (!process->alive || !process->closing || process->computing) return;
-  event::Contributed contributed{process->closing->round, process->closing->attempt, {}};
-  std::sort(process->indices.begin(), process->indices.end());
-  contributed.contribution.indices = process->indices;
-  contributed.contribution.weight = static_cast<double>(process->indices.size());
-  contributed.contribution.loss = contributed.contribution.weight;
   const bool finite = std::none_of(process->indices.begin(), process->indices.end(), [&](std::int64_t index) {
     return process->spoiled.contains(index) || account_.is_poisoned(index);
   });
-  if (!process->indices.empty()) {
-    for (std::int64_t piece = 0; piece < world_.pieces; ++piece) {
-      std::uint64_t sum = 0;
-      for (const std::int64_t index : process->indices) sum += gradient_of(index, piece);
-      contributed.contribution.parts.push_back(finite ? bulk_of(sum) : bulk_not_finite());
-    }
-  }
-  process->indices.clear();
-  process->closing.reset();
-  hear(process, std::move(contributed));
+  const action::Close closing = *std::exchange(process->closing, std::nullopt);
+  hear(process, event::Contributed{closing.round, closing.attempt,
+                                   simulated_contribution(std::exchange(process->indices, {}), world_.pieces, finite)});
 }
 
 REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::Apply& apply) {
@@ -265,14 +255,14 @@ REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::A
 
 REEF_INLINE void Simulation::applied(const std::shared_ptr<Process>& process, std::int64_t rounds) {
   process->applied = rounds;
-  process->indices.clear();
-  process->is_void = process->computing;
-  process->closing.reset();
+  process->begin_round();
   if (process->weights != account_.weights_after(rounds)) {
     result_.violation =
         concat("replay: ", to_text(process->id), " has other weights after ", rounds, " rounds than the ledger");
     return;
   }
+  if (world_.checkpoint > 0 && rounds % world_.checkpoint == 0)
+    hear(process, disks_.keep(process->number, rounds, process->weights));
   hear(process, event::Applied{rounds});
   begin_micro_batch(process);
 }
@@ -281,6 +271,14 @@ REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::S
   for (std::size_t piece = 0; piece < from->weights.size(); ++piece)
     from->weights[piece] = value_of(set.pieces[piece]);
   after(drawn(world_.update), [this, from, rounds = set.rounds] {
+    if (from->alive) applied(from, rounds);
+  });
+}
+
+REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::Restore& restore) {
+  from->weights = disks_.state(from->number, restore.rounds);
+  ++result_.restored;
+  after(drawn(world_.update), [this, from, rounds = restore.rounds] {
     if (from->alive) applied(from, rounds);
   });
 }
@@ -313,6 +311,7 @@ REEF_INLINE void Simulation::inflict(const std::shared_ptr<Process>& process, co
     case FaultKind::kill: end(process); break;
     case FaultKind::restart:
       end(process);
+      disks_.wait_for(process->number);
       after(fault.seconds,
             [this, number = process->number, next = process->id.incarnation + 1] { start(number, next); });
       break;
@@ -341,6 +340,13 @@ REEF_INLINE void Simulation::roll_back() {
   for (const auto& process : processes_) {
     if (process->alive) newest = (std::max)(newest, process->applied);
   }
+  if (const auto& checkpoint = log_state_.checkpoint; checkpoint && newest < checkpoint->rounds) {
+    newest = checkpoint->rounds;
+    // An operator starts somebody again who has kept the state of the checkpoint.
+    const PeerId& holder = checkpoint->holders.front();
+    if (!disks_.comes(newest)) start(SimulatedDisks::number_of(holder), holder.incarnation + 100);
+    if (newest == log_state_.round()) return;
+  }
   ++result_.rollbacks;
   account_.roll_back(newest, log_state_.ledger);
   land(static_cast<std::int64_t>(log_.size()),
@@ -352,10 +358,11 @@ REEF_INLINE void Simulation::check() {
   const std::int64_t round = log_state_.round();
   if (round == 0) return;
   const std::vector<PeerId> contributors = log_state_.ledger.rounds().back().contributors();
-  bool somebody = false;
+  bool somebody = disks_.comes(round);
   for (const auto& process : processes_) {
     somebody =
-        somebody || (process->alive && (process->applied >= round || process->peer->holds(round - 1, contributors)));
+        somebody || (process->alive && (process->applied >= round || disks_.has(process->number, round) ||
+                                        process->peer->holds(round - 1, contributors)));
   }
   if (somebody) return;
   const std::vector<PeerId>& holders = account_.holders_of_last();

@@ -16,6 +16,10 @@ namespace core {
 namespace detail {
 
 REEF_INLINE void ViewDuty::leave() {
+  const bool may_wait = now - peer.leaving_since < 2 * deadlines().suspect;
+  // A checkpoint of what this peer has kept may need it among its holders.
+  const std::int64_t decided = state().checkpoint ? state().checkpoint->rounds : 0;
+  if (may_wait && peer.is_member() && peer.own_kept > decided) return;
   if (!peer.is_member() || state().members.size() == 1) {
     peer.gone = true;
     actions.push_back(action::Gone{*peer.leaving});
@@ -25,7 +29,6 @@ REEF_INLINE void ViewDuty::leave() {
   const auto lacks = [&](const auto& other) {
     return other.second.applied < peer.applied && !peer.detector.suspects(other.first, now);
   };
-  const bool may_wait = now - peer.leaving_since < 2 * deadlines().suspect;
   if (may_wait && std::any_of(peer.beats.begin(), peer.beats.end(), lacks)) return;
   ViewEntry view{state().epoch + 1, {}, concat(to_text(self()), " leaves: ", *peer.leaving)};
   for (const Member& member : state().members) {
@@ -136,6 +139,10 @@ REEF_INLINE void ViewDuty::beat() {
     beat.whole = whole();
     beat.targets = digest_of_targets();
     beat.root = peer.round.root(beat.targets, functions().digest);
+  }
+  if (peer.own_kept > 0) {
+    beat.kept = peer.own_kept;
+    beat.kept_root = peer.roots.at(peer.own_kept);
   }
   Beat same = beat;
   same.computed = peer.beat.computed;
