@@ -24,11 +24,13 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/average/shard_files.ipp>
 #include <reef/swarm/average/shard_list.ipp>
 #include <reef/swarm/client/row_sessions.ipp>
+#include <reef/swarm/core/chain_watch.ipp>
 #include <reef/swarm/core/detail/asking.ipp>
 #include <reef/swarm/core/detail/duty.ipp>
 #include <reef/swarm/core/detail/listening.ipp>
 #include <reef/swarm/core/detail/room.ipp>
 #include <reef/swarm/core/detail/round_duty.ipp>
+#include <reef/swarm/core/detail/session_hop.ipp>
 #include <reef/swarm/core/detail/simulated_run.ipp>
 #include <reef/swarm/core/detail/view_duty.ipp>
 #include <reef/swarm/core/digest.ipp>
@@ -43,9 +45,13 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/peer.ipp>
 #include <reef/swarm/core/pieces.ipp>
 #include <reef/swarm/core/round.ipp>
+#include <reef/swarm/core/round_trips.ipp>
 #include <reef/swarm/core/served_session.ipp>
+#include <reef/swarm/core/server_bans.ipp>
 #include <reef/swarm/core/session_client.ipp>
 #include <reef/swarm/core/session_message.ipp>
+#include <reef/swarm/core/session_route.ipp>
+#include <reef/swarm/core/session_router.ipp>
 #include <reef/swarm/core/session_server.ipp>
 #include <reef/swarm/core/session_wire.ipp>
 #include <reef/swarm/core/simulation.ipp>
