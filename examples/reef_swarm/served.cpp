@@ -149,9 +149,10 @@ int run_serve(const ServeOptions& options, const reef::comm::StopRequest& stop) 
   server.row = blocks->row();
   const reef::Bytes cache = blocks->cache_bytes();
   swarm::BlockServer running(server, std::move(blocks), store);
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  while (!running.announced() && !stop.asked() && running.failed().empty()) pause();
   say_line(reef::concat(served.place.name, " serves blocks [", server.blocks.first, ", ", server.blocks.last, ") at ",
                         running.address(), ", with a cache of ", reef::format_bytes(cache)));
-  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
   while (!stop.asked() && running.failed().empty()) pause();
   if (stop.asked() && options.drain > 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.drain);

@@ -58,6 +58,8 @@ public:
   BlockServer(const BlockServer&) = delete;
   BlockServer& operator=(const BlockServer&) = delete;
 
+  /// Returns true once the server's speed is measured, and the store is told that the server is there.
+  [[nodiscard]] bool announced() const;
   /// Announces that the server ends soon: it takes no new sessions, clients leave, and drained() says when all have.
   void drain();
   /// Returns true if the server drains, and no session has a cache here.

@@ -92,6 +92,7 @@ public:
     });
   }
 
+  [[nodiscard]] bool announced() const { return is_announced_; }
   [[nodiscard]] bool drained() const { return drained_; }
   [[nodiscard]] std::string address() const { return address_; }
   [[nodiscard]] std::size_t sessions() const { return sessions_; }
@@ -238,9 +239,9 @@ private:
       measure();
       link_->post([this] {
         if (is_withdrawn_) return;
-        is_announced_ = true;
         tick();
         link_->announce(span_);
+        is_announced_ = true;
       });
       for (std::vector<CacheWork> work = take(); !work.empty(); work = take()) {
         if (const auto* const open = std::get_if<core::serve::OpenCache>(&work.front())) {
@@ -291,11 +292,11 @@ private:
   ServedSpan span_{};
   core::RoundTrips trips_{};
   std::set<std::string> next_{};  // servers whose round-trip times are announced
-  bool is_announced_ = false;
   bool is_withdrawn_ = false;
   std::int64_t rows_here_ = 0;  // rows that wait or are computed
   double queue_ = 0;
   std::atomic<std::size_t> sessions_ = 0;
+  std::atomic<bool> is_announced_ = false;
   std::atomic<bool> drained_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -310,6 +311,7 @@ REEF_INLINE BlockServer::BlockServer(BlockServerOptions options, std::unique_ptr
     : implementation_(std::make_unique<Implementation>(std::move(options), std::move(blocks), store)) {}
 REEF_INLINE BlockServer::~BlockServer() = default;
 REEF_INLINE void BlockServer::drain() { implementation_->drain(); }
+REEF_INLINE bool BlockServer::announced() const { return implementation_->announced(); }
 REEF_INLINE bool BlockServer::drained() const { return implementation_->drained(); }
 REEF_INLINE std::string BlockServer::address() const { return implementation_->address(); }
 REEF_INLINE std::size_t BlockServer::sessions() const { return implementation_->sessions(); }
