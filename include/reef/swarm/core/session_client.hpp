@@ -118,6 +118,7 @@ private:
 
   void fail(std::size_t hop, HopFailure why, Seconds now, Actions& actions);
   static void ask_route(const Hop& hop, HopFailure why, Actions& actions);
+  void route_later(Seconds now);
   void new_epoch(Seconds now, Actions& actions);
   void advance(Seconds now, Actions& actions);
   void send_step(std::size_t first, Actions& actions);
@@ -147,7 +148,7 @@ private:
   Seconds begun_ = 0;
   Seconds waiting_since_ = 0;
   Seconds route_at_ = 0;
-  Seconds route_wait_ = 0;
+  int route_attempts_ = 0;
   Bulk result_{};
 };
 

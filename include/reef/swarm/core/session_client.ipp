@@ -8,6 +8,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/checksum.hpp>
+#include <reef/swarm/core/server_bans.hpp>
 #include <reef/swarm/core/session_client.hpp>
 
 namespace reef {
@@ -88,8 +89,8 @@ REEF_INLINE SessionClient::Actions SessionClient::begin(std::int64_t keep,
   sent_to_ = 0;
   if (epoch_ == 0) {
     epoch_ = 1;
-    route_wait_ = options_.route_again;
-    route_at_ = now + route_wait_;
+    route_attempts_ = 0;
+    route_later(now);
     actions.push_back(ask::Route{{0, options_.blocks}, {}, HopFailure::lost});
   }
   waiting_since_ = now;
@@ -115,10 +116,15 @@ REEF_INLINE void SessionClient::fail(std::size_t at, HopFailure why, Seconds now
   const bool is_refusal = why == HopFailure::refused || why == HopFailure::evicted ||
                           why == HopFailure::overload;
   const bool is_first = !is_refusal || refusals_++ == 0;
-  route_wait_ =
-      is_first ? options_.route_again : (std::min)(2 * route_wait_, 16 * options_.route_again);
-  route_at_ = now + route_wait_;
+  if (is_first) route_attempts_ = 0;
+  route_later(now);
   if (is_first) ask_route(hop, why, actions);
+}
+
+/// Sets the time at which a route is asked for again.
+REEF_INLINE void SessionClient::route_later(Seconds now) {
+  route_at_ =
+      now + wait_before(++route_attempts_, options_.route_again, 16 * options_.route_again);
 }
 
 REEF_INLINE SessionClient::Actions SessionClient::routed(const BlockRange& blocks,
@@ -320,8 +326,7 @@ REEF_INLINE SessionClient::Actions SessionClient::tick(Seconds now) {
   for (Hop& hop : hops_) is_routing = is_routing || (hop.routing && epoch_ > 0);
   if (is_routing) {
     if (now < route_at_) return actions;
-    route_wait_ = (std::min)(2 * route_wait_, 16 * options_.route_again);
-    route_at_ = now + route_wait_;
+    route_later(now);
     for (Hop& hop : hops_) {
       if (hop.routing) ask_route(hop, HopFailure::refused, actions);
     }
