@@ -36,8 +36,10 @@ generate killed &
 text=$!
 started="$started $text"
 until_so has_text killed || fail "the second text did not begin"
-kill -9 "$process_a"
-say "server a, which computes the text, is killed with -9"
+# Of the servers that the client has chosen, the first.
+first=$(sed -n 's/.*: \[0, [0-9]*) \([abcd]\)\/.*/\1/p' "$folder/killed.log" | tail -n 1)
+eval "kill -9 \"\$process_$first\""
+say "server $first, which computes the text, is killed with -9"
 wait "$text" || fail "the text has failed"
 sed -n 's/^reef-swarm: /serve: /; /lost\|done/p' "$folder/killed.log"
 says killed "with 0 repairs" && fail "the text was done before the server was killed"

@@ -148,12 +148,22 @@ int run_serve(const ServeOptions& options, const reef::comm::StopRequest& stop) 
   model.read_into(*blocks, served);
   server.row = blocks->row();
   const reef::Bytes cache = blocks->cache_bytes();
-  const swarm::BlockServer running(server, std::move(blocks), store);
+  swarm::BlockServer running(server, std::move(blocks), store);
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  while (!running.announced() && !stop.asked() && running.failed().empty()) pause();
   say_line(reef::concat(served.place.name, " serves blocks [", server.blocks.first, ", ", server.blocks.last, ") at ",
                         running.address(), ", with a cache of ", reef::format_bytes(cache)));
-  while (!stop.asked() && running.failed().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (!stop.asked() && running.failed().empty()) pause();
+  if (stop.asked() && options.drain > 0) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.drain);
+    say_line(reef::concat(served.place.name, " drains: ", running.sessions(), " sessions have ", options.drain,
+                          " s to leave"));
+    running.drain();
+    while (!running.drained() && running.failed().empty() && std::chrono::steady_clock::now() < end) pause();
+  }
   if (const std::string why = running.failed(); !why.empty()) throw reef::Error(why);
-  say_line(reef::concat(served.place.name, " ends after a signal"));
+  say_line(reef::concat(served.place.name, " ends after a signal",
+                        running.sessions() > 0 ? reef::concat(", with ", running.sessions(), " sessions") : ""));
   return 0;
 }
 
@@ -184,6 +194,7 @@ int run_generate(const TextOptions& options) {
   asked.max_length = positions;
   asked.answer = options.answer;
   asked.step = options.step;
+  asked.same_bits = options.same_bits;
   if (!options.quiet) asked.report = say_line;
   swarm::RowSessions sessions(asked, store);
   swarm::Session<Host, float> session(model.host, model.graph,
@@ -212,7 +223,11 @@ int run_generate(const TextOptions& options) {
       answers.add(one, text_of_continuation(tokenizer, one.tokens, how.ends), tokenizer.has_value());
     answers.write(options.json);
   }
-  if (!options.quiet) say_line(reef::concat("done, with ", sessions.repairs(), " repairs"));
+  if (!options.quiet) {
+    const std::int64_t moves = sessions.moves();
+    say_line(reef::concat("done, with ", sessions.repairs(), " repairs",
+                          moves > 0 ? reef::concat(" and ", moves, moves == 1 ? " move" : " moves") : ""));
+  }
   return 0;
 }
 

@@ -38,6 +38,7 @@ struct ServeOptions {
   std::string blocks;  ///< "FIRST:LAST"; empty: all
   std::int64_t positions = 1 << 14;
   std::int64_t longest = 0;  ///< 0: as many as the model has, up to `positions`
+  double drain = 10;         ///< seconds after a signal for which sessions may leave
 };
 
 /// The options of `reef-swarm generate`.
@@ -49,6 +50,7 @@ struct TextOptions : DrawOptions {
   std::int64_t new_tokens = 100;
   double answer = 30;
   double step = 600;
+  bool same_bits = false;
   bool json = false;
   bool quiet = false;
 };

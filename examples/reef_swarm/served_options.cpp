@@ -38,6 +38,10 @@ void add_serve(CLI::App& app, ServeOptions& o) {
       ->capture_default_str();
   app.add_option("--longest", o.longest, "the most tokens of one text; default: what --positions and the model allow")
       ->transform(number_from<std::int64_t>(1, std::int64_t{1} << 30));
+  app.add_option("--drain", o.drain,
+                 "seconds after a signal for which texts may go on elsewhere: no new ones are taken; 0: ends at once")
+      ->transform(number_from<double>(0, 1e6))
+      ->capture_default_str();
 }
 
 void add_generate(CLI::App& app, TextOptions& o) {
@@ -59,6 +63,9 @@ void add_generate(CLI::App& app, TextOptions& o) {
   app.add_option("--step", o.step, "the longest that a token takes, in seconds, after which all fails")
       ->transform(number_from<double>(0.1, 1e9))
       ->capture_default_str();
+  app.add_flag("--same-bits", o.same_bits,
+               "waits where servers of this machine's numerics class do not have all blocks; default: others are asked "
+               "too, and that bits may differ is told");
   app.add_flag("--json", o.json, "answer with one object: tokens, logprobs, text");
   app.add_flag("--quiet", o.quiet, "tells nothing of servers on standard error");
 }

@@ -11,6 +11,7 @@
 #include <reef/swarm/average/shard_list.hpp>
 #include <reef/swarm/client/row_sessions.hpp>
 #include <reef/swarm/client/session.hpp>
+#include <reef/swarm/core/chain_watch.hpp>
 #include <reef/swarm/core/deadlines.hpp>
 #include <reef/swarm/core/digest.hpp>
 #include <reef/swarm/core/entry.hpp>
@@ -29,9 +30,13 @@
 #include <reef/swarm/core/peer_options.hpp>
 #include <reef/swarm/core/pieces.hpp>
 #include <reef/swarm/core/round.hpp>
+#include <reef/swarm/core/round_trips.hpp>
 #include <reef/swarm/core/served_session.hpp>
+#include <reef/swarm/core/server_bans.hpp>
 #include <reef/swarm/core/session_client.hpp>
 #include <reef/swarm/core/session_message.hpp>
+#include <reef/swarm/core/session_route.hpp>
+#include <reef/swarm/core/session_router.hpp>
 #include <reef/swarm/core/session_server.hpp>
 #include <reef/swarm/core/session_wire.hpp>
 #include <reef/swarm/core/simulation.hpp>

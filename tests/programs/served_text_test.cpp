@@ -92,9 +92,10 @@ protected:
     return concat(REEF_SWARM, " ", command, " --log http://127.0.0.1:", port_,
                   " --plain-loopback --threads 1 --model '", model_, "'");
   }
-  [[nodiscard]] std::unique_ptr<TextProcess> serve(const std::string& name, const std::string& blocks) const {
+  [[nodiscard]] std::unique_ptr<TextProcess> serve(const std::string& name, const std::string& blocks,
+                                                   const std::string& options = "") const {
     auto server = std::make_unique<TextProcess>(
-        folder_ / name, concat(common("serve"), " --name ", name, " --blocks ", blocks, " --positions 8192"));
+        folder_ / name, concat(common("serve"), " --name ", name, " --blocks ", blocks, " --positions 8192 ", options));
     EXPECT_TRUE(becomes_true([&] { return server->err().find(" serves blocks ") != std::string::npos; }))
         << server->err();
     return server;
@@ -141,6 +142,41 @@ TEST_F(ServedText, is_the_same_where_a_server_is_killed_in_the_middle) {
   EXPECT_EQ(client.wait(), 0) << client.err();
   EXPECT_EQ(client.out(), alone(options));
   EXPECT_THAT(client.err(), HasSubstr("is lost"));
+}
+
+TEST_F(ServedText, is_the_same_where_a_server_drains_in_the_middle_which_is_no_failure) {
+  const auto a = serve("a", "0:2", "--drain 1000");
+  const auto b = serve("b", "0:1");
+  const auto c = serve("c", "1:2");
+  const std::string options = "--tokens '5 17 30 3' --new 3000 --temperature 0.9 --seed 7";
+  TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
+  EXPECT_TRUE(becomes_true([&] { return client.out().size() > 60; })) << client.err();
+  client.signal(SIGSTOP);
+  EXPECT_FALSE(client.out().ends_with("\n")) << "the text was over before the server drained";
+  EXPECT_THAT(client.err(), HasSubstr("[0, 2) a/"));
+  a->signal(SIGTERM);
+  EXPECT_TRUE(becomes_true([&] { return a->err().find(" drains: 1 sessions") != std::string::npos; })) << a->err();
+  // So the client, which looks twice a second, looks at once when it goes on, and the store says what it is to see.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  client.signal(SIGCONT);
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_TRUE(a->err().ends_with("a ends after a signal\n")) << a->err();
+  EXPECT_FALSE(client.out().ends_with("\n")) << "the text was over before the session had moved";
+  EXPECT_EQ(client.wait(), 0) << client.err();
+  EXPECT_EQ(client.out(), alone(options));
+  EXPECT_THAT(client.err(), HasSubstr("ends soon"));
+  EXPECT_THAT(client.err(), HasSubstr("done, with 0 repairs and "));
+}
+
+TEST_F(ServedText, ends_a_drain_at_its_deadline_where_nobody_else_has_the_blocks) {
+  const auto a = serve("a", "0:2", "--drain 0.5");
+  TextProcess client(folder_ / "client",
+                     concat(common("generate"), " --tokens '5 17 30 3' --new 3000 --temperature 0.9 --seed 7"));
+  EXPECT_TRUE(becomes_true([&] { return client.out().size() > 60; })) << client.err();
+  client.signal(SIGSTOP);
+  a->signal(SIGTERM);
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_THAT(a->err(), HasSubstr("a ends after a signal, with 1 sessions"));
 }
 
 }  // namespace

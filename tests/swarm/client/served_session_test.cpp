@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -29,6 +31,7 @@
 #include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/serve/block_server.hpp>
 #include <reef/swarm/serve/model_blocks.hpp>
+#include <reef/swarm/serve/served_span.hpp>
 #include <support/temporary_folder.hpp>
 
 namespace reef::swarm {
@@ -92,12 +95,23 @@ void set_drawn(Part& part, const graph::Dag& dag) {
   }
 }
 
+/// Returns whether it has become so, in a hundred seconds at most.
+template <class F>
+bool served_becomes_true(const F& so) {
+  for (int tries = 0; tries < 5000; ++tries) {
+    if (so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
 /// A store, and servers of a model's blocks in this process.
 class ServedModelCase {
 public:
   explicit ServedModelCase(const ServedGraph& graph) : graph_(graph) {}
 
-  void start(const std::string& name, BlockRange blocks, std::int64_t positions = 1024) {
+  void start(const std::string& name, BlockRange blocks, std::int64_t positions = 1024,
+             const std::string& numerics = "n") {
     auto own = std::make_unique<ModelBlocks<Host, float>>(
         host_, graph_, ModelBlocksOptions{.blocks = blocks, .positions = positions, .longest = 256, .rows = 16});
     set_drawn(*own, graph_.dag());
@@ -107,12 +121,14 @@ public:
     options.model = "m";
     options.blocks = blocks;
     options.row = own->row();
-    options.numerics = "n";
+    options.numerics = numerics;
     options.positions = positions;
     options.longest = 256;
     servers_[name] = std::make_unique<BlockServer>(options, std::move(own), store_);
+    EXPECT_TRUE(served_becomes_true([&] { return servers_[name]->announced(); }));
   }
   void stop(const std::string& name) { servers_.erase(name); }
+  void drain(const std::string& name) { servers_.at(name)->drain(); }
   [[nodiscard]] const BlockServer& server(const std::string& name) const { return *servers_.at(name); }
 
   [[nodiscard]] RowSessionsOptions client(const std::string& name) const {
@@ -212,6 +228,69 @@ TEST(ServedSession, has_the_same_bits_where_servers_end_in_the_middle) {
   });
   expect_equal(found, model.reference(served_prompts(), options));
   EXPECT_GE(sessions.repairs(), 3);
+}
+
+TEST(ServedSession, moves_from_a_server_that_drains_without_a_repair_to_the_same_bits) {
+  ServedModelCase model(served_llama());
+  model.start("a", {0, 2});
+  model.start("b", {2, 4});
+  RowSessions sessions(model.client("client"), model.store());
+  const nn::GenerateOptions options{.tokens = 40, .temperature = 0.9, .seed = 4};
+  const auto found = model.generate(sessions, served_prompts(), options, [&](std::size_t count) {
+    if (count == 20) {
+      model.start("c", {1, 4});
+      model.drain("b");
+      EXPECT_TRUE(served_becomes_true([&] { return model.server("b").drained(); }));
+      model.stop("b");
+    }
+    if (count == 60) {  // nobody else has block 0: the sessions stay
+      model.drain("a");
+    }
+  });
+  expect_equal(found, model.reference(served_prompts(), options));
+  EXPECT_EQ(sessions.repairs(), 0);
+  EXPECT_GE(sessions.moves(), 3);  // of each text one
+}
+
+TEST(ServedSession, asks_servers_of_another_numerics_class_where_no_other_has_a_block_unless_it_is_not_to) {
+  ServedModelCase model(served_gpt());
+  model.start("a", {0, 3});
+  model.start("b", {0, 4}, 1024, "m");
+  const nn::GenerateOptions options{.tokens = 5, .temperature = 0};
+  RowSessionsOptions strict = model.client("strict");
+  strict.same_bits = true;
+  strict.step = 1.5;
+  RowSessions waiting(strict, model.store());
+  EXPECT_THROW(model.generate(waiting, served_prompts(), options), Error);
+  RowSessionsOptions client = model.client("client");
+  std::string told;
+  client.report = [&](const std::string& line) { told += line; };
+  {
+    RowSessions sessions(client, model.store());
+    model.generate(sessions, served_prompts(), options);
+  }
+  EXPECT_THAT(told, HasSubstr("bits may differ"));
+}
+
+TEST(ServedSession, is_routed_by_what_servers_announce) {
+  ServedModelCase model(served_gpt());
+  model.start("a", {0, 4});
+  std::optional<ServedSpan> span;
+  const auto is_announced = [&] {
+    std::promise<Presences> read;
+    model.store().presences([&](const Presences& all) { read.set_value(all); });
+    for (const PresentKey& key : read.get_future().get().keys) span = served_span_of(key.value);
+    return span.has_value();
+  };
+  ASSERT_TRUE(served_becomes_true(is_announced));
+  EXPECT_GT(span->load.rate.value_or(0), 0);
+  EXPECT_GE(span->load.batch, 1);
+  EXPECT_EQ(span->load.room, 4 * 1024);
+  EXPECT_FALSE(span->draining);
+  EXPECT_EQ(served_span_of(text_of(*span)), span);
+  model.drain("a");
+  EXPECT_TRUE(served_becomes_true([&] { return is_announced() && span->draining; }));
+  EXPECT_TRUE(model.server("a").drained());
 }
 
 TEST(ServedSession, waits_for_a_server_of_blocks_that_nobody_has_and_goes_on) {

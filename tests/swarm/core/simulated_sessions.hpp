@@ -17,7 +17,9 @@
 #include <reef/swarm/core/detail/draws.hpp>
 #include <reef/swarm/core/detail/event_queue.hpp>
 #include <reef/swarm/core/detail/session_rows.hpp>
+#include <reef/swarm/core/server_bans.hpp>
 #include <reef/swarm/core/session_client.hpp>
+#include <reef/swarm/core/session_router.hpp>
 #include <reef/swarm/core/session_server.hpp>
 
 // A client and servers of a session on one queue of events: virtual time, messages that are late, doubled and lost,
@@ -93,7 +95,8 @@ private:
 /// | half_open | for `seconds`, what is sent to it does not arrive                          |
 /// | mute      | for `seconds`, what it sends does not arrive                               |
 /// | damage    | the rows that it sends to the next server are others, once                 |
-enum class Trouble : std::uint8_t { kill, vanish, slow, evict, half_open, mute, damage };
+/// | drain     | it takes no new sessions, and ends when it has none, or 60 s later          |
+enum class Trouble : std::uint8_t { kill, vanish, slow, evict, half_open, mute, damage, drain };
 
 struct SessionFault {
   Trouble trouble = Trouble::kill;
@@ -124,7 +127,7 @@ inline SessionPlan drawn_session_plan(std::uint64_t seed) {
   SessionPlan plan{seed, {}};
   const std::uint64_t count = draws.below(5);
   for (std::uint64_t i = 0; i < count; ++i) {
-    plan.faults.push_back({static_cast<Trouble>(draws.below(7)),
+    plan.faults.push_back({static_cast<Trouble>(draws.below(8)),
                            static_cast<int>(draws.below(servers)),
                            static_cast<std::int64_t>(1 + draws.below(10)), draws.below(4) == 0,
                            draws.between(0.5, 12)});
@@ -134,13 +137,15 @@ inline SessionPlan drawn_session_plan(std::uint64_t seed) {
 
 class SimulatedSession {
 public:
-  explicit SimulatedSession(const SessionPlan& plan)
+  /// `moves`: whether the session also moves to other servers for no reason.
+  explicit SimulatedSession(const SessionPlan& plan, bool moves = true)
       : plan_(plan),
         draws_(plan.seed),
         batch_(1 + static_cast<std::int64_t>(draws_.below(3))),
         client_(options()),
         whole_({0, blocks}, batch_),
-        done_(plan.faults.size()) {
+        done_(plan.faults.size()),
+        moves_(moves) {
     for (int i = 0; i < servers; ++i) start(i);
   }
 
@@ -169,6 +174,8 @@ public:
 
   [[nodiscard]] std::int64_t repairs() const { return client_.repairs(); }
   [[nodiscard]] std::int64_t replayed() const { return replayed_; }
+  [[nodiscard]] std::int64_t moves() const { return client_.moves(); }
+  [[nodiscard]] std::int64_t drained() const { return drained_; }
   [[nodiscard]] int bans() const { return static_cast<int>(banned_); }
 
 private:
@@ -182,6 +189,7 @@ private:
     Seconds slow_until = 0, deaf_until = 0, mute_until = 0, busy_until = 0;
     Seconds slow_by = 0;
     bool damages = false;
+    bool draining = false;
     bool at_fault = false;  // something has happened to it that others may notice
   };
 
@@ -221,9 +229,43 @@ private:
       act(client_.tick(queue_.now()));
       for (Server& server : servers_) {
         if (server.alive) serve(server, server.core->tick(queue_.now()));
+        if (server.alive && server.draining && server.core->sessions() == 0) {
+          ++drained_;
+          end(server, 1);
+        }
       }
+      leave_draining();
       tick();
     });
+  }
+
+  /// Ends a server in order; it is back, with nothing, `seconds` later.
+  void end(Server& server, Seconds seconds) {
+    server.alive = false;
+    queue_.after(0.05, [this, name = server.name] { act(client_.lost(name, queue_.now())); });
+    queue_.after(seconds, [this, number = server.number] { start(number); });
+  }
+
+  /// Moves the session away from servers that drain, if others have their blocks.
+  void leave_draining() {
+    if (!client_.can_move()) return;
+    std::vector<RouteHop> chain;
+    bool drains = false;
+    for (const RouteHop& hop : client_.chain()) {
+      const Server* const server = find(hop.server);
+      std::vector<RouteHop> others;
+      if (server != nullptr && server->draining) others = found_route(hop.blocks);
+      drains = drains || !others.empty();
+      if (others.empty()) others.push_back(hop);
+      chain.insert(chain.end(), others.begin(), others.end());
+    }
+    if (drains) act(client_.move(chain, queue_.now()));
+  }
+
+  /// Moves the session to another chain now and then, for no reason.
+  void move_at_times() {
+    if (client_.can_move() && draws_.below(6) == 0)
+      act(client_.move(found_route({0, blocks}), queue_.now()));
   }
 
   /// Draws the next step of the client, and computes its rows alone.
@@ -264,7 +306,8 @@ private:
   void act(const ask::Send& send) { transmit("client", send.to, send.message); }
   void act(const ask::Route& route) {
     if (!route.failed.empty() && route.why != HopFailure::refused) {
-      avoid_[route.failed] = queue_.now() + 4;
+      bans_.failed(route.failed, queue_.now());
+      router_.failed(route.failed, route.why, queue_.now());
       ++banned_;
       for (const Server& server : servers_) {
         if (server.name == route.failed && server.alive && !server.at_fault && lost_messages_ == 0)
@@ -281,13 +324,20 @@ private:
     for (const RouteHop& hop : client_.chain()) {
       Server* const server = find(hop.server);
       if (server == nullptr) continue;
+      // Late copies of messages may open again what was closed: of the names s.1, s.2, ... the last is in the chain.
+      std::int64_t last = 0;
+      std::int64_t length = 0;
       for (const auto& [name, cache] : server->caches) {
-        if (cache.length() > whole_.length() + 8)
-          violation_ = concat("cache: ", hop.server, " has ", cache.length(), " of ",
-                              whole_.length(), " positions");
+        const std::int64_t number = std::stoll(name.substr(2));
+        if (number > last) length = cache.length();
+        last = (std::max)(last, number);
       }
+      if (length > whole_.length())
+        violation_ = concat("cache: ", hop.server, " has ", length, " of ", whole_.length(), " positions");
     }
     if (steps_left_ > 0 && violation_.empty()) {
+      leave_draining();
+      if (moves_) move_at_times();
       queue_.after(draws_.between(0, 0.1), [this] { act(next_step()); });
     }
   }
@@ -295,18 +345,44 @@ private:
     violation_ = concat("progress: the session fails: ", failed.why);
   }
 
+  /// Returns the servers that a SessionRouter chooses of those that live.
+  std::vector<RouteHop> quickest_route(const BlockRange& range) {
+    std::vector<KnownServer> known;
+    std::set<std::int64_t> held;
+    for (const Server& server : servers_) {
+      if (!server.alive) continue;
+      const BlockRange span = span_of(server.number);
+      for (std::int64_t b = span.first; b < span.last && !server.draining; ++b) held.insert(b);
+      KnownServer one{server.name, span, "", {}, server.draining};
+      one.load.rate = static_cast<double>(100 + draws_.below(900));
+      one.load.room = server.core->room();
+      known.push_back(one);
+    }
+    router_.set(std::move(known));
+    std::vector<RouteHop> hops =
+        router_.route({range, 256 * batch_, client_.chain()}, queue_.now()).hops;
+    bool has_all = true;
+    for (std::int64_t b = range.first; b < range.last; ++b) has_all = has_all && held.contains(b);
+    if (has_all == hops.empty()) violation_ = "route: it is there if each block has a server, and only then";
+    for (const RouteHop& hop : hops) {
+      const Server* const server = find(hop.server);
+      if (server == nullptr || server->draining) violation_ = concat("route: over ", hop.server);
+    }
+    return hops;
+  }
+
   /// Draws servers for blocks, of those that live and are not avoided unless no others have a block.
   std::vector<RouteHop> found_route(const BlockRange& range) {
+    if (plan_.seed % 2 == 0) return quickest_route(range);
     std::vector<RouteHop> route;
     std::int64_t at = range.first;
     while (at < range.last) {
       std::vector<const Server*> good;
       for (const bool avoided : {false, true}) {
         for (const Server& server : servers_) {
-          const auto until = avoid_.find(server.name);
-          const bool is_avoided = until != avoid_.end() && until->second > queue_.now();
+          const bool is_avoided = bans_.is_banned(server.name, queue_.now());
           const BlockRange span = span_of(server.number);
-          if (server.alive && span.first <= at && at < span.last && is_avoided == avoided)
+          if (server.alive && !server.draining && span.first <= at && at < span.last && is_avoided == avoided)
             good.push_back(&server);
         }
         if (!good.empty()) break;
@@ -395,7 +471,7 @@ private:
                                        : step != nullptr && step->step >= fault.step;
       if (!now) continue;
       done_[i] = true;
-      server.at_fault = true;
+      if (fault.trouble != Trouble::drain) server.at_fault = true;
       const Seconds until = queue_.now() + fault.seconds;
       switch (fault.trouble) {
         case Trouble::vanish: vanished_.insert(server.name); [[fallthrough]];
@@ -431,6 +507,16 @@ private:
           server.damages = true;
           ++lost_messages_;  // it shows at the next server
           break;
+        case Trouble::drain:
+          server.draining = true;
+          server.core->drain();
+          queue_.after(60, [this, name = server.name] {
+            if (Server* const late = find(name)) {
+              ++lost_messages_;
+              end(*late, 1);
+            }
+          });
+          break;
       }
     }
   }
@@ -442,15 +528,18 @@ private:
   ToyCache whole_;
   Bulk expected_{};
   std::vector<bool> done_;
+  bool moves_;
   detail::EventQueue queue_;
   std::vector<Server> servers_;
   std::map<std::pair<std::string, std::string>, Seconds> last_arrival_;
-  std::map<std::string, Seconds> avoid_;
+  ServerBans bans_{4};
+  SessionRouter router_{{.blocks = blocks, .ban = 4}};
   std::set<std::string> vanished_;
   std::string violation_;
   std::int64_t steps_left_ = 0;
   std::int64_t replayed_ = 0;
   std::int64_t banned_ = 0;
+  std::int64_t drained_ = 0;
   int lost_messages_ = 0;
 };
 

@@ -20,14 +20,15 @@ namespace swarm {
 struct RowSessionsOptions {
   EndpointOptions net{};        ///< network settings; `name` must be no other process'
   std::string model{};          ///< a name of the weights and their form, that of BlockServerOptions
-  std::string numerics{};       ///< servers of this numerics class alone are asked
+  std::string numerics{};       ///< the numerics class of this machine: servers of the same are preferred
+  bool same_bits = false;       ///< true: servers of other classes are never asked; false: where no other has a block
   std::int64_t blocks = 0;      ///< blocks of the model
   Bytes row = 0;                ///< bytes of a row between two blocks
   std::int64_t max_length = 0;  ///< the most positions of a session
   Seconds answer = 10;          ///< silence of a server after which it is asked again, then replaced
   Seconds step = 600;           ///< the longest that a step takes, after which it fails
   int attempts = 32;            ///< repairs of one step, after which it fails
-  Seconds avoid = 15;           ///< for so long a server that failed is avoided; twice as long with each time more
+  Seconds avoid = 15;           ///< the first ban of a server that was at fault; twice as long with each time more
   std::function<void(const std::string&)> report{};  ///< is given a line for each repair; on the loop's thread
 };
 
@@ -36,7 +37,10 @@ struct RowSessionsOptions {
 ///
 /// | bits   | of a session are the same whichever servers fail, as long as all are of one numerics class             |
 /// | memory | the rows of all positions at each boundary between servers                                             |
-/// | route  | servers that reach furthest; those that failed only where nobody else has a block                      |
+/// | route  | the quickest chain by what servers announce and by round-trip times (core::SessionRouter); servers     |
+/// |        | that were at fault only where nobody else has a block                                                  |
+/// | moves  | between two steps, away from servers that end soon, and to a chain that is 1.2 times as fast or more,  |
+/// |        | where that pays the replay                                                                             |
 /// | thread | one thread may call at a time                                                                          |
 /// | errors | OptionError: options, a session that is not open; Error: a step that fails, naming whom it waited for. |
 /// |        | That session is then to be closed; others go on                                                        |
@@ -76,6 +80,8 @@ public:
   [[nodiscard]] std::int64_t length(int session) const;
   /// Returns the number of times that servers were replaced, or asked anew.
   [[nodiscard]] std::int64_t repairs() const;
+  /// Returns the number of times that sessions have moved to other servers, none of which had failed.
+  [[nodiscard]] std::int64_t moves() const;
   /// Returns the servers of a session, in the order of blocks; empty names where none is found yet.
   [[nodiscard]] std::vector<core::RouteHop> chain(int session) const;
 

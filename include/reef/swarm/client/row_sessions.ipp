@@ -6,14 +6,16 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <variant>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
-#include <reef/swarm/client/detail/span_router.hpp>
 #include <reef/swarm/client/row_sessions.hpp>
+#include <reef/swarm/core/chain_watch.hpp>
+#include <reef/swarm/core/session_router.hpp>
 #include <reef/swarm/serve/detail/session_link.hpp>
 
 namespace reef {
@@ -23,7 +25,12 @@ namespace swarm {
 /// Drives a core::SessionClient for each session, on the loop of a link; the caller waits for their answers.
 class RowSessions::Implementation {
 public:
-  Implementation(RowSessionsOptions options, Presence& store) : options_(std::move(options)), router_(options_.avoid) {
+  Implementation(RowSessionsOptions options, Presence& store)
+      : options_(std::move(options)),
+        router_({.blocks = options_.blocks,
+                 .numerics = options_.numerics,
+                 .same_bits = options_.same_bits,
+                 .ban = options_.avoid}) {
     constexpr Bytes of_text = 256_KiB;
     const Bytes replay = static_cast<Bytes>(options_.max_length) * options_.row;
     if (options_.max_length < 1 || options_.row < 1 || replay > detail::SessionLink::most_bytes - of_text) {
@@ -37,8 +44,15 @@ public:
       for (auto& [number, session] : sessions_) act(number, session.client.lost(peer, link_->now()));
     };
     events.servers = [this](const std::vector<ServedSpan>& all) { look(all); };
+    events.pinged = [this](const std::string& peer, Seconds seconds) {
+      router_.measured(peer, seconds, link_->now());
+      unmeasured_.erase(peer);
+    };
     events.tick = [this] {
       for (auto& [number, session] : sessions_) act(number, session.client.tick(link_->now()));
+      if (may_route()) {
+        for (auto& [number, blocks] : std::exchange(unrouted_, {})) route(number, blocks);
+      }
     };
     events.error = [this](const std::string& what) {
       const std::lock_guard lock(mutex_);
@@ -68,7 +82,7 @@ public:
       session.answer = options_.answer;
       session.step = options_.step;
       session.attempts = options_.attempts;
-      sessions_.emplace(number, Session{core::SessionClient(session)});
+      sessions_.emplace(number, Session{core::SessionClient(session), {}});
       return number;
     });
   }
@@ -79,6 +93,7 @@ public:
       if (found == sessions_.end()) return;
       act(number, found->second.client.close());
       closed_repairs_ += found->second.client.repairs();
+      closed_moves_ += found->second.client.moves();
       sessions_.erase(found);
     });
   }
@@ -124,6 +139,13 @@ public:
       return sum;
     });
   }
+  [[nodiscard]] std::int64_t moves() {
+    return call([&] {
+      std::int64_t sum = closed_moves_;
+      for (const auto& [number, session] : sessions_) sum += session.client.moves();
+      return sum;
+    });
+  }
   [[nodiscard]] std::vector<core::RouteHop> chain(int number) {
     return call([&] { return at(number).client.chain(); });
   }
@@ -131,6 +153,7 @@ public:
 private:
   struct Session {
     core::SessionClient client;
+    core::ChainWatch watch{};
   };
   struct Result {
     Bulk rows{};
@@ -160,43 +183,89 @@ private:
     // NAME/INCARNATION.SESSION.NUMBER: the session's number stands between the last two dots.
     for (auto& [number, session] : sessions_) {
       if (!name.starts_with(concat(to_text(link_->id()), ".", number, "."))) continue;
-      if (std::holds_alternative<StepDone>(message)) router_.praise(from);
       return act(number, session.client.receive(from, message, link_->now()));
     }
   }
 
   void look(const std::vector<ServedSpan>& all) {
-    std::vector<ServedSpan> own;
+    constexpr std::size_t most_pings = 32;
+    std::vector<core::KnownServer> own;
+    std::set<std::string> pinged;
     others_ = 0;
     for (const ServedSpan& span : all) {
-      if (span.model == options_.model && span.numerics == options_.numerics && span.blocks.last <= options_.blocks)
-        own.push_back(span);
-      else
+      const bool fits = span.model == options_.model && span.blocks.last <= options_.blocks;
+      if (!fits || (options_.same_bits && span.numerics != options_.numerics)) {
         ++others_;
+        continue;
+      }
+      const std::string name = to_text(span.id);
+      own.push_back({name, span.blocks, span.numerics, span.load, span.draining});
+      if (pinged.size() < most_pings) pinged.insert(name);
     }
     router_.set(std::move(own));
+    if (pinged != pinged_) {
+      if (!found_) unmeasured_ = pinged;
+      pinged_ = std::move(pinged);
+      link_->ping(pinged_);
+    }
+    if (!found_) found_at_ = link_->now();
     found_ = true;
-    for (auto& [number, blocks] : std::exchange(unrouted_, {})) route(number, blocks);
+    for (auto& [number, session] : sessions_) consider(number, session);
+  }
+
+  /// Before the store is read for the first time nobody is known; then there is a second to measure the ways.
+  [[nodiscard]] bool may_route() const {
+    constexpr Seconds to_measure = 1;
+    return found_ && (unmeasured_.empty() || link_->now() - found_at_ > to_measure);
+  }
+
+  static std::string text_of(const std::vector<core::RouteHop>& hops) {
+    std::string text;
+    for (const core::RouteHop& hop : hops)
+      text += concat(text.empty() ? "" : ", ", "[", hop.blocks.first, ", ", hop.blocks.last, ") ", hop.server);
+    return text;
+  }
+
+  [[nodiscard]] core::RouteWish wish(const Session& session, const BlockRange& blocks) const {
+    constexpr std::int64_t page = 64;
+    return {blocks, (options_.max_length + page - 1) / page * page, session.client.chain()};
   }
 
   void route(int number, const BlockRange& blocks) {
     const auto found = sessions_.find(number);
     if (found == sessions_.end()) return;
-    // Before the store is read for the first time nobody is known.
-    if (!found_) {
+    if (!may_route()) {
       unrouted_.emplace_back(number, blocks);
       return;
     }
-    const std::vector<core::RouteHop> hops = router_.route(blocks, link_->now());
+    const core::FoundRoute route = router_.route(wish(found->second, blocks), link_->now());
     if (options_.report) {
-      std::string text;
-      for (const core::RouteHop& hop : hops)
-        text += concat(text.empty() ? "" : ", ", "[", hop.blocks.first, ", ", hop.blocks.last, ") ", hop.server);
-      if (hops.empty())
+      std::string text = text_of(route.hops);
+      if (route.other_bits) text += "; of another numerics class: bits may differ";
+      if (route.hops.empty())
         text = concat("nobody has all of them yet", others_ > 0 ? concat("; ", others_, " serve something else") : "");
       options_.report(concat("session ", number, ": blocks [", blocks.first, ", ", blocks.last, "): ", text));
     }
-    act(number, found->second.client.routed(blocks, hops, link_->now()));
+    act(number, found->second.client.routed(blocks, route.hops, link_->now()));
+  }
+
+  /// Moves a session between two steps, if servers of its chain end soon, or others are quicker.
+  void consider(int number, Session& session) {
+    if (!session.client.can_move()) return;
+    const core::RouteWish own = wish(session, {0, options_.blocks});
+    const std::int64_t length = session.client.length();
+    const core::SessionAge age{length, session.client.steps(), options_.max_length - length};
+    const std::vector<core::RouteHop> chain = session.watch.look(router_, own, age, link_->now()).hops;
+    if (chain.empty()) return;
+    if (options_.report) {
+      const auto ends = std::find_if(own.own.begin(), own.own.end(), [this](const core::RouteHop& hop) {
+        return router_.is_draining(hop.server);
+      });
+      options_.report(concat("session ", number, " moves, since ",
+                             ends != own.own.end() ? concat(ends->server, " ends soon") : "others are quicker", ": ",
+                             text_of(chain)));
+    }
+    act(number, session.client.move(chain, link_->now()));
   }
 
   void act(int number, std::vector<core::ask::Action> actions) {
@@ -207,29 +276,42 @@ private:
         if (!wanted->failed.empty()) avoid(number, *wanted);
         link_->post([this, number, blocks = wanted->blocks] { route(number, blocks); });
       } else {
-        const std::lock_guard lock(mutex_);
-        if (auto* const accepted = std::get_if<core::ask::Accepted>(&action)) results_[number].rows = accepted->rows;
-        if (auto* const failed = std::get_if<core::ask::Failed>(&action)) results_[number].failed = failed->why;
-        changed_.notify_all();
+        const auto session = sessions_.find(number);
+        const bool is_accepted = std::holds_alternative<core::ask::Accepted>(action) && session != sessions_.end();
+        if (is_accepted) {
+          for (const core::RouteHop& hop : session->second.client.chain()) router_.answered(hop.server);
+        }
+        set_result(number, action);
+        if (is_accepted) consider(number, session->second);
       }
     }
   }
 
+  void set_result(int number, const core::ask::Action& action) {
+    const std::lock_guard lock(mutex_);
+    if (const auto* const accepted = std::get_if<core::ask::Accepted>(&action)) results_[number].rows = accepted->rows;
+    if (const auto* const failed = std::get_if<core::ask::Failed>(&action)) results_[number].failed = failed->why;
+    changed_.notify_all();
+  }
+
   void avoid(int number, const core::ask::Route& wanted) {
-    router_.avoid(wanted.failed, wanted.why, link_->now());
-    static constexpr const char* reasons[] = {"is lost", "is silent", "sends damaged rows", "refuses"};
+    router_.failed(wanted.failed, wanted.why, link_->now());
     if (options_.report)
-      options_.report(concat("session ", number, ": ", wanted.failed, " ", reasons[static_cast<int>(wanted.why)]));
+      options_.report(concat("session ", number, ": ", wanted.failed, " ", core::name_of(wanted.why)));
   }
 
   RowSessionsOptions options_;
-  detail::SpanRouter router_;
+  core::SessionRouter router_;
   std::map<int, Session> sessions_{};
   std::vector<std::pair<int, BlockRange>> unrouted_{};
   bool found_ = false;
+  Seconds found_at_ = 0;
+  std::set<std::string> pinged_{};      // servers whose round-trip times are measured
+  std::set<std::string> unmeasured_{};  // of the first ones, those that have not answered
   std::size_t others_ = 0;
   int next_ = 1;
   std::int64_t closed_repairs_ = 0;
+  std::int64_t closed_moves_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, Result> results_{};
@@ -245,6 +327,7 @@ REEF_INLINE void RowSessions::close(int session) { implementation_->close(sessio
 REEF_INLINE std::vector<Bulk> RowSessions::run(std::span<const Step> steps) { return implementation_->run(steps); }
 REEF_INLINE std::int64_t RowSessions::length(int session) const { return implementation_->length(session); }
 REEF_INLINE std::int64_t RowSessions::repairs() const { return implementation_->repairs(); }
+REEF_INLINE std::int64_t RowSessions::moves() const { return implementation_->moves(); }
 REEF_INLINE std::vector<core::RouteHop> RowSessions::chain(int session) const {
   return implementation_->chain(session);
 }

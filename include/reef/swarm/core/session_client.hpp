@@ -8,8 +8,9 @@
 #include <vector>
 
 #include <reef/core/units.hpp>
-#include <reef/swarm/core/detail/session_rows.hpp>
+#include <reef/swarm/core/detail/session_hop.hpp>
 #include <reef/swarm/core/session_message.hpp>
+#include <reef/swarm/core/session_route.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -31,20 +32,6 @@ struct SessionClientOptions {
   int attempts = 32;   ///< repairs of one step, after which it fails
   Seconds step = 600;  ///< the longest that a step takes, after which it fails
 };
-
-/// A server of a route, and the blocks that it is to do.
-struct RouteHop {
-  std::string server{};
-  BlockRange blocks{};
-
-  friend bool operator==(const RouteHop&, const RouteHop&) = default;
-};
-
-/// Why a server of a chain is replaced.
-///
-/// | lost, silent, checksum | the server's, or its link's: it is to be avoided for a while                |
-/// | refused                | room, model, overload, evicted, unknown: the server lives, and is not at fault |
-enum class HopFailure : std::uint8_t { lost, silent, checksum, refused };
 
 /// What a SessionClient wants done.
 namespace ask {
@@ -77,6 +64,7 @@ using Action = std::variant<Send, Route, Accepted, Failed>;
 /// |         | order, where the checksums of what went in and what came out before agree                              |
 /// | repair  | servers for the blocks of the failed one alone get its boundary's rows in one request; those that stay |
 /// |         | are told of a new epoch first, and undo what the client has not accepted                               |
+/// | move    | between two steps other servers may take the place of some, who need not have failed: as by a repair  |
 /// | bits    | equal servers give equal rows: a session with failures has the bits of one without                     |
 /// | bounded | attempts and seconds of a step; the error names whom it waits for                                      |
 /// | memory  | rows of all positions at each boundary of the chain                                                    |
@@ -102,6 +90,10 @@ public:
   /// Answers ask::Route: the servers for the blocks that it names; empty: there are none now.
   Actions routed(const BlockRange& blocks, const std::vector<RouteHop>& hops, Seconds now);
   Actions receive(const std::string& from, const SessionMessage& message, Seconds now);
+  /// Replaces servers between two steps: those of `chain` that do the same blocks as now keep their rows, and others
+  /// get all rows of their boundary with the next step. Nothing happens unless can_move(), and for hops that are not a
+  /// chain of all blocks.
+  Actions move(const std::vector<RouteHop>& chain, Seconds now);
   /// The connection to a server is lost.
   Actions lost(const std::string& server, Seconds now);
   Actions tick(Seconds now);
@@ -111,36 +103,28 @@ public:
   [[nodiscard]] std::int64_t length() const { return length_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
   [[nodiscard]] std::int64_t repairs() const { return repairs_; }
+  [[nodiscard]] std::int64_t moves() const { return moves_; }
+  /// Returns the number of steps that were begun.
+  [[nodiscard]] std::int64_t steps() const { return step_; }
   [[nodiscard]] bool is_idle() const { return !running_; }
+  /// Returns true between two steps, where all servers of the chain are ready.
+  [[nodiscard]] bool can_move() const;
   [[nodiscard]] std::vector<RouteHop> chain() const;
   /// Returns a sentence that says what the step waits for, and of whom; empty if there is none.
   [[nodiscard]] std::string waits_for() const;
 
 private:
-  struct Hop {
-    std::string server{};
-    BlockRange blocks{};
-    detail::RowHistory input;
-    std::string session{};    // its name at the server; empty: not opened
-    bool knows_input = true;  // false: of a boundary at which nobody was cut before
-    bool routing = false;     // servers for these blocks are looked for
-    bool ready = false;       // it is in the chain of this epoch
-    bool fresh = true;        // it has no rows
-    bool answered = false;    // its answer to the step is accepted
-    bool whole = false;       // it is given all rows in this step
-    int faults = 0;           // answers whose checksums did not agree
-    std::optional<StepDone> early{};
-  };
+  using Hop = detail::SessionHop;
 
   void fail(std::size_t hop, HopFailure why, Seconds now, Actions& actions);
   static void ask_route(const Hop& hop, HopFailure why, Actions& actions);
+  void route_later(Seconds now);
   void new_epoch(Seconds now, Actions& actions);
   void advance(Seconds now, Actions& actions);
   void send_step(std::size_t first, Actions& actions);
   void take_answers(Seconds now, Actions& actions);
   void end(std::string why, Actions& actions);
-  [[nodiscard]] std::size_t first_unanswered() const;
-  [[nodiscard]] std::size_t find(const std::string& server, const std::string& session) const;
+  [[nodiscard]] std::size_t first_unanswered() const { return detail::first_unanswered(hops_); }
   void forget(Hop& hop, Actions& actions);
   [[nodiscard]] Bulk rows_for(const Hop& hop) const;
 
@@ -159,11 +143,12 @@ private:
   int attempts_ = 0;
   int refusals_ = 0;
   std::int64_t repairs_ = 0;
+  std::int64_t moves_ = 0;
   std::int64_t opened_ = 0;
   Seconds begun_ = 0;
   Seconds waiting_since_ = 0;
   Seconds route_at_ = 0;
-  Seconds route_wait_ = 0;
+  int route_attempts_ = 0;
   Bulk result_{};
 };
 

@@ -8,6 +8,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/checksum.hpp>
+#include <reef/swarm/core/server_bans.hpp>
 #include <reef/swarm/core/session_client.hpp>
 
 namespace reef {
@@ -31,20 +32,6 @@ REEF_INLINE SessionClient::SessionClient(SessionClientOptions options)
   all.answered = true;
   all.routing = true;
   hops_.push_back(std::move(all));
-}
-
-REEF_INLINE std::size_t SessionClient::first_unanswered() const {
-  const auto found =
-      std::find_if(hops_.begin(), hops_.end(), [](const Hop& hop) { return !hop.answered; });
-  return static_cast<std::size_t>(found - hops_.begin());
-}
-
-REEF_INLINE std::size_t SessionClient::find(const std::string& server,
-                                            const std::string& session) const {
-  const auto found = std::find_if(hops_.begin(), hops_.end(), [&](const Hop& hop) {
-    return hop.server == server && hop.session == session;
-  });
-  return static_cast<std::size_t>(found - hops_.begin());
 }
 
 /// Ends the session at a server, so that it is opened anew, with no rows.
@@ -102,8 +89,8 @@ REEF_INLINE SessionClient::Actions SessionClient::begin(std::int64_t keep,
   sent_to_ = 0;
   if (epoch_ == 0) {
     epoch_ = 1;
-    route_wait_ = options_.route_again;
-    route_at_ = now + route_wait_;
+    route_attempts_ = 0;
+    route_later(now);
     actions.push_back(ask::Route{{0, options_.blocks}, {}, HopFailure::lost});
   }
   waiting_since_ = now;
@@ -126,11 +113,18 @@ REEF_INLINE void SessionClient::fail(std::size_t at, HopFailure why, Seconds now
   hop.routing = true;
   forget(hop, actions);
   // Who is refused once looks further at once; where many refuse, time is what helps.
-  const bool is_first = why != HopFailure::refused || refusals_++ == 0;
-  route_wait_ =
-      is_first ? options_.route_again : (std::min)(2 * route_wait_, 16 * options_.route_again);
-  route_at_ = now + route_wait_;
+  const bool is_refusal = why == HopFailure::refused || why == HopFailure::evicted ||
+                          why == HopFailure::overload;
+  const bool is_first = !is_refusal || refusals_++ == 0;
+  if (is_first) route_attempts_ = 0;
+  route_later(now);
   if (is_first) ask_route(hop, why, actions);
+}
+
+/// Sets the time at which a route is asked for again.
+REEF_INLINE void SessionClient::route_later(Seconds now) {
+  route_at_ =
+      now + wait_before(++route_attempts_, options_.route_again, 16 * options_.route_again);
 }
 
 REEF_INLINE SessionClient::Actions SessionClient::routed(const BlockRange& blocks,
@@ -142,20 +136,9 @@ REEF_INLINE SessionClient::Actions SessionClient::routed(const BlockRange& block
     return one.routing && one.blocks == blocks;
   });
   if (hop == hops_.end()) return actions;
-  std::int64_t next = blocks.first;
-  for (const RouteHop& one : route) {
-    if (one.blocks.first != next || one.blocks.count() < 1) return actions;  // no route
-    next = one.blocks.last;
-  }
-  if (next != blocks.last) return actions;
-  std::vector<Hop> hops;
-  for (const RouteHop& one : route) {
-    Hop fresh{one.server, one.blocks, detail::RowHistory(options_.batch, options_.row)};
-    fresh.knows_input = hops.empty() ? hop->knows_input : false;
-    if (hops.empty()) fresh.input = std::move(hop->input);
-    fresh.answered = hop->answered;
-    hops.push_back(std::move(fresh));
-  }
+  if (!is_chain(route, blocks)) return actions;
+  std::vector<Hop> hops =
+      detail::hops_in_place_of(*hop, route, detail::RowHistory(options_.batch, options_.row));
   const auto at = hops_.erase(hop);
   hops_.insert(at, std::make_move_iterator(hops.begin()), std::make_move_iterator(hops.end()));
   if (std::none_of(hops_.begin(), hops_.end(), [](const Hop& one) { return one.routing; }))
@@ -219,7 +202,7 @@ REEF_INLINE void SessionClient::send_step(std::size_t first, Actions& actions) {
 
 REEF_INLINE void SessionClient::advance(Seconds now, Actions& actions) {
   if (!running_ || !failed_.empty()) return;
-  const auto is_out = [](const Hop& hop) { return hop.routing || !hop.ready; };
+  const auto is_out = [](const Hop& hop) { return hop.is_out(); };
   if (std::any_of(hops_.begin(), hops_.end(), is_out)) return;
   take_answers(now, actions);
   if (!running_ || !failed_.empty() || std::any_of(hops_.begin(), hops_.end(), is_out)) return;
@@ -271,7 +254,8 @@ REEF_INLINE SessionClient::Actions SessionClient::receive(const std::string& fro
                                                           const SessionMessage& message,
                                                           Seconds now) {
   Actions actions;
-  const std::size_t at = find(from, std::visit([](const auto& m) { return m.session; }, message));
+  const std::size_t at = detail::find_hop(
+      hops_, from, std::visit([](const auto& m) { return m.session; }, message));
   if (at == hops_.size() || !failed_.empty()) return actions;
   Hop& hop = hops_[at];
   if (const auto* const done = std::get_if<StepDone>(&message)) {
@@ -286,16 +270,39 @@ REEF_INLINE SessionClient::Actions SessionClient::receive(const std::string& fro
     }
   } else if (const auto* const refused = std::get_if<SessionRefused>(&message)) {
     const bool is_of_now =
-        refused->epoch == epoch_ && (refused->step == 0 ? !hop.ready : refused->step == step_);
-    if (!is_of_now || hop.answered) {
+        refused->epoch == epoch_ &&
+        (refused->step == 0 ? !hop.ready : refused->step == step_ && !hop.answered);
+    if (!is_of_now) {
       // A late answer to an earlier request.
-    } else if (refused->why == SessionRefusal::malformed) {
-      end(concat(from, " refuses the request as malformed: an error of this client"), actions);
+    } else if (is_of_client(refused->why)) {
+      end(concat(from, " refuses the request as ",
+                 refused->why == SessionRefusal::step ? "a step out of turn" : "malformed",
+                 ": an error of this client"),
+          actions);
     } else {
-      fail(at, HopFailure::refused, now, actions);
+      fail(at, failure_of(refused->why), now, actions);
     }
   }
   advance(now, actions);
+  return actions;
+}
+
+REEF_INLINE bool SessionClient::can_move() const {
+  return !running_ && failed_.empty() && epoch_ > 0 &&
+         std::none_of(hops_.begin(), hops_.end(), [](const Hop& hop) { return hop.is_out(); });
+}
+
+REEF_INLINE SessionClient::Actions SessionClient::move(const std::vector<RouteHop>& chain,
+                                                       Seconds now) {
+  Actions actions;
+  if (!can_move() || !is_chain(chain, {0, options_.blocks}) || chain == this->chain())
+    return actions;
+  std::vector<Hop> hops =
+      detail::moved_hops(hops_, chain, detail::RowHistory(options_.batch, options_.row));
+  for (Hop& hop : hops_) forget(hop, actions);
+  hops_ = std::move(hops);
+  ++moves_;
+  new_epoch(now, actions);
   return actions;
 }
 
@@ -319,8 +326,7 @@ REEF_INLINE SessionClient::Actions SessionClient::tick(Seconds now) {
   for (Hop& hop : hops_) is_routing = is_routing || (hop.routing && epoch_ > 0);
   if (is_routing) {
     if (now < route_at_) return actions;
-    route_wait_ = (std::min)(2 * route_wait_, 16 * options_.route_again);
-    route_at_ = now + route_wait_;
+    route_later(now);
     for (Hop& hop : hops_) {
       if (hop.routing) ask_route(hop, HopFailure::refused, actions);
     }
@@ -361,21 +367,7 @@ REEF_INLINE void SessionClient::end(std::string why, Actions& actions) {
 }
 
 REEF_INLINE std::string SessionClient::waits_for() const {
-  if (!running_) return {};
-  std::string names;
-  const auto add = [&names](const std::string& name) {
-    names += (names.empty() ? "" : ", ") + name;
-  };
-  for (const Hop& hop : hops_) {
-    if (hop.routing) add(concat("[", hop.blocks.first, ", ", hop.blocks.last, ")"));
-  }
-  if (!names.empty()) return concat("for a server of the blocks ", names);
-  for (const Hop& hop : hops_) {
-    if (!hop.ready) add(hop.server);
-  }
-  if (!names.empty()) return concat("for ", names, " to be ready");
-  const std::size_t first = first_unanswered();
-  return first < hops_.size() ? concat("for the answer of ", hops_[first].server) : std::string();
+  return running_ ? detail::what_is_waited_for(hops_) : std::string();
 }
 
 }  // namespace core

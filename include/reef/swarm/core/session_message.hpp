@@ -89,6 +89,7 @@ struct StepDone {
 /// | evicted   | the session's pages were given to others                        |
 /// | model     | the server has other weights, or not these blocks               |
 /// | overload  | too many sessions wait                                          |
+/// | draining  | the server ends soon, and takes no new sessions                 |
 /// | malformed | the request contradicts itself: an error of the client          |
 enum class SessionRefusal : std::uint8_t {
   step,
@@ -98,6 +99,7 @@ enum class SessionRefusal : std::uint8_t {
   evicted,
   model,
   overload,
+  draining,
   malformed
 };
 

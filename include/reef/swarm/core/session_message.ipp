@@ -18,6 +18,7 @@ REEF_INLINE std::string_view name_of(SessionRefusal refusal) {
     case SessionRefusal::evicted: return "evicted";
     case SessionRefusal::model: return "model";
     case SessionRefusal::overload: return "overload";
+    case SessionRefusal::draining: return "draining";
     case SessionRefusal::malformed: return "malformed";
   }
   return "unknown";

@@ -65,6 +65,7 @@ using Action = std::variant<Send, OpenCache, Run, CutCache, CloseCache>;
 /// | pages  | reserved at open for max_length: no step of an admitted session fails for room; of the session's    |
 /// |        | own blocks alone, so that a chain that repairs have cut small takes no more than an uncut one       |
 /// | evict  | the pages of a session go to others; for its client that is a failure like another                  |
+/// | drain  | takes no new sessions; those that are open go on                                                    |
 /// | closes | sessions that their client closes, or does not use for SessionServerOptions::idle seconds             |
 ///
 /// \code
@@ -82,6 +83,8 @@ public:
   std::vector<serve::Action> computed(const std::string& session, const Bulk& rows, Seconds now);
   /// Gives the pages of a session to others.
   std::vector<serve::Action> evict(const std::string& session);
+  /// Refuses new sessions from now on.
+  void drain() { draining_ = true; }
   /// Closes sessions that nobody has used for long.
   std::vector<serve::Action> tick(Seconds now);
 
@@ -89,6 +92,8 @@ public:
   [[nodiscard]] std::size_t sessions() const;
   /// Returns the number of pages that sessions have reserved, of all blocks.
   [[nodiscard]] std::int64_t pages() const { return pages_; }
+  /// Returns the number of positions that are free, of all blocks together.
+  [[nodiscard]] std::int64_t room() const { return (capacity() - pages_) * options_.page; }
 
 private:
   struct Open {
@@ -106,10 +111,14 @@ private:
   void open(const std::string& from, const OpenSession& wanted, Seconds now, Actions& actions);
   void close(const std::string& session, Actions& actions);
   [[nodiscard]] std::int64_t pages_of(const OpenSession& open) const;
+  [[nodiscard]] std::int64_t capacity() const {
+    return options_.blocks.count() * (options_.positions / options_.page);
+  }
 
   SessionServerOptions options_;
   std::map<std::string, Open> open_;
   std::int64_t pages_ = 0;
+  bool draining_ = false;
 };
 
 }  // namespace core

@@ -44,8 +44,8 @@ REEF_INLINE void SessionServer::open(const std::string& from, const OpenSession&
       blocks.first >= options_.blocks.first && blocks.last <= options_.blocks.last;
   if (wanted.model != options_.model || !has_blocks || blocks.count() < 1)
     return refuse(SessionRefusal::model);
-  const std::int64_t capacity = options_.blocks.count() * (options_.positions / options_.page);
-  if (wanted.max_length > options_.longest || pages_of(wanted) > capacity - pages_)
+  if (draining_) return refuse(SessionRefusal::draining);
+  if (wanted.max_length > options_.longest || pages_of(wanted) > capacity() - pages_)
     return refuse(SessionRefusal::room);
   pages_ += pages_of(wanted);
   open_.emplace(wanted.session, Open{ServedSession(wanted, options_.row), from, now});

@@ -32,9 +32,11 @@ struct BlockServerOptions {
 };
 
 /// A server of blocks: takes rows of sessions, computes them, and sends them to the next server and to the client. Its
-/// address and blocks stand in the store under a lease.
+/// address, blocks, speed and room stand in the store under a lease.
 ///
 /// | batches | steps of several sessions that wait are computed together; rows do not know their neighbours |
+/// | speed   | measured at the start, by rows of zeros, before the store says that the server is there; then by  |
+/// |         | what it serves. With the rows that wait and the room that is left it is announced each second |
 /// | lasts   | caches are this process' alone: where it ends, clients replay their sessions elsewhere       |
 /// | threads | the loop of the endpoint, and one that computes                                              |
 /// | sees    | all rows of its sessions, from which their texts may be recovered: for private swarms only   |
@@ -55,6 +57,13 @@ public:
   ~BlockServer();
   BlockServer(const BlockServer&) = delete;
   BlockServer& operator=(const BlockServer&) = delete;
+
+  /// Returns true once the server's speed is measured, and the store is told that the server is there.
+  [[nodiscard]] bool announced() const;
+  /// Announces that the server ends soon: it takes no new sessions, clients leave, and drained() says when all have.
+  void drain();
+  /// Returns true if the server drains, and no session has a cache here.
+  [[nodiscard]] bool drained() const;
 
   [[nodiscard]] std::string address() const;
   /// Returns the number of sessions that have a cache here.

@@ -7,12 +7,13 @@
 
 #include <reef/swarm/core/peer_id.hpp>
 #include <reef/swarm/core/session_message.hpp>
+#include <reef/swarm/core/session_router.hpp>
 
 namespace reef {
 inline namespace v0 {
 namespace swarm {
 
-/// What a server says of itself in the store, under a lease: who it is, where, and which blocks it computes.
+/// What a server says of itself in the store, under a lease: who it is, where, which blocks it computes, and how fast.
 ///
 /// \code
 /// const swarm::ServedSpan span{{"a", 7}, "127.0.0.1:4200", "m", {0, 4}, "0123456789abcdef", 16384};
@@ -25,6 +26,8 @@ struct ServedSpan {
   BlockRange blocks{};
   std::string numerics{};  ///< its numerics class: servers of one class compute the same bits
   std::int64_t positions = 0;  ///< positions of the cache of each block, of all sessions
+  core::ServerLoad load{};     ///< its speed and its room now, with round-trip times to 16 servers at most
+  bool draining = false;       ///< true: it ends soon, and takes no new sessions
 
   friend bool operator==(const ServedSpan&, const ServedSpan&) = default;
 };

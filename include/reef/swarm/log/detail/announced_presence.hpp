@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/core/units.hpp>
@@ -24,6 +25,10 @@ public:
 
   /// Writes the presence now, and again by tick().
   void announce(std::string key, std::string value);
+  /// Changes the value with the next renewal, within a third of a lease; nothing without a presence.
+  void change(std::string value) {
+    if (!value_.empty()) value_ = std::move(value);
+  }
   /// Takes the presence out of the store.
   void withdraw();
   /// Renews the presence, and reads all after `every` seconds.

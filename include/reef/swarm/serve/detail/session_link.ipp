@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -21,11 +23,20 @@ namespace detail {
 
 inline constexpr std::uint32_t session_stream = 5;
 
-/// Returns the session that the text of a control frame closes. Throws DecodeError for another text.
-inline std::string session_of_close(const std::string& text) {
-  const std::string source = "the end of a session";
-  return io::require<std::string>(io::parse_json(text, source, {.bytes = max_control_bytes, .depth = 2}), "close",
-                                  source);
+/// What the text of a control frame says: one of these.
+struct SessionControl {
+  std::optional<std::string> close{};    // a session that ends
+  std::optional<std::uint64_t> ping{};   // a number that is to be sent back
+  std::optional<std::uint64_t> pong{};   // a number that was sent
+};
+
+/// Reads the text of a control frame. Throws DecodeError for a text that says nothing of this.
+inline SessionControl session_control_of(const std::string& text) {
+  const std::string source = "a control message of a session";
+  const io::Json json = io::parse_json(text, source, {.bytes = max_control_bytes, .depth = 2});
+  if (json.is_object() && json.contains("ping")) return {{}, io::require<std::uint64_t>(json, "ping", source), {}};
+  if (json.is_object() && json.contains("pong")) return {{}, {}, io::require<std::uint64_t>(json, "pong", source)};
+  return {io::require<std::string>(json, "close", source), {}, {}};
 }
 
 REEF_INLINE SessionLink::SessionLink(EndpointOptions net, Presence& presence, SessionLinkEvents events)
@@ -88,18 +99,65 @@ REEF_INLINE void SessionLink::tick() {
     events_.lost(to);
   }
   store_->tick(now(), look_every);
+  ping_all();
   events_.tick();
   endpoint_->after(pace, [this] { tick(); });
 }
 
 REEF_INLINE void SessionLink::take(const RemotePeer& from, const Frame& frame) {
   const std::string who = to_text(PeerId{from.name, from.incarnation});
-  if (frame.head.stream == session_stream && frame.kind == FrameKind::control)
-    return events_.message(who, CloseSession{session_of_close(frame.text)});
+  if (frame.head.stream == session_stream && frame.kind == FrameKind::control) {
+    const SessionControl control = session_control_of(frame.text);
+    if (control.ping) return tell(from.name, io::Json{{"pong", *control.ping}}.dump());
+    if (control.pong) return answered(who, *control.pong);
+    return events_.message(who, CloseSession{*control.close});
+  }
   if (frame.head.stream != session_stream || frame.kind != FrameKind::bulk || frame.bytes == nullptr) {
     throw DecodeError("reef::swarm: a frame that is no message of a session.\n  fix: a peer of the same version.");
   }
   events_.message(who, session_message_of(*frame.bytes));
+}
+
+REEF_INLINE void SessionLink::ping(const std::set<std::string>& peers) {
+  std::erase_if(pings_, [&](const auto& one) { return !peers.contains(one.first); });
+  for (const std::string& peer : peers) {
+    if (peer != to_text(id_)) pings_.try_emplace(peer);
+  }
+  ping_all();
+}
+
+REEF_INLINE void SessionLink::ping_all() {
+  constexpr Seconds pace = 2;
+  constexpr Seconds patience = 10;
+  for (auto& [to, ping] : pings_) {
+    const bool is_late = now() - ping.sent >= (ping.waits ? patience : pace);
+    if (ping.waits && is_late) events_.pinged(to, std::numeric_limits<Seconds>::infinity());
+    if (!is_late) continue;
+    ping.waits = false;
+    if (!is_connected(to)) {
+      dial(to);
+      continue;
+    }
+    ping = {now(), ++pinged_, true};
+    tell(to.substr(0, to.rfind('/')), io::Json{{"ping", ping.number}}.dump());
+  }
+}
+
+REEF_INLINE void SessionLink::answered(const std::string& from, std::uint64_t number) {
+  const auto ping = pings_.find(from);
+  if (ping == pings_.end() || !ping->second.waits || ping->second.number != number) return;
+  ping->second.waits = false;
+  events_.pinged(from, now() - ping->second.sent);
+}
+
+REEF_INLINE void SessionLink::tell(const std::string& name, const std::string& text) {
+  static_cast<void>(endpoint_->send(name, Frame::control(FrameKind::control, text, {.stream = session_stream})));
+}
+
+REEF_INLINE bool SessionLink::is_connected(const std::string& to) const {
+  const std::string name = to.substr(0, to.rfind('/'));
+  const auto found = connected_.find(name);
+  return found != connected_.end() && to_text(PeerId{name, found->second}) == to;
 }
 
 REEF_INLINE void SessionLink::give(const std::string& name, const SharedBytes& message) {
@@ -113,13 +171,10 @@ REEF_INLINE void SessionLink::send(const std::string& to, const SessionMessage& 
   const std::string name = to.substr(0, to.rfind('/'));
   if (const auto* const close = std::get_if<CloseSession>(&message)) {
     // Goodbyes are control and would pass it if it were bulk; a session that is not to be reached is closed when idle.
-    const std::string text = io::Json{{"close", close->session}}.dump();
-    static_cast<void>(endpoint_->send(name, Frame::control(FrameKind::control, text, {.stream = session_stream})));
-    return;
+    return tell(name, io::Json{{"close", close->session}}.dump());
   }
   const auto bytes = std::make_shared<const std::vector<std::byte>>(to_bytes(message));
-  const auto connected = connected_.find(name);
-  if (connected != connected_.end() && to_text(PeerId{name, connected->second}) == to) return give(name, bytes);
+  if (is_connected(to)) return give(name, bytes);
   Waiting& waiting = waiting_.try_emplace(to, Waiting{now(), {}}).first->second;
   constexpr std::size_t most_waiting = 256;
   if (waiting.messages.size() < most_waiting) waiting.messages.push_back(bytes);
