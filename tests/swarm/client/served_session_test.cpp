@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -105,13 +106,32 @@ bool served_becomes_true(const F& so) {
   return false;
 }
 
+/// Blocks that take 20 ms longer for each pass.
+class SlowBlocks final : public SessionBlocks {
+public:
+  explicit SlowBlocks(std::unique_ptr<SessionBlocks> blocks) : blocks_(std::move(blocks)) {}
+
+  void open(const core::serve::OpenCache& session) override { blocks_->open(session); }
+  void cut(const std::string& session, std::int64_t length) override { blocks_->cut(session, length); }
+  void close(const std::string& session) override { blocks_->close(session); }
+  std::vector<Bulk> run(std::span<const core::serve::Run> steps) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return blocks_->run(steps);
+  }
+
+private:
+  std::unique_ptr<SessionBlocks> blocks_;
+};
+
+enum class ServedSpeed { quick, slow };
+
 /// A store, and servers of a model's blocks in this process.
 class ServedModelCase {
 public:
   explicit ServedModelCase(const ServedGraph& graph) : graph_(graph) {}
 
   void start(const std::string& name, BlockRange blocks, std::int64_t positions = 1024,
-             const std::string& numerics = "n") {
+             const std::string& numerics = "n", ServedSpeed speed = ServedSpeed::quick) {
     auto own = std::make_unique<ModelBlocks<Host, float>>(
         host_, graph_, ModelBlocksOptions{.blocks = blocks, .positions = positions, .longest = 256, .rows = 16});
     set_drawn(*own, graph_.dag());
@@ -124,7 +144,9 @@ public:
     options.numerics = numerics;
     options.positions = positions;
     options.longest = 256;
-    servers_[name] = std::make_unique<BlockServer>(options, std::move(own), store_);
+    std::unique_ptr<SessionBlocks> blocks_of_model = std::move(own);
+    if (speed == ServedSpeed::slow) blocks_of_model = std::make_unique<SlowBlocks>(std::move(blocks_of_model));
+    servers_[name] = std::make_unique<BlockServer>(options, std::move(blocks_of_model), store_);
     EXPECT_TRUE(served_becomes_true([&] { return servers_[name]->announced(); }));
   }
   void stop(const std::string& name) { servers_.erase(name); }
@@ -250,6 +272,34 @@ TEST(ServedSession, moves_from_a_server_that_drains_without_a_repair_to_the_same
   expect_equal(found, model.reference(served_prompts(), options));
   EXPECT_EQ(sessions.repairs(), 0);
   EXPECT_GE(sessions.moves(), 3);  // of each text one
+}
+
+TEST(ServedSession, moves_to_a_quicker_server_that_comes_and_begins_there_if_it_is_there) {
+  ServedModelCase model(served_gpt());
+  model.start("a", {0, 4}, 1024, "n", ServedSpeed::slow);
+  const std::vector<ServedTokens> prompts{{5, 17, 30, 2}};
+  const nn::GenerateOptions options{.tokens = 60, .temperature = 0.9, .seed = 4};
+  std::string told;
+  RowSessionsOptions client = model.client("client");
+  client.report = [&](const std::string& line) { told += line; };
+  {
+    RowSessions sessions(client, model.store());
+    const auto found = model.generate(sessions, prompts, options, [&](std::size_t count) {
+      if (count != 20) return;
+      EXPECT_EQ(sessions.moves(), 0);
+      model.start("b", {0, 4});
+      EXPECT_TRUE(served_becomes_true([&] { return sessions.moves() == 1; }));
+    });
+    expect_equal(found, model.reference(prompts, options));
+    EXPECT_EQ(sessions.repairs(), 0);
+  }
+  EXPECT_THAT(told, HasSubstr("moves, since others are quicker: [0, 4) b/"));
+  told.clear();
+  {
+    RowSessions sessions(client, model.store());
+    model.generate(sessions, prompts, {.tokens = 2});
+  }
+  EXPECT_THAT(told, HasSubstr("blocks [0, 4): [0, 4) b/"));
 }
 
 TEST(ServedSession, asks_servers_of_another_numerics_class_where_no_other_has_a_block_unless_it_is_not_to) {

@@ -181,7 +181,9 @@ private:
     }
     pace_.set(row, of_many);
     blocks_->close(name);
-    tell(concat("one row takes ", format_seconds(row), " a block, one of many ", format_seconds(of_many)));
+    link_->post([this, row, of_many] {
+      tell(concat("one row takes ", format_seconds(row), " a block, one of many ", format_seconds(of_many)));
+    });
   }
 
   void act(std::vector<core::serve::Action> actions) {

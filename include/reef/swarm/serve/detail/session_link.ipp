@@ -12,6 +12,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
+#include <reef/swarm/average/averaging_peer.hpp>
 #include <reef/swarm/average/detail/own_options.hpp>
 #include <reef/swarm/core/session_wire.hpp>
 #include <reef/swarm/serve/detail/session_link.hpp>
