@@ -38,6 +38,8 @@ void refuse_generation(const Options& options) {
   if (!options.stops.empty()) refuse("--stop");
   if (options.ignore_ends) refuse("--ignore-eos");
   if (options.no_cache) refuse("--no-cache");
+  if (!options.draft.empty()) refuse("--draft");
+  if (options.beams > 0) refuse("--beams");
   if (options.logits) refuse("--logits");
   if (placeholders_of(options) > 0) {
     throw reef::OptionError("--adapter ", options.adapter, " has a soft prompt, and --model tells classes.\n",

@@ -27,6 +27,7 @@
 #include <reef/nn/continue_texts.hpp>
 #include <reef/nn/generate.hpp>
 
+#include "../support/chosen_draft.hpp"
 #include "../support/continuations.hpp"
 #include "../support/standard_output.hpp"
 #include "../support/terminal_text.hpp"
@@ -136,7 +137,9 @@ void run(const Options& options) {
   if (options.context != 0) positions = options.context + placeholders;
   // One more sequence: that of the logits, or of what is computed without a cache.
   const bool needs_other = options.logits || options.no_cache;
-  Model model(options, positions, static_cast<std::int64_t>(prompts.size()) + (needs_other ? 1 : 0));
+  const std::int64_t sequences =
+      options.beams > 0 ? options.beams : static_cast<std::int64_t>(prompts.size()) + (needs_other ? 1 : 0);
+  Model model(options, positions, sequences);
   Session& session = model.session();
 
   reef::nn::GenerateOptions how = options.generate_options(new_tokens);
@@ -144,6 +147,12 @@ void run(const Options& options) {
   how.ends = ends_of(options, tokenizer, session.vocabulary());
   if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
   how.validate(session.vocabulary());
+  if (options.beams > 0) {
+    reef::nn::BeamOptions search = options.beam_options(new_tokens);
+    search.ends = how.ends;
+    search.vocabulary = how.vocabulary;
+    return reef_examples::answer_by_beams(session, prompts, search, tokenizer, options.json);
+  }
   const bool streams = !options.json && prompts.size() == 1 && options.stops.empty();
   // A token that ends a text is told by its number, and has no text.
   const auto has_text = [&](std::int32_t token) {
@@ -160,20 +169,28 @@ void run(const Options& options) {
     return !cut_at_stop(text, options.stops);
   };
   const std::span<const Tokens> all = prompts;
-  const std::vector<reef::nn::Continuation> found =
-      options.no_cache
-          ? reef::nn::continue_texts(all, session.vocabulary(), Uncached(session), how, on_token)
-          : reef::nn::generate(session, all, how, on_token);
-  if (streams) return stream.end();
+  std::optional<reef_examples::ChosenDraft> draft;
+  if (!options.draft.empty())
+    draft.emplace(options, options, options.model, session.vocabulary(), positions, prompts.size());
+  reef::nn::Speculation found;
+  if (options.no_cache)
+    found.continuations = reef::nn::continue_texts(all, session.vocabulary(), Uncached(session), how, on_token);
+  else
+    found = reef_examples::continue_prompts(session, draft ? &*draft : nullptr, all, options, how, on_token);
+  if (streams) stream.end();
+  if (draft && !options.json) std::cerr << "reef-generate: " << reef_examples::text_of_draft(found) << '\n';
+  if (streams) return;
 
   reef_examples::Answers answers;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    std::string text = reef_examples::text_of_continuation(tokenizer, found[i].tokens, how.ends);
+    const reef::nn::Continuation& own = found.continuations[i];
+    std::string text = reef_examples::text_of_continuation(tokenizer, own.tokens, how.ends);
     cut_at_stop(text, options.stops);
     reef::io::Json more = reef::io::Json::object();
-    if (options.logits) more["logits"] = logits_of(session, options, prompts[i], found[i].tokens, placeholders);
-    answers.add(found[i], text, tokenizer.has_value(), more);
+    if (options.logits) more["logits"] = logits_of(session, options, prompts[i], own.tokens, placeholders);
+    answers.add(own, text, tokenizer.has_value(), more);
   }
+  if (draft) answers.add_draft(found);
   answers.write(options.json);
 }
 

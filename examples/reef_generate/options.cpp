@@ -44,6 +44,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--stop", o.stops, "text at which a continuation ends; several times: at any of them")
       ->allow_extra_args(false);
   add_row_options(app, o);
+  add_draft_options(app, o);
+  add_beam_options(app, o);
   app.add_option("--outliers", o.outliers,
                  "of --weights int8: how many of 256 inputs of a matrix, those that stand out most, stay fp32; default: 1")
       ->transform(number_from<std::int64_t>(0, 256));
@@ -69,10 +71,11 @@ void add_options(CLI::App& app, Options& o) {
   const std::vector<std::pair<const char*, std::vector<const char*>>> groups{
       {"What is read", {"--model", "--adapter", "--prompt", "--tokens", "--tokenizer", "--document-end", "--score"}},
       {"How tokens are drawn",
-       {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--stop", "--ignore-eos"}},
+       {"--new", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed", "--beams",
+        "--length-penalty", "--stop", "--ignore-eos"}},
       {"How it is computed",
        {"--weights", "--outliers", "--calibrate", "--calibrate-tokens", "--kv", "--context", "--rows", "--threads",
-        "--no-cache"}},
+        "--draft", "--draft-tokens", "--no-cache"}},
       {"What is written", {"--json", "--logits"}}};
   for (const auto& [group, names] : groups) {
     for (const char* const name : names) app.get_option(name)->group(group);
@@ -97,6 +100,9 @@ void check(const CLI::App& app, const Options& o) {
   if (o.logits && !o.json) refuse("--logits", "are written with --json alone");
   if (o.logits && !o.score.empty()) refuse("--logits", "are of a prompt");
   if (o.no_cache && !o.score.empty()) refuse("--no-cache", "is of a prompt: a file is scored from what is computed once");
+  check_beams(app, {"--stop", "--score", "--no-cache", "--logits"});
+  if (!o.draft.empty() && !o.score.empty()) refuse("--draft", "is of a prompt: what is scored is there");
+  if (!o.draft.empty() && o.no_cache) refuse("--draft", "is given beside --no-cache: give one of the two");
   if (o.ignore_ends && !o.score.empty()) refuse("--ignore-eos", "is of a prompt");
   if (!o.tokenizer.empty() && split_tokenizer_name(o.tokenizer).first.empty()) {
     refuse("--tokenizer", reef::concat(reef::in_quotes(o.tokenizer), " is none of these: ", tokenizer_forms));

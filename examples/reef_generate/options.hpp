@@ -11,7 +11,10 @@
 namespace reef_generate {
 
 /// What the command line says.
-struct Options : reef_examples::RowOptions, reef_examples::DrawOptions {
+struct Options : reef_examples::RowOptions,
+                 reef_examples::DrawOptions,
+                 reef_examples::DraftOptions,
+                 reef_examples::BeamSearchOptions {
   std::string model;
   std::string adapter;
   std::vector<std::string> prompts;

@@ -25,6 +25,7 @@
 #include <reef/swarm/serve/model_blocks.hpp>
 #include <reef/swarm/serve/model_digest.hpp>
 
+#include "../support/chosen_draft.hpp"
 #include "../support/continuations.hpp"
 #include "../support/ends_of_text.hpp"
 #include "../support/number_option.hpp"
@@ -206,6 +207,20 @@ int run_generate(const TextOptions& options) {
   reef::nn::GenerateOptions how = options.generate_options(options.new_tokens);
   if (!options.ignore_ends) how.ends = ends_of_text(served.model, tokenizer, session.vocabulary());
   if (tokenizer) how.vocabulary = std::min<std::int64_t>(tokenizer->vocabulary(), session.vocabulary());
+  const auto say_repairs = [&] {
+    if (options.quiet) return;
+    const std::int64_t moves = sessions.moves();
+    say_line(reef::concat("done, with ", sessions.repairs(), " repairs",
+                          moves > 0 ? reef::concat(" and ", moves, moves == 1 ? " move" : " moves") : ""));
+  };
+  if (options.beams > 0) {
+    reef::nn::BeamOptions search = options.beam_options(options.new_tokens);
+    search.ends = how.ends;
+    search.vocabulary = how.vocabulary;
+    answer_by_beams(session, prompts, search, tokenizer, options.json);
+    say_repairs();
+    return 0;
+  }
   const bool streams = !options.json && prompts.size() == 1;
   TextStream stream(tokenizer);
   const auto on_token = [&](std::size_t /*i*/, std::int32_t token) {
@@ -214,20 +229,22 @@ int run_generate(const TextOptions& options) {
     if (streams) stream.add(token);
     return true;
   };
-  const auto found = reef::nn::generate(session, std::span<const Tokens>(prompts), how, on_token);
+  std::optional<ChosenDraft> draft;
+  if (!options.draft.empty())
+    draft.emplace(options, served, served.model, session.vocabulary(), positions, prompts.size());
+  const reef::nn::Speculation found = continue_prompts(session, draft ? &*draft : nullptr,
+                                                       std::span<const Tokens>(prompts), options, how, on_token);
   if (streams) {
     stream.end();
   } else {
     Answers answers;
-    for (const reef::nn::Continuation& one : found)
+    for (const reef::nn::Continuation& one : found.continuations)
       answers.add(one, text_of_continuation(tokenizer, one.tokens, how.ends), tokenizer.has_value());
+    if (draft) answers.add_draft(found);
     answers.write(options.json);
   }
-  if (!options.quiet) {
-    const std::int64_t moves = sessions.moves();
-    say_line(reef::concat("done, with ", sessions.repairs(), " repairs",
-                          moves > 0 ? reef::concat(" and ", moves, moves == 1 ? " move" : " moves") : ""));
-  }
+  if (draft && !options.quiet) say_line(text_of_draft(found));
+  say_repairs();
   return 0;
 }
 

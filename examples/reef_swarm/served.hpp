@@ -42,7 +42,7 @@ struct ServeOptions {
 };
 
 /// The options of `reef-swarm generate`.
-struct TextOptions : DrawOptions {
+struct TextOptions : DrawOptions, DraftOptions, BeamSearchOptions {
   ServedModelOptions served;
   std::vector<std::string> prompts;
   std::vector<std::string> token_lists;

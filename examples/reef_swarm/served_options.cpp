@@ -57,6 +57,8 @@ void add_generate(CLI::App& app, TextOptions& o) {
       ->transform(number_from<std::int64_t>(0, 1'000'000'000))
       ->capture_default_str();
   add_draw_options(app, o);
+  add_draft_options(app, o);
+  add_beam_options(app, o);
   app.add_option("--answer", o.answer, "seconds of silence after which a server is asked again, then replaced")
       ->transform(number_from<double>(0.1, 1e6))
       ->capture_default_str();

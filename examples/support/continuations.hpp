@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <sstream>
@@ -12,7 +13,9 @@
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/beam_search.hpp>
 #include <reef/nn/continue_texts.hpp>
+#include <reef/nn/speculate.hpp>
 
 #include "standard_output.hpp"
 #include "terminal_text.hpp"
@@ -62,15 +65,50 @@ public:
     answers_.push_back(std::move(answer));
   }
 
+  /// Adds the continuations that a beam search has found for a prompt, with their texts.
+  void add_beams(const std::vector<reef::nn::Beam>& found, const std::vector<std::string>& texts, bool has_tokenizer) {
+    reef::io::Json beams = reef::io::Json::array();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      texts_ += shown_on_output(texts[i]) + "\n";
+      reef::io::Json beam{{"tokens", found[i].tokens},
+                          {"log_probability", found[i].log_probability},
+                          {"score", found[i].score}};
+      if (has_tokenizer) beam["text"] = texts[i];
+      beams.push_back(std::move(beam));
+    }
+    answers_.push_back({{"beams", std::move(beams)}});
+  }
+
+  /// Adds what became of a draft's proposals, for all prompts together.
+  void add_draft(const reef::nn::Speculation& found) {
+    draft_ = {{"accepted", found.accepted}, {"proposed", found.proposed}};
+  }
+
   void write(bool json) const {
     if (!json) return print(texts_, "the texts");
-    const reef::io::Json whole = answers_.size() == 1 ? answers_[0] : reef::io::Json{{"continuations", answers_}};
+    reef::io::Json whole = answers_.size() == 1 ? answers_[0] : reef::io::Json{{"continuations", answers_}};
+    if (!draft_.is_null()) whole["draft"] = draft_;
     print(whole.dump(-1, ' ', false, reef::io::Json::error_handler_t::replace) + "\n", "the answer");
   }
 
 private:
   std::string texts_;
   reef::io::Json answers_ = reef::io::Json::array();
+  reef::io::Json draft_;
 };
+
+/// Answers each prompt by the continuations that a beam search finds in a session.
+template <class Session>
+void answer_by_beams(Session& session, const std::vector<std::vector<std::int32_t>>& prompts,
+                     const reef::nn::BeamOptions& how, const std::optional<Tokenizer>& tokenizer, bool json) {
+  Answers answers;
+  for (const std::vector<std::int32_t>& prompt : prompts) {
+    const std::vector<reef::nn::Beam> found = reef::nn::beam_search(session, prompt, how);
+    std::vector<std::string> texts;
+    for (const reef::nn::Beam& one : found) texts.push_back(text_of_continuation(tokenizer, one.tokens, how.ends));
+    answers.add_beams(found, texts, tokenizer.has_value());
+  }
+  answers.write(json);
+}
 
 }  // namespace reef_examples

@@ -116,6 +116,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/nn/class_head.ipp>
 #include <reef/nn/class_labels.ipp>
 #include <reef/nn/detail/open_sequences.ipp>
+#include <reef/nn/draft_length.ipp>
 #include <reef/nn/end_tokens.ipp>
 #include <reef/nn/gpt.ipp>
 #include <reef/nn/gpt2_config.ipp>
@@ -125,6 +126,7 @@ asm(".pushsection .rodata\n.globl reef_implementation_hpp_is_included_by_two_fil
 #include <reef/nn/llama_json.ipp>
 #include <reef/nn/lora.ipp>
 #include <reef/nn/model_config.ipp>
+#include <reef/nn/ngram_draft.ipp>
 #include <reef/nn/rotary_frequencies.ipp>
 #include <reef/nn/soft_prompt.ipp>
 #include <reef/optim/decision.ipp>

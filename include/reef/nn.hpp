@@ -15,6 +15,8 @@
 #include <reef/nn/class_labels.hpp>
 #include <reef/nn/continue_texts.hpp>
 #include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/draft.hpp>
+#include <reef/nn/draft_length.hpp>
 #include <reef/nn/draw_token.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
@@ -44,7 +46,9 @@
 #include <reef/nn/lora_linear.hpp>
 #include <reef/nn/mean_squared_error.hpp>
 #include <reef/nn/model_config.hpp>
+#include <reef/nn/model_draft.hpp>
 #include <reef/nn/model_folder.hpp>
+#include <reef/nn/ngram_draft.hpp>
 #include <reef/nn/packed.hpp>
 #include <reef/nn/packing.hpp>
 #include <reef/nn/paged_attention.hpp>
@@ -60,6 +64,7 @@
 #include <reef/nn/session.hpp>
 #include <reef/nn/silu.hpp>
 #include <reef/nn/soft_prompt.hpp>
+#include <reef/nn/speculate.hpp>
 #include <reef/nn/split_heads.hpp>
 #include <reef/nn/swiglu.hpp>
 #include <reef/nn/token_embedding.hpp>

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <span>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -292,10 +294,77 @@ TEST_F(Continuing, beams_fit_into_as_many_sequences_as_there_are_beams) {
   }
 }
 
+/// A session that has no forks but batches, which are computed anew from all tokens of each sequence.
+class Batches {
+public:
+  explicit Batches(Session& session) : session_(session) {}
+
+  int open(std::int64_t count = 1) {
+    batches_[++last_].resize(static_cast<std::size_t>(count));
+    return last_;
+  }
+  void close(int batch) { batches_.erase(batch); }
+  std::int64_t length(int batch) { return std::ssize(batches_.at(batch)[0]); }
+  void truncate(int batch, std::int64_t length) {
+    for (Tokens& text : batches_.at(batch)) text.resize(static_cast<std::size_t>(length));
+  }
+  void reorder(int batch, std::span<const std::int64_t> from) {
+    const std::vector<Tokens> before = batches_.at(batch);
+    for (std::size_t i = 0; i < from.size(); ++i) batches_.at(batch)[i] = before[static_cast<std::size_t>(from[i])];
+  }
+  nn::Logits append(std::span<const nn::Append> appends) {
+    values_.clear();
+    for (const nn::Append& one : appends) {
+      std::vector<Tokens>& texts = batches_.at(one.sequence);
+      const std::size_t rows = one.tokens.size() / texts.size();
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        const auto own = one.tokens.subspan(i * rows, rows);
+        texts[i].insert(texts[i].end(), own.begin(), own.end());
+        const int sequence = session_.open();
+        const auto row = session_.append({{sequence, texts[i]}}).row(0);
+        values_.insert(values_.end(), row.begin(), row.end());
+        session_.close(sequence);
+      }
+    }
+    return {values_, session_.vocabulary()};
+  }
+  nn::Logits append(std::initializer_list<nn::Append> appends) {
+    return append(std::span<const nn::Append>(appends.begin(), appends.size()));
+  }
+  [[nodiscard]] std::int64_t vocabulary() const { return session_.vocabulary(); }
+  [[nodiscard]] std::size_t open_batches() const { return batches_.size(); }
+
+private:
+  Session& session_;
+  std::map<int, std::vector<Tokens>> batches_;
+  int last_ = 0;
+  std::vector<float> values_;
+};
+
+TEST_F(Continuing, beams_are_the_same_by_forks_and_by_reordering) {
+  Batches batches(session_);
+  const Tokens prompt{3, 1};
+  for (const nn::BeamOptions& options :
+       {nn::BeamOptions{.beams = 3, .tokens = 20}, nn::BeamOptions{.beams = 8, .tokens = 5, .ends = {1, 4, 6}},
+        nn::BeamOptions{.beams = 4, .tokens = 12, .length_penalty = 0.5, .ends = {2}, .vocabulary = 5},
+        nn::BeamOptions{.beams = 1, .tokens = 6}, nn::BeamOptions{.beams = 8, .tokens = 1}}) {
+    const auto forked = nn::beam_search(session_, prompt, options);
+    const auto reordered = nn::beam_search(batches, prompt, options);
+    ASSERT_EQ(forked.size(), reordered.size());
+    for (std::size_t i = 0; i < forked.size(); ++i) {
+      EXPECT_EQ(forked[i].tokens, reordered[i].tokens);
+      EXPECT_EQ(forked[i].log_probability, reordered[i].log_probability);
+      EXPECT_EQ(forked[i].score, reordered[i].score);
+      for (const std::int32_t token : forked[i].tokens) EXPECT_LT(token, options.vocabulary == 0 ? 8 : 5);
+    }
+    EXPECT_EQ(batches.open_batches(), 0U);
+  }
+}
+
 TEST_F(Continuing, beams_end_with_the_token_that_ends) {
   const Tokens prompt{3, 1};
   const std::int32_t end = nn::beam_search(session_, prompt, {.beams = 2, .tokens = 1})[1].tokens[0];
-  const auto found = nn::beam_search(session_, prompt, {.beams = 2, .tokens = 20, .length_penalty = 0, .end = end});
+  const auto found = nn::beam_search(session_, prompt, {.beams = 2, .tokens = 20, .length_penalty = 0, .ends = {end}});
   for (const nn::Beam& beam : found) {
     EXPECT_TRUE(std::find(beam.tokens.begin(), beam.tokens.end() - 1, end) == beam.tokens.end() - 1);
   }
@@ -303,7 +372,9 @@ TEST_F(Continuing, beams_end_with_the_token_that_ends) {
   EXPECT_THROW(nn::beam_search(session_, prompt, {.beams = 0}), OptionError);
   EXPECT_THROW(nn::beam_search(session_, prompt, {.beams = 9}), OptionError);
   EXPECT_THROW(nn::beam_search(session_, prompt, {.tokens = 0}), OptionError);
-  EXPECT_THROW(nn::beam_search(session_, prompt, {.end = 8}), OptionError);
+  EXPECT_THROW(nn::beam_search(session_, prompt, {.beams = 4, .vocabulary = 3}), OptionError);
+  EXPECT_THROW(nn::beam_search(session_, prompt, {.vocabulary = 9}), OptionError);
+  EXPECT_THROW(nn::beam_search(session_, prompt, {.ends = {8}}), OptionError);
 }
 
 }  // namespace

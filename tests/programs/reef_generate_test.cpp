@@ -89,6 +89,68 @@ TEST(ReefGenerate, continues_several_prompts_side_by_side_as_it_does_each) {
   EXPECT_NE(both, answer_to(model("llama_grouped") + "--new 9 --temperature 1 --seed 6 --json --tokens '5 17 80' --tokens 3"));
 }
 
+TEST(ReefGenerate, has_the_same_texts_with_a_draft_and_tells_what_became_of_it) {
+  for (const char* const name : {"llama_grouped", "gpt2_cache", "bloom_alibi", "neox_parallel"}) {
+    SCOPED_TRACE(name);
+    for (const char* const way : {"--temperature 0", "--temperature 0.7 --top-p 0.9 --seed 3"}) {
+      const std::string options = concat(model(name), "--tokens '5 17 3 5 17' --tokens 9 --new 20 --json ", way);
+      const io::Json plain = answer_to(options);
+      for (const std::string draft : {std::string("ngram"), concat(REEF_TEST_DATA, "/", name)}) {
+        for (const char* const tokens : {"auto", "0", "1", "6"}) {
+          io::Json answer = answer_to(concat(options, " --draft '", draft, "' --draft-tokens ", tokens));
+          const auto accepted = io::require<int>(answer["draft"], "accepted", "draft");
+          const auto proposed = io::require<int>(answer["draft"], "proposed", "draft");
+          EXPECT_LE(accepted, proposed);
+          if (draft != "ngram") {
+            EXPECT_EQ(accepted, proposed) << "the model itself is right";
+          }
+          answer.erase("draft");
+          EXPECT_EQ(answer, plain);
+        }
+      }
+    }
+  }
+  const std::string options = model("llama_grouped") + "--tokens '5 17 80 33 90 2 61' --new 10 --temperature 0 ";
+  const Ending ending = generate(concat(options, "--draft ", REEF_TEST_DATA, "/llama_grouped --draft-tokens 2"));
+  EXPECT_EQ(ending.output, "90 66 92 51 54 18 29 32 61 90\n");
+  EXPECT_EQ(ending.errors, "reef-generate: the draft: 6 of 6 tokens accepted, in 4 passes\n");
+}
+
+TEST(ReefGenerate, searches_for_the_likeliest_continuations) {
+  const std::string options = model("llama_grouped") + "--tokens '5 17 80 33' --new 6 --json ";
+  const io::Json one = answer_to(options + "--beams 1");
+  const io::Json greedy = answer_to(options + "--temperature 0");
+  ASSERT_EQ(one["beams"].size(), 1U);
+  EXPECT_EQ(one["beams"][0]["tokens"], greedy["tokens"]);
+  const io::Json four = answer_to(options + "--beams 4 --length-penalty 0");
+  ASSERT_EQ(four["beams"].size(), 4U);
+  double before = 0;
+  for (const io::Json& beam : four["beams"]) {
+    EXPECT_EQ(beam["score"], beam["log_probability"]);
+    EXPECT_LE(beam["score"].get<double>(), before);
+    before = beam["score"].get<double>();
+    // Its log-probability is that of its tokens, one behind the other.
+    const auto tokens = beam["tokens"].get<Tokens>();
+    ASSERT_EQ(tokens.size(), 6U);
+    double sum = 0;
+    Tokens text{5, 17, 80, 33};
+    for (const std::int32_t token : tokens) {
+      const io::Json next = answer_to(concat(model("llama_grouped"), "--tokens '", in_words(text), "' --new 1 --json --logits"));
+      const auto row = next["logits"].back().get<std::vector<double>>();
+      double all = 0;
+      for (const double logit : row) all += std::exp(logit);
+      sum += row[static_cast<std::size_t>(token)] - std::log(all);
+      text.push_back(token);
+    }
+    EXPECT_NEAR(sum, beam["log_probability"].get<double>(), 1e-4);
+  }
+  EXPECT_GE(four["beams"][0]["log_probability"].get<double>(), one["beams"][0]["log_probability"].get<double>());
+  const io::Json both = answer_to(options + "--beams 4 --length-penalty 0 --tokens 9");
+  EXPECT_EQ(both["continuations"][0], four);
+  EXPECT_EQ(generate(model("llama_grouped") + "--tokens '5 17 80 33' --new 6 --beams 1").output,
+            in_words(greedy["tokens"].get<Tokens>()) + "\n");
+}
+
 TEST(ReefGenerate, keeps_keys_and_values_in_fewer_bits) {
   const std::string options = model("llama_grouped") + "--tokens '5 17 80' --new 3 --json --logits ";
   const io::Json wide = answer_to(options);
@@ -578,6 +640,18 @@ TEST(ReefGenerate, refuses_by_name) {
   refuses(one + "--tokens '1 2 3' --context 2 --new 4", 2, "a text would have 7 tokens, 3 of a prompt and 4 new ones, but --context is 2");
   refuses(one + "--tokens 1 --context 3 --new 10", 2, "a text would have 11 tokens");
   refuses(concat(one, "--ignore-eos --score ", REEF_TEST_DATA, "/small_merges.txt"), 2, "--ignore-eos: is of a prompt");
+  refuses(one + "--tokens 1 --draft bigram", 2, "--draft: 'bigram' is neither ngram nor a folder");
+  refuses(one + "--tokens 1 --draft-tokens 3", 2, "--draft-tokens requires --draft");
+  refuses(one + "--tokens 1 --draft ngram --draft-tokens few", 2, "--draft-tokens: 'few' is not a whole number");
+  refuses(one + "--tokens 1 --draft ngram --no-cache", 2, "--draft: is given beside --no-cache");
+  refuses(concat(one, "--draft ngram --score ", REEF_TEST_DATA, "/small_merges.txt"), 2, "--draft: is of a prompt");
+  refuses(concat(one, "--tokens 1 --draft ", REEF_TEST_DATA, "/bloom_alibi"), 2, "the draft has 41 tokens, the model 97");
+  refuses(one + "--tokens 1 --beams 2 --temperature 1", 2, "--beams: is given beside --temperature");
+  refuses(one + "--tokens 1 --beams 2 --draft ngram", 2, "--beams: is given beside --draft");
+  refuses(one + "--tokens 1 --beams 2 --json --logits", 2, "--beams: is given beside --logits");
+  refuses(one + "--tokens 1 --beams 0", 2, "--beams");
+  refuses(one + "--tokens 1 --beams 1000", 2, "beams is 1000");
+  refuses(one + "--tokens 1 --length-penalty 0", 2, "--length-penalty requires --beams");
   refuses("--model /nowhere --tokens 1", 1, "/nowhere/config.json");
 }
 

@@ -127,13 +127,17 @@ TEST_F(ServedText, is_that_of_one_machine) {
   }
 }
 
-TEST_F(ServedText, is_the_same_where_a_server_is_killed_in_the_middle) {
+/// How a client asks for the text that is killed in the middle, beside the options of the text itself.
+class KilledText : public ServedText, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Drafts, KilledText, testing::Values("", "--draft ngram", "--draft ngram --draft-tokens 3"));
+
+TEST_P(KilledText, is_the_same_where_a_server_is_killed_in_the_middle) {
   const auto a = serve("a", "0:2");
   const auto b = serve("b", "0:1");
   const auto c = serve("c", "1:2");
   // The route that reaches furthest is that over a; what is not killed goes on.
   const std::string options = "--tokens '5 17 30 3' --new 3000 --temperature 0.9 --seed 7";
-  TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
+  TextProcess client(folder_ / "client", concat(common("generate"), " ", options, " ", GetParam()));
   EXPECT_TRUE(becomes_true([&] { return client.out().size() > 60; })) << client.err();
   client.signal(SIGSTOP);
   EXPECT_FALSE(client.out().ends_with("\n")) << "the text was over before the server was killed";
@@ -177,6 +181,42 @@ TEST_F(ServedText, ends_a_drain_at_its_deadline_where_nobody_else_has_the_blocks
   a->signal(SIGTERM);
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_THAT(a->err(), HasSubstr("a ends after a signal, with 1 sessions"));
+}
+
+TEST_F(ServedText, has_the_beams_of_one_machine_where_a_server_is_killed_in_the_middle) {
+  const auto a = serve("a", "0:2");
+  const auto b = serve("b", "0:1");
+  const auto c = serve("c", "1:2");
+  const std::string options = "--tokens '5 17 30 3' --new 1500 --beams 3 --length-penalty 0.7 --ignore-eos --json";
+  TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
+  EXPECT_TRUE(becomes_true([&] { return client.err().find(": blocks [0, 2): [0, 2) a/") != std::string::npos; }))
+      << client.err();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // most often beams have parted
+  client.signal(SIGSTOP);
+  EXPECT_EQ(client.out(), "") << "the search was over before the server was killed";
+  a->signal(SIGKILL);
+  client.signal(SIGCONT);
+  EXPECT_EQ(client.wait(), 0) << client.err();
+  EXPECT_EQ(client.out(), alone(options));
+  EXPECT_THAT(client.err(), HasSubstr("is lost"));
+  const std::string several = "--tokens '5 17' --tokens 9 --new 8 --beams 4";
+  TextProcess other(folder_ / "other", concat(common("generate"), " ", several));
+  EXPECT_EQ(other.wait(), 0) << other.err();
+  EXPECT_EQ(other.out(), alone(several));
+}
+
+TEST_F(ServedText, with_a_draft_tells_the_same_of_it_as_one_machine) {
+  const auto a = serve("a", "0:2");
+  // A draft of n-grams, and the model itself as one that is always right.
+  for (const std::string draft : {std::string("ngram"), concat("'", model_, "'")}) {
+    const std::string options = concat("--tokens '5 17 30 5 17' --tokens 9 --new 20 --temperature 0.4 --json --draft ",
+                                       draft, " --draft-tokens 4");
+    TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
+    EXPECT_EQ(client.wait(), 0) << client.err();
+    EXPECT_EQ(client.out(), alone(options));
+    EXPECT_THAT(client.out(), HasSubstr("\"draft\":{\"accepted\":"));
+    EXPECT_THAT(client.err(), HasSubstr(" tokens accepted, in "));
+  }
 }
 
 }  // namespace

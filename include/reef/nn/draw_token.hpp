@@ -12,6 +12,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/random.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef {
@@ -131,6 +132,21 @@ inline std::int32_t draw_token(std::span<const float> logits, const GenerateOpti
     if (left < 0) return order[i];
   }
   return order.back();  // reached by rounding alone
+}
+
+/// Returns the token that generation draws behind a text, prompt `i` of a call with what was added to it, from the
+/// logits of the tokens that may be drawn: of what penalise_repetition leaves, by uniform({seed, i, 1, 0}, length).
+///
+/// \code
+/// const std::vector<float> logits{0.5F, 2, -1};
+/// const std::vector<std::int32_t> text{1};
+/// const std::int32_t token = nn::draw_next(logits, text, 0, {.temperature = 0, .repetition_penalty = 8});  // 0
+/// \endcode
+inline std::int32_t draw_next(std::span<const float> logits, std::span<const std::int32_t> text, std::size_t i,
+                              const GenerateOptions& options) {
+  std::vector<float> values(logits.begin(), logits.end());
+  penalise_repetition(values, text_of(text, options), options.repetition_penalty);
+  return draw_token(values, options, uniform({options.seed, i, 1, 0}, text.size()));
 }
 
 /// Returns the logarithm of a token's probability: its logit minus the logarithm of the sum of exp(logit).

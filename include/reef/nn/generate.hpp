@@ -16,11 +16,13 @@ namespace nn {
 
 /// A language model that continues sequences: nn::Session, or one whose parts are computed elsewhere.
 ///
-///     append({{sequence, tokens}}) gives the logits behind the sequence's last token
+///     append({{sequence, tokens}}) gives the logits behind the sequence's last token, or with Append::all behind each
+///     truncate(sequence, n) leaves the first n tokens
 template <class S>
-concept text_session = requires(S& session, std::span<const Append> appends, int sequence) {
+concept text_session = requires(S& session, std::span<const Append> appends, int sequence, std::int64_t length) {
   { session.open() } -> std::same_as<int>;
   { session.length(sequence) } -> std::same_as<std::int64_t>;
+  session.truncate(sequence, length);
   session.close(sequence);
   { session.append(appends) } -> std::same_as<Logits>;
   { session.vocabulary() } -> std::same_as<std::int64_t>;

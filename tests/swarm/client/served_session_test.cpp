@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -22,12 +23,14 @@
 #include <reef/core/random.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/host.hpp>
+#include <reef/nn/beam_search.hpp>
 #include <reef/nn/bloom.hpp>
 #include <reef/nn/generate.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt_neox.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/llama.hpp>
+#include <reef/nn/speculate.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/serve/block_server.hpp>
@@ -125,6 +128,11 @@ private:
 
 enum class ServedSpeed { quick, slow };
 
+const std::vector<ServedTokens>& served_prompts() {
+  static const std::vector<ServedTokens> prompts{{5, 17, 30, 2}, {1}, ServedTokens(70, 9)};
+  return prompts;
+}
+
 /// A store, and servers of a model's blocks in this process.
 class ServedModelCase {
 public:
@@ -178,6 +186,31 @@ public:
       return true;
     });
   }
+  /// Continues the prompts with a draft that proposes `token` of a text and a place in it; `on_token` is called behind
+  /// each token.
+  nn::Speculation speculate(RowSessions& sessions,
+                            const std::function<std::int32_t(std::size_t, std::size_t)>& token,
+                            const nn::SpeculateOptions& how, const nn::GenerateOptions& options,
+                            const std::function<void()>& on_token) {
+    struct Told {
+      const std::function<std::int32_t(std::size_t, std::size_t)>& token;
+      std::vector<ServedTokens> propose(std::span<const nn::DraftRequest> requests, const nn::GenerateOptions&) {
+        std::vector<ServedTokens> proposals(requests.size());
+        for (std::size_t k = 0; k < requests.size(); ++k) {
+          for (std::int64_t i = 0; i < requests[k].most; ++i)
+            proposals[k].push_back(token(requests[k].text, requests[k].tokens.size() + static_cast<std::size_t>(i)));
+        }
+        return proposals;
+      }
+    } draft{token};
+    Session<Host, float> session(host_, graph_, {.positions = 200, .rows = 16}, sessions);
+    set_drawn(session, graph_.dag());
+    return nn::speculate(session, draft, std::span<const ServedTokens>(served_prompts()), how, options,
+                         [&](std::size_t, std::int32_t) {
+                           on_token();
+                           return true;
+                         });
+  }
   /// Continues prompts on this machine alone.
   std::vector<nn::Continuation> reference(const std::vector<ServedTokens>& prompts,
                                           const nn::GenerateOptions& options) {
@@ -212,11 +245,6 @@ void expect_equal(const std::vector<nn::Continuation>& a, const std::vector<nn::
     EXPECT_EQ(a[i].tokens, b[i].tokens) << "text " << i;
     EXPECT_EQ(a[i].log_probabilities, b[i].log_probabilities) << "text " << i;
   }
-}
-
-const std::vector<ServedTokens>& served_prompts() {
-  static const std::vector<ServedTokens> prompts{{5, 17, 30, 2}, {1}, ServedTokens(70, 9)};
-  return prompts;
 }
 
 TEST(ServedSession, has_the_bits_of_one_machine_for_each_family) {
@@ -341,6 +369,128 @@ TEST(ServedSession, is_routed_by_what_servers_announce) {
   model.drain("a");
   EXPECT_TRUE(served_becomes_true([&] { return is_announced() && span->draining; }));
   EXPECT_TRUE(model.server("a").drained());
+}
+
+TEST(ServedSession, has_the_same_bits_with_drafts_where_servers_end_in_the_middle) {
+  for (const ServedGraph& graph : {served_gpt(), served_bloom()}) {
+    ServedModelCase model(graph);
+    const nn::GenerateOptions options{.tokens = 40, .temperature = 0.9, .top_k = 5, .seed = 4};
+    const auto wanted = model.reference(served_prompts(), options);
+    for (const std::optional<std::int64_t> d : {std::optional<std::int64_t>(3), std::optional<std::int64_t>()}) {
+      model.start("a", {0, 2});
+      model.start("b", {2, 4});
+      model.start("c", {0, 1});
+      model.start("d", {1, 4});
+      RowSessionsOptions client = model.client("client");
+      client.answer = 1000;
+      RowSessions sessions(client, model.store());
+      std::mt19937 random(3);
+      const auto likely = [&](std::size_t text, std::size_t place) {
+        const std::size_t at = place - served_prompts()[text].size();
+        return random() % 4 > 0 ? wanted[text].tokens[at] : static_cast<std::int32_t>(random() % 37);
+      };
+      std::size_t count = 0;
+      const nn::Speculation found = model.speculate(sessions, likely, {.tokens = d}, options, [&] {
+        ++count;
+        if (count == 30) model.stop("b");
+        if (count == 60) model.stop("a");
+      });
+      expect_equal(found.continuations, wanted);
+      EXPECT_GT(found.accepted, 0);
+      EXPECT_LT(found.accepted, found.proposed);
+      EXPECT_GE(sessions.repairs(), 2);
+      model.stop("c");
+      model.stop("d");
+    }
+  }
+}
+
+/// A session that tells before each step that it is taken.
+class ToldSession : public Session<Host, float> {
+public:
+  using Session<Host, float>::Session;
+
+  nn::Logits append(std::span<const nn::Append> appends) {
+    if (before_step) before_step();
+    return Session<Host, float>::append(appends);
+  }
+  std::function<void()> before_step{};
+};
+
+TEST(ServedSession, has_the_beams_of_one_machine_where_servers_end_in_the_middle) {
+  for (const ServedGraph& graph : {served_gpt(), served_llama()}) {
+    ServedModelCase model(graph);
+    model.start("a", {0, 2}, 2048);  // a beam takes the positions of a text
+    model.start("b", {2, 4}, 2048);
+    model.start("c", {0, 1}, 2048);
+    model.start("d", {1, 4}, 2048);
+    RowSessionsOptions client = model.client("client");
+    client.answer = 1000;
+    RowSessions sessions(client, model.store());
+    Host host({.threads = 1});
+    ToldSession session(host, graph, {.positions = 200, .rows = 16}, sessions);
+    set_drawn(session, graph.dag());
+    nn::Session<Host, float> alone(host, graph, {.positions = 200, .sequences = 5});
+    set_drawn(alone, graph.dag());
+    const ServedTokens prompt(67, 9);  // beams part in the last page of the prompt, and behind it
+    int step = 0;
+    session.before_step = [&] {
+      ++step;
+      if (step == 7) model.stop("a");
+      if (step == 15) model.stop("b");
+    };
+    for (const nn::BeamOptions& options :
+         {nn::BeamOptions{.beams = 4, .tokens = 30}, nn::BeamOptions{.beams = 5, .tokens = 12, .ends = {3, 8}}}) {
+      const auto found = nn::beam_search(session, prompt, options);
+      const auto wanted = nn::beam_search(alone, prompt, options);
+      ASSERT_EQ(found.size(), wanted.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i].tokens, wanted[i].tokens);
+        EXPECT_EQ(found[i].log_probability, wanted[i].log_probability);
+      }
+    }
+    EXPECT_GE(sessions.repairs(), 2);
+  }
+}
+
+TEST(ServedSession, of_a_batch_refuses_what_cannot_be_and_goes_on) {
+  ServedModelCase model(served_gpt());
+  model.start("a", {0, 4});
+  RowSessions sessions(model.client("client"), model.store());
+  Host host({.threads = 1});
+  const ServedGraph graph = served_gpt();
+  Session<Host, float> session(host, graph, {.positions = 200, .rows = 16}, sessions);
+  set_drawn(session, graph.dag());
+  EXPECT_THROW(session.open(0), OptionError);
+  EXPECT_THROW(session.open(std::int64_t{1} << 40), OptionError);
+  const int batch = session.open(2);
+  const auto appended = [&](const ServedTokens& tokens, bool all = false) {
+    const nn::Logits logits = session.append({{batch, tokens, all}});
+    return std::vector<float>(logits.values.begin(), logits.values.end());
+  };
+  const auto part = [](const std::vector<float>& rows, std::size_t from, std::size_t count) {
+    return std::vector<float>(rows.begin() + static_cast<std::ptrdiff_t>(37 * from),
+                              rows.begin() + static_cast<std::ptrdiff_t>(37 * (from + count)));
+  };
+  EXPECT_THROW(appended({1, 2, 3}), OptionError);
+  const auto all = appended({1, 2, 3, 4, 5, 6}, true);  // 1 2 3, and 4 5 6
+  EXPECT_EQ(all.size(), 6 * 37U);
+  EXPECT_EQ(session.length(batch), 3);
+  EXPECT_THROW(session.reorder(batch, std::vector<std::int64_t>{0}), OptionError);
+  EXPECT_THROW(session.reorder(batch, std::vector<std::int64_t>{0, 2}), OptionError);
+  EXPECT_THROW(session.reorder(batch + 9, std::vector<std::int64_t>{0, 1}), OptionError);
+  // Cut, exchanged twice and then made the second one alone: 4 and 4.
+  session.truncate(batch, 1);
+  session.reorder(batch, std::vector<std::int64_t>{1, 0});
+  session.reorder(batch, std::vector<std::int64_t>{1, 0});
+  session.reorder(batch, std::vector<std::int64_t>{1, 1});
+  const auto next = appended({5, 5});
+  EXPECT_EQ(part(next, 0, 1), part(all, 4, 1));
+  EXPECT_EQ(part(next, 1, 1), part(all, 4, 1));
+  // An order is of one step.
+  const auto last = appended({6, 7});
+  EXPECT_EQ(part(last, 0, 1), part(all, 5, 1));
+  EXPECT_NE(part(last, 1, 1), part(all, 5, 1));
 }
 
 TEST(ServedSession, waits_for_a_server_of_blocks_that_nobody_has_and_goes_on) {

@@ -32,8 +32,9 @@ struct RowSessionsOptions {
   std::function<void(const std::string&)> report{};  ///< is given a line for each repair; on the loop's thread
 };
 
-/// Sessions of one sequence each, whose rows are computed by servers of the store, one after the other for the blocks
-/// of a model. A server that is lost, silent or full is replaced, by a replay of its blocks alone.
+/// Sessions of one sequence each, or of a batch of sequences of one length, whose rows are computed by servers of
+/// the store, one after the other for the blocks of a model. A server that is lost, silent or full is replaced, by a
+/// replay of its blocks alone.
 ///
 /// | bits   | of a session are the same whichever servers fail, as long as all are of one numerics class             |
 /// | memory | the rows of all positions at each boundary between servers                                             |
@@ -62,16 +63,18 @@ public:
   RowSessions(const RowSessions&) = delete;
   RowSessions& operator=(const RowSessions&) = delete;
 
-  /// Opens a session; returns its number. Servers hear of it with its first step.
-  int open();
+  /// Opens a session of `batch` sequences; returns its number. Servers hear of it with its first step.
+  int open(std::int64_t batch = 1);
   void close(int session);
 
-  /// A step of a session: keep `keep` positions, append `rows`, whose bytes are (rows, bytes of a row).
+  /// A step of a session: keep `keep` positions of each sequence, let sequence i go on from sequence reorder[i], or
+  /// from itself if `reorder` is empty, and append `rows` to each, whose bytes are (batch, rows, bytes of a row).
   struct Step {
     int session = 0;
     std::int64_t keep = 0;
     std::int64_t rows = 0;
     Bulk bytes{};
+    std::vector<std::int64_t> reorder{};
   };
   /// Runs a step of each of some sessions, and returns the rows behind the last block. Blocks until all are there.
   std::vector<Bulk> run(std::span<const Step> steps);

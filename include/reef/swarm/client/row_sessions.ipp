@@ -31,13 +31,7 @@ public:
                  .numerics = options_.numerics,
                  .same_bits = options_.same_bits,
                  .ban = options_.avoid}) {
-    constexpr Bytes of_text = 256_KiB;
-    const Bytes replay = static_cast<Bytes>(options_.max_length) * options_.row;
-    if (options_.max_length < 1 || options_.row < 1 || replay > detail::SessionLink::most_bytes - of_text) {
-      throw OptionError("reef::swarm::RowSessions: ", options_.max_length, " positions of rows of ", options_.row,
-                        " bytes.\n  why: a replay is one message, of ", format_bytes(detail::SessionLink::most_bytes),
-                        " at most.\n  fix: fewer positions.");
-    }
+    require_room(1);
     detail::SessionLinkEvents events;
     events.message = [this](const std::string& from, const SessionMessage& message) { receive(from, message); };
     events.lost = [this](const std::string& peer) {
@@ -70,19 +64,21 @@ public:
     link_.reset();
   }
 
-  int open() {
-    return call([this] {
+  int open(std::int64_t batch) {
+    require_room(batch);
+    return call([this, batch] {
       const int number = next_++;
       core::SessionClientOptions session;
       session.session = concat(to_text(link_->id()), ".", number);
       session.model = options_.model;
       session.blocks = options_.blocks;
+      session.batch = batch;
       session.max_length = options_.max_length;
       session.row = options_.row;
       session.answer = options_.answer;
       session.step = options_.step;
       session.attempts = options_.attempts;
-      sessions_.emplace(number, Session{core::SessionClient(session), {}});
+      sessions_.emplace(number, Session{core::SessionClient(session), batch, {}});
       return number;
     });
   }
@@ -107,7 +103,7 @@ public:
           const std::lock_guard lock(mutex_);
           results_[step.session] = {};
         }
-        act(step.session, session.client.begin(step.keep, {}, step.rows, step.bytes, link_->now()));
+        act(step.session, session.client.begin(step.keep, step.reorder, step.rows, step.bytes, link_->now()));
       }
     });
     std::unique_lock lock(mutex_);
@@ -153,8 +149,22 @@ public:
 private:
   struct Session {
     core::SessionClient client;
+    std::int64_t batch = 1;
     core::ChainWatch watch{};
   };
+
+  /// Throws OptionError where a replay of so many sequences is too long for a message.
+  void require_room(std::int64_t batch) const {
+    constexpr Bytes most = detail::SessionLink::most_bytes - 256_KiB;  // the rest is of text
+    const bool fits = options_.max_length >= 1 && options_.row >= 1 && batch >= 1 &&
+                      static_cast<Bytes>(options_.max_length) <= most / options_.row / static_cast<Bytes>(batch);
+    if (fits) return;
+    throw OptionError("reef::swarm::RowSessions: ", options_.max_length, " positions of rows of ", options_.row,
+                      " bytes", batch == 1 ? "" : concat(", of ", batch, " sequences"),
+                      ".\n  why: a replay is one message, of ", format_bytes(detail::SessionLink::most_bytes),
+                      " at most.\n  fix: fewer positions", batch == 1 ? "." : ", or fewer sequences.");
+  }
+
   struct Result {
     Bulk rows{};
     std::string failed{};
@@ -228,7 +238,7 @@ private:
 
   [[nodiscard]] core::RouteWish wish(const Session& session, const BlockRange& blocks) const {
     constexpr std::int64_t page = 64;
-    return {blocks, (options_.max_length + page - 1) / page * page, session.client.chain()};
+    return {blocks, session.batch * ((options_.max_length + page - 1) / page * page), session.client.chain()};
   }
 
   void route(int number, const BlockRange& blocks) {
@@ -254,7 +264,7 @@ private:
     if (!session.client.can_move()) return;
     const core::RouteWish own = wish(session, {0, options_.blocks});
     const std::int64_t length = session.client.length();
-    const core::SessionAge age{length, session.client.steps(), options_.max_length - length};
+    const core::SessionAge age{session.batch * length, session.client.steps(), options_.max_length - length};
     const std::vector<core::RouteHop> chain = session.watch.look(router_, own, age, link_->now()).hops;
     if (chain.empty()) return;
     if (options_.report) {
@@ -322,7 +332,7 @@ private:
 REEF_INLINE RowSessions::RowSessions(RowSessionsOptions options, Presence& store)
     : implementation_(std::make_unique<Implementation>(std::move(options), store)) {}
 REEF_INLINE RowSessions::~RowSessions() = default;
-REEF_INLINE int RowSessions::open() { return implementation_->open(); }
+REEF_INLINE int RowSessions::open(std::int64_t batch) { return implementation_->open(batch); }
 REEF_INLINE void RowSessions::close(int session) { implementation_->close(session); }
 REEF_INLINE std::vector<Bulk> RowSessions::run(std::span<const Step> steps) { return implementation_->run(steps); }
 REEF_INLINE std::int64_t RowSessions::length(int session) const { return implementation_->length(session); }

@@ -69,23 +69,27 @@ public:
     head_->set_parameter(name, values);
   }
 
-  /// Opens an empty sequence; returns its number.
-  int open() {
-    const int number = sessions_.open();
-    lengths_[number] = 0;
+  /// Opens an empty sequence, or a batch of sequences of one length; returns its number. The tokens of a batch's Append
+  /// are (batch, rows), sequence by sequence, and so are its logits.
+  int open(std::int64_t batch = 1) {
+    const int number = sessions_.open(batch);
+    open_.emplace(number, Open{0, batch, {}});
     return number;
   }
   void close(int sequence) {
     sessions_.close(sequence);
-    lengths_.erase(sequence);
+    open_.erase(sequence);
   }
-  [[nodiscard]] std::int64_t length(int sequence) const {
-    const auto found = lengths_.find(sequence);
-    if (found == lengths_.end()) {
-      throw OptionError("reef::swarm::Session: sequence ", sequence,
-                        " is not open.\n  fix: a number that open() gave.");
+  [[nodiscard]] std::int64_t length(int sequence) const { return at(sequence).length; }
+
+  /// Lets sequence i of a batch go on from sequence from[i]: servers hear of it with the next step.
+  void reorder(int batch, std::span<const std::int64_t> from) {
+    Open& open = open_.at(checked(batch, from));
+    std::vector<std::int64_t> next(from.begin(), from.end());
+    if (!open.reorder.empty()) {
+      for (std::int64_t& one : next) one = open.reorder[static_cast<std::size_t>(one)];
     }
-    return found->second;
+    open.reorder = std::move(next);
   }
   /// Removes all positions of a sequence from `length` on: servers hear of it with the next step.
   void truncate(int sequence, std::int64_t length) {
@@ -93,7 +97,7 @@ public:
       throw OptionError("reef::swarm::Session: sequence ", sequence, " of ", this->length(sequence),
                         " tokens is to keep ", length, ".\n  fix: from 0 to its length.");
     }
-    lengths_[sequence] = length;
+    open_.at(sequence).length = length;
   }
 
   /// Appends tokens to sequences, and returns logits, as nn::Session::append does.
@@ -101,14 +105,22 @@ public:
     std::vector<RowSessions::Step> steps;
     for (const nn::Append& append : appends) {
       require_valid(append);
-      steps.push_back({append.sequence, length(append.sequence), std::ssize(append.tokens), embedded(append)});
+      const Open& open = at(append.sequence);
+      steps.push_back({append.sequence, open.length, rows_of(append), embedded(append), open.reorder});
     }
     const std::vector<Bulk> hidden = sessions_.run(steps);
     std::vector<std::byte> wanted;
     for (std::size_t i = 0; i < appends.size(); ++i) {
-      lengths_[appends[i].sequence] += std::ssize(appends[i].tokens);
-      const std::size_t from = appends[i].all ? 0 : hidden[i]->size() - head_->input_row();
-      wanted.insert(wanted.end(), hidden[i]->begin() + static_cast<std::ptrdiff_t>(from), hidden[i]->end());
+      Open& open = open_.at(appends[i].sequence);
+      open.length += rows_of(appends[i]);
+      open.reorder.clear();
+      // (batch, rows, bytes of a row)
+      const auto of_sequence = static_cast<std::ptrdiff_t>(hidden[i]->size()) / open.batch;
+      const auto kept = appends[i].all ? of_sequence : static_cast<std::ptrdiff_t>(head_->input_row());
+      for (std::int64_t b = 1; b <= open.batch; ++b) {
+        const auto end = hidden[i]->begin() + b * of_sequence;
+        wanted.insert(wanted.end(), end - kept, end);
+      }
     }
     const std::size_t count = wanted.size() / head_->input_row();
     std::vector<T> values(count * static_cast<std::size_t>(vocabulary_));
@@ -124,8 +136,45 @@ public:
 private:
   using Segment = nn::RowSegment<Device, T>;
 
+  /// A sequence, or a batch of them: the positions of each, and the order that the next step has.
+  struct Open {
+    std::int64_t length = 0;
+    std::int64_t batch = 1;
+    std::vector<std::int64_t> reorder{};
+  };
+
+  [[nodiscard]] const Open& at(int sequence) const& {
+    const auto found = open_.find(sequence);
+    if (found == open_.end()) {
+      throw OptionError("reef::swarm::Session: sequence ", sequence,
+                        " is not open.\n  fix: a number that open() gave.");
+    }
+    return found->second;
+  }
+  void at(int sequence) const&& = delete;
+
+  /// Returns the number of new positions of each sequence.
+  [[nodiscard]] std::int64_t rows_of(const nn::Append& append) const {
+    return std::ssize(append.tokens) / at(append.sequence).batch;
+  }
+
+  /// Returns the number of a batch. Throws OptionError for an order that it cannot have.
+  [[nodiscard]] int checked(int batch, std::span<const std::int64_t> from) const {
+    const std::int64_t count = at(batch).batch;
+    const bool is_order = std::ssize(from) == count && std::all_of(from.begin(), from.end(), [&](std::int64_t one) {
+                            return one >= 0 && one < count;
+                          });
+    if (is_order) return batch;
+    throw OptionError("reef::swarm::Session: an order of ", from.size(), " sequences for batch ", batch, " of ", count,
+                      ".\n  fix: as many numbers, from 0 to ", count - 1, ".");
+  }
+
   void require_valid(const nn::Append& append) const {
-    const std::int64_t length = this->length(append.sequence) + std::ssize(append.tokens);
+    const std::int64_t length = this->length(append.sequence) + rows_of(append);
+    if (const std::int64_t batch = at(append.sequence).batch; std::ssize(append.tokens) % batch != 0) {
+      throw OptionError("reef::swarm::Session: ", append.tokens.size(), " tokens for a batch of ", batch,
+                        " sequences.\n  fix: as many for each.");
+    }
     if (append.tokens.empty() || length > options_.positions) {
       throw OptionError("reef::swarm::Session: sequence ", append.sequence, " would have ", length, " tokens by ",
                         append.tokens.size(), " more, but has room for ", options_.positions,
@@ -141,7 +190,8 @@ private:
   /// Returns the rows of tokens in front of the first block.
   Bulk embedded(const nn::Append& append) {
     std::vector<graph::Row> rows;
-    for (std::int64_t k = 0; k < std::ssize(append.tokens); ++k) rows.push_back({0, length(append.sequence) + k});
+    for (std::int64_t k = 0; k < std::ssize(append.tokens); ++k)
+      rows.push_back({0, length(append.sequence) + k % rows_of(append)});
     std::vector<std::byte> bytes(append.tokens.size() * embedding_->output_row());
     embedding_->run(std::as_bytes(append.tokens), rows, {}, bytes);
     return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
@@ -153,7 +203,7 @@ private:
   std::unique_ptr<Segment> embedding_;
   std::unique_ptr<Segment> head_;
   std::int64_t vocabulary_ = 0;
-  std::map<int, std::int64_t> lengths_{};
+  std::map<int, Open> open_{};
   std::vector<float> result_{};
 };
 
