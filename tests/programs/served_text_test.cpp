@@ -127,17 +127,24 @@ TEST_F(ServedText, is_that_of_one_machine) {
   }
 }
 
-/// How a client asks for the text that is killed in the middle, beside the options of the text itself.
-class KilledText : public ServedText, public testing::WithParamInterface<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Drafts, KilledText, testing::Values("", "--draft ngram", "--draft ngram --draft-tokens 3"));
+/// A client's options beside those of the text itself, and the number of tokens: more where a step gives many.
+struct DraftOfText {
+  const char* options;
+  int tokens;
+};
+class KilledText : public ServedText, public testing::WithParamInterface<DraftOfText> {};
+INSTANTIATE_TEST_SUITE_P(Drafts, KilledText,
+                         testing::Values(DraftOfText{"", 3000}, DraftOfText{"--draft ngram", 8000},
+                                         DraftOfText{"--draft ngram --draft-tokens 1", 4000}));
 
 TEST_P(KilledText, is_the_same_where_a_server_is_killed_in_the_middle) {
   const auto a = serve("a", "0:2");
   const auto b = serve("b", "0:1");
   const auto c = serve("c", "1:2");
   // The route that reaches furthest is that over a; what is not killed goes on.
-  const std::string options = "--tokens '5 17 30 3' --new 3000 --temperature 0.9 --seed 7";
-  TextProcess client(folder_ / "client", concat(common("generate"), " ", options, " ", GetParam()));
+  const std::string options =
+      concat("--tokens '5 17 30 3' --new ", GetParam().tokens, " --temperature 0.9 --seed 7");
+  TextProcess client(folder_ / "client", concat(common("generate"), " ", options, " ", GetParam().options));
   EXPECT_TRUE(becomes_true([&] { return client.out().size() > 60; })) << client.err();
   client.signal(SIGSTOP);
   EXPECT_FALSE(client.out().ends_with("\n")) << "the text was over before the server was killed";
@@ -208,7 +215,7 @@ TEST_F(ServedText, has_the_beams_of_one_machine_where_a_server_is_killed_in_the_
 TEST_F(ServedText, with_a_draft_tells_the_same_of_it_as_one_machine) {
   const auto a = serve("a", "0:2");
   // A draft of n-grams, and the model itself as one that is always right.
-  for (const std::string draft : {std::string("ngram"), concat("'", model_, "'")}) {
+  for (const std::string& draft : {std::string("ngram"), concat("'", model_, "'")}) {
     const std::string options = concat("--tokens '5 17 30 5 17' --tokens 9 --new 20 --temperature 0.4 --json --draft ",
                                        draft, " --draft-tokens 4");
     TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
