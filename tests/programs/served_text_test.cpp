@@ -168,7 +168,7 @@ TEST_P(KilledText, is_the_same_where_a_server_is_killed_in_the_middle) {
 
 TEST_F(ServedText, is_the_same_where_a_server_drains_in_the_middle_which_is_no_failure) {
   const auto servers = serve_twice("--drain 1000");
-  const std::string options = "--tokens '5 17 30 3' --new 3000 --temperature 0.9 --seed 7";
+  const std::string options = "--tokens '5 17 30 3' --new 1500 --temperature 0.9 --seed 7";
   TextProcess client(folder_ / "client", concat(common("generate"), " ", options));
   EXPECT_TRUE(becomes_true([&] { return client.out().size() > 60; })) << client.err();
   client.signal(SIGSTOP);

@@ -188,7 +188,9 @@ TEST(SessionMoves, make_a_text_quicker_where_a_quicker_server_comes) {
 
 TEST(SessionMoves, of_a_part_of_the_blocks_leave_the_others_where_they_are) {
   const std::vector<TimedServer> servers{
-      {.name = "a", .blocks = {0, 2}}, {.name = "b", .blocks = {2, 4}}, {.name = "c", .blocks = {2, 4}, .rate = 1000, .from = 4}};
+      {.name = "a", .blocks = {0, 2}},
+      {.name = "b", .blocks = {2, 4}},
+      {.name = "c", .blocks = {2, 4}, .rate = 1000, .from = 4}};
   const Taken with = taken_by(servers, 20, 1000, true);
   EXPECT_EQ(with.moves, 1);
   EXPECT_LT(with.seconds, 0.9 * taken_by(servers, 20, 1000, false).seconds);

@@ -34,8 +34,9 @@ TEST(SessionPlans, without_failures_give_the_rows_of_one_cache_and_no_repair) {
 TEST(SessionPlans, of_servers_that_drain_end_without_a_repair_and_without_a_ban) {
   std::int64_t drained = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    SimulatedSession session({seed, {{Trouble::drain, static_cast<int>(seed % servers), 1 + static_cast<std::int64_t>(seed % 5)}}},
-                             seed % 2 == 0);
+    const SessionFault drain{Trouble::drain, static_cast<int>(seed % servers),
+                             1 + static_cast<std::int64_t>(seed % 5)};
+    SimulatedSession session({seed, {drain}}, seed % 2 == 0);
     ASSERT_EQ(session.run(), "") << "seed " << seed;
     EXPECT_EQ(session.repairs(), 0) << "seed " << seed;
     EXPECT_EQ(session.bans(), 0) << "seed " << seed;

@@ -1,4 +1,5 @@
-// Routes of sessions: as quick as the best of all chains, around servers that were at fault or end soon, and moves that pay.
+// Routes of sessions: as quick as the best of all chains, around servers that were at fault or end soon, and moves that
+// pay.
 
 #include <reef/swarm/core/session_router.hpp>
 
@@ -180,7 +181,8 @@ TEST(SessionRouter, prefers_the_quick_the_near_the_idle_and_the_roomy) {
 TEST(SessionRouter, avoids_a_server_at_fault_but_for_blocks_that_nobody_else_has) {
   for (const HopFailure why : {HopFailure::lost, HopFailure::silent, HopFailure::checksum, HopFailure::evicted,
                                HopFailure::overload}) {
-    SessionRouter router = near_router({server_of("a", {0, 4}), server_of("b", {0, 2}, 10), server_of("c", {3, 4}, 10)});
+    SessionRouter router =
+        near_router({server_of("a", {0, 4}), server_of("b", {0, 2}, 10), server_of("c", {3, 4}, 10)});
     router.failed("a", why, 10);
     EXPECT_EQ(names_of(router.route(whole, 11)), "b:0:2 a:2:3 c:3:4") << name_of(why);
     EXPECT_EQ(names_of(router.route(whole, 26)), "a:0:4") << name_of(why);
