@@ -148,8 +148,7 @@ struct DraftOfText {
 };
 class KilledText : public ServedText, public testing::WithParamInterface<DraftOfText> {};
 INSTANTIATE_TEST_SUITE_P(Drafts, KilledText,
-                         testing::Values(DraftOfText{"", 3000}, DraftOfText{"--draft ngram", 8000},
-                                         DraftOfText{"--draft ngram --draft-tokens 1", 4000}));
+                         testing::Values(DraftOfText{"", 3000}, DraftOfText{"--draft ngram", 8000}));
 
 TEST_P(KilledText, is_the_same_where_a_server_is_killed_in_the_middle) {
   const auto servers = serve_twice("");
