@@ -20,7 +20,7 @@ double expected_tokens(double acceptance, std::int64_t proposals);
 ///
 /// \code
 /// // A pass takes 50 ms, a row 1 ms more, a token of the draft 2 ms.
-/// const auto d = nn::best_draft_length(0.8, 16, [](std::int64_t d) { return 0.05 + 0.003 * double(d); });
+/// const auto best = nn::best_draft_length(0.8, 16, [](std::int64_t d) { return 0.05 + 0.003 * double(d); });
 /// \endcode
 std::int64_t best_draft_length(double acceptance, std::int64_t most,
                                const std::function<Seconds(std::int64_t)>& seconds);
