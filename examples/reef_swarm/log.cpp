@@ -12,6 +12,7 @@
 #include <reef/io/json.hpp>
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/keeper.hpp>
 #include <reef/swarm/log/local_log.hpp>
@@ -40,6 +41,7 @@ reef::io::Json json_of(const LogText& read) {
   json["entries"] = state.entries;
   json["ignored"] = state.ignored;
   json["rollbacks"] = state.lineage;
+  json["forgotten"] = state.forgotten;
   json["job"] = state.genesis ? state.genesis->job : "";
   json["round"] = state.round();
   json["epoch"] = state.epoch;
@@ -84,6 +86,8 @@ std::string text_of(const LogText& read) {
     text += reef::concat("view ", view.epoch, ": ", members.empty() ? "nobody" : members, view.why.empty() ? "" : " (",
                          view.why, view.why.empty() ? "" : ")", "\n");
   }
+  if (state.forgotten > 0)
+    text += reef::concat("the log has dropped what was before the checkpoint after ", state.forgotten, " rounds\n");
   for (const swarm::Ledger::Round& round : state.ledger.rounds()) {
     text += reef::concat("round ", round.round, round.applied ? ":" : ", skipped:");
     for (const swarm::Share& share : round.shares) text += reef::concat(" ", share.id.name, " ", count_of(share));
@@ -126,19 +130,29 @@ JobLog::JobLog(const LogPlace& place, const std::string& archive)
 
 LogText read_log(swarm::DecisionLog& log) {
   LogText read;
-  for (const std::string& text : swarm::BlockingLog(log).read(0)) {
-    const swarm::Entry entry = swarm::entry_from_text(text);
-    const std::string broken = swarm::core::apply(read.state, entry);
-    if (!broken.empty()) continue;
-    if (const auto* const view = std::get_if<swarm::ViewEntry>(&entry.what)) read.views.push_back(*view);
+  for (swarm::LogIndex next = 0;;) {
+    const swarm::LogPage page = swarm::BlockingLog(log).page(next);
+    if (!page.answered) throw reef::Error(page.why);
+    if (page.entries.empty()) return read;
+    next = page.from;
+    for (const std::string& text : page.entries) {
+      const swarm::Entry entry = swarm::entry_from_text(text);
+      const auto at = static_cast<std::int64_t>(next++);
+      std::string broken;
+      if (at != read.state.entries) broken = swarm::core::begin_with(read.state, at, entry);
+      if (!broken.empty()) throw reef::Error(broken, ".\n  fix: --archive, of a peer that has read all of the log.");
+      broken = swarm::core::apply(read.state, entry);
+      if (!broken.empty()) continue;
+      if (const auto* const view = std::get_if<swarm::ViewEntry>(&entry.what)) read.views.push_back(*view);
+    }
   }
-  return read;
 }
 
 int run_log_server(const LogOptions& options) {
   swarm::LogServerOptions server;
   server.listen = options.listen;
   server.folder = options.folder;
+  server.cut = options.cut;
   server.tls = tls_files(options.place.keys, options.place.name);
   return swarm::serve_log(server, std::cout);
 }

@@ -20,7 +20,7 @@ struct LogText {
   std::vector<reef::swarm::ViewEntry> views;
 };
 
-/// Reads a log from its begin. Throws Error where it cannot be asked.
+/// Reads a log from its begin, or where that was dropped, from a checkpoint on. Throws Error where it cannot be asked.
 LogText read_log(reef::swarm::DecisionLog& log);
 
 /// A job's log where its options say: that of servers with its presences, or an archive. Entries are chained, and with

@@ -247,6 +247,7 @@ void add_log_commands(CLI::App& app, LogOptions& o) {
   server->add_option("--listen", o.listen, "ADDRESS:PORT, without --keys a loopback one, port 0: any that is free")
       ->capture_default_str();
   server->add_option("--dir", o.folder, "the folder that keeps the log")->required();
+  server->add_flag("--cut", o.cut, "drops the entries before the last checkpoint but one; peers' archives keep all");
   server->add_option("--keys", o.place.keys, "a folder of reef-swarm keys: all is encrypted, and checked who asks");
   server->add_option("--name", o.place.name, "with --keys: the name of the certificate, a keeper's");
   CLI::App* const keeper =

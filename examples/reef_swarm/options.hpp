@@ -100,6 +100,7 @@ struct LogOptions {
   LogPlace place;
   std::string listen = "127.0.0.1:0";
   std::string folder;
+  bool cut = false;
   std::vector<std::string> cluster;  ///< NAME=ADDRESS:PORT
   std::string etcd = "etcd";
   std::int64_t rounds = 0;

@@ -42,6 +42,11 @@ int replay(const JobOptions& options, const reef::comm::StopRequest& stop) {
   const LogText read = read_log(log.entries());
   if (!read.state.genesis)
     throw reef::OptionError("the log has no job.\n  fix: the URL of a job's log.");
+  if (read.state.forgotten > 0) {
+    throw reef::OptionError("the log has dropped its first ", read.state.forgotten,
+                            " rounds.\n  why: a replay computes all of them.\n  fix: --archive, of a peer that has "
+                            "read all of the log.");
+  }
   std::vector<reef::swarm::Ledger::Round> rounds = read.state.ledger.rounds();
   if (static_cast<std::int64_t>(rounds.size()) > options.rounds)
     rounds.resize(static_cast<std::size_t>(options.rounds));

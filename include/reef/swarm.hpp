@@ -22,6 +22,7 @@
 #include <reef/swarm/core/index_runs.hpp>
 #include <reef/swarm/core/job_report.hpp>
 #include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 #include <reef/swarm/core/ledger.hpp>
 #include <reef/swarm/core/membership.hpp>
 #include <reef/swarm/core/message.hpp>

@@ -42,6 +42,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/core/index_runs.ipp>
 #include <reef/swarm/core/job_report.ipp>
 #include <reef/swarm/core/job_state.ipp>
+#include <reef/swarm/core/job_summary.ipp>
 #include <reef/swarm/core/ledger.ipp>
 #include <reef/swarm/core/membership.ipp>
 #include <reef/swarm/core/peer.ipp>
@@ -68,6 +69,7 @@ are elsewhere. fix: that flag for every file of the program, this one too; or, w
 #include <reef/swarm/log/detail/envelope_signer.ipp>
 #include <reef/swarm/log/detail/http_address.ipp>
 #include <reef/swarm/log/detail/http_client.ipp>
+#include <reef/swarm/log/detail/log_cutter.ipp>
 #include <reef/swarm/log/detail/log_file.ipp>
 #include <reef/swarm/log/detail/log_rules.ipp>
 #include <reef/swarm/log/detail/own_process.ipp>

@@ -101,8 +101,15 @@ protected:
     std::string text;
     for (int i = 0; i < 600; ++i) text += concat("the quick brown fox jumps over the lazy dog ", i * i % 97, "\n");
     write_file(path("text.txt"), text);
-    server_ = std::make_unique<SwarmProcess>(path("port"),
-                                             concat("log-server --listen 127.0.0.1:0 --dir '", path("log"), "'"));
+    serve();
+  }
+
+  /// Starts a server of the log, in place of the one before.
+  void serve(const std::string& more = "") {
+    server_.reset();
+    std::filesystem::remove(path("port"));
+    server_ = std::make_unique<SwarmProcess>(
+        path("port"), concat("log-server --listen 127.0.0.1:0 --dir '", path("log"), "' ", more));
     EXPECT_TRUE(comes_true([&] { return server_->log().ends_with("\n"); })) << server_->log();
     std::istringstream(server_->log()) >> port_;
   }
@@ -271,6 +278,41 @@ TEST_F(ReefSwarm, peers_that_have_all_ended_begin_with_the_checkpoint_and_end_wi
   const auto other = peer("d", rounds, 2, "--checkpoint-every 7");
   EXPECT_EQ(other->wait(), 2);
   EXPECT_THAT(other->log(), HasSubstr("the log is of a job with another number of rounds between checkpoints"));
+}
+
+TEST_F(ReefSwarm, a_server_that_cuts_its_log_keeps_what_the_job_needs_and_archives_keep_all) {
+  constexpr int rounds = 40;
+  serve("--cut");
+  const std::string kept = " --checkpoint-every 5";
+  const auto a = peer("a", rounds, 1, kept);
+  EXPECT_EQ(a->wait(), 0) << a->log();
+  EXPECT_TRUE(comes_true([&] { return log().at("forgotten") >= rounds - 10; })) << log();
+  serve("--cut");
+  const io::Json said = log();
+  const auto forgotten = said.at("forgotten").get<std::int64_t>();
+  EXPECT_LT(forgotten, rounds);
+  EXPECT_EQ(said.at("round"), rounds);
+  EXPECT_EQ(said.at("ignored"), 0);
+  EXPECT_EQ(said.at("rounds").at(0).at("round"), forgotten);
+  EXPECT_EQ(said.at("ledger").at("committed").get<std::int64_t>() +
+                static_cast<std::int64_t>(said.at("ledger").at("holes").size()),
+            said.at("ledger").at("open").get<std::int64_t>());
+  const Ending cut = run_command(concat(REEF_SWARM, " replay ", job(rounds, "cut"), kept));
+  EXPECT_EQ(cut.status, 2) << cut;
+  EXPECT_THAT(cut.errors, HasSubstr(concat("the log has dropped its first ", forgotten, " rounds")));
+  std::string options = job(rounds, "archived");
+  options.erase(0, options.find(" --rounds"));
+  const std::string archive = concat(" --archive '", path("a.safetensors.log"), "'");
+  const Ending archived = run_command(concat(REEF_SWARM, " replay ", archive, options, kept));
+  EXPECT_EQ(archived.status, 0) << archived;
+  ASSERT_THAT(weights("a"), Not(IsEmpty()));
+  EXPECT_EQ(weights("a"), weights("archived"));
+
+  // Who comes later begins with the checkpoint that the log begins with.
+  std::filesystem::remove(path("a.safetensors"));
+  const auto again = peer("a", rounds, 1, kept);
+  EXPECT_EQ(again->wait(), 0) << again->log();
+  EXPECT_EQ(weights("a"), weights("archived"));
 }
 
 TEST_F(ReefSwarm, peers_that_send_encoded_sums_end_with_the_weights_of_a_replay) {

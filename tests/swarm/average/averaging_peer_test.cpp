@@ -151,6 +151,36 @@ TEST(AveragingPeer, all_killed_with_9_begin_again_with_the_state_of_the_last_che
             after.ledger.end());
 }
 
+TEST(AveragingPeer, of_a_log_that_is_cut_behind_checkpoints_joins_and_has_the_bits_of_the_others) {
+  const TemporaryFolder folder;
+  const LogServer server({.listen = "127.0.0.1:0", .folder = folder.path() / "log", .cut = true});
+  constexpr int rounds = 48;
+  const auto start = [&](const std::string& name) {
+    return AveragingProcess(folder.path(), server.url(), name, rounds, 2, "ef+top-k:8,bf16", {},
+                            (folder.path() / ("states-" + name)).string());
+  };
+  RemoteLog remote(server.url());
+  ChainedLog log(remote);
+  AveragingProcess a = start("a");
+  AveragingProcess b = start("b");
+  while (BlockingLog(log).page(0).from == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  AveragingProcess c = start("c");
+  EXPECT_EQ(a.wait(), 0);
+  EXPECT_EQ(b.wait(), 0);
+  EXPECT_EQ(c.wait(), 0);
+  EXPECT_THAT(a.weights(), HasSubstr("has weights"));
+  EXPECT_EQ(b.weights(), a.weights());
+  EXPECT_EQ(c.weights(), a.weights());
+  EXPECT_EQ(log.tampering(), "");
+  const core::JobState after = state_of(server.url());
+  EXPECT_EQ(after.round(), rounds);
+  EXPECT_EQ(after.ignored, 0);
+  EXPECT_EQ(after.checkpoint->rounds, rounds);
+  EXPECT_GE(after.forgotten, rounds - 8) << "the log begins with the last checkpoint but one";
+  EXPECT_EQ(after.ledger.committed().count() + static_cast<std::int64_t>(after.ledger.holes().size()),
+            after.ledger.end());
+}
+
 TEST(AveragingPeer, peers_have_the_same_bits_of_what_codecs_decode_to_and_one_of_another_codec_is_refused) {
   for (const std::string codec : {"blockwise8:1024", "ef+top-k:8,bf16"}) {
     const TemporaryFolder folder;

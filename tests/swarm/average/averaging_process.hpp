@@ -19,6 +19,7 @@
 
 #include <reef/swarm/core/entry_json.hpp>
 #include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 #include <reef/swarm/log/blocking_log.hpp>
 #include <reef/swarm/log/chained_log.hpp>
 #include <reef/swarm/log/remote_log.hpp>
@@ -99,8 +100,19 @@ inline core::JobState state_of(const RemoteLogOptions& servers) {
   RemoteLog kept(servers);
   ChainedLog log(kept, {.tls = servers.tls});
   core::JobState state;
-  for (const std::string& text : BlockingLog(log).read(0)) core::apply(state, entry_from_text(text));
-  return state;
+  for (LogIndex next = 0;;) {
+    const LogPage page = BlockingLog(log).page(next);
+    if (!page.answered) throw Error(page.why);
+    if (page.entries.empty()) return state;
+    next = page.from;
+    for (const std::string& text : page.entries) {
+      const Entry entry = entry_from_text(text);
+      const auto at = static_cast<std::int64_t>(next++);
+      const std::string why = at == state.entries ? std::string() : core::begin_with(state, at, entry);
+      if (!why.empty()) throw Error(why);
+      core::apply(state, entry);
+    }
+  }
 }
 
 /// Returns the state of the job whose log is at this address.

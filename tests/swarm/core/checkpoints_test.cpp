@@ -1,5 +1,6 @@
 #include <reef/swarm/core/peer.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/swarm/core/detail/simulated_job.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 #include <reef/swarm/core/simulation.hpp>
 
 namespace reef::swarm::core {
@@ -72,7 +74,6 @@ public:
   }
   [[nodiscard]] const JobState& state() const& { return peer_.state(); }
 
-private:
   static PeerOptions options(const PeerId& self) {
     PeerOptions options;
     options.self = member(self);
@@ -81,6 +82,7 @@ private:
     return options;
   }
 
+private:
   Peer peer_;
 };
 
@@ -110,7 +112,7 @@ TEST(Checkpoints, are_decided_once_enough_members_have_kept_the_same_state) {
   EXPECT_FALSE(appended<LogCheckpoint>(peer.hear_kept(c, digest_of(8)))) << "another state";
   const auto checkpoint = appended<LogCheckpoint>(peer.hear_kept(b, digest_of(7)));
   ASSERT_TRUE(checkpoint);
-  EXPECT_EQ(*checkpoint, (LogCheckpoint{1, digest_of(7), {a, b}}));
+  EXPECT_EQ(*checkpoint, (LogCheckpoint{1, digest_of(7), {a, b}, summary_of(peer.state(), 1)}));
 }
 
 TEST(Checkpoints, are_appended_by_the_second_holder_where_the_first_does_not) {
@@ -188,6 +190,65 @@ TEST(Checkpoints, let_a_process_begin_with_what_an_earlier_one_has_kept) {
 TEST(Checkpoints, of_another_state_than_a_process_has_kept_are_not_begun_with) {
   CheckpointedPeer peer({"b", 2}, {{1, digest_of(6)}});
   EXPECT_EQ(of<action::Restore>(peer.read(b, LogCheckpoint{1, digest_of(7), {b, c}})), nullptr);
+}
+
+/// Returns the entry of a checkpoint after round 0 of the job of a CheckpointedPeer, with its summary.
+Entry checkpoint_of(const CheckpointedPeer& peer) {
+  return {b, 0, LogCheckpoint{1, digest_of(7), {b, c}, summary_of(peer.state(), 1)}};
+}
+
+TEST(Checkpoints, let_who_finds_no_entries_before_them_begin) {
+  const Entry entry = checkpoint_of(CheckpointedPeer(a));
+  Peer peer(CheckpointedPeer::options({"d", 1}));
+  peer.on(event::LogEnd{4}, 0);
+  EXPECT_EQ(of<action::Gone>(peer.on(event::Read{entry, 3}, 0)), nullptr);
+  EXPECT_EQ(peer.state().entries, 4);
+  EXPECT_EQ(peer.state().round(), 1);
+  EXPECT_EQ(peer.state().member_ids(), (std::vector<PeerId>{a, b, c}));
+  EXPECT_EQ(peer.refusal(), "");
+  // The state comes from somebody who has it.
+  Beat beat;
+  beat.applied = beat.round = 1;
+  peer.on(event::Received{b, beat}, 0);
+  const auto actions = peer.on(event::Tick{}, 100);
+  const auto wanted = [](const Action& action) {
+    const auto* const send = std::get_if<action::Send>(&action);
+    return send != nullptr && std::holds_alternative<WantState>(send->message);
+  };
+  EXPECT_FALSE(std::any_of(actions.begin(), actions.end(), wanted)) << "b is silent";
+  peer.on(event::Received{b, beat}, 100);
+  const auto again = peer.on(event::Tick{}, 102);
+  EXPECT_TRUE(std::any_of(again.begin(), again.end(), wanted));
+}
+
+TEST(Checkpoints, without_a_true_summary_are_not_begun_with) {
+  const Entry good = checkpoint_of(CheckpointedPeer(a));
+  const auto why = [](const Entry& entry, std::int64_t index) {
+    Peer peer(CheckpointedPeer::options({"d", 1}));
+    const auto actions = peer.on(event::Read{entry, index}, 0);
+    const auto* const gone = of<action::Gone>(actions);
+    return gone == nullptr ? std::string() : gone->why;
+  };
+  EXPECT_EQ(why(good, 3), "");
+  EXPECT_THAT(why(good, 5), HasSubstr("of another state"));
+  EXPECT_THAT(why({a, 0, Rollback{0, ""}}, 3), HasSubstr("no checkpoint with a summary"));
+  Entry bad = good;
+  std::get<LogCheckpoint>(bad.what).holders = {b};
+  EXPECT_THAT(why(bad, 3), HasSubstr("of another state")) << "the entry breaks a rule";
+  std::get<LogCheckpoint>(bad.what).summary = "{}";
+  EXPECT_THAT(why(bad, 3), HasSubstr("whose summary is none"));
+}
+
+TEST(Checkpoints, behind_which_the_log_is_cut_lose_nothing_in_simulated_jobs) {
+  SimulationResult all;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const FaultPlan plan = drawn_plan(seed);
+    const SimulationResult result = simulate(plan);
+    EXPECT_EQ(result.violation, "") << to_text(plan);
+    all += result;
+  }
+  EXPECT_GT(all.dropped, 0);
+  EXPECT_GT(all.begun, 0);
 }
 
 TEST(Checkpoints, of_a_simulated_job_come_and_its_peers_begin_with_them_when_all_have_ended) {

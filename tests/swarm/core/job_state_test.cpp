@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/swarm/core/entry_json.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 
 namespace reef::swarm::core {
 namespace {
@@ -247,6 +248,58 @@ TEST(JobState, checkpoints_are_held_by_enough_and_nothing_goes_back_behind_them)
   EXPECT_THAT(append(state, a, Rollback{0, "power"}), HasSubstr("behind the checkpoint after 1 rounds"));
 }
 
+TEST(JobState, begins_with_the_summary_of_a_checkpoint_and_goes_on_as_who_has_read_all) {
+  JobState whole = job(1);
+  ASSERT_THAT(append(whole, a, Quarantine{{{7, 1, 1}}, "nan"}), IsEmpty());
+  ASSERT_THAT(append(whole, a, commit_of_first()), IsEmpty());
+  LogCheckpoint checkpoint{1, {}, {a, b}, summary_of(whole, 1)};
+  JobState begun = state_of(checkpoint.summary);
+  EXPECT_EQ(begun.entries, whole.entries);
+  EXPECT_EQ(begun.round(), 1);
+  EXPECT_EQ(begun.dealing, whole.dealing);
+  EXPECT_EQ(begun.reducers, whole.reducers);
+  checkpoint.summary.back() = ' ';
+  JobState other = whole;
+  EXPECT_THAT(append(other, a, checkpoint), HasSubstr("another summary"));
+  checkpoint.summary = summary_of(whole, 1);
+  for (JobState* state : {&whole, &begun}) {
+    EXPECT_THAT(append(*state, a, checkpoint), IsEmpty());
+    state->forget(1);
+    EXPECT_EQ(state->forgotten, 1);
+    EXPECT_EQ(state->decided(0), nullptr);
+    EXPECT_EQ(state->applied_of(1), 1);
+    Commit commit = commit_of_first();
+    commit.round = 1;
+    commit.shares = {{a, {{2, 1, 1}}, 1, {}}, {b, {}, 0, {}}, {c, {}, 0, {}}};
+    EXPECT_THAT(append(*state, b, commit), IsEmpty());
+    EXPECT_EQ(state->round(), 2);
+    EXPECT_THAT(append(*state, a, Rollback{0, "power"}), HasSubstr("behind the checkpoint"));
+  }
+  EXPECT_EQ(summary_of(begun, 1), summary_of(whole, 1));
+  for (JobState* state : {&whole, &begun}) EXPECT_THAT(append(*state, a, Rollback{1, "power"}), IsEmpty());
+  EXPECT_EQ(whole.round(), 1);
+  EXPECT_EQ(summary_of(begun, 1), summary_of(whole, 1));
+}
+
+TEST(JobState, begins_with_no_text_that_is_no_summary) {
+  JobState state = job(1);
+  ASSERT_THAT(append(state, a, commit_of_first()), IsEmpty());
+  const std::string summary = summary_of(state, 1);
+  for (std::size_t i = 0; i < summary.size(); ++i) EXPECT_THROW(state_of(summary.substr(0, i)), Error);
+  const std::pair<const char*, const char*> changes[] = {
+      {"\"committed\":[[0,2],[3,4]]", "\"committed\":[[0,2],[2,4]]"},
+      {"\"committed\":[[0,2],[3,4]]", "\"committed\":[[0,2],[4611686018427387904,4611686018427387905]]"},
+      {"\"reducers\":[[", "\"reducers\":[[7,1],["},
+      {"\"epoch\":1", "\"epoch\":-1"},
+      {"\"parameters\":10", "\"parameters\":0"}};
+  for (const auto& [from, to] : changes) {
+    std::string changed = summary;
+    ASSERT_NE(changed.find(from), std::string::npos) << from << " in " << summary;
+    changed.replace(changed.find(from), std::string(from).size(), to);
+    EXPECT_THROW(state_of(changed), Error) << changed;
+  }
+}
+
 TEST(JobState, begins_with_a_genesis) {
   JobState state;
   EXPECT_THAT(append(state, a, ViewEntry{1, {member(a)}, ""}), HasSubstr("before a valid genesis"));
@@ -263,7 +316,7 @@ TEST(EntryText, says_each_entry_so_that_it_is_read_again) {
                              commit_of_first(),
                              Rollback{1, "power"},
                              Quarantine{{{1, 2, 3}}, "nan"},
-                             LogCheckpoint{4, {}, {a, b}}};
+                             LogCheckpoint{4, {}, {a, b}, "{}"}};
   for (const Entry::What& what : all) {
     const Entry entry{a, 0xfedcba9876543210, what};
     EXPECT_EQ(entry_from_text(to_text(entry)), entry) << to_text(entry);

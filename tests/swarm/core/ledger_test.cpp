@@ -121,5 +121,37 @@ TEST(Ledger, adds_up_and_opens_what_is_rolled_back) {
   EXPECT_THAT(ledger.holes(), ElementsAre(1));
 }
 
+TEST(Ledger, says_the_same_of_indices_when_settled_rounds_are_forgotten) {
+  Ledger whole;
+  whole.commit(0, {{a, {{0, 2, 2}}, 2, {}}, {b, {{3, 1, 1}}, 0, {}, false}});
+  whole.commit(1, {{b, {{5, 1, 2}}, 2, {}}});
+  EXPECT_THAT(whole.quarantine(std::vector<IndexRun>{{3, 1, 1}, {8, 1, 1}}), IsEmpty());
+  whole.commit(2, {{a, {{9, 1, 1}}, 0, {}, false}, {b, {{10, 1, 1}}, 1, {}}});
+  Ledger cut = whole;
+  cut.settle(2);
+  cut.forget(7);  // no more than what is settled
+  EXPECT_EQ(cut.forgotten(), 2);
+  ASSERT_EQ(cut.rounds().size(), 1U);
+  EXPECT_EQ(cut.round(1), nullptr);
+  EXPECT_EQ(*cut.round(2), whole.rounds()[2]);
+  EXPECT_EQ(cut.round(3), nullptr);
+  EXPECT_EQ(cut.tallies().at(a), (Ledger::Tally{1, 2}));
+  EXPECT_EQ(cut.tallies().at(b), (Ledger::Tally{1, 2}));
+  Ledger begun(2, whole.account_of(2), whole.withdrawn(), {whole.rounds()[2]});
+  for (Ledger* ledger : {&whole, &cut, &begun}) {
+    EXPECT_EQ(ledger->committed().count(), 5);
+    EXPECT_EQ(ledger->quarantined().count(), 2);
+    EXPECT_THAT(ledger->holes(), ElementsAre(1, 4, 7, 9));
+    EXPECT_EQ(ledger->failed().count(9), 1U);
+    EXPECT_EQ(ledger->failed().count(3), 0U) << "it is out of the job";
+    EXPECT_EQ(ledger->place_of(0).kind, Ledger::Place::Kind::committed);
+    ledger->roll_back(2);
+    EXPECT_EQ(ledger->committed().count(), 4);
+    EXPECT_EQ(ledger->end(), 9) << "what is taken out of the job stays so";
+    EXPECT_EQ(ledger->failed().count(9), 0U);
+  }
+  EXPECT_EQ(cut.place_of(0).round, -1);
+}
+
 }  // namespace
 }  // namespace reef::swarm

@@ -508,5 +508,42 @@ TEST(ChainedLog, who_has_a_client_of_etcd_changes_nothing_unnoticed) {
   EXPECT_NE(d.tampering().find("is gone"), std::string::npos) << d.tampering();
 }
 
+TEST(ChainedLog, holds_across_what_its_log_has_dropped) {
+  const TemporaryFolder folder;
+  swarm::LocalLog file(folder / "log");
+  ChainedLog reader(file, {.audit = 0});
+  ChainedLog slow(file, {.audit = 0, .archive = folder / "archive"});
+  std::vector<std::string> entries;
+  const auto append = [&](ChainedLog& log) {
+    entries.push_back(chained_entry("a", entries.size()));
+    EXPECT_EQ(BlockingLog(log).append(entries.size() - 1, entries.back()).outcome, AppendOutcome::won);
+  };
+  for (int i = 0; i < 2; ++i) append(reader);
+  EXPECT_EQ(BlockingLog(slow).read(0), entries);
+  for (int i = 0; i < 4; ++i) append(reader);
+  reader.drop(4);
+  const std::vector<std::string> kept(entries.begin() + 4, entries.end());
+  ChainedLog late(file, {.audit = 0});
+  for (ChainedLog* log : {&reader, &slow, &late}) {
+    const swarm::LogPage page = BlockingLog(*log).page(0);
+    EXPECT_EQ(page.from, 4U);
+    EXPECT_EQ(page.entries, kept) << "none of them is broken";
+    EXPECT_EQ(log->tampering(), "");
+  }
+  EXPECT_NE(slow.archive_failure().find("dropped entries 2 to 3"), std::string::npos) << slow.archive_failure();
+  for (ChainedLog* log : {&late, &slow, &reader}) append(*log);
+  WatchedEntries seen;
+  ChainedLog watcher(file, {.audit = 0});
+  const swarm::LogWatch watch = watcher.watch(0, seen.found());
+  for (int i = 0; i < 2; ++i) static_cast<void>(BlockingLog(file).page(0));  // the watch is given its entries before
+  ASSERT_EQ(seen.seen().size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(seen.seen()[i], std::pair(swarm::LogIndex{4 + i}, entries[4 + i]));
+
+  // What follows another entry than stands before it is found across the cut.
+  EXPECT_EQ(BlockingLog(file).append(9, sealed("{}", "another", {}, 9)).outcome, AppendOutcome::won);
+  for (ChainedLog* log : {&reader, &late})
+    EXPECT_TRUE(is_broken(BlockingLog(*log).page(9).entries.front(), "follows another entry"));
+}
+
 }  // namespace
 }  // namespace reef::test

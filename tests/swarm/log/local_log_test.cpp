@@ -84,6 +84,57 @@ TEST(LocalLog, is_of_one_process_at_a_time) {
   EXPECT_NE(error_of(folder.path()).find("another job writes to"), std::string::npos) << error_of(folder.path());
 }
 
+TEST(LocalLog, drops_what_nobody_needs_and_keeps_the_indices_of_the_rest) {
+  const TemporaryFolder folder;
+  append_locally(folder.path(), 0, 12);
+  const fs::path file = folder / "decisions.log";
+  const std::size_t before = bytes_of(file).size();
+  {
+    LocalLog log(folder.path());
+    WatchedEntries early;
+    const swarm::LogWatch watch = log.watch(11, early.found());
+    for (const swarm::LogIndex at : {5, 3, 99}) log.drop(at);
+    const swarm::LogPage page = BlockingLog(log).page(0);
+    EXPECT_EQ(page.from, 5U);
+    ASSERT_EQ(page.entries.size(), 7U);
+    EXPECT_LT(bytes_of(file).size(), before);
+    EXPECT_EQ(log.size(), 12U);
+    EXPECT_EQ(BlockingLog(log).page(7).entries.front(), local_entry(7));
+    EXPECT_EQ(BlockingLog(log).append(5, local_entry(5)).outcome, AppendOutcome::won);
+    EXPECT_EQ(BlockingLog(log).append(6, "{}").other, local_entry(6));
+    const swarm::Appended gone = BlockingLog(log).append(3, local_entry(3));
+    EXPECT_EQ(gone.outcome, AppendOutcome::unknown);
+    EXPECT_NE(gone.why.find("entry 3 was dropped"), std::string::npos) << gone.why;
+    WatchedEntries seen;
+    const swarm::LogWatch all = log.watch(0, seen.found());
+    EXPECT_EQ(BlockingLog(log).append(12, local_entry(12)).outcome, AppendOutcome::won);
+    for (int i = 0; i < 2; ++i) static_cast<void>(BlockingLog(log).page(0));  // watches are given theirs before
+    ASSERT_EQ(seen.seen().size(), 8U);
+    EXPECT_EQ(seen.seen().front().first, 5U);
+    EXPECT_EQ(seen.seen().back().first, 12U);
+    EXPECT_EQ(early.seen().back().first, 12U);
+  }
+  append_locally(folder.path(), 13, 14);
+  const std::string whole = bytes_of(file);
+  {
+    LocalLog log(folder.path());
+    EXPECT_EQ(log.size(), 14U);
+    const std::vector<std::string> all = BlockingLog(log).read(0);
+    ASSERT_EQ(all.size(), 9U);
+    for (swarm::LogIndex at = 5; at < 14; ++at) EXPECT_EQ(all[at - 5], local_entry(at));
+  }
+  constexpr std::size_t mark = 8;
+  write_file(file, whole.substr(0, whole.size() - mark - 1));
+  EXPECT_EQ(LocalLog(folder.path()).size(), 13U) << "a write that was cut off";
+  constexpr std::size_t head = 24;
+  for (std::size_t at = 0; at < head; ++at) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    write_file(file, bytes);
+    EXPECT_NE(error_of(folder.path()).find("is no decision log"), std::string::npos) << at;
+  }
+}
+
 TEST(LocalLog, cuts_off_a_write_that_was_cut_off) {
   const TemporaryFolder folder;
   const fs::path made = folder / "made";

@@ -69,9 +69,7 @@ public:
   ~Implementation() { keepers_->stop(); }
 
   std::optional<std::int64_t> enter() {
-    if (done_) {
-      has_applied(*std::exchange(done_, std::nullopt) + 1);
-    }
+    if (done_) has_applied(*std::exchange(done_, std::nullopt) + 1);
     std::unique_lock lock(mutex_);
     for (;;) {
       wait(lock, [&] {
@@ -120,10 +118,7 @@ public:
       std::sort(indices.begin(), indices.end());
       std::vector<Bulk> parts;
       if (weight > 0) {
-        if (contributions_.has_memory()) {
-          const std::lock_guard lock(mutex_);
-          contributions_.settle(id(), peer_->state().ledger.rounds());
-        }
+        settle();
         parts = contributions_.encode(round_, sum);
       }
       contributed.contribution = {std::move(indices), weight, loss, std::move(parts)};
@@ -145,9 +140,8 @@ public:
     }
     const core::action::Apply apply = std::move(results_.at(round_));
     results_.erase(round_);
-    const Ledger::Round& record = peer_->state().ledger.rounds()[static_cast<std::size_t>(round_)];
-    outcome.contributors = record.contributors();
-    outcome.micro_batches = record.micro_batches();
+    outcome.contributors = apply.contributors;
+    outcome.micro_batches = apply.micro_batches;
     done_ = round_;
     lock.unlock();
     outcome.apply = apply.verdict.finite;
@@ -231,8 +225,16 @@ private:
     keepers_->post([this, event = std::move(event)]() mutable { hear(core::Event(std::move(event))); });
   }
 
+  /// Lets the memory of the codec follow what the log says of the last contribution.
+  void settle() {
+    if (!contributions_.has_memory()) return;
+    const std::lock_guard lock(mutex_);
+    contributions_.settle(id(), peer_->state().ledger);
+  }
+
   /// Says that the trainer's weights contain so many rounds, and keeps them for a checkpoint.
   void has_applied(std::int64_t rounds) {
+    settle();  // as long as the round's record is there
     if (const std::optional<core::event::StateKept> kept = states_.keep(rounds)) post_event(*kept);
     post_event(core::event::Applied{rounds});
   }
@@ -270,12 +272,8 @@ private:
     keepers_->append(append.index, append.entry);
   }
   void act(core::action::Announce& announce) { keepers_->announce(announce.presence); }
-  void act(core::action::Close& close) {
-    note([&] { closing_ = close; });
-  }
-  void act(core::action::Restart& /*restart*/) {
-    note([] {});
-  }
+  void act(core::action::Close& close) { note([&] { closing_ = close; }); }
+  void act(core::action::Restart& /*restart*/) { note([] {}); }
   void act(core::action::Apply& apply) {
     const std::int64_t round = apply.round;
     note([&] { results_.insert_or_assign(round, std::move(apply)); });

@@ -123,6 +123,9 @@ struct LogCheckpoint {
   std::int64_t rounds = 0;
   Digest root{};  ///< digest over the digests of all pieces of the state
   std::vector<PeerId> holders{};  ///< members that have kept this state, in ascending order
+  /// The summary (core::summary_of) of the job's state before this entry: who reads it needs no entry before this one.
+  /// Empty where it is too large for an entry.
+  std::string summary{};
 
   friend bool operator==(const LogCheckpoint&, const LogCheckpoint&) = default;
 };

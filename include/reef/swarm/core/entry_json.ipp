@@ -143,6 +143,7 @@ struct EntryWriter {
     json["rounds"] = e.rounds;
     json["root"] = to_hex(e.root);
     json["holders"] = json_of(e.holders);
+    if (!e.summary.empty()) json["summary"] = e.summary;
   }
   void operator()(const Unreadable& e) const {
     json["kind"] = "unreadable";
@@ -211,7 +212,10 @@ inline Entry::What what_from(const io::Json& json) {
   if (kind == "commit") return commit_from(json);
   if (kind == "rollback") return Rollback{number("rounds"), text("why")};
   if (kind == "quarantine") return Quarantine{runs_from(json, "numbers"), text("why")};
-  if (kind == "checkpoint") return LogCheckpoint{number("rounds"), digest_at(json, "root"), ids_of(json, "holders")};
+  if (kind == "checkpoint") {
+    return LogCheckpoint{number("rounds"), digest_at(json, "root"), ids_of(json, "holders"),
+                         io::value_or<std::string>(json, "summary", {}, "an entry")};
+  }
   throw DecodeError("reef::swarm: an entry of the kind '", kind, "'.\n  fix: genesis, view, cut, commit, rollback, ",
                     "quarantine or checkpoint.");
 }

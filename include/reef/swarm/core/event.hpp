@@ -27,9 +27,10 @@ struct Received {
 struct Lost {
   PeerId peer{};
 };
-/// An entry of the job's log was read: the one at index JobState::entries.
+/// An entry of the job's log was read: the one at index JobState::entries, or the first one that the log still has.
 struct Read {
   Entry entry{};
+  std::int64_t index = -1;  ///< its index; -1: JobState::entries
 };
 /// The answer to an append to the log. True: the entry stands; false: another entry stands there, or nobody knows.
 struct Appended {
@@ -118,6 +119,8 @@ struct Apply {
   std::vector<Bulk> results{};
   double weight = 0;  ///< total loss weight of the contributors
   RoundVerdict verdict{};
+  std::vector<PeerId> contributors{};
+  std::int64_t micro_batches = 0;  ///< of contributors whose sums are finite
 };
 /// Reads a piece of weights and optimizer state, between two updates, for a peer that joins.
 struct ReadState {

@@ -44,6 +44,10 @@ std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs);
 /// \endcode
 class IndexSet {
 public:
+  IndexSet() = default;
+  /// Makes the set of ranges [first, second). Throws DecodeError unless they ascend, with gaps between them.
+  explicit IndexSet(std::vector<std::pair<std::int64_t, std::int64_t>> ranges);
+
   /// Adds an index. Returns false if it was in the set already.
   bool add(std::int64_t index);
   /// Removes an index. Returns false if it was not in the set.

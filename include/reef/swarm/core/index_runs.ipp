@@ -91,6 +91,17 @@ REEF_INLINE std::vector<std::int64_t> indices_of(std::span<const IndexRun> runs)
   return indices;
 }
 
+REEF_INLINE IndexSet::IndexSet(std::vector<std::pair<std::int64_t, std::int64_t>> ranges) : ranges_(std::move(ranges)) {
+  std::int64_t last = -1;
+  for (const auto& [begin, end] : ranges_) {
+    if (begin <= last || begin >= end) {
+      throw DecodeError("reef::swarm: a set of indices has the range ", begin, " to ", end, " after ", last,
+                        ".\n  fix: ranges of at least one index, ascending, with gaps between them.");
+    }
+    last = end;
+  }
+}
+
 REEF_INLINE std::size_t IndexSet::at_or_after(std::int64_t index) const {
   const auto found =
       std::partition_point(ranges_.begin(), ranges_.end(), [&](const auto& range) { return range.second <= index; });

@@ -38,7 +38,8 @@ void note_members(std::vector<Stay>& stays, const JobState& state);
 
 /// A summary of what a job's log says: of its peers, its rounds and its micro-batches.
 ///
-/// | law  | micro-batches by peer add up to `committed`, and rounds of `peers` are those that changed weights |
+/// | law  | micro-batches by peer add up to `committed`, and rounds of `peers` are those that changed weights; |
+/// |      | of a state that began with a checkpoint (job_summary.hpp), those since                             |
 /// | cost | of report_of: a pass over all shares of all rounds                                                |
 ///
 /// \code

@@ -36,6 +36,11 @@ REEF_INLINE JobReport report_of(const JobState& state, std::span<const Stay> sta
   report.rollbacks = state.lineage;
   std::map<PeerId, JobReport::Peer> peers;
   for (const Stay& stay : stays) peers[stay.id].stays.push_back(stay);
+  for (const auto& [id, tally] : state.ledger.tallies()) {
+    peers[id].rounds = tally.rounds;
+    peers[id].micro_batches = tally.micro_batches;
+  }
+  report.skipped = state.forgotten - state.forgotten_applied;
   for (const Ledger::Round& round : state.ledger.rounds()) {
     if (!round.applied) {
       ++report.skipped;

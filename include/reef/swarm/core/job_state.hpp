@@ -38,14 +38,22 @@ struct JobState {
   Dealing dealing{};         ///< assignment of micro-batches in the round that is not committed yet
   std::int64_t attempt = 0;  ///< the epoch in which that assignment was made: contributions of another attempt are void
   Ledger ledger{};
-  std::vector<Decided> rounds{};  ///< committed rounds, from round 0
+  std::int64_t forgotten = 0;          ///< number of the first rounds whose records are forgotten
+  std::int64_t forgotten_applied = 0;  ///< of these, those that have changed weights
+  std::vector<Decided> rounds{};       ///< committed rounds, from round `forgotten` on
   std::optional<LogCheckpoint> checkpoint{};  ///< the last one
   std::int64_t lineage = 0;       ///< number of returns to an earlier state (rollbacks)
   std::int64_t ignored = 0;       ///< number of entries that broke a rule and changed nothing else
 
   /// Returns the number of the round that is not committed yet.
-  [[nodiscard]] std::int64_t round() const { return static_cast<std::int64_t>(rounds.size()); }
-  /// Returns how many of the first `count` committed rounds have changed weights.
+  [[nodiscard]] std::int64_t round() const { return forgotten + static_cast<std::int64_t>(rounds.size()); }
+  /// Returns what was decided on a committed round; null if that is forgotten.
+  [[nodiscard]] const Decided* decided(std::int64_t number) const&;
+  void decided(std::int64_t number) const&& = delete;
+  /// Forgets the records of rounds before `count`, if these are before the last checkpoint.
+  void forget(std::int64_t count);
+  /// Returns how many of the first `count` committed rounds, which are no fewer than those forgotten, have changed
+  /// weights.
   [[nodiscard]] std::int64_t applied_of(std::int64_t count) const;
   /// Returns the member of that identity; null if there is none.
   [[nodiscard]] const Member* member(const PeerId& id) const&;
@@ -79,7 +87,8 @@ constexpr std::int64_t most_of_member(const Genesis& genesis) { return 2 * genes
 /// | rollback     | to a round that is committed, and not behind the last checkpoint; after it there is no view |
 /// | quarantine   | by a member; of indices that are not committed, and that a member can take in this round    |
 /// | checkpoint   | by a member; after as many rounds as Genesis::checkpoint says, or a multiple of it, that    |
-/// |              | are committed and more than those of the one before; least_holders() of the members hold it |
+/// |              | are committed and more than those of the one before; least_holders() of the members hold    |
+/// |              | it; its summary, if there is one, is that of this state                                     |
 ///
 /// \code
 /// // given: const swarm::Entry& entry

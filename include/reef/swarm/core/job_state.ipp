@@ -7,6 +7,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/swarm/core/job_state.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -14,8 +15,23 @@ namespace swarm {
 namespace core {
 
 REEF_INLINE std::int64_t JobState::applied_of(std::int64_t count) const {
-  return std::count_if(rounds.begin(), rounds.begin() + (std::min)(count, round()),
-                       [](const Decided& decided) { return decided.verdict.finite; });
+  const std::int64_t here = (std::clamp)(count - forgotten, std::int64_t{0}, round() - forgotten);
+  return forgotten_applied + std::count_if(rounds.begin(), rounds.begin() + here,
+                                           [](const Decided& decided) { return decided.verdict.finite; });
+}
+
+REEF_INLINE const JobState::Decided* JobState::decided(std::int64_t number) const& {
+  const bool is_here = number >= forgotten && number < round();
+  return is_here ? &rounds[static_cast<std::size_t>(number - forgotten)] : nullptr;
+}
+
+REEF_INLINE void JobState::forget(std::int64_t count) {
+  const std::int64_t until = (std::min)(count, checkpoint ? checkpoint->rounds : 0);
+  if (until <= forgotten) return;
+  ledger.forget(until);
+  forgotten_applied = applied_of(until);
+  rounds.erase(rounds.begin(), rounds.begin() + (until - forgotten));
+  forgotten = until;
 }
 
 REEF_INLINE const Member* JobState::member(const PeerId& id) const& {
@@ -175,7 +191,7 @@ struct Rules {
     if (state.checkpoint && rollback.rounds < state.checkpoint->rounds)
       return concat("a rollback behind the checkpoint after ", state.checkpoint->rounds, " rounds");
     state.ledger.roll_back(rollback.rounds);
-    state.rounds.resize(static_cast<std::size_t>(rollback.rounds));
+    state.rounds.resize(static_cast<std::size_t>(rollback.rounds - state.forgotten));
     state.members.clear();
     state.contributors.clear();
     state.reducers.clear();
@@ -216,7 +232,11 @@ struct Rules {
       return "a checkpoint whose holders are not ascending members";
     if (static_cast<std::int64_t>(checkpoint.holders.size()) < least_holders(members))
       return concat("a checkpoint that ", checkpoint.holders.size(), " of ", members, " members hold");
+    if (!checkpoint.summary.empty() && checkpoint.summary != summary_of(state, checkpoint.rounds))
+      return "a checkpoint with another summary than this state's";
+    state.ledger.settle(checkpoint.rounds);
     state.checkpoint = checkpoint;
+    state.checkpoint->summary.clear();  // what follows from it is here
     return {};
   }
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/swarm/core/entry.hpp>
@@ -43,6 +44,19 @@ public:
   [[nodiscard]] const PeerId* taker_of(std::int64_t index) const&;
   void taker_of(std::int64_t index) const&& = delete;
 
+  /// The order, in three parts: what comes first, the holes after these, ascending, and all from `next` on.
+  struct Order {
+    std::vector<std::int64_t> first{};  ///< indices that failed, and what lies between them
+    std::vector<std::int64_t> holes{};
+    std::int64_t next = 0;
+
+    friend bool operator==(const Order&, const Order&) = default;
+  };
+  /// Deals an order that order() has given.
+  Dealing(std::vector<PeerId> members, Order order) : members_(std::move(members)), order_(std::move(order)) {}
+  [[nodiscard]] const Order& order() const& { return order_; }
+  void order() const&& = delete;
+
   friend bool operator==(const Dealing&, const Dealing&) = default;
 
 private:
@@ -50,9 +64,7 @@ private:
   [[nodiscard]] std::optional<std::int64_t> place_of(std::int64_t index) const;
 
   std::vector<PeerId> members_{};
-  std::vector<std::int64_t> first_{};  // those that failed, and what lies between them, in order
-  std::vector<std::int64_t> holes_{};  // after these, ascending
-  std::int64_t next_ = 0;              // after these
+  Order order_{};
 };
 
 /// The account of a job's micro-batches: each index is committed in one round by one peer, open, or quarantined (left
@@ -61,7 +73,8 @@ private:
 /// | law        | an index is committed at most once; committed, quarantined and holes add up to all below end()  |
 /// | not finite | an index of a sum that is not finite has failed: once, and it is dealt to another peer; twice,  |
 /// |            | and it is quarantined, whichever other indices were in these sums                               |
-/// | cost       | memory by rounds and contributors, not by indices                                               |
+/// | settled    | rounds that nobody goes back behind; their records may be forgotten, what they account for stays |
+/// | cost       | memory by rounds that are not forgotten, and their contributors, not by indices                 |
 ///
 /// \code
 /// // given: const std::vector<swarm::Share>& shares
@@ -84,13 +97,35 @@ public:
     friend bool operator==(const Round&, const Round&) = default;
   };
 
+  /// What has become of the indices of rounds.
+  struct Account {
+    IndexSet committed{};
+    IndexSet quarantined{};                   ///< those that have failed twice
+    std::map<std::int64_t, PeerId> failed{};  ///< those that have failed once, and with which peer
+
+    friend bool operator==(const Account&, const Account&) = default;
+  };
+
+  /// What a peer has committed in rounds whose records are forgotten.
+  struct Tally {
+    std::int64_t rounds = 0;
+    std::int64_t micro_batches = 0;
+
+    friend bool operator==(const Tally&, const Tally&) = default;
+  };
+
   /// The state of one micro-batch index.
   struct Place {
     enum class Kind : std::uint8_t { committed, open, quarantined };
     Kind kind = Kind::open;
-    std::int64_t round = -1;  ///< round in which the index is committed; -1: none
+    std::int64_t round = -1;  ///< round in which the index is committed; -1: none, or one that is forgotten
     PeerId peer{};            ///< peer that computed the micro-batch
   };
+
+  Ledger() = default;
+  /// Makes the ledger of which `rounds` rounds are settled and forgotten, with this account of them; `withdrawn` are
+  /// the indices that quarantine() has taken out of the job, and `later` the rounds after the settled ones.
+  Ledger(std::int64_t rounds, Account settled, IndexSet withdrawn, std::vector<Round> later);
 
   /// Returns why these shares of a round cannot be committed: an index twice, committed, quarantined, or a malformed
   /// list; empty text if they can.
@@ -98,7 +133,14 @@ public:
   /// Commits the shares of a round; only where refusal() is empty. The indices of a share that is not finite, and all
   /// of a round that is not `applied`, have failed instead.
   void commit(std::int64_t round, std::vector<Share> shares, bool applied = true);
-  /// Opens again all indices of rounds from `rounds` on, with the failures that they had before.
+  /// Makes the first `rounds` rounds final: nothing is rolled back behind them.
+  void settle(std::int64_t rounds);
+  /// Returns the account of the first `rounds` rounds, which are no fewer than the settled ones.
+  [[nodiscard]] Account account_of(std::int64_t rounds) const;
+  /// Forgets the records of rounds before `rounds`, if these are settled.
+  void forget(std::int64_t rounds);
+
+  /// Opens again all indices of rounds from `rounds` on, with the failures that they had before. These are not settled.
   void roll_back(std::int64_t rounds);
   /// Takes indices that are not committed out of the job. Returns why that is refused, and then changes nothing; empty
   /// if done.
@@ -112,27 +154,43 @@ public:
   /// Returns the indices below end() that are neither committed nor quarantined.
   [[nodiscard]] std::vector<std::int64_t> holes() const;
   /// Returns the holes that have failed once, and with which peer.
-  [[nodiscard]] const std::map<std::int64_t, PeerId>& failed() const& { return failed_; }
-  [[nodiscard]] std::map<std::int64_t, PeerId> failed() const&& { return failed_; }
+  [[nodiscard]] const std::map<std::int64_t, PeerId>& failed() const& { return now_.failed; }
+  [[nodiscard]] std::map<std::int64_t, PeerId> failed() const&& { return now_.failed; }
   [[nodiscard]] Place place_of(std::int64_t index) const;
-  [[nodiscard]] const IndexSet& committed() const& { return committed_; }
-  [[nodiscard]] IndexSet committed() const&& { return committed_; }
-  [[nodiscard]] const IndexSet& quarantined() const& { return quarantined_; }
-  [[nodiscard]] IndexSet quarantined() const&& { return quarantined_; }
+  [[nodiscard]] const IndexSet& committed() const& { return now_.committed; }
+  [[nodiscard]] IndexSet committed() const&& { return now_.committed; }
+  [[nodiscard]] const IndexSet& quarantined() const& { return now_.quarantined; }
+  [[nodiscard]] IndexSet quarantined() const&& { return now_.quarantined; }
+  /// Returns the indices that quarantine() has taken out of the job.
+  [[nodiscard]] const IndexSet& withdrawn() const& { return withdrawn_; }
+  void withdrawn() const&& = delete;
+  /// Returns the number of rounds that are forgotten: the first ones.
+  [[nodiscard]] std::int64_t forgotten() const { return forgotten_; }
+  /// Returns what each peer has committed in the rounds that this ledger has forgotten.
+  [[nodiscard]] const std::map<PeerId, Tally>& tallies() const& { return tallies_; }
+  void tallies() const&& = delete;
+  /// Returns the record of a round; null if the round is not committed, or forgotten.
+  [[nodiscard]] const Round* round(std::int64_t number) const&;
+  void round(std::int64_t number) const&& = delete;
+  /// Returns the records of the committed rounds that are not forgotten, the last ones, ascending.
   [[nodiscard]] const std::vector<Round>& rounds() const& { return rounds_; }
   [[nodiscard]] std::vector<Round> rounds() const&& { return rounds_; }
 
   friend bool operator==(const Ledger&, const Ledger&) = default;
 
 private:
-  /// Notes what has become of the indices of a round.
-  void account(const Round& round);
+  /// Adds to an account what has become of the indices of a round.
+  static void add(Account& account, const Round& round);
+  /// Makes the account of now from that of the settled rounds.
+  void count_again();
 
-  IndexSet committed_;
-  IndexSet quarantined_;
-  IndexSet withdrawn_;  // of the quarantined ones, those of quarantine()
-  std::map<std::int64_t, PeerId> failed_;
-  std::vector<Round> rounds_;
+  Account now_;         // with those of quarantine()
+  IndexSet withdrawn_;  // by quarantine()
+  std::int64_t settled_rounds_ = 0;
+  Account settled_;     // of these rounds, without those of quarantine()
+  std::int64_t forgotten_ = 0;
+  std::map<PeerId, Tally> tallies_;
+  std::vector<Round> rounds_;  // from `forgotten_` on
 };
 
 }  // namespace swarm

@@ -26,6 +26,7 @@ namespace core {
 ///                   living peer has the result, or weights with it
 ///     memory        a peer keeps three encoded models at most, of rounds
 ///     checkpoint    a checkpoint in the log is the state that the ledger gives, and its holders have kept it
+///     summary       who begins with a checkpoint has the state of who has read all entries
 ///     progress      the plan's rounds are committed and applied by all peers that live, within the time limit
 ///
 /// | cost | 1 to 3 microseconds an event; a plan of 5 peers and 6 rounds has some thousands |

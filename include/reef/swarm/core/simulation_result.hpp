@@ -41,6 +41,8 @@ struct SimulationResult {
   std::int64_t rollbacks = 0;  ///< because all who held a round have ended
   std::int64_t checkpoints = 0;  ///< that were decided
   std::int64_t restored = 0;     ///< peers that began with a state that they had kept
+  std::int64_t dropped = 0;      ///< entries of the log that were dropped behind a checkpoint
+  std::int64_t begun = 0;        ///< times that a peer went on with a checkpoint whose entries before were dropped
   std::int64_t ignored = 0;    ///< entries that broke a rule
   std::int64_t retried = 0;    ///< micro-batches that have failed once
   std::int64_t quarantined = 0;  ///< micro-batches that have failed twice
@@ -55,6 +57,8 @@ struct SimulationResult {
     rollbacks += other.rollbacks;
     checkpoints += other.checkpoints;
     restored += other.restored;
+    dropped += other.dropped;
+    begun += other.begun;
     ignored += other.ignored;
     retried += other.retried;
     quarantined += other.quarantined;

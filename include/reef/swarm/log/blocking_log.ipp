@@ -27,9 +27,10 @@ REEF_INLINE LogPage BlockingLog::page(LogIndex from) {
 REEF_INLINE std::vector<std::string> BlockingLog::read(LogIndex from) {
   std::vector<std::string> all;
   for (;;) {
-    LogPage next = page(from + all.size());
+    LogPage next = page(from);
     if (!next.answered) throw Error(next.why);
     if (next.entries.empty()) return all;
+    from = next.from + next.entries.size();
     all.insert(all.end(), std::make_move_iterator(next.entries.begin()), std::make_move_iterator(next.entries.end()));
   }
 }

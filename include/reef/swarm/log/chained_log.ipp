@@ -101,8 +101,24 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
   [[nodiscard]] std::optional<Digest> before(LogIndex at) const {
     const std::lock_guard lock(mutex);
     if (at == 0) return Digest{};
-    if (at > known.size()) return std::nullopt;
-    return known[at - 1];
+    if (at <= known_first || at > known_end()) return std::nullopt;
+    return known[at - 1 - known_first];
+  }
+
+  /// Returns the index after the last text that was read. Under the mutex.
+  [[nodiscard]] LogIndex known_end() const { return known_first + known.size(); }
+
+  /// Notes that the log begins with an index, since the entries before were dropped: what was read before is compared
+  /// no more, and where not all of it was, the chain begins anew.
+  void begin_at(LogIndex first) {
+    const std::lock_guard lock(mutex);
+    if (first <= known_end()) return;
+    if (archive && archive_failure.empty()) {
+      archive_failure = concat("the log has dropped entries ", known_end(), " to ", first - 1,
+                               " before they were read.\n  fix: the archive of another peer has them.");
+    }
+    known.clear();
+    known_first = first;
   }
 
   /// Notes the text that stands at an index, compares it with what was read there before, and returns its digest.
@@ -111,9 +127,9 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
     bool same = true;
     {
       const std::lock_guard lock(mutex);
-      if (at < known.size()) {
-        same = known[at] == digest;
-      } else if (at == known.size() && tampered.empty()) {
+      if (at >= known_first && at < known_end()) {
+        same = known[at - known_first] == digest;
+      } else if (at == known_end() && tampered.empty()) {
         known.push_back(digest);
         if (archive) keep(at, text);
       }
@@ -127,7 +143,7 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
     bool was_there = false;
     {
       const std::lock_guard lock(mutex);
-      was_there = at < known.size();
+      was_there = at >= known_first && at < known_end();
     }
     if (was_there) tamper(concat("entry ", at, ", which ", who_has_read(at), ", is gone"));
     return !was_there;
@@ -215,6 +231,9 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
     LogPage result{.from = from, .entries = {}, .answered = page.answered, .why = page.why};
     note_damage(page);
     if (page.answered && page.entries.empty()) note_nothing(page.from);
+    const bool is_cut = page.from > (from == 0 ? 0 : from - 1);
+    if (is_cut) begin_at(page.from);
+    if (is_cut) result.from = (std::max)(from, page.from);
     std::optional<Digest> previous = before(page.from);
     LogIndex at = page.from;
     for (const std::string& text : page.entries) {
@@ -242,11 +261,11 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
     log.read(from, [self = shared_from_this(), from](const LogPage& page) {
       self->note_damage(page);
       if (page.answered && page.entries.empty()) self->note_nothing(from);
-      LogIndex at = from;
+      LogIndex at = page.from;
       for (const std::string& text : page.entries) self->note(at++, text);
       const std::lock_guard lock(self->mutex);
       self->auditing = false;
-      self->audit_at = at < self->known.size() ? at : 0;
+      self->audit_at = at < self->known_end() ? at : 0;
     });
   }
 
@@ -255,7 +274,8 @@ struct ChainedLog::State : std::enable_shared_from_this<State> {
   std::optional<detail::EnvelopeSigner> signer{};
 
   mutable std::mutex mutex{};    ///< of what follows
-  std::vector<Digest> known{};   ///< of the texts from index 0 on, as they were read first
+  LogIndex known_first = 0;
+  std::vector<Digest> known{};   ///< of the texts from index `known_first` on, as they were read first
   std::string tampered{};
   bool is_signed = false;        ///< an envelope had a signature
   bool auditing = false;
@@ -271,6 +291,8 @@ REEF_INLINE ChainedLog::ChainedLog(DecisionLog& log, const ChainedLogOptions& op
     : state_(std::make_shared<State>(log, options)) {}
 
 REEF_INLINE ChainedLog::~ChainedLog() = default;
+
+REEF_INLINE void ChainedLog::drop(LogIndex before) { state_->log.drop(before); }
 
 REEF_INLINE std::string ChainedLog::tampering() const { return state_->why_tampered(); }
 
@@ -301,6 +323,10 @@ REEF_INLINE void ChainedLog::append(LogIndex at, std::string entry, AppendDone d
     if (!page.answered) return answer->give({AppendOutcome::unknown, {}, page.why});
     if (page.entries.empty())
       return answer->give({AppendOutcome::early, {}, concat("no entry stands at ", at - 1, " yet.")});
+    if (page.from != at - 1) {
+      return answer->give({AppendOutcome::unknown, {}, concat("entry ", at - 1, " was dropped from the log, which "
+                                                              "begins with entry ", page.from, ": read on from there.")});
+    }
     state->append(at, entry, state->note(at - 1, page.entries.front()), answer);
   });
 }
@@ -315,9 +341,16 @@ REEF_INLINE LogWatch ChainedLog::watch(LogIndex from, EntryFound found) {
   struct Follower {
     EntryFound found;
     std::optional<Digest> previous{};  ///< the digest of the last text
+    LogIndex next = 0;
   };
   const auto one = std::make_shared<Follower>(Follower{std::move(found), {}});
-  return state_->log.watch(from == 0 ? 0 : from - 1, [state = state_, from, one](LogIndex at, std::string_view text) {
+  one->next = from == 0 ? 0 : from - 1;
+  return state_->log.watch(one->next, [state = state_, from, one](LogIndex at, std::string_view text) {
+    if (at != one->next) {
+      state->begin_at(at);
+      one->previous = state->before(at);
+    }
+    one->next = at + 1;
     if (at == 0) one->previous = Digest{};
     const Digest digest = state->note(at, text);
     const std::string entry = at < from ? std::string() : state->judge(at, text, one->previous);

@@ -45,9 +45,9 @@ struct Appended {
 };
 
 /// The answer to a read of the log from index `from`: the entries from, from + 1, ..., without a gap, up to a limit of
-/// bytes.
+/// bytes. Where entries from there on were dropped, the page begins with the first one that is kept.
 struct LogPage {
-  LogIndex from = 0;
+  LogIndex from = 0;  ///< index of the first of them
   std::vector<std::string> entries;  ///< entries, empty where none stands at `from`, or nobody answered
   bool answered = false;             ///< false where the log could not be asked in time
   std::string why;                   ///< reason why the log did not answer, with the fix, where `answered` is false
@@ -101,7 +101,8 @@ private:
 ///
 /// Laws:
 ///
-/// | one     | at most one entry ever stands at an index; it is never removed or changed              |
+/// | one     | at most one entry ever stands at an index; it is never changed, and removed only with  |
+/// |         | all before it, where its users have said that nobody needs them (DecisionLog::drop)    |
 /// | prefix  | an entry at i has one at i - 1: a reader sees e0, e1, ..., ek without a gap            |
 /// | own     | append(i, e) says `won` whenever e stands at i, whoever put it there: so an append may |
 /// |         | be repeated, and entries that must be told apart carry an id of their author           |
@@ -157,6 +158,11 @@ public:
 
   /// Calls `found` for each entry of the log from index `from` on, those to come included, until the LogWatch ends.
   [[nodiscard]] virtual LogWatch watch(LogIndex from, EntryFound found) = 0;
+
+  /// Lets the log drop the entries before the one at index `before`, which no reader needs: reads and watches from there on begin
+  /// with the first entry that is kept, and appends at what was dropped are `unknown`. A hint: a log may keep them, and
+  /// does unless it says that it drops.
+  virtual void drop(LogIndex before) { static_cast<void>(before); }
 
   /// Returns what this client has found rewritten or deleted in the log, with the fix; empty where nothing was, or
   /// where the log does not look for that. ChainedLog does.

@@ -75,6 +75,10 @@ REEF_INLINE void Watcher::give(LogIndex at, std::string_view entry) {
 
 REEF_INLINE void Watcher::give(const LogPage& page) {
   LogIndex at = page.from;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!page.entries.empty() && at > state_->next) state_->next = at;  // what lies between was dropped
+  }
   for (const std::string& entry : page.entries) give(at++, entry);
 }
 

@@ -17,6 +17,7 @@ namespace swarm {
 /// | file   | FOLDER/decisions.log; its layout is in log/detail/log_file.hpp                                      |
 /// | won    | after the entry's bytes are durable (fdatasync): kill -9 and power cuts lose nothing that was won   |
 /// | opened | again: a write that a crash cut off is removed; damage elsewhere is refused, with the entry's index |
+/// | drop   | rewrites the file with what is kept, which a crash leaves whole either way                          |
 /// | lock   | io::DirectoryLock on the folder; `patience` seconds are waited for another process to end           |
 /// | cost   | an append one fdatasync, on the thread of the log; 8 bytes of memory an entry                       |
 /// | errors | FileError, DecodeError from the constructor; `unknown` with the reason where the disk fails         |
@@ -34,8 +35,9 @@ public:
   void append(LogIndex at, std::string entry, AppendDone done) override;
   void read(LogIndex from, ReadDone done) override;
   [[nodiscard]] LogWatch watch(LogIndex from, EntryFound found) override;
+  void drop(LogIndex before) override;
 
-  /// Returns the number of entries in the log.
+  /// Returns the number of entries that were appended to the log, those that were dropped included.
   [[nodiscard]] LogIndex size() const;
 
   /// Returns the number of bytes of an incomplete last write that were removed when the log was opened.

@@ -114,6 +114,10 @@ REEF_INLINE LogWatch LocalLog::watch(LogIndex from, EntryFound found) {
   return LogWatch(watcher);
 }
 
+REEF_INLINE void LocalLog::drop(LogIndex before) {
+  state_->post([state = state_.get(), before] { state->file.drop(before); });
+}
+
 REEF_INLINE LogIndex LocalLog::size() const { return state_->size; }
 
 REEF_INLINE Bytes LocalLog::cut() const { return state_->cut; }

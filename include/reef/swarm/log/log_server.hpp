@@ -27,6 +27,9 @@ struct LogServerOptions {
   Seconds request_time = 30;           ///< the longest that a client may take to send a request, or to take an answer
   TlsFiles tls{};                      ///< a keeper's; empty: plain HTTP
   double rate = 200;                   ///< with TLS, requests a second of one certificate's name; more: 429
+  /// Entries before the last checkpoint but one are dropped: who needed them has read them long since. Only of a
+  /// ChainedLog's entries.
+  bool cut = false;
   bool any_text = false;               ///< with TLS, entries of any text and presences of any key
 };
 
@@ -34,7 +37,8 @@ struct LogServerOptions {
 /// certificate of the job's CA. Its client is RemoteLog.
 ///
 ///     POST /v1/append    {"at": N, "entry": TEXT}             {"outcome": "won" | ..., "other": TEXT, "why": TEXT}
-///     GET  /v1/entries?from=N&wait=S                          {"from": N, "entries": [TEXT, ...]}
+///     GET  /v1/entries?from=N&wait=S                          {"from": N, "entries": [TEXT, ...]}; with options.cut
+///                                                             "from" is that of the first one that is kept, if above N
 ///     POST /v1/present   {"key": K, "value": V, "ttl": S}     {}
 ///     POST /v1/absent    {"key": K}                           {}
 ///     GET  /v1/presences                                      {"presences": [{"key": K, "value": V}, ...]}

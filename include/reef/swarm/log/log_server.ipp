@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <ostream>
 #include <set>
@@ -27,6 +26,7 @@
 #include <reef/swarm/log/detail/asio_stream.hpp>
 #include <reef/swarm/log/detail/end_signals.hpp>
 #include <reef/swarm/log/detail/http_client.hpp>
+#include <reef/swarm/log/detail/log_cutter.hpp>
 #include <reef/swarm/log/detail/log_rules.hpp>
 #include <reef/swarm/log/detail/presence_table.hpp>
 #include <reef/swarm/log/local_log.hpp>
@@ -44,9 +44,9 @@ struct LogServer::State {
   State(const LogServerOptions& with, DecisionLog* shared_log, Presence* shared_presence)
       : options(with), rate(options.rate), acceptor(context), shared(shared_presence) {
     bind();
-    if (shared_log == nullptr) local.emplace(options.folder, options.patience);
-    log = shared_log == nullptr ? &*local : shared_log;
+    log = shared_log == nullptr ? &local.emplace(options.folder, options.patience) : shared_log;
     end = local ? local->size() : 0;
+    if (options.cut) cutter.emplace(*log);
     if (tls && !options.any_text) appends.emplace(options.tls, *log);
     watch = log->watch(end, [this](LogIndex at, std::string_view text) {
       if (appends) appends->note(at, text);
@@ -119,6 +119,7 @@ struct LogServer::State {
   std::optional<LocalLog> local;
   DecisionLog* log = nullptr;
   LogIndex end = 0;  ///< the entries that the watch has seen
+  std::optional<detail::LogCutter> cutter;
   std::optional<detail::AppendGate> appends;  ///< with TLS, unless any text is taken
   LogWatch watch;
   std::thread thread;
@@ -157,9 +158,8 @@ struct LogServer::State::Session : std::enable_shared_from_this<Session> {
     namespace http = boost::beast::http;
     if (!error) return serve();
     keep = false;
-    if (error == http::error::body_limit || error == http::error::header_limit) {
+    if (error == http::error::body_limit || error == http::error::header_limit)
       return respond(detail::served_error(413, "the request is too large", "entries have 64 KiB at most."));
-    }
     // Whoever ends a connection, or takes too long, is told nothing; who sends what is no HTTP is told so.
     const bool sent = error.category() == http::make_error_code(http::error::bad_method).category();
     if (error == http::error::end_of_stream || error == http::error::partial_message || !sent) return close();

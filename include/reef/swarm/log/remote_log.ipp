@@ -46,12 +46,14 @@ REEF_INLINE Appended decode_appended(std::string_view body) {
 
 REEF_INLINE LogPage decode_page(std::string_view body, LogIndex from) {
   const io::Json json = parse_answer(body);
-  if (answer_value<LogIndex>(json, "from") != from) {
+  auto entries = answer_value<std::vector<std::string>>(json, "entries");
+  const auto first = answer_value<LogIndex>(json, "from");
+  // Further entries than were asked for: those before were dropped.
+  if (first < from || (first > from && entries.empty())) {
     throw DecodeError("reef::swarm: the log's server answers with entries of another index than ", from,
                       ".\n  fix: ask a server of the same version.");
   }
-  auto entries = answer_value<std::vector<std::string>>(json, "entries");
-  return {.from = from, .entries = std::move(entries), .answered = true, .why = {}};
+  return {.from = first, .entries = std::move(entries), .answered = true, .why = {}};
 }
 
 REEF_INLINE Presences decode_presences(std::string_view body) {

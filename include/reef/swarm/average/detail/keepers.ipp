@@ -43,8 +43,10 @@ REEF_INLINE void Keepers::find_end(LogIndex index) {
         find_end(next);
       } else {
         hear_(core::event::LogEnd{static_cast<std::int64_t>(next)});
-        watch_ = log_.watch(0, [this, gate = gate_](LogIndex, std::string_view text) {
-          gate->post([this, entry = entry_from_text(text)] { hear_(core::event::Read{entry}); });
+        watch_ = log_.watch(0, [this, gate = gate_](LogIndex at, std::string_view text) {
+          gate->post([this, at, entry = entry_from_text(text)] {
+            hear_(core::event::Read{entry, static_cast<std::int64_t>(at)});
+          });
         });
       }
     });

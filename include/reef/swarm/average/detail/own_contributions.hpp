@@ -24,7 +24,7 @@ public:
   [[nodiscard]] bool has_memory() const { return encoder_.has_memory(); }
 
   /// Lets the memory advance if the last contribution is among those of its round, which was applied.
-  void settle(const PeerId& self, const std::vector<Ledger::Round>& rounds);
+  void settle(const PeerId& self, const Ledger& ledger);
   /// Encodes the contribution to a round. Of a codec with memory, the one before is settled.
   [[nodiscard]] std::vector<Bulk> encode(std::int64_t round, std::span<const float> numbers);
 

@@ -12,10 +12,10 @@ inline namespace v0 {
 namespace swarm {
 namespace detail {
 
-REEF_INLINE void OwnContributions::settle(const PeerId& self, const std::vector<Ledger::Round>& rounds) {
-  const auto at = static_cast<std::size_t>(std::exchange(round_, -1));
-  if (at >= rounds.size() || !rounds[at].applied) return;
-  const bool is_in = std::any_of(rounds[at].shares.begin(), rounds[at].shares.end(), [&](const Share& share) {
+REEF_INLINE void OwnContributions::settle(const PeerId& self, const Ledger& ledger) {
+  const Ledger::Round* const round = ledger.round(std::exchange(round_, -1));
+  if (round == nullptr || !round->applied) return;
+  const bool is_in = std::any_of(round->shares.begin(), round->shares.end(), [&](const Share& share) {
     return share.id == self && share.digest == digest_;
   });
   if (is_in) encoder_.advance();

@@ -30,7 +30,7 @@ inline std::vector<std::string> report_lines(const ReportedState& before, const 
     for (const Member& member : state.members) members += concat(members.empty() ? "" : ", ", member.id.name);
     lines.push_back(concat("view ", state.epoch, ": ", members));
   }
-  if (state.round() > before.rounds) {
+  if (state.round() > before.rounds && !state.ledger.rounds().empty()) {
     const Ledger::Round& round = state.ledger.rounds().back();
     lines.push_back(concat("round ", round.round, ": ", round.micro_batches(), " micro-batches of ",
                            round.shares.size(), round.applied ? "" : ", skipped: not finite or empty"));

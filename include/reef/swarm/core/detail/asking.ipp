@@ -55,7 +55,7 @@ REEF_INLINE void Asking::want_parts() {
 REEF_INLINE void Asking::want_results() {
   const auto behind = peer.behind.find(peer.applying);
   if (behind == peer.behind.end()) return;
-  const Ledger::Round& record = state().ledger.rounds()[static_cast<std::size_t>(peer.applying)];
+  const Ledger::Round& record = *state().ledger.round(peer.applying);
   const Digest targets = digest_of(record.contributors(), functions().digest);
   const std::vector<std::int64_t> missing = behind->second.missing_results(targets);
   if (missing.empty()) return;

@@ -5,6 +5,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/swarm/core/detail/checkpoint_duty.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -34,7 +35,7 @@ REEF_INLINE void CheckpointDuty::compare() {
 
 REEF_INLINE void CheckpointDuty::decide() {
   const std::int64_t last = state().checkpoint ? state().checkpoint->rounds : 0;
-  LogCheckpoint next{peer.own_kept, {}, {}};
+  LogCheckpoint next{peer.own_kept, {}, {}, {}};
   std::int64_t before_self = 0;
   if (peer.is_member() && !peer.differs && next.rounds > last && next.rounds <= state().round()) {
     next.root = peer.roots.at(next.rounds);
@@ -53,8 +54,10 @@ REEF_INLINE void CheckpointDuty::decide() {
   }
   if (peer.checkpoint_wanted_at < 0) peer.checkpoint_wanted_at = now;
   // The first of the holders appends at once, the others only if nothing comes of it.
-  if (now - peer.checkpoint_wanted_at >= static_cast<double>(before_self) * deadlines().suspect)
-    append(std::move(next));
+  const bool is_time = now - peer.checkpoint_wanted_at >= static_cast<double>(before_self) * deadlines().suspect;
+  if (!is_time || !may_append()) return;
+  next.summary = summary_of(state(), next.rounds);
+  append(std::move(next));
 }
 
 }  // namespace detail

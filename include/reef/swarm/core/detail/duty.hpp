@@ -43,8 +43,11 @@ struct Duty {
   void send_to_members(const M& message) {
     for (const Member& member : state().members) send(member.id, message);
   }
+  [[nodiscard]] bool may_append() const {
+    return now >= peer.quiet_until && (!peer.pending || now >= peer.pending_until);
+  }
   void append(Entry::What what) {
-    if (now < peer.quiet_until || (peer.pending && now < peer.pending_until)) return;
+    if (!may_append()) return;
     peer.pending = state().entries;
     peer.pending_until = now + 1e9;
     actions.push_back(action::Append{state().entries, {self(), ++peer.nonce, std::move(what)}});

@@ -39,6 +39,9 @@ struct Listening : Duty {
   void note(const event::LogEnd& end);
   void note(const event::Lost& lost);
   void note(const event::Read& read);
+  /// Begins with the summary of a checkpoint whose entries before are dropped from the log. Returns false if the peer
+  /// cannot, and then is gone.
+  bool begin_with(const event::Read& read);
   void begin_round();
   void note(const event::Appended& answer);
   void note(const event::Present& present);

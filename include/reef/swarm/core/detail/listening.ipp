@@ -8,6 +8,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/swarm/core/detail/listening.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 
 namespace reef {
 inline namespace v0 {
@@ -80,7 +81,10 @@ REEF_INLINE void Listening::take(const PeerId& from, const WantState& want) {
 REEF_INLINE void Listening::take(const PeerId& /*from*/, const StatePiece& piece) {
   if (peer.is_member() || piece.piece < 0 || piece.piece >= pieces() || !piece.bytes) return;
   if (peer.applied != peer.applying) return;  // the trainer is applying a round
-  if (piece.lineage != state().lineage || piece.rounds <= peer.applying || piece.rounds > state().round()) return;
+  if (piece.lineage != state().lineage || piece.rounds <= peer.applying || piece.rounds > state().round() ||
+      piece.rounds < state().forgotten) {
+    return;
+  }
   // Of one version alone: the newest that somebody has given a piece of.
   if (!peer.joining.empty() && peer.joining.rbegin()->first > piece.rounds) return;
   peer.joining.erase(peer.joining.begin(), peer.joining.lower_bound(piece.rounds));
@@ -100,7 +104,30 @@ REEF_INLINE void Listening::note(const event::LogEnd& end) {
 
 REEF_INLINE void Listening::note(const event::Lost& lost) { peer.detector.lost(lost.peer); }
 
+REEF_INLINE bool Listening::begin_with(const event::Read& read) {
+  JobState next;
+  std::string why = core::begin_with(next, read.index, read.entry);
+  if (why.empty() && peer.applying > 0 && next.lineage != state().lineage)
+    why = "its weights may contain rounds that were rolled back";
+  if (!why.empty()) {
+    peer.gone = true;
+    actions.push_back(action::Gone{std::move(why)});
+    return false;
+  }
+  peer.state = std::move(next);
+  peer.pending.reset();
+  peer.kept.clear();
+  peer.behind.clear();
+  peer.joining.clear();
+  peer.view_wanted_at = -1;
+  peer.view_read_at = now;
+  begin_round();
+  actions.push_back(action::Restart{});
+  return true;
+}
+
 REEF_INLINE void Listening::note(const event::Read& read) {
+  if (read.index > state().entries && (peer.gone || !begin_with(read))) return;
   if (peer.pending && *peer.pending == state().entries) peer.pending.reset();
   const std::int64_t before = state().round();
   const std::int64_t epoch = state().epoch;
@@ -138,6 +165,7 @@ REEF_INLINE void Listening::note(const event::Read& read) {
     peer.view_wanted_at = -1;
     peer.view_read_at = now;
   }
+  peer.state.forget(peer.applied);
   if (state().epoch != epoch || state().targets() != targets) {
     peer.ready_at = -1;
     if (peer.closed_at >= 0) peer.closed_at = now;
@@ -188,6 +216,7 @@ REEF_INLINE void Listening::note(const event::Computed& computed) {
 REEF_INLINE void Listening::note(const event::Applied& applied) {
   peer.applied = applied.rounds;
   peer.applying = (std::max)(peer.applying, applied.rounds);
+  peer.state.forget(peer.applied);
 }
 
 REEF_INLINE void Listening::note(const event::StateKept& own) {

@@ -17,18 +17,19 @@ REEF_INLINE void RoundDuty::apply_committed() {
     const auto behind = peer.behind.find(peer.applying);
     peer.behind.erase(peer.behind.begin(), peer.behind.lower_bound(peer.applying));
     if (behind == peer.behind.end()) return;
-    const Ledger::Round& record = state().ledger.rounds()[static_cast<std::size_t>(peer.applying)];
+    const Ledger::Round& record = *state().ledger.round(peer.applying);
     double weight = 0;
     for (const Share& share : record.shares) weight += share.weight;
     const Digest targets = digest_of(record.contributors(), functions().digest);
     std::optional<std::vector<Bulk>> results = behind->second.results(targets);
     if (!results) return;
-    const JobState::Decided& decided = state().rounds[static_cast<std::size_t>(peer.applying)];
+    const JobState::Decided& decided = *state().decided(peer.applying);
     if (behind->second.root(targets, functions().digest) != decided.root) {
       behind->second.forget_results(targets);
       return;
     }
-    actions.push_back(action::Apply{peer.applying, *results, weight, decided.verdict});
+    actions.push_back(action::Apply{peer.applying, *results, weight, decided.verdict, record.contributors(),
+                                    record.micro_batches()});
     peer.kept[peer.applying] = {targets, std::move(*results)};
     peer.kept.erase(peer.kept.begin(), peer.kept.lower_bound(peer.applying - 1));
     peer.behind.erase(behind);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/core/units.hpp>
+#include <reef/swarm/core/fault_plan.hpp>
 #include <reef/swarm/core/peer.hpp>
 
 namespace reef {
@@ -47,6 +48,16 @@ struct Process {
     is_void = computing;
   }
 };
+
+inline FaultPhase phase_of(const Process& process) {
+  switch (process.peer->phase()) {
+    case Phase::accumulate: return FaultPhase::accumulate;
+    case Phase::exchange: return FaultPhase::exchange;
+    case Phase::ready: return FaultPhase::ready;
+    case Phase::absent: break;
+  }
+  return FaultPhase::applied;
+}
 
 }  // namespace detail
 }  // namespace core

@@ -16,6 +16,7 @@
 #include <reef/swarm/core/detail/simulated_disks.hpp>
 #include <reef/swarm/core/detail/simulated_process.hpp>
 #include <reef/swarm/core/fault_plan.hpp>
+#include <reef/swarm/core/job_summary.hpp>
 #include <reef/swarm/core/simulation_result.hpp>
 
 namespace reef {
@@ -56,7 +57,15 @@ private:
 
   void act(const std::shared_ptr<Process>& from, action::Append& append);
 
+  [[nodiscard]] std::int64_t log_end() const { return dropped_ + static_cast<std::int64_t>(log_.size()); }
   bool land(std::int64_t index, Entry entry);
+  /// Drops the entries of the log before an index, at which a checkpoint stands.
+  void drop(std::int64_t index) {
+    if (index <= dropped_) return;
+    log_.erase(log_.begin(), log_.begin() + (index - dropped_));
+    result_.dropped += index - dropped_;
+    dropped_ = index;
+  }
 
   /// Lets a process read the entries of the log that it has not read, one after the other; not before it reaches the
   /// log.
@@ -106,8 +115,6 @@ private:
 
   // -- faults -------------------------------------------------------------------------------------
 
-  [[nodiscard]] static FaultPhase phase_of(const Process& process);
-
   void strike(const std::shared_ptr<Process>& process);
 
   void inflict(const std::shared_ptr<Process>& process, const Fault& fault);
@@ -126,6 +133,16 @@ private:
     result_.violation = concat("memory: ", to_text(process.id), " keeps ", pieces, " encoded pieces of at most ", most);
   }
 
+  /// Tests that a peer has read of the job what the whole log says, also where it has begun with a checkpoint.
+  void compare(const Process& process) {
+    const JobState& state = process.peer->state();
+    if (dropped_ == 0 || state.entries != log_state_.entries || !log_state_.checkpoint) return;
+    const std::int64_t rounds = log_state_.checkpoint->rounds;
+    if (!result_.violation.empty() || summary_of(state, rounds) == summary_of(log_state_, rounds)) return;
+    result_.violation =
+        concat("summary: ", to_text(process.id), " has another state after ", state.entries, " entries");
+  }
+
   /// Tests that what is committed is with a living peer that has it whole, or is in its weights.
   void check();
 
@@ -138,7 +155,8 @@ private:
   Draws draws_;
   EventQueue queue_;
   std::vector<std::shared_ptr<Process>> processes_;
-  std::vector<Entry> log_;
+  std::vector<Entry> log_;  // from index `dropped_` on
+  std::int64_t dropped_ = 0;
   JobState log_state_;
   std::map<PeerId, PeerPresence> presences_;
   SimulatedAccount account_;

@@ -62,7 +62,7 @@ REEF_INLINE void Simulation::start(int number, std::uint64_t incarnation) {
   process->peer = std::make_unique<Peer>(std::move(options));
   processes_.push_back(process);
   for (const event::StateFound& state : disks_.found_by(number)) hear(process, state);
-  after(drawn(world_.log), [this, process] { hear(process, event::LogEnd{static_cast<std::int64_t>(log_.size())}); });
+  after(drawn(world_.log), [this, process] { hear(process, event::LogEnd{log_end()}); });
   after(drawn(world_.log), [this, process] { tick(process); });
   read_next(process);
 }
@@ -132,7 +132,7 @@ REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::A
 }
 
 REEF_INLINE bool Simulation::land(std::int64_t index, Entry entry) {
-  if (index != static_cast<std::int64_t>(log_.size())) return false;
+  if (index != log_end()) return false;
   log_.push_back(entry);
   const std::int64_t before = log_state_.round();
   const std::size_t dealt = log_state_.dealing.members().size();
@@ -141,6 +141,8 @@ REEF_INLINE bool Simulation::land(std::int64_t index, Entry entry) {
   if (const auto* const checkpoint = std::get_if<LogCheckpoint>(&entry.what); checkpoint != nullptr && why.empty()) {
     ++result_.checkpoints;
     result_.violation = disks_.broken_by(*checkpoint, account_.weights_after(checkpoint->rounds));
+    if (!checkpoint->summary.empty() && draws_.below(2) == 0)
+      after(draws_.between(0, 5), [this, index] { drop(index); });
   }
   if (log_state_.round() > before)
     result_.violation = account_.commit(std::get<Commit>(entry.what), dealt, log_state_.ledger);
@@ -150,13 +152,16 @@ REEF_INLINE bool Simulation::land(std::int64_t index, Entry entry) {
 
 REEF_INLINE void Simulation::read_next(const std::shared_ptr<Process>& process) {
   if (process->reading || !process->alive) return;
-  if (process->peer->state().entries >= static_cast<std::int64_t>(log_.size())) return;
+  if (process->peer->state().entries >= log_end()) return;
   process->reading = true;
   const Seconds from = (std::max)({process->no_log_until, process->paused_until, now()});
   at(from + drawn(world_.log), [this, process] {
     process->reading = false;
     if (reaches_log(*process) && process->paused_until <= now()) {
-      hear(process, event::Read{log_[static_cast<std::size_t>(process->peer->state().entries)]});
+      const std::int64_t next = (std::max)(process->peer->state().entries, dropped_);
+      if (next > process->peer->state().entries) ++result_.begun;
+      hear(process, event::Read{log_[static_cast<std::size_t>(next - dropped_)], next});
+      compare(*process);
     }
     read_next(process);
   });
@@ -283,16 +288,6 @@ REEF_INLINE void Simulation::act(const std::shared_ptr<Process>& from, action::R
   });
 }
 
-REEF_INLINE FaultPhase Simulation::phase_of(const Process& process) {
-  switch (process.peer->phase()) {
-    case Phase::accumulate: return FaultPhase::accumulate;
-    case Phase::exchange: return FaultPhase::exchange;
-    case Phase::ready: return FaultPhase::ready;
-    case Phase::absent: break;
-  }
-  return FaultPhase::applied;
-}
-
 REEF_INLINE void Simulation::strike(const std::shared_ptr<Process>& process) {
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     const Fault& fault = plan_.faults[i];
@@ -349,8 +344,7 @@ REEF_INLINE void Simulation::roll_back() {
   }
   ++result_.rollbacks;
   account_.roll_back(newest, log_state_.ledger);
-  land(static_cast<std::int64_t>(log_.size()),
-       {{"operator", 0}, draws_.next(), Rollback{newest, "nobody has what came later"}});
+  land(log_end(), {{"operator", 0}, draws_.next(), Rollback{newest, "nobody has what came later"}});
 }
 
 REEF_INLINE void Simulation::check() {

@@ -15,8 +15,9 @@
 /// \file
 /// The file of a LocalLog, `decisions.log` in a folder of its own. Numbers are little-endian.
 ///
-///     0    "REEF-LOG", u32 version 1, u32 CRC-32C of these 12 bytes
-///     16   records, one after the other:
+///     0    "REEF-LOG", u32 version 1, u32 CRC-32C of these 12 bytes; where entries were dropped, version 2 and, before
+///          the CRC of 20 bytes, the index of the first record (u64)
+///     16   or 24: records, one after the other:
 ///          u32 bytes of the entry, u32 CRC-32C of its index (u64) and of both, the entry, then a mark of 8 bytes:
 ///          zeros until the record is durable, then FF 77 6F FE and the index (u32)
 ///
@@ -37,7 +38,7 @@ public:
   /// process has the log, or the system refuses, and DecodeError where an entry that was won is damaged.
   LogFile(const std::filesystem::path& folder, Seconds patience);
 
-  [[nodiscard]] LogIndex size() const { return offsets_.size(); }
+  [[nodiscard]] LogIndex size() const { return first_ + offsets_.size(); }
 
   /// Returns how many bytes of a write that was cut off were removed when the log was opened.
   [[nodiscard]] Bytes cut() const { return cut_; }
@@ -48,6 +49,10 @@ public:
   /// Reads a page, as DecisionLog::read answers.
   [[nodiscard]] LogPage page(LogIndex from) const;
 
+  /// Drops the entries before an index at which one stands: the file is written anew with the others. Where that fails,
+  /// nothing is dropped.
+  void drop(LogIndex before);
+
 private:
   struct Record {
     std::string entry;
@@ -56,7 +61,12 @@ private:
 
   void create();
   void recover();
-  void require_head(Bytes bytes) const;
+  void open();
+  /// Reads the head, and returns its size.
+  Bytes read_head(Bytes bytes);
+  [[nodiscard]] Bytes offset_of(LogIndex at) const {
+    return at < size() ? offsets_[static_cast<std::size_t>(at - first_)] : end_;
+  }
 
   /// Reads the record of index `at` at a byte of the file; nothing where it is not whole.
   [[nodiscard]] std::optional<Record> record(LogIndex at, Bytes offset, Bytes end) const;
@@ -70,6 +80,7 @@ private:
   std::filesystem::path path_;
   io::DirectoryLock lock_;
   io::detail::Descriptor file_;
+  LogIndex first_ = 0;          ///< index of the first record
   std::vector<Bytes> offsets_;  ///< of each record
   Bytes end_ = 0;
   Bytes cut_ = 0;

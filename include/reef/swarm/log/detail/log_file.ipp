@@ -22,6 +22,7 @@ namespace swarm {
 namespace detail {
 
 inline constexpr std::size_t log_head_bytes = 16;
+inline constexpr std::size_t cut_log_head_bytes = 24;
 inline constexpr std::size_t record_head_bytes = 8;
 inline constexpr std::size_t mark_bytes = 8;
 inline constexpr std::string_view mark_begin = "\xFFwo\xFE";
@@ -41,9 +42,10 @@ inline std::uint32_t crc_of(std::string_view bytes, std::uint32_t before = 0) {
   return io::crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())), before);
 }
 
-inline std::string log_head() {
+inline std::string log_head(LogIndex first = 0) {
   std::string head = "REEF-LOG";
-  append_number(head, 1, 4);
+  append_number(head, first == 0 ? 1 : 2, 4);
+  if (first != 0) append_number(head, first, 8);
   append_number(head, crc_of(head), 4);
   return head;
 }
@@ -70,25 +72,34 @@ REEF_INLINE LogFile::LogFile(const std::filesystem::path& folder, Seconds patien
 REEF_INLINE void LogFile::create() {
   struct ::stat found {};
   if (::lstat(path_.c_str(), &found) != 0 && errno == ENOENT) io::write_atomically(path_, log_head());
+  open();
+}
+
+REEF_INLINE void LogFile::open() {
   (void)io::detail::open_regular(path_, "read");  // names what is wrong with a pipe or a folder
   file_ = io::detail::Descriptor(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!file_) io::detail::throw_file_error("open", path_, errno, "make the file readable and writable.");
 }
 
-REEF_INLINE void LogFile::require_head(Bytes bytes) const {
+REEF_INLINE Bytes LogFile::read_head(Bytes bytes) {
   std::string head(log_head_bytes, '\0');
-  if (bytes < log_head_bytes || !read_at(0, head) || head != log_head()) {
-    throw DecodeError("reef::swarm: '", path_.string(), "' is no decision log of this version: it begins with ",
-                      in_quotes(head), ".\n  fix: give the folder of a log, or an empty one.");
+  const bool is_there = bytes >= log_head_bytes && read_at(0, head);
+  if (is_there && head == log_head()) return log_head_bytes;
+  std::string cut(cut_log_head_bytes, '\0');
+  if (bytes >= cut_log_head_bytes && read_at(0, cut)) {
+    constexpr std::size_t at = 12;
+    first_ = LogIndex{number_at(cut, at)} | LogIndex{number_at(cut, at + 4)} << 32U;
+    if (first_ != 0 && cut == log_head(first_)) return cut_log_head_bytes;
   }
+  throw DecodeError("reef::swarm: '", path_.string(), "' is no decision log of this version: it begins with ",
+                    in_quotes(head), ".\n  fix: give the folder of a log, or an empty one.");
 }
 
 REEF_INLINE void LogFile::recover() {
   struct ::stat about {};
   if (::fstat(file_.get(), &about) != 0) io::detail::throw_file_error("look at", path_, errno, "check the disk.");
   const auto end = static_cast<Bytes>(about.st_size);
-  require_head(end);
-  end_ = log_head_bytes;
+  end_ = read_head(end);
   while (end_ < end) {
     const LogIndex at = size();
     const std::optional<Record> next = record(at, end_, end);
@@ -147,6 +158,11 @@ REEF_INLINE bool LogFile::won_behind(LogIndex at, Bytes offset, Bytes end) const
 }
 
 REEF_INLINE Appended LogFile::append(LogIndex at, std::string_view entry) {
+  if (at < first_) {
+    return {AppendOutcome::unknown, {},
+            concat("reef::swarm: entry ", at, " was dropped from the log, which begins with entry ", first_,
+                   ".\n  fix: read on from there.")};
+  }
   if (at > size()) {
     return {AppendOutcome::early, {}, concat("no entry stands at ", at - 1, " yet: the log has ", size(), " entries.")};
   }
@@ -183,22 +199,51 @@ REEF_INLINE Appended LogFile::append(LogIndex at, std::string_view entry) {
 }
 
 REEF_INLINE LogPage LogFile::page(LogIndex from) const {
+  from = (std::max)(from, first_);
   LogPage result{.from = from, .entries = {}, .answered = true, .why = {}};
   Bytes bytes = 0;
   for (LogIndex at = from; at < size() && bytes < log_page_bytes; ++at) {
-    std::optional<Record> found = record(at, offsets_[at], at + 1 < size() ? offsets_[at + 1] : end_);
+    std::optional<Record> found = record(at, offset_of(at), offset_of(at + 1));
     if (!found) {
       if (at > from) break;
       return {.from = from,
               .entries = {},
               .answered = false,
-              .why = concat("reef::swarm: '", path_.string(), "': entry ", at, ", at byte ", offsets_[at],
+              .why = concat("reef::swarm: '", path_.string(), "': entry ", at, ", at byte ", offset_of(at),
                             ", cannot be read.\n  fix: check the disk; copy the file from where it is whole.")};
     }
     bytes += found->entry.size();
     result.entries.push_back(std::move(found->entry));
   }
   return result;
+}
+
+REEF_INLINE void LogFile::drop(LogIndex before) {
+  if (before >= size() || before <= first_ || !broken_.empty()) return;
+  std::string bytes = log_head(before);
+  std::vector<Bytes> offsets;
+  for (LogIndex at = before; at < size(); ++at) {
+    const std::optional<Record> kept = record(at, offset_of(at), offset_of(at + 1));
+    if (!kept) return;  // reads say so
+    offsets.push_back(bytes.size());
+    append_number(bytes, kept->entry.size(), 4);
+    append_number(bytes, record_crc(at, kept->entry), 4);
+    bytes.append(kept->entry).append(mark_of(at));
+  }
+  try {
+    io::write_atomically(path_, bytes);
+  } catch (const FileError&) {
+    return;
+  }
+  try {
+    open();
+  } catch (const FileError& error) {
+    broken_ = error.what();
+    return;
+  }
+  first_ = before;
+  offsets_ = std::move(offsets);
+  end_ = bytes.size();
 }
 
 REEF_INLINE bool LogFile::read_at(Bytes offset, std::string& to) const {
