@@ -33,7 +33,7 @@ struct ChainedLogOptions {
 /// |          | that reason, and watches give nothing more                                                            |
 /// | audit    | with new entries, at most every `audit` seconds, a page of those that were read before is read again, |
 /// |          | one page after the other; what is asked of the end of the log is compared each time                   |
-/// | dropped  | what the log has dropped before this client has read it is not compared; the first entry that is kept  |
+/// | dropped  | what the log has dropped before this client has read it is not compared; the first entry that is kept |
 /// |          | says the digest of the one before                                                                     |
 /// | unseen   | entries that were cut off the end of the log before this client has read them                         |
 /// | archive  | is read at the begin, as if its texts had been read of the log: so what was changed since an earlier  |

@@ -324,8 +324,10 @@ REEF_INLINE void ChainedLog::append(LogIndex at, std::string entry, AppendDone d
     if (page.entries.empty())
       return answer->give({AppendOutcome::early, {}, concat("no entry stands at ", at - 1, " yet.")});
     if (page.from != at - 1) {
-      return answer->give({AppendOutcome::unknown, {}, concat("entry ", at - 1, " was dropped from the log, which "
-                                                              "begins with entry ", page.from, ": read on from there.")});
+      return answer->give({AppendOutcome::unknown,
+                           {},
+                           concat("entry ", at - 1, " was dropped from the log, which begins with entry ", page.from,
+                                  ": read on from there.")});
     }
     state->append(at, entry, state->note(at - 1, page.entries.front()), answer);
   });

@@ -159,9 +159,9 @@ public:
   /// Calls `found` for each entry of the log from index `from` on, those to come included, until the LogWatch ends.
   [[nodiscard]] virtual LogWatch watch(LogIndex from, EntryFound found) = 0;
 
-  /// Lets the log drop the entries before the one at index `before`, which no reader needs: reads and watches from there on begin
-  /// with the first entry that is kept, and appends at what was dropped are `unknown`. A hint: a log may keep them, and
-  /// does unless it says that it drops.
+  /// Lets the log drop the entries before the one at index `before`, which no reader needs: reads and watches of those
+  /// begin with the first entry that is kept, and appends at what was dropped are `unknown`. A hint: a log may keep
+  /// them, and does unless it says that it drops.
   virtual void drop(LogIndex before) { static_cast<void>(before); }
 
   /// Returns what this client has found rewritten or deleted in the log, with the fix; empty where nothing was, or
