@@ -17,6 +17,7 @@
 #include <reef/io/json.hpp>
 
 #include "../../examples/support/text_source.hpp"
+#include "../data/random_strings.hpp"
 #include "../support/temporary_folder.hpp"
 
 namespace {
@@ -94,7 +95,7 @@ std::string json_with_bos() {
   const auto characters = reef::data::detail::byte_characters();
   const auto visible = [&](std::string_view text) {
     std::string result;
-    for (const char c : text) reef::append_utf8(result, characters[static_cast<unsigned char>(c)]);
+    for (const char c : text) reef::test::append_utf8(result, characters[static_cast<unsigned char>(c)]);
     return result;
   };
   for (int b = 0; b < 256; ++b) vocabulary[visible(std::string(1, static_cast<char>(b)))] = b;
