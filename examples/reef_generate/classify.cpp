@@ -60,7 +60,7 @@ public:
 
   [[nodiscard]] Tokens tokens(const std::string& text, const char* what) const {
     if (!tokenizer_) refuse_text(options_, what);
-    Tokens tokens = tokenizer_->encode(text);
+    Tokens tokens = tokenizer_->encode_begin(text);
     if (!options_.document_end.empty()) tokens.push_back(tokenizer_->token(options_.document_end));
     return cut(std::move(tokens));
   }

@@ -204,8 +204,9 @@ int main(int argc, char** argv) {
       "reef-generate");
   app.set_version_flag("--version", std::string("reef-generate ") + reef::version);
   app.footer(
-      "A continuation has the same bits for any --rows, --threads and other prompts beside it. Of several prompts --json "
-      "answers {\"continuations\": [...]}.\n"
+      "A continuation has the same bits for any --rows and --threads, and for any other prompts at a --temperature of 0; "
+      "drawn ones, above 0, for the same place among the prompts: the place is part of the key of a draw. Of several "
+      "prompts --json answers {\"continuations\": [...]}.\n"
       "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be.");
   try {
     add_options(app, options);

@@ -38,6 +38,19 @@ struct TextScore {
   std::int64_t judged = 0;
 };
 
+/// Returns how many bytes of a text are of tokens that are not judged: of the first of each window, but for bos, which
+/// is no part of the text.
+std::size_t bytes_not_judged(const reef_examples::Tokenizer& tokenizer, const Tokens& tokens, std::int64_t positions) {
+  const std::int64_t front = std::ssize(tokenizer.begin());
+  std::size_t bytes = 0;
+  for (std::int64_t begin = 0; begin < std::ssize(tokens); begin += positions) {
+    if (begin < front) continue;
+    const auto first = std::span(tokens).subspan(static_cast<std::size_t>(begin), 1);
+    bytes += (begin == 0 ? tokenizer.decode(first) : tokenizer.decode_more(first)).size();
+  }
+  return bytes;
+}
+
 TextScore score_text(Session& session, const Tokens& tokens, std::int64_t positions, const Tokens& placeholders) {
   TextScore result;
   reef_examples::Progress bar;
@@ -80,7 +93,8 @@ std::string score_whole_text(const Options& options, const reef_examples::Tokeni
   Model model(options, positions + std::ssize(placeholders), 1);
   const TextScore found = score_text(model.session(), tokens, positions, placeholders);
   const double loss = found.loss / static_cast<double>(found.judged);
-  const double bits = found.loss / std::log(2.0) / static_cast<double>(text.size());
+  const std::size_t bytes = text.size() - std::min(text.size() - 1, bytes_not_judged(tokenizer, tokens, positions));
+  const double bits = found.loss / std::log(2.0) / static_cast<double>(bytes);
   if (options.json) {
     return reef::io::Json{{"perplexity", std::exp(loss)}, {"loss", loss}, {"tokens", found.judged}, {"bits_per_byte", bits},
                           {"context", positions}}.dump() + "\n";
@@ -99,6 +113,11 @@ std::pair<std::string, std::string> split_last_word(const std::string& text) {
   return {text.substr(0, space), text.substr(space, end + 1 - space)};
 }
 
+/// Returns how many tokens two texts begin with alike.
+std::size_t shared_tokens(const Tokens& a, const Tokens& b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
 /// The number of right last words of lines {"text": ...}: all of the word's tokens are the likeliest.
 std::string score_last_words(const Options& options, const reef_examples::Tokenizer& tokenizer) {
   std::vector<Tokens> texts;
@@ -110,10 +129,11 @@ std::string score_last_words(const Options& options, const reef_examples::Tokeni
     if (before.empty()) {
       throw reef::DecodeError(where, ": the text has no last word.\n  fix: two words or more.");
     }
-    Tokens tokens = tokenizer.encode_begin(before);
-    begins.push_back(tokens.size());
-    const Tokens word = tokenizer.encode(last);
-    tokens.insert(tokens.end(), word.begin(), word.end());
+    Tokens tokens = tokenizer.encode_begin(before + last);
+    begins.push_back(std::max<std::size_t>(shared_tokens(tokenizer.encode_begin(before), tokens), 1));
+    if (begins.back() >= tokens.size()) {
+      throw reef::DecodeError(where, ": the last word has no token of its own.\n  fix: leave the line out.");
+    }
     longest = std::max(longest, tokens.size());
     texts.push_back(std::move(tokens));
   });

@@ -197,10 +197,7 @@ private:
     std::vector<std::uint64_t> prompts;
     for (const auto& file : files) {
       for (const reef::data::TextPair& text : reef::data::read_text_pairs(file)) {
-        reef::data::TokenPair pair{tokenizer.encode(text.prompt)};
-        pair.prompt = pair.tokens.size();
-        const std::vector<std::int32_t> completion = tokenizer.encode(text.completion);
-        pair.tokens.insert(pair.tokens.end(), completion.begin(), completion.end());
+        reef::data::TokenPair pair = tokenizer.encode_pair(text.prompt, text.completion);
         if (!end.empty()) pair.tokens.push_back(tokenizer.token(end));
         if (left_out.takes(pair, text.source)) continue;
         prompts.push_back(pair.prompt);
@@ -236,13 +233,15 @@ private:
     form.turn_end = form.turn_end.empty() ? options.document_end : form.turn_end;
     const reef::data::ConversationEncoder encoder(
         std::move(form), [&](std::string_view text) { return tokenizer.encode(text); },
-        [&](std::string_view name) { return tokenizer.find(std::string(name)); });
+        [&](std::string_view name) { return tokenizer.find(std::string(name)); },
+        [&](std::string_view text) { return tokenizer.encode_more(text); });
     std::vector<reef::data::TokenPair> pairs;
     std::vector<std::uint64_t> prompts;  // the ends of prompts and of what is skipped
     LeftOutPairs left_out(options.context);
     for (const auto& file : files) {
       for (const reef::data::Conversation& conversation : reef::data::read_conversations(file)) {
         reef::data::TokenPair pair = encoder.encode(conversation);
+        tokenizer.begin_pair(pair);
         if (left_out.takes(pair, conversation.source)) continue;
         pairs.push_back(std::move(pair));
         prompts.push_back(pairs.back().prompt);
@@ -267,7 +266,7 @@ private:
     const auto most = static_cast<std::size_t>(options.context);
     for (const auto& file : files) {
       for (const reef::data::LabelledText& text : reef::data::read_labelled_texts(file, options.classes)) {
-        reef::data::TokenPair pair{tokenizer.encode(text.text)};
+        reef::data::TokenPair pair{tokenizer.encode_begin(text.text)};
         if (!options.document_end.empty()) pair.tokens.push_back(tokenizer.token(options.document_end));
         if (pair.tokens.size() > most) pair.tokens.resize(most);
         if (options.labels) pair.tokens.resize(options.labels->length_of(pair.tokens));

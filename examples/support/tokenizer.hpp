@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,6 +18,7 @@
 #include <reef/data/added_tokens.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>
+#include <reef/data/pairs.hpp>
 #include <reef/data/sentence_piece_tokenizer.hpp>
 #include <reef/data/tokenizer_json.hpp>
 
@@ -167,6 +170,44 @@ public:
           }
         },
         kind_);
+  }
+  /// The tokens that stand before every text: bos, or none.
+  [[nodiscard]] std::vector<std::int32_t> begin() const { return encode_begin(""); }
+
+  /// The tokens of a text that goes on from another: no space is put before its first word.
+  [[nodiscard]] std::vector<std::int32_t> encode_more(std::string_view text) const {
+    return std::visit(
+        [&](const auto& tokenizer) {
+          if constexpr (requires { tokenizer.encode_more(text); }) {
+            return tokenizer.encode_more(text);
+          } else {
+            return tokenizer.encode(text);
+          }
+        },
+        kind_);
+  }
+
+  /// A prompt as encode_begin() has it, and behind it its completion: the tokens of the whole text, as of Hugging Face,
+  /// where the prompt's are the first of these; where one token would reach from the prompt into the completion, the
+  /// completion's own tokens go on from the prompt's, as they do when the model continues that prompt.
+  [[nodiscard]] reef::data::TokenPair encode_pair(const std::string& prompt, const std::string& completion) const {
+    std::vector<std::int32_t> front = encode_begin(prompt);
+    const std::size_t size = front.size();
+    std::vector<std::int32_t> whole = encode_begin(prompt + completion);
+    if (size < whole.size() && std::equal(front.begin(), front.end(), whole.begin())) return {std::move(whole), size};
+    const std::vector<std::int32_t> more = encode_more(completion);
+    front.insert(front.end(), more.begin(), more.end());
+    return {std::move(front), size};
+  }
+
+  /// Puts the tokens of begin() before a pair that does not begin with them, such as a conversation.
+  void begin_pair(reef::data::TokenPair& pair) const {
+    const std::vector<std::int32_t> front = begin();
+    const std::size_t size = front.size();
+    if (size <= pair.tokens.size() && std::equal(front.begin(), front.end(), pair.tokens.begin())) return;
+    pair.tokens.insert(pair.tokens.begin(), front.begin(), front.end());
+    pair.prompt += size;
+    for (reef::data::TokenRange& range : pair.skipped) range = {range.begin + size, range.end + size};
   }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const {
     return std::visit([&](const auto& tokenizer) { return tokenizer.decode(tokens); }, kind_);

@@ -186,6 +186,29 @@ TEST(Conversations, that_spell_a_special_token_do_not_become_it) {
   }
 }
 
+TEST(Conversations, have_one_space_in_front_where_the_tokenizer_puts_one_before_a_text) {
+  const auto encode_more = [](std::string_view text) { return data::ByteTokenizer::encode(text); };
+  const auto encode = [&](std::string_view text) { return encode_more(" " + std::string(text)); };
+  const auto find = [](std::string_view) -> std::optional<std::int32_t> { return std::nullopt; };
+  const Conversation talk{{{"user", "a"}, {"assistant", "bc", true}, {"user", "d"}, {"assistant", "e", true}}, ""};
+  const std::string text = " user:\na\nassistant:\nbc\nuser:\nd\nassistant:\ne\n";
+  const TokenPair pair = ConversationEncoder(data::chat_template("plain"), encode, find, encode_more).encode(talk);
+  EXPECT_EQ(pair.tokens, encode_more(text));
+  EXPECT_EQ(pair.prompt, text.find("bc"));
+  // Behind a special token a text begins anew.
+  const auto special = [](std::string_view name) -> std::optional<std::int32_t> {
+    return name == "<|im_start|>" ? 300 : 301;
+  };
+  const TokenPair chat = ConversationEncoder(data::chat_template("chatml"), encode, special, encode_more)
+                             .encode({{{"user", "a"}, {"assistant", "b", true}}, ""});
+  TokenIds expected;
+  for (const std::string_view part : {"<", " user\na", ">", " \n", "<", " assistant\nb", ">", " \n"}) {
+    const TokenIds tokens = part == "<" ? TokenIds{300} : part == ">" ? TokenIds{301} : encode_more(part);
+    expected.insert(expected.end(), tokens.begin(), tokens.end());
+  }
+  EXPECT_EQ(chat.tokens, expected);
+}
+
 TEST(Conversations, have_targets_in_rows_alone_and_packed) {
   const ConversationEncoder encoder(
       data::chat_template("plain"), [](std::string_view text) { return data::ByteTokenizer::encode(text); },

@@ -142,6 +142,42 @@ TEST_F(SentencePiece, decodes_what_goes_on_token_by_token) {
   EXPECT_THROW((void)tokenizer.decode_more(std::vector<std::int32_t>{-1}), DecodeError);
 }
 
+TEST_F(SentencePiece, encodes_what_goes_on_without_a_space_of_its_own) {
+  test::write_file(folder_ / "added_tokens.json", R"({"<pad>": 330})");
+  const auto tokenizer = SentencePieceTokenizer::read(
+      model(), {.added = data::read_added_tokens(folder_.path()), .finds_added = true});
+  const auto both = [&](const std::string& first, const std::string& second) {
+    std::vector<std::int32_t> tokens = tokenizer.encode(first);
+    for (const std::int32_t token : tokenizer.encode_more(second)) tokens.push_back(token);
+    return tokens;
+  };
+  for (const std::string second : {" quick fox", "  fox", "\nfox", " \xE4\xB8\xAD", "", "</s>the fox", " <pad>the"})
+    EXPECT_EQ(both("the", second), tokenizer.encode("the" + second)) << second;
+  EXPECT_EQ(tokenizer.decode_more(tokenizer.encode("jumps")), " jumps");
+  EXPECT_EQ(tokenizer.decode_more(tokenizer.encode_more("jumps")), "jumps");
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    const std::string text = test::random_string(i);
+    if (text.find("\xE2\x96\x81") != std::string::npos || text.find('\0') != std::string::npos) continue;
+    EXPECT_EQ(tokenizer.decode(both("x", text)), "x" + text) << in_quotes(text, 400);
+  }
+}
+
+TEST_F(SentencePiece, encodes_what_goes_on_also_where_the_model_drops_line_ends) {
+  const auto trained = sentencepiece::SentencePieceTrainer::Train(
+      concat("--input=", (folder_ / "text").string(), " --model_prefix=", (folder_ / "usual").string(),
+             " --vocab_size=60 --hard_vocab_limit=false --model_type=unigram --minloglevel=2"));
+  ASSERT_TRUE(trained.ok()) << trained.ToString();
+  const auto tokenizer = SentencePieceTokenizer::read(folder_ / "usual.model");
+  EXPECT_TRUE(tokenizer.encode("\n").empty());
+  EXPECT_EQ(tokenizer.decode_more(tokenizer.encode("jumps")), " jumps");
+  EXPECT_EQ(tokenizer.decode_more(tokenizer.encode_more("jumps")), "jumps");
+  EXPECT_EQ(tokenizer.decode_more(tokenizer.encode_more(" jumps")), " jumps");
+  // Of characters that the model does not have, side by side, it makes one token.
+  const auto unknown = tokenizer.encode_more("\xE4\xB8\xAD");
+  ASSERT_EQ(unknown.size(), 1U);
+  EXPECT_EQ(unknown, tokenizer.encode_more("."));
+}
+
 TEST_F(SentencePiece, bears_bytes_that_are_no_utf8_and_long_texts) {
   const auto tokenizer = SentencePieceTokenizer::read(model());
   std::string text;

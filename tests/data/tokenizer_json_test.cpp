@@ -159,6 +159,20 @@ TEST_F(TokenizerJsonTest, puts_what_its_template_says_in_front_of_the_begin_of_a
   EXPECT_EQ(read(small_json()).encode_begin("a"), a);
 }
 
+TEST_F(TokenizerJsonTest, puts_its_space_in_front_of_a_text_and_not_of_what_goes_on) {
+  Json json = small_json();
+  json["added_tokens"].push_back(added(1257, "<|x|>"));
+  const TokenizerJson without = read(json);
+  json["pre_tokenizer"] = byte_level(true, true);
+  const TokenizerJson tokenizer = read(json);
+  EXPECT_EQ(tokenizer.encode("a"), without.encode(" a"));
+  EXPECT_EQ(tokenizer.encode_more("a"), without.encode("a"));
+  EXPECT_EQ(tokenizer.encode_more(" a"), without.encode(" a"));
+  EXPECT_EQ(tokenizer.encode_more("a<|x|>a"), without.encode("a<|x|> a"));
+  EXPECT_EQ(tokenizer.encode_more("<|x|>a"), without.encode("<|x|> a"));
+  EXPECT_EQ(without.encode_more("a b"), without.encode("a b"));
+}
+
 TEST_F(TokenizerJsonTest, gives_bytes_back_that_are_no_utf8) {
   std::vector<Json> kinds{byte_level(false, true)};
 #ifdef REEF_HAS_PCRE2

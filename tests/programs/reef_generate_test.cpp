@@ -517,8 +517,8 @@ TEST(ReefGenerate, says_where_a_tokenizer_lacks) {
   EXPECT_THAT(scored.errors, HasSubstr("--score needs a tokenizer"));
 }
 
-/// A tokenizer.json of bytes, the first of which is the space, and of a bos, 5.
-std::string json_of_bytes() {
+/// A tokenizer.json of bytes, the first of which is the space, and of a bos, 5; it may put a space before a text.
+std::string json_of_bytes(bool puts_space = false) {
   io::Json vocabulary = io::Json::object();
   const auto characters = data::detail::byte_characters();
   for (std::uint32_t b = 0; b < 256; ++b) {
@@ -526,7 +526,7 @@ std::string json_of_bytes() {
     append_utf8(visible, characters[b]);
     vocabulary[visible] = (b + 224) % 256;
   }
-  const io::Json level{{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  const io::Json level{{"type", "ByteLevel"}, {"add_prefix_space", puts_space}};
   const io::Json bos{{"SpecialToken", {{"id", "bos"}, {"type_id", 0}}}};
   const io::Json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   return io::Json{{"pre_tokenizer", level},
@@ -607,6 +607,54 @@ TEST_F(TunedModels, of_more_tokens_than_the_tokenizer_has_are_the_same_without_a
   EXPECT_EQ(answer_to(options + "--no-cache"), found);
   for (const io::Json& text : found["continuations"]) {
     for (const std::int32_t token : text["tokens"].get<Tokens>()) EXPECT_LT(token, 256);
+  }
+}
+
+TEST_F(TunedModels, tell_the_classes_of_texts_behind_bos) {
+  write("texts.jsonl", "{\"text\": \"1P\", \"label\": 0}\n{\"text\": \"3\", \"label\": 1}\n");
+  fs::create_directory(path("whole"));
+  train(concat("--data '", path("texts.jsonl"), "' --steps 1 --init '", path("base"), "' --classes 2 --export '",
+               path("whole"), "/model.safetensors'"));
+  write("whole/tokenizer.json", json_of_bytes());
+  const std::string classes = concat("--model '", path("whole"), "' --json ");
+  const io::Json first = answer_to(classes + "--tokens '5 17 48'");
+  EXPECT_EQ(answer_to(classes + "--prompt 1P"), first);
+  EXPECT_NE(answer_to(classes + "--tokens '17 48'"), first);
+  const io::Json second = answer_to(classes + "--tokens '5 19'");
+  const double right = first["probabilities"][0].get<double>() * second["probabilities"][1].get<double>();
+  const double expected = -std::log(right) / 2;
+  EXPECT_NEAR(answer_to(concat(classes, "--score '", path("texts.jsonl"), "'"))["loss"].get<double>(), expected, 1e-9);
+}
+
+TEST_F(TunedModels, score_the_last_word_by_the_tokens_of_the_whole_text) {
+  write("tokenizer.json", json_of_bytes(true));
+  write("words.jsonl", "{\"text\": \"1P\\n3\"}\n");
+  const io::Json found = answer_to(
+      concat(base(), "--tokenizer 'json:", path("tokenizer.json"), "' --json --score '", path("words.jsonl"), "'"));
+  // Of bos, the space that the tokenizer puts before a text, "1P", and the line end with "3": without a second space.
+  const Tokens tokens{5, 0, 17, 48, 234, 19};
+  const io::Json answer = answer_to(concat(base(), "--tokens '", in_words(tokens), "' --new 0 --json --logits"));
+  const auto logits = answer["logits"].get<std::vector<std::vector<double>>>();
+  double loss = 0;
+  for (const std::size_t at : {4U, 5U}) {
+    double sum = 0;
+    for (const double logit : logits[at - 1]) sum += std::exp(logit);
+    loss += std::log(sum) - logits[at - 1][static_cast<std::size_t>(tokens[at])];
+  }
+  EXPECT_NEAR(std::log(found["perplexity"].get<double>()), loss, 1e-5);
+}
+
+TEST_F(TunedModels, score_bits_of_the_bytes_that_are_judged) {
+  write("short.txt", "7373373737");
+  write("tokenizer.json", json_of_bytes());
+  for (const std::string& tokenizer : {std::string("bytes"), concat("json:", path("tokenizer.json"))}) {
+    for (const char* const context : {"2", "3", "11", "20"}) {
+      SCOPED_TRACE(tokenizer + " " + context);
+      const io::Json found = answer_to(concat(base(), "--tokenizer '", tokenizer, "' --score '", path("short.txt"),
+                                              "' --context ", context, " --json"));
+      // A token is a byte, so bits of a byte are bits of a token.
+      EXPECT_NEAR(found["bits_per_byte"].get<double>(), found["loss"].get<double>() / std::log(2.0), 1e-9);
+    }
   }
 }
 

@@ -1,9 +1,11 @@
-// Samples of a .jsonl that have nothing to learn in a context are left out by file and line; others are cut.
+// Samples of a .jsonl as tokens: they begin as prompts of generation do; those that have nothing to learn in a context
+// are left out by file and line, others are cut.
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -11,8 +13,11 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/data/detail/bpe_files.hpp>
+#include <reef/io/json.hpp>
 
 #include "../../examples/support/text_source.hpp"
+#include "../data/random_strings.hpp"
 #include "../support/temporary_folder.hpp"
 
 namespace {
@@ -82,6 +87,95 @@ TEST_F(TrainingPairs, of_conversations_are_left_out_likewise) {
   EXPECT_EQ(data.training_pairs().size() + data.validation_pairs().size(), 2U);
   EXPECT_THAT(data.notes(), testing::Contains(HasSubstr(concat("1 of 3 samples left out, which have nothing to learn: ", file.string(),
                                                                ", line 2 has "))));
+}
+
+/// A tokenizer.json of bytes and two merges, "ab" and " c", whose template puts bos, 258, before a text.
+std::string json_with_bos() {
+  reef::io::Json vocabulary = reef::io::Json::object();
+  const auto characters = reef::data::detail::byte_characters();
+  const auto visible = [&](std::string_view text) {
+    std::string result;
+    for (const char c : text) reef::test::append_utf8(result, characters[static_cast<unsigned char>(c)]);
+    return result;
+  };
+  for (int b = 0; b < 256; ++b) vocabulary[visible(std::string(1, static_cast<char>(b)))] = b;
+  vocabulary["ab"] = 256;
+  vocabulary[visible(" c")] = 257;
+  const reef::io::Json level{{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  const reef::io::Json bos{{"SpecialToken", {{"id", "bos"}, {"type_id", 0}}}};
+  const reef::io::Json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  return reef::io::Json{
+      {"pre_tokenizer", level},
+      {"decoder", level},
+      {"added_tokens",
+       reef::io::Json::array({{{"id", 258}, {"content", "bos"}, {"special", true}, {"normalized", false}},
+                              {{"id", 259}, {"content", "<|im_start|>"}, {"special", true}, {"normalized", false}},
+                              {{"id", 260}, {"content", "<|im_end|>"}, {"special", true}, {"normalized", false}}})},
+      {"post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single", reef::io::Json::array({bos, text})},
+        {"special_tokens", {{"bos", {{"id", "bos"}, {"ids", reef::io::Json::array({258})}}}}}}},
+      {"model",
+       {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", reef::io::Json::array({"a b", visible(" ") + " c"})}}}}
+      .dump();
+}
+
+class TextsWithBos : public TrainingPairs {
+protected:
+  using Tokens = std::vector<std::int32_t>;
+
+  TextsWithBos() { reef::test::write_file(tokenizer_folder_ / "tokenizer.json", json_with_bos()); }
+  [[nodiscard]] Tokenizer tokenizer() const {
+    return Tokenizer(concat("json:", (tokenizer_folder_ / "tokenizer.json").string()));
+  }
+  /// Returns what one line is trained on.
+  [[nodiscard]] reef::data::TokenPair pair_of_line(const std::string& line, const DataOptions& options) const {
+    const Tokenizer own = tokenizer();
+    const TrainingData data({write(line + "\n")}, own, options);
+    return data.training_pairs()[0];
+  }
+
+private:
+  reef::test::TemporaryFolder tokenizer_folder_;
+};
+
+TEST_F(TextsWithBos, begin_with_it_as_a_prompt_of_generation_does) {
+  const auto pair = pair_of_line(R"({"prompt": "ab", "completion": " c"})", options_of(16));
+  EXPECT_EQ(pair.tokens, (Tokens{258, 256, 257}));
+  EXPECT_EQ(pair.prompt, 2U);
+  const auto empty = pair_of_line(R"({"prompt": "", "completion": "ab"})", options_of(16));
+  EXPECT_EQ(empty.tokens, (Tokens{258, 256}));
+  EXPECT_EQ(empty.prompt, 1U);
+  DataOptions classes = options_of(3);
+  classes.classes = 2;
+  const auto text = pair_of_line(R"({"text": "abxy", "label": 1})", classes);
+  EXPECT_EQ(text.tokens, (Tokens{258, 256, 'x', 1})) << "a text is cut at its end";
+  EXPECT_EQ(text.prompt, 3U);
+}
+
+TEST_F(TextsWithBos, have_the_tokens_of_the_prompt_where_a_token_would_reach_into_the_completion) {
+  const auto pair = pair_of_line(R"({"prompt": "xa", "completion": "b c"})", options_of(16));
+  EXPECT_EQ(pair.tokens, (Tokens{258, 'x', 'a', 'b', 257}));
+  EXPECT_EQ(pair.prompt, 3U);
+}
+
+TEST_F(TextsWithBos, of_conversations_begin_with_it_once) {
+  const std::string line =
+      R"({"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "x"}, )"
+      R"({"role": "user", "content": "y"}, {"role": "assistant", "content": "z"}]})";
+  const auto plain = pair_of_line(line, options_of(99, "plain"));
+  EXPECT_EQ(plain.tokens.front(), 258);
+  EXPECT_EQ(plain.tokens[1], 'u');
+  EXPECT_EQ(plain.tokens[plain.prompt], 'x');
+  ASSERT_EQ(plain.skipped.size(), 1U);
+  EXPECT_EQ(plain.tokens[plain.skipped[0].end], 'z');
+  const auto chat = pair_of_line(line, options_of(99, "chatml"));
+  EXPECT_EQ(chat.tokens[0], 258);
+  EXPECT_EQ(chat.tokens[1], 259);
+  EXPECT_EQ(chat.tokens[chat.prompt], 'x');
+  auto own = chat;
+  tokenizer().begin_pair(own);
+  EXPECT_EQ(own.tokens, chat.tokens) << "a form that begins with bos gets no other";
 }
 
 }  // namespace

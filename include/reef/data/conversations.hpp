@@ -38,7 +38,8 @@ std::vector<Conversation> read_conversations(const std::filesystem::path& file);
 ///
 ///     targets: of each judged message its content and the end of its turn: turn_end, or without one the separator
 ///
-/// | apart  | special tokens are looked up by name; text between them is encoded by itself, as is judged content |
+/// | apart  | special tokens are looked up by name; text between them is encoded by itself, as is judged content, |
+/// |        | by `encode_more` where text stands in front of it                                                   |
 /// | safe   | no content becomes a special token of the template: a tokenizer that makes one of it is refused    |
 /// | errors | OptionError for a special token that the tokenizer lacks; DecodeError with Conversation::source    |
 ///
@@ -58,7 +59,9 @@ public:
   /// A function that returns the special token of a name, or nothing.
   using Find = std::function<std::optional<std::int32_t>(std::string_view name)>;
 
-  ConversationEncoder(ChatTemplate form, Encode encode, const Find& find);
+  /// `encode_more` encodes text that continues text; without it such text is encoded by `encode`, which is the same for
+  /// a tokenizer that puts no space in front of a text.
+  ConversationEncoder(ChatTemplate form, Encode encode, const Find& find, Encode encode_more = nullptr);
 
   /// Returns the tokens of a conversation: those before the first judged content (which a model learns to write) are
   /// TokenPair::prompt, those between judged ones are TokenPair::skipped.
@@ -74,6 +77,7 @@ private:
 
   ChatTemplate form_;
   Encode encode_;
+  Encode encode_more_;
   std::vector<std::pair<std::string, std::int32_t>> special_;
 };
 

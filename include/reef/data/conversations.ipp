@@ -84,8 +84,11 @@ struct ConversationEncoder::Part {
   bool judged;
 };
 
-REEF_INLINE ConversationEncoder::ConversationEncoder(ChatTemplate form, Encode encode, const Find& find)
-    : form_(std::move(form)), encode_(std::move(encode)) {
+REEF_INLINE ConversationEncoder::ConversationEncoder(ChatTemplate form, Encode encode, const Find& find,
+                                                      Encode encode_more)
+    : form_(std::move(form)),
+      encode_(std::move(encode)),
+      encode_more_(encode_more != nullptr ? std::move(encode_more) : encode_) {
   for (const std::string& name : {form_.begin, form_.role_begin, form_.role_end, form_.turn_end}) {
     if (name.empty()) continue;
     const std::optional<std::int32_t> token = find(name);
@@ -132,9 +135,12 @@ REEF_INLINE std::vector<ConversationEncoder::Part> ConversationEncoder::parts_of
 REEF_INLINE TokenPair ConversationEncoder::encode(const Conversation& conversation) const {
   TokenPair pair;
   bool found = false;
+  bool behind_text = false;
   for (const Part& part : parts_of(conversation)) {
-    const std::vector<std::int32_t> tokens =
-        part.special ? std::vector<std::int32_t>{token(part.text)} : encode_(part.text);
+    const std::vector<std::int32_t> tokens = part.special  ? std::vector<std::int32_t>{token(part.text)}
+                                             : behind_text ? encode_more_(part.text)
+                                                           : encode_(part.text);
+    behind_text = !part.special;
     for (const auto& [name, id] : special_) {
       if (part.special || std::find(tokens.begin(), tokens.end(), id) == tokens.end()) continue;
       throw DecodeError("reef::data: ", conversation.source, ": the tokenizer makes the special token ",

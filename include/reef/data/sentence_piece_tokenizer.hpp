@@ -108,12 +108,27 @@ public:
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
     std::vector<std::int32_t> tokens;
-    std::vector<int> ids;
     const auto encode_gap = [&](std::string_view gap) {
-      require(processor_->Encode({gap.data(), gap.size()}, &ids), "cannot encode a text");
+      const std::vector<int> ids = ids_of(gap);
       tokens.insert(tokens.end(), ids.begin(), ids.end());
     };
     found_.for_each_part(text, encode_gap, [&](std::int32_t token) { tokens.push_back(token); });
+    return tokens;
+  }
+
+  /// Encodes text that continues earlier text: encode(text) without the space that the model puts in front of a text.
+  /// Cost: two encodings of the text in front of the first token that is found in it.
+  [[nodiscard]] std::vector<std::int32_t> encode_more(std::string_view text) const {
+    std::vector<std::int32_t> tokens;
+    bool continues = true;
+    const auto add_gap = [&](std::string_view gap) {
+      const std::vector<int> ids = continues ? ids_of_more(gap) : ids_of(gap);
+      tokens.insert(tokens.end(), ids.begin(), ids.end());
+    };
+    found_.for_each_part(text, add_gap, [&](std::int32_t token) {
+      tokens.push_back(token);
+      continues = false;
+    });
     return tokens;
   }
 
@@ -192,6 +207,26 @@ private:
     add(options);
   }
 
+  /// Returns the library's tokens of a text.
+  [[nodiscard]] std::vector<int> ids_of(std::string_view text) const {
+    std::vector<int> ids;
+    require(processor_->Encode({text.data(), text.size()}, &ids), "cannot encode a text");
+    return ids;
+  }
+
+  /// Returns the library's tokens of a text that continues another one: those behind the tokens of a mark in front of
+  /// the text. A mark that the model does not know, drops or joins to the text gives way to the next mark.
+  [[nodiscard]] std::vector<int> ids_of_more(std::string_view text) const {
+    for (const std::string mark : {"\n", ".", "x", "0"}) {
+      const std::vector<int> own = ids_of(mark);
+      if (own.empty() || own.back() == processor_->unk_id()) continue;
+      const std::vector<int> whole = ids_of(mark + std::string(text));
+      if (own.size() > whole.size() || !std::equal(own.begin(), own.end(), whole.begin())) continue;
+      return {whole.begin() + static_cast<std::ptrdiff_t>(own.size()), whole.end()};
+    }
+    return ids_of(text);
+  }
+
   [[nodiscard]] std::int32_t pieces() const { return processor_->GetPieceSize(); }
   [[nodiscard]] std::string added_text(std::int32_t token) const {
     return added_[static_cast<std::size_t>(token - pieces())];
@@ -263,6 +298,9 @@ private:
     detail::refuse_sentence_piece();
   }
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view /*text*/) const {
+    detail::refuse_sentence_piece();
+  }
+  [[nodiscard]] std::vector<std::int32_t> encode_more(std::string_view /*text*/) const {
     detail::refuse_sentence_piece();
   }
   [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view /*text*/) const {

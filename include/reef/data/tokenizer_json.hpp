@@ -66,6 +66,9 @@ public:
   /// needs NFC in a program that is built without utf8proc.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
 
+  /// Encodes text that continues earlier text: encode(text) without the space that the file may put in front of a text.
+  [[nodiscard]] std::vector<std::int32_t> encode_more(std::string_view text) const;
+
   /// Encodes the beginning of a text: encode(text), preceded by the tokens that the file's post-processor puts before a
   /// text; in most models that is one token, the beginning of text.
   [[nodiscard]] std::vector<std::int32_t> encode_begin(std::string_view text) const;
@@ -84,10 +87,13 @@ private:
     detail::BpeVocabulary::Encoder encoder;
     std::vector<std::int32_t> tokens;
     std::deque<std::string> made;  // owns the changed texts to which pieces refer
+    bool continues;                // the next piece continues earlier text: no space is put in front of it
   };
 
   TokenizerJson(detail::TokenizerJsonFile file, TokenizerJsonOptions options,
                 TextFunctions functions);
+
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text, bool continues) const;
 
   /// Returns a text in which each run of valid UTF-8 is in Unicode's normal form C.
   [[nodiscard]] std::string normalised(std::string_view text) const;

@@ -72,7 +72,7 @@ REEF_INLINE std::string TokenizerJson::normalised(std::string_view text) const {
 REEF_INLINE void TokenizerJson::cut(Work& work, std::string_view piece, std::size_t step) const {
   if (step == steps_.size()) return work.encoder.append(work.tokens, piece);
   const Step& own = steps_[step];
-  if (own.puts_space && !piece.starts_with(' '))
+  if (own.puts_space && !std::exchange(work.continues, false) && !piece.starts_with(' '))
     piece = work.made.emplace_back(" " + std::string(piece));
   if (own.by_gpt2) {
     for (std::size_t at = 0; at < piece.size();) {
@@ -97,16 +97,27 @@ REEF_INLINE void TokenizerJson::cut(Work& work, std::string_view piece, std::siz
   }
 }
 
-REEF_INLINE std::vector<std::int32_t> TokenizerJson::encode(std::string_view text) const {
-  Work work{detail::BpeVocabulary::Encoder(vocabulary_, text.size()), {}, {}};
+REEF_INLINE std::vector<std::int32_t> TokenizerJson::encode(std::string_view text, bool continues) const {
+  Work work{detail::BpeVocabulary::Encoder(vocabulary_, text.size()), {}, {}, continues};
   work.tokens.reserve(text.size() / 3);
-  const auto add = [&](std::int32_t id) { work.tokens.push_back(id); };
+  const auto add = [&](std::int32_t id) {
+    work.tokens.push_back(id);
+    work.continues = false;
+  };
   const auto encode_gap = [&](std::string_view gap) {
     if (nfc_ != nullptr) gap = work.made.emplace_back(normalised(gap));
     added_normalised_.for_each_part(gap, [&](std::string_view piece) { cut(work, piece, 0); }, add);
   };
   added_raw_.for_each_part(text, encode_gap, add);
   return std::move(work.tokens);
+}
+
+REEF_INLINE std::vector<std::int32_t> TokenizerJson::encode(std::string_view text) const {
+  return encode(text, false);
+}
+
+REEF_INLINE std::vector<std::int32_t> TokenizerJson::encode_more(std::string_view text) const {
+  return encode(text, true);
 }
 
 REEF_INLINE std::vector<std::int32_t> TokenizerJson::encode_begin(std::string_view text) const {
