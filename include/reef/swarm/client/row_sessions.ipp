@@ -61,7 +61,6 @@ public:
     call([this] {
       for (auto& [number, session] : sessions_) act(number, session.client.close());
     });
-    link_.reset();
   }
 
   int open(std::int64_t batch) {
@@ -326,7 +325,7 @@ private:
   std::condition_variable changed_;
   std::map<int, Result> results_{};
   std::string broken_{};
-  std::unique_ptr<detail::SessionLink> link_;
+  std::unique_ptr<detail::SessionLink> link_;  // the first to go: until then its loop uses all of the above
 };
 
 REEF_INLINE RowSessions::RowSessions(RowSessionsOptions options, Presence& store)

@@ -80,7 +80,6 @@ public:
     }
     changed_.notify_all();
     thread_.join();
-    link_.reset();
   }
 
   void drain() {
@@ -305,8 +304,8 @@ private:
   std::deque<CacheWork> work_{};
   bool ends_ = false;
   std::string failed_{};
-  std::unique_ptr<detail::SessionLink> link_;
   std::thread thread_;
+  std::unique_ptr<detail::SessionLink> link_;  // the first to go: until then its loop uses all of the above
 };
 
 REEF_INLINE BlockServer::BlockServer(BlockServerOptions options, std::unique_ptr<SessionBlocks> blocks, Presence& store)

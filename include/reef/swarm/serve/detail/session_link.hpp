@@ -105,7 +105,7 @@ private:
   std::map<std::string, Waiting> waiting_{};          // by to_text(id)
   std::map<std::string, Ping> pings_{};               // by to_text(id)
   std::uint64_t pinged_ = 0;                          // the last number of a ping
-  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Endpoint> endpoint_;                // the first to go: until then its loop uses all of the above
 };
 
 }  // namespace detail

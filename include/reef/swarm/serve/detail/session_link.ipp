@@ -69,10 +69,7 @@ REEF_INLINE SessionLink::SessionLink(EndpointOptions net, Presence& presence, Se
                                                [this](const std::vector<PresentKey>& keys) { found(keys); });
 }
 
-REEF_INLINE SessionLink::~SessionLink() {
-  gate_->close();
-  endpoint_.reset();
-}
+REEF_INLINE SessionLink::~SessionLink() { gate_->close(); }
 
 REEF_INLINE void SessionLink::start() {
   endpoint_->start();
