@@ -41,6 +41,7 @@ void refuse_generation(const Options& options) {
   if (!options.draft.empty()) refuse("--draft");
   if (options.beams > 0) refuse("--beams");
   if (options.logits) refuse("--logits");
+  if (!options.draw_option.empty()) refuse(options.draw_option.c_str());
   if (placeholders_of(options) > 0) {
     throw reef::OptionError("--adapter ", options.adapter, " has a soft prompt, and --model tells classes.\n",
                             "  why: a soft prompt continues texts.\n  fix: leave it out, or a language model.");

@@ -132,7 +132,8 @@ void run(const Options& options) {
   const std::int64_t new_tokens = options.new_tokens >= 0 ? options.new_tokens
                                                           : room_for_new(options, static_cast<std::int64_t>(longest) - placeholders);
   require_context(options, static_cast<std::int64_t>(longest) - placeholders, new_tokens);
-  require_tokens(reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json"), prompts);
+  const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
+  for (std::size_t i = 0; i < prompts.size(); ++i) require_tokens(config, prompts[i], reef::concat("prompt ", i + 1));
   std::int64_t positions = static_cast<std::int64_t>(longest) + new_tokens;
   if (options.context != 0) positions = options.context + placeholders;
   // One more sequence: that of the logits, or of what is computed without a cache.

@@ -62,20 +62,19 @@ inline std::int64_t classes_of_adapter(const Options& options) {
       1, reef::nn::read_adapter_classes(options.adapter));  // read_adapter refuses a file without a head
 }
 
-/// Throws OptionError for a token of a prompt that the model does not have.
-inline void require_tokens(const reef::nn::ModelConfig& config, std::span<const std::vector<std::int32_t>> prompts) {
+/// Throws OptionError for a token of a text that the model does not have. `text`: what errors call the text.
+inline void require_tokens(const reef::nn::ModelConfig& config, std::span<const std::int32_t> tokens,
+                           const std::string& text) {
   const std::int64_t vocabulary = std::visit(
       [](const auto& own) {
         if constexpr (requires { own.padded_vocabulary; }) return std::max(own.vocabulary, own.padded_vocabulary);
         return own.vocabulary;
       },
       config);
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    for (const std::int32_t token : prompts[i]) {
-      if (token < vocabulary) continue;
-      throw reef::OptionError("prompt ", i + 1, " has token ", token, ", but the model has ", vocabulary,
-                              ".\n  fix: tokens from 0 to ", vocabulary - 1, ", or the model's own tokenizer.");
-    }
+  for (const std::int32_t token : tokens) {
+    if (token < vocabulary) continue;
+    throw reef::OptionError(text, " has token ", token, ", but the model has ", vocabulary,
+                            ".\n  fix: tokens from 0 to ", vocabulary - 1, ", or the model's own tokenizer.");
   }
 }
 
@@ -120,7 +119,8 @@ public:
   Model(const Options& options, std::int64_t positions, std::int64_t sequences)
       : config_(config_of(options)),
         host_({.threads = options.threads}),
-        base_(with_labels(reef::nn::model_of<reef::device::Host, float>(checked(config_, positions), host_.threads()),
+        base_(with_labels(reef::nn::model_of<reef::device::Host, float>(checked(options, config_, positions),
+                                                                        host_.threads()),
                           options)),
         graph_(adapted(base_, options)),
         magnitudes_(calibrate(options, host_, graph_, [&](const SetParameter& set) { read_parameters(options, set); })),
@@ -160,11 +160,15 @@ private:
   }
 
   /// Returns the configuration with a batch of one row. Throws OptionError for more positions than the model has.
-  static reef::nn::ModelConfig checked(const reef::nn::ModelConfig& config, std::int64_t positions) {
+  static reef::nn::ModelConfig checked(const Options& options, const reef::nn::ModelConfig& config,
+                                       std::int64_t positions) {
     const std::int64_t longest = reef::nn::longest_sequence(config);
     if (positions > longest) {
+      const std::string fix = options.context != 0
+                                  ? reef::concat("--context ", longest - placeholders_of(options), ", or less.")
+                                  : "a shorter prompt, or less --new.";
       throw reef::OptionError("a text would have ", positions, " tokens, but the model is made for ", longest,
-                              ".\n  fix: a shorter prompt, or less --new.");
+                              ".\n  fix: ", fix);
     }
     return reef::nn::with_batch(config, {.batch = 1, .sequence = 1});
   }
@@ -180,7 +184,7 @@ private:
   /// Returns the model with the adapters, and the class head, of a folder, if one is named.
   static Graph adapted(const Graph& model, const Options& options) {
     if (options.adapter.empty()) return model;
-    auto result = reef::nn::with_adapter(model, reef::nn::read_adapter_config(options.adapter));
+    auto result = reef::nn::with_adapter(model, reef::nn::read_adapter_config(options.adapter), options.adapter);
     const std::int64_t classes = classes_of_adapter(options);
     return classes > 0 ? reef::nn::with_class_head(result, {.classes = classes}) : std::move(result);
   }

@@ -82,7 +82,7 @@ void add_options(CLI::App& app, Options& o) {
   }
 }
 
-void check(const CLI::App& app, const Options& o) {
+void check(const CLI::App& app, Options& o) {
   const auto refuse = [](const char* option, const std::string& why) { throw CLI::ValidationError(option, why); };
   const bool has_prompt = !o.prompts.empty() || !o.token_lists.empty();
   if (!o.prompts.empty() && !o.token_lists.empty()) refuse("--tokens", "is given beside --prompt: give one of the two");
@@ -104,6 +104,13 @@ void check(const CLI::App& app, const Options& o) {
   if (!o.draft.empty() && !o.score.empty()) refuse("--draft", "is of a prompt: what is scored is there");
   if (!o.draft.empty() && o.no_cache) refuse("--draft", "is given beside --no-cache: give one of the two");
   if (o.ignore_ends && !o.score.empty()) refuse("--ignore-eos", "is of a prompt");
+  for (const char* const name : {"--temperature", "--top-k", "--top-p", "--repetition-penalty", "--seed"}) {
+    if (o.draw_option.empty() && app.get_option(name)->count() > 0) o.draw_option = name;
+  }
+  if (!o.draw_option.empty() && !o.score.empty())
+    refuse(o.draw_option.c_str(), "is of a prompt: of what is scored nothing is drawn");
+  if (o.new_tokens >= 0 && !o.score.empty()) refuse("--new", "is of a prompt: to what is scored nothing is added");
+  if (!o.stops.empty() && !o.score.empty()) refuse("--stop", "is of a prompt");
   if (!o.tokenizer.empty() && split_tokenizer_name(o.tokenizer).first.empty()) {
     refuse("--tokenizer", reef::concat(reef::in_quotes(o.tokenizer), " is none of these: ", tokenizer_forms));
   }

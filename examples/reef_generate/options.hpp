@@ -28,6 +28,7 @@ struct Options : reef_examples::RowOptions,
   std::string calibrate;                 ///< a file of texts, by which outliers are chosen
   std::int64_t calibrate_tokens = 4096;  ///< the most tokens that are read of it
   std::int64_t context = 0;
+  std::string draw_option;  ///< the first option given that says how tokens are drawn; empty: none is
   bool json = false;
   bool logits = false;
   bool no_cache = false;
@@ -38,7 +39,7 @@ struct Options : reef_examples::RowOptions,
 
 void add_options(CLI::App& app, Options& options);
 
-/// Throws CLI::ValidationError for options that do not go together.
-void check(const CLI::App& app, const Options& options);
+/// Fills in Options::draw_option. Throws CLI::ValidationError for options that do not go together.
+void check(const CLI::App& app, Options& options);
 
 }  // namespace reef_generate

@@ -79,6 +79,7 @@ std::string score_whole_text(const Options& options, const reef_examples::Tokeni
   const Tokens tokens = tokenizer.encode_begin(text);
   if (tokens.size() < 2) throw reef::OptionError("--score: ", options.score, " has fewer than 2 tokens.\n  fix: a longer text.");
   const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
+  require_tokens(config, tokens, options.score);
   const Tokens placeholders(static_cast<std::size_t>(placeholders_of(options)), 0);
   const std::int64_t most = context_of(config) - std::ssize(placeholders);
   const std::int64_t positions = options.context != 0 ? options.context : std::min<std::int64_t>(most, 2048);
@@ -123,6 +124,8 @@ std::string score_last_words(const Options& options, const reef_examples::Tokeni
   std::vector<Tokens> texts;
   std::vector<std::size_t> begins;
   std::size_t longest = 1;
+  const auto config = reef::nn::read_model_config(std::filesystem::path(options.model) / "config.json");
+  const std::int64_t most = reef::nn::longest_sequence(config) - placeholders_of(options);
   reef::data::for_each_json_line(options.score, [&](const reef::io::Json& json, const std::string& where) {
     const auto text = reef::io::require<std::string>(json, "text", where);
     const auto [before, last] = split_last_word(text);
@@ -133,6 +136,11 @@ std::string score_last_words(const Options& options, const reef_examples::Tokeni
     begins.push_back(std::max<std::size_t>(shared_tokens(tokenizer.encode_begin(before), tokens), 1));
     if (begins.back() >= tokens.size()) {
       throw reef::DecodeError(where, ": the last word has no token of its own.\n  fix: leave the line out.");
+    }
+    require_tokens(config, tokens, where);
+    if (std::ssize(tokens) > most) {
+      throw reef::OptionError(where, ": the text has ", tokens.size(), " tokens, but the model is made for ", most,
+                              ".\n  fix: a shorter text.");
     }
     longest = std::max(longest, tokens.size());
     texts.push_back(std::move(tokens));

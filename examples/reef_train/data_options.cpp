@@ -45,7 +45,7 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
          "N, the model tells which of N classes a text is of: a head (score) in place of that of the language, read at "
          "the text's last token, and --data a .jsonl with a line {\"text\": ..., \"label\": 0 to N-1}. An --init for "
          "sequence classification has its own N and head")
-      ->transform(number_from<std::int64_t>(1, 1'000'000));
+      ->transform(number_from<std::int64_t>(2, 1'000'000));
 }
 
 }  // namespace reef_examples

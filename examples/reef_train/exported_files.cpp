@@ -34,6 +34,9 @@ void complete_config(const TrainOptions& options, const fs::path& config, const 
                                     "decoder_start_token_id", "tokenizer_class", "initializer_range"}) {
       if (given.contains(field)) json[field] = given.at(field);
     }
+    for (const char* const dropout : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) {
+      if (options.dropout == 0 && json.contains(dropout) && given.contains(dropout)) json[dropout] = given.at(dropout);
+    }
   }
   json["torch_dtype"] = dtype;
   reef::io::write_atomically(config, json.dump(2) + "\n");

@@ -116,7 +116,15 @@ void read_init(TrainOptions& options) {
   if (options.init.empty() || !exists(beside)) return;
   read_labels_of_init(options, beside);
   const reef::io::Json json = reef::io::read_json(beside);
-  if (!json.is_object() || json.value("model_type", reef::io::Json("gpt2")) == "gpt2") return;
+  if (!json.is_object()) return;
+  if (json.value("model_type", reef::io::Json("gpt2")) == "gpt2") {
+    if (options.shape_given) return;
+    const reef::nn::GptConfig gpt2 = reef::nn::read_gpt2_config(beside);
+    options.layers = gpt2.layers;
+    options.heads = gpt2.heads;
+    options.channels = gpt2.channels;
+    return;
+  }
   options.given = reef::nn::read_model_config(beside);
   options.from_scratch = std::filesystem::path(options.init).filename() == beside.filename();
   if (!options.from_scratch) reef::nn::require_weights(options.init, *options.given);
@@ -159,7 +167,11 @@ reef::graph::Graph<Device, T> with_head(const TrainOptions& options, reef::graph
 template <class Device, reef::real T>
 reef::graph::Graph<Device, T> model_of(const TrainOptions& options, const reef::nn::GptConfig& config, int threads) {
   auto model = base_model_of<Device, T>(options, config, threads);
-  if (options.adapter) model = reef::nn::with_adapter(model, *options.adapter);
+  if (options.adapter && !options.init_adapter.empty()) {
+    model = reef::nn::with_adapter(model, *options.adapter, options.init_adapter);
+  } else if (options.adapter) {
+    model = reef::nn::with_adapter(model, *options.adapter);
+  }
   model = with_head(options, std::move(model));
   for (const std::string& pattern : options.freeze) model.freeze(pattern);
   return model;

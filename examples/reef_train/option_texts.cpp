@@ -12,6 +12,7 @@
 #include <reef/codec/chosen.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/text.hpp>
 
 #include "../support/lora_text.hpp"
 #include "../support/model_shape.hpp"
@@ -29,6 +30,7 @@ void parse_model(const std::string& text, TrainOptions& options) {
   options.layers = shape->layers;
   options.heads = shape->heads;
   options.channels = shape->channels;
+  options.shape_given = true;
 }
 
 std::pair<int, double> parse_slow(const std::string& text) {
@@ -60,7 +62,11 @@ reef::run::ParameterGroup parse_group(const std::string& text) {
 
 reef::nn::Lora parse_lora(const std::string& text) {
   try {
-    return lora_of(text);
+    const reef::nn::Lora lora = lora_of(text);
+    if (lora.alpha == 0) {
+      throw reef::OptionError(reef::in_quotes(text), " has ALPHA 0, which trains nothing.\n  fix: above 0, as 16.");
+    }
+    return lora;
   } catch (const reef::OptionError& error) {
     throw CLI::ValidationError("--lora", error.what());
   }

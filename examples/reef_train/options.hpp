@@ -38,6 +38,7 @@ struct TrainOptions {
   std::uint64_t graph_hash = 0;
   std::string graph_optimizers;
   std::int64_t layers = 4, heads = 4, channels = 128;
+  bool shape_given = false;  // by --model
   std::int64_t context = 128;
   std::int64_t batch = 0;
   int micro_batches = 1;

@@ -259,6 +259,24 @@ TEST_F(TokenizerJsonTest, ends_a_pattern_that_tries_too_many_ways_with_an_error)
   }
 }
 
+TEST_F(TokenizerJsonTest, cuts_by_a_class_within_a_class_and_by_digits) {
+  const auto cut_by = [&](const std::vector<Json>& steps) {
+    Json all = steps;
+    all.push_back(byte_level(false, false));
+    Json json = small_json();
+    json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", all}};
+    return read(json);
+  };
+  const std::string text = "(the|then.the,then(the)";
+  EXPECT_EQ(data::pcre2_form("[^(a[bc[d]]e)]+"), "[^(abcde)]+");
+  EXPECT_EQ(data::pcre2_form(" ?[^(\\s|[.,!?\xE2\x80\xA6]x)]+"), " ?[^(\\t-\\r\\x{85}\\p{Z}|.,!?\xE2\x80\xA6x)]+");
+  EXPECT_EQ(cut_by({split(" ?[^(\\s|[.,!?])]+")}).encode(text), cut_by({split("[^(|.,)]+")}).encode(text));
+  const auto digits = [](bool alone) { return Json{{"type", "Digits"}, {"individual_digits", alone}}; };
+  const std::string number = "then 2024the 11";
+  EXPECT_EQ(cut_by({digits(true)}).encode(number), cut_by({split("[0-9]")}).encode(number));
+  EXPECT_EQ(cut_by({digits(false)}).encode(number), cut_by({split("[0-9]+")}).encode(number));
+}
+
 TEST_F(TokenizerJsonTest, cuts_at_empty_matches_and_goes_on) {
   Json json = small_json();
   json["pre_tokenizer"] = {{"type", "Sequence"},
@@ -320,7 +338,8 @@ TEST_F(TokenizerJsonTest, is_refused_by_the_field_that_is_not_known) {
   other = split("a");
   other["pattern"] = {{"String", " "}};
   EXPECT_THAT(refusal_with("/pre_tokenizer", sequence(other)), HasSubstr("not a Regex"));
-  for (const char* const pattern : {"\\w+", "a\\b", "[[:alpha:]]", "[a&&b]", "^a", "(?m:.)",
+  for (const char* const pattern : {"\\w+", "a\\b", "[[:alpha:]]", "[a&&b]", "[a[b&&c]]", "[a[^b]]", "[a-[b]]", "[[a]-b]", "[a[b-]]",
+                                    "[a[-b]]", "[a[b]", "[a[]]", "[a[\\S]]", "^a", "(?m:.)",
                                     "(*COMMIT)a", "\\1", "[a", "[]a]", "a\\"}) {
     EXPECT_THAT(refusal_with("/pre_tokenizer", sequence(split(pattern))),
                 HasSubstr("0.pattern.Regex cannot be read"))
@@ -331,6 +350,9 @@ TEST_F(TokenizerJsonTest, is_refused_by_the_field_that_is_not_known) {
               HasSubstr("is no regular expression"));
   EXPECT_THAT(refusal_with("/pre_tokenizer", sequence(split("a{2,1}"))),
               HasSubstr("is no regular expression"));
+  EXPECT_THAT(refusal_with("/pre_tokenizer", sequence(split("(?<=a+)b"))),
+              testing::AllOf(HasSubstr("tokenizer.json': pre_tokenizer.pretokenizers.0.pattern.Regex cannot be read"),
+                             HasSubstr("is no regular expression")));
 #endif
   EXPECT_THAT(refusal_with("/decoder", {{"type", "ByteFallback"}}), HasSubstr("decoder is"));
   EXPECT_THAT(refusal_with("/decoder", nullptr), HasSubstr("decoder is 'null', not ByteLevel"));

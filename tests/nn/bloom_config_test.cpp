@@ -112,6 +112,9 @@ TEST_F(BloomConfigFile, of_a_model_that_no_bloom_is_names_the_field) {
                                            {"apply_residual_connection_post_layernorm", "true"},
                                            {"quantization_config", R"({"bits": 4})"},
                                            {"logit_scale", "2"},
+                                           {"n_inner", "1024"},
+                                           {"num_key_value_heads", "2"},
+                                           {"alibi_bias_max", "16"},
                                            {"hidden_size", "1000"},
                                            {"n_head", "8"},
                                            {"n_layer", "0"},
@@ -185,6 +188,9 @@ TEST_F(GptNeoxConfigFile, of_a_model_that_no_gpt_neox_is_names_the_field) {
                                            {"rotary_pct", "1.5"},
                                            {"rotary_pct", "0.3"},
                                            {"rotary_pct", "0.01"},
+                                           {"partial_rotary_factor", "0.5"},
+                                           {"rope_parameters", R"({"rope_type": "default", "partial_rotary_factor": 0.5})"},
+                                           {"num_key_value_heads", "4"},
                                            {"rope_theta", "500"},
                                            {"rope_scaling", R"({"type": "dynamic", "factor": 4})"},
                                            {"rope_parameters", R"({"rope_type": "default", "partial_rotary_factor": 3})"},
@@ -194,6 +200,8 @@ TEST_F(GptNeoxConfigFile, of_a_model_that_no_gpt_neox_is_names_the_field) {
                                            {"use_parallel_residual", "1"}}) {
     EXPECT_THAT(refusal(with(pythia160m, {{field, value}})), HasSubstr(field)) << value;
   }
+  EXPECT_THAT(refusal(with(pythia160m, {{"partial_rotary_factor", "0.5"}})),
+              HasSubstr("rotary_pct is there beside partial_rotary_factor"));
   EXPECT_THAT(refusal(with(pythia160m, {{"rotary_pct", "0.3"}})), HasSubstr("rotary_pct is 0.3, 19 of 64 columns of a head"));
   EXPECT_THAT(refusal(with(pythia160m, {{"num_attention_heads", "7"}})), HasSubstr("channels is 768"));
   EXPECT_THAT(refusal(with(pythia160m, {{"rotary_emb_base", "0"}})), HasSubstr("rotary.theta is 0"));

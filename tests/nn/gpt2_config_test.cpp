@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ const std::string hub = R"({
   "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02,
   "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12,
   "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1, "summary_activation": null,
+  "summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index", "summary_use_proj": true,
   "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}},
   "vocab_size": 50257})";
 
@@ -84,6 +86,8 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
                                                         {"add_cross_attention", "true"},
                                                         {"is_encoder_decoder", "true"},
                                                         {"final_logit_softcapping", "30.0"},
+                                                        {"pruned_heads", R"({"0": [1]})"},
+                                                        {"n_inner", "-3072"},
                                                         {"n_layer", "\"12\""},
                                                         {"n_head", "null"},
                                                         {"n_head", "0"},
@@ -103,6 +107,19 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
   EXPECT_EQ(read(with("n_inner", "3072")).channels, 768);
   EXPECT_EQ(read(with("add_cross_attention", "false")).channels, 768);
   EXPECT_EQ(read(with("activation_function", "\"gelu_pytorch_tanh\"")).channels, 768);
+  EXPECT_EQ(read(with("pruned_heads", "{}")).channels, 768);
+  for (const auto& [field, value, said] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"activation_function", "\"gelu\"", "activation_function is 'gelu', not gelu_new"},
+           {"n_inner", "1024", "n_inner is 1024, not 4 n_embd"},
+           {"layer_norm_epsilon", "1e-06", "layer_norm_epsilon is 1e-06, not 1e-5"},
+           {"scale_attn_weights", "false", "scale_attn_weights is false, not true"}}) {
+    try {
+      read(with(field, value));
+      ADD_FAILURE() << field << " was read as " << value;
+    } catch (const DecodeError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(said));
+    }
+  }
   for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
            {"n_head", "7"}, {"n_embd", "9223372036854775807"}}) {
     try {

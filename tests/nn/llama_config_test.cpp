@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/model_config.hpp>
@@ -88,6 +89,91 @@ TEST_F(LlamaConfigFile, of_llama_3_1_is_what_it_says) {
       wanted);
 }
 
+TEST_F(LlamaConfigFile, of_llama_3_2_1b_is_the_default_but_for_scaled_positions) {
+  LlamaConfig wanted;
+  wanted.head_size = 64;
+  wanted.rotary = {500000, 32, 8192, 1, 4};
+  EXPECT_EQ(read(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 128000, "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048,
+    "initializer_range": 0.02, "intermediate_size": 8192, "max_position_embeddings": 131072, "mlp_bias": false,
+    "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0,
+    "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0,
+    "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0", "use_cache": true,
+    "vocab_size": 128256})"),
+            wanted);
+}
+
+TEST_F(LlamaConfigFile, of_published_models_is_read) {
+  const std::string llama2 = R"({"_name_or_path": "meta-llama/Llama-2-7b-hf", "architectures": ["LlamaForCausalLM"],
+    "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+    "intermediate_size": 11008, "max_position_embeddings": 4096, "max_sequence_length": 2048, "model_type": "llama",
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32, "pad_token_id": 0,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null, "tie_word_embeddings": false,
+    "torch_dtype": "float16", "transformers_version": "4.31.0.dev0", "use_cache": true, "vocab_size": 32000})";
+  EXPECT_EQ(read(llama2).hidden, 11008);
+  const std::string smollm2 = R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
+    "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 576,
+    "initializer_range": 0.041666666666666664, "intermediate_size": 1536, "is_llama_config": true,
+    "max_position_embeddings": 8192, "mlp_bias": false, "model_type": "llama", "num_attention_heads": 9,
+    "num_hidden_layers": 30, "num_key_value_heads": 3, "pad_token_id": 2, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+    "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000, "tie_word_embeddings": true,
+    "torch_dtype": "bfloat16", "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
+    "transformers_version": "4.42.3", "use_cache": true, "vocab_size": 49152})";
+  EXPECT_EQ(read(smollm2).layers, 30);
+  const std::string qwen25 = R"({"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0,
+    "bos_token_id": 151643, "eos_token_id": 151645, "hidden_act": "silu", "hidden_size": 896, "initializer_range": 0.02,
+    "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 21, "model_type": "qwen2",
+    "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+    "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+    "transformers_version": "4.43.1", "use_cache": true, "use_mrope": false, "use_sliding_window": false,
+    "vocab_size": 151936})";
+  EXPECT_EQ(read(qwen25).window, 0);
+  const std::string qwen3 = R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false,
+    "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+    "hidden_size": 1024, "initializer_range": 0.02, "intermediate_size": 3072, "max_position_embeddings": 40960,
+    "max_window_layers": 28, "model_type": "qwen3", "num_attention_heads": 16, "num_hidden_layers": 28,
+    "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000,
+    "sliding_window": null, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.51.0",
+    "use_cache": true, "use_sliding_window": false, "vocab_size": 151936})";
+  EXPECT_TRUE(read(qwen3).norm_heads);
+  const std::string mistral = R"({"architectures": ["MistralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1,
+    "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 14336,
+    "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32, "num_hidden_layers": 32,
+    "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 4096,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.34.0.dev0", "use_cache": true,
+    "vocab_size": 32000})";
+  EXPECT_EQ(read(mistral).window, 4096);
+}
+
+TEST_F(LlamaConfigFile, with_a_field_that_is_not_known_is_refused_by_its_name) {
+  for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
+           {"clip_qkv", "8.0"},
+           {"use_qk_norm", "true"},
+           {"qk_layernorm", "true"},
+           {"alibi", "true"},
+           {"scale_emb", "12"},
+           {"scale_depth", "1.4"},
+           {"rope_interleaved", "true"},
+           {"rope_type", "\"yarn\""},
+           {"qkv_bias", "true"},
+           {"hidden_activation", "\"gelu\""},
+           {"auto_map", R"({"AutoModelForCausalLM": "modeling_x.Mine"})"},
+           {"sliding_window", "16"},
+           {"some_field_of_tomorrow", "1"}}) {
+    EXPECT_THAT(refusal(with(small, {{field, value}})),
+                AllOf(HasSubstr(concat("'", field, "' is ")), HasSubstr("remove it from the file")))
+        << value;
+    for (const char* const nothing : {"null", "false", "{}", "[]", "\"\""}) {
+      EXPECT_EQ(read(with(small, {{field, nothing}})), read(small)) << field << nothing;
+    }
+  }
+  for (const char* const field : {"mlp_bias", "attention_bias"}) {
+    EXPECT_THAT(refusal(with(small, {{"model_type", "\"mistral\""}, {"num_key_value_heads", "4"}, {field, "true"}})),
+                HasSubstr(field));
+  }
+}
+
 TEST_F(LlamaConfigFile, takes_what_hugging_face_takes_where_a_field_is_left_out) {
   const LlamaConfig plain{.layers = 2,
                           .heads = 4,
@@ -158,11 +244,12 @@ TEST_F(LlamaConfigFile, that_is_written_is_read_back) {
         const char* const scaling :
         {"null", R"({"rope_type": "linear", "factor": 2.5})",
          R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 1.5, "high_freq_factor": 3, "original_max_position_embeddings": 20})"}) {
+      const bool qwen = std::string(type).starts_with("qwen");
       LlamaConfig config = read(with(small, {{"model_type", io::Json(type).dump()},
                                              {"num_key_value_heads", "2"},
-                                             {"sliding_window", "5"},
-                                             {"use_sliding_window", "true"},
-                                             {"max_window_layers", "1"},
+                                             {"sliding_window", std::string(type) == "llama" ? "null" : "5"},
+                                             {"use_sliding_window", qwen ? "true" : "null"},
+                                             {"max_window_layers", qwen ? "1" : "null"},
                                              {"rope_scaling", scaling},
                                              {"tie_word_embeddings", "true"}}));
       nn::write_llama_config(path(), config);

@@ -167,8 +167,24 @@ TEST(Lora, merged_weights_compute_what_the_adapters_do) {
       {.rank = 2, .alpha = 16});
 }
 
+TEST(Lora, targets_that_select_one_map_are_as_one) {
+  const auto base = nn::llama<Host, float>(tiny, 1);
+  const auto adapters = [&](const std::vector<std::string>& targets) {
+    return nn::with_lora(base, {.rank = 2, .targets = targets}).dag().parameters.size();
+  };
+  const std::size_t one = adapters({"q_proj"});
+  EXPECT_GT(one, base.dag().parameters.size());
+  EXPECT_EQ(adapters({"q_proj", "q_proj"}), one);
+  EXPECT_EQ(adapters({"q_proj", "self_attn.q_proj", "q_proj"}), one);
+}
+
 TEST(Lora, targets_that_no_linear_map_has_are_named) {
   const auto base = nn::llama<Host, float>(tiny, 1);
+  EXPECT_THAT(refusal_of([&] {
+                nn::with_adapter(base, nn::Lora{.targets = {"q_proj", "c_fc"}}, "adapter");
+              }),
+              testing::AllOf(testing::HasSubstr("adapter_config.json': target_modules: "),
+                             testing::HasSubstr("the target 'c_fc'")));
   EXPECT_THAT(refusal_of([&] {
                 nn::with_lora(base, {.targets = {"q_proj", "c_fc"}});
               }),

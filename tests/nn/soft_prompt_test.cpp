@@ -595,6 +595,14 @@ TEST(PromptFile, of_another_model_or_kind_or_damaged_is_refused_by_name) {
                           "prompt_tuning_init_text": "Classify:", "tokenizer_name_or_path": "gpt2")"),
       "none");
   EXPECT_THAT(config(type + R"(, "num_virtual_tokens": 8, "encoder_hidden_size": 8)"), HasSubstr("encoder_hidden_size"));
+  const auto of_width = [&](const std::string& width) {
+    io::write_atomically(folder.path() / "adapter_config.json",
+                         concat("{", type, R"(, "num_virtual_tokens": 8, "token_dim": )", width, "}"));
+    return refusal_of([&] { (void)nn::with_adapter(llama(), nn::read_adapter_config(folder.path()), folder.path()); });
+  };
+  EXPECT_EQ(of_width("null"), "none");
+  EXPECT_EQ(of_width("8"), "none");
+  EXPECT_THAT(of_width("7"), HasSubstr("adapter_config.json': token_dim is 7, but the model has 8 channels"));
   EXPECT_THAT(config(type), HasSubstr("num_virtual_tokens"));
   EXPECT_THAT(config(type + R"(, "num_virtual_tokens": "8")"), HasSubstr("num_virtual_tokens"));
   EXPECT_THAT(config(type + R"(, "num_virtual_tokens": 0)"), HasSubstr("tokens is 0"));

@@ -237,6 +237,10 @@ TEST(ReefGenerate, reads_and_writes_text_where_there_is_a_tokenizer) {
   const Ending bad = generate(concat(options, "--score '", (folder / "bad.jsonl").string(), "'"));
   EXPECT_EQ(bad.status, 1);
   EXPECT_THAT(bad.errors, HasSubstr("line 2: the text has no last word"));
+  write_file(folder / "bad.jsonl", concat("{\"text\": \"one two\"}\n{\"text\": \"one ", std::string(37, 'o'), "\"}\n"));
+  EXPECT_THAT(generate(concat(options, "--score '", (folder / "bad.jsonl").string(), "'")).errors,
+              HasSubstr("line 2: the text has 41 tokens, but the model is made for 32"));
+  EXPECT_THAT(generate(concat(options, "--score '", data, "' --context 200")).errors, HasSubstr("fix: --context 32, or less"));
 }
 
 TEST(ReefGenerate, runs_adapters_beside_a_model_as_if_they_were_merged) {
@@ -426,6 +430,8 @@ TEST_F(TunedModels, tell_the_classes_of_texts_by_a_class_head) {
     EXPECT_THAT(ending.errors, HasSubstr(why));
   };
   refused(classes + "--prompt bad --new 3", "--new is of generation");
+  refused(classes + "--prompt bad --temperature 0.5", "--temperature is of generation");
+  refused(classes + "--prompt bad --top-k 3", "--top-k is of generation");
   refused(classes + "--prompt bad --ignore-eos", "--ignore-eos is of generation");
   refused(concat(classes, "--score '", path("text.txt"), "'"), "is no .jsonl");
   refused(base() + "--tokens 5 --document-end 0", "--document-end is of an --adapter with a class head");
@@ -688,6 +694,12 @@ TEST(ReefGenerate, refuses_by_name) {
   refuses(one + "--tokens '1 2 3' --context 2 --new 4", 2, "a text would have 7 tokens, 3 of a prompt and 4 new ones, but --context is 2");
   refuses(one + "--tokens 1 --context 3 --new 10", 2, "a text would have 11 tokens");
   refuses(concat(one, "--ignore-eos --score ", REEF_TEST_DATA, "/small_merges.txt"), 2, "--ignore-eos: is of a prompt");
+  const std::string text = concat("--tokenizer bytes --score ", REEF_TEST_DATA, "/small_merges.txt ");
+  refuses(one + text + "--new 5", 2, "--new: is of a prompt");
+  refuses(one + text + "--temperature 0.5", 2, "--temperature: is of a prompt");
+  refuses(one + text + "--seed 3 --top-k 2", 2, "--top-k: is of a prompt");
+  refuses(one + text, 2, "/small_merges.txt has token ");  // a byte that is no token of the model
+  refuses(one + "--tokens 1 --context 1000000000", 2, "fix: --context 64, or less");
   refuses(one + "--tokens 1 --draft bigram", 2, "--draft: 'bigram' is neither ngram nor a folder");
   refuses(one + "--tokens 1 --draft-tokens 3", 2, "--draft-tokens requires --draft");
   refuses(one + "--tokens 1 --draft ngram --draft-tokens few", 2, "--draft-tokens: 'few' is not a whole number");

@@ -47,7 +47,8 @@ struct TextFunctions {
 /// interprets the pattern itself: `\s` is Unicode's White_Space.
 ///
 /// | taken   | literals, classes, alternatives, quantifiers, `(?:`, `(?i:`, `(?=`, `(?!`, `(?<=`, `(?<!`, `(?>`, \p, |
-/// |         | \P, \s, \S (outside of classes), \d, \D, \r, \n, \t, \f, \x                                           |
+/// |         | \P, \s, \S (outside of classes), \d, \D, \r, \n, \t, \f, \x; a class within a class, as Oniguruma    |
+/// |         | has it: `[^a[bc]]` becomes `[^abc]`                                                                |
 /// | refused | all else, by DecodeError: the two libraries may interpret it in different ways                        |
 ///
 /// \code

@@ -21,7 +21,7 @@ REEF_INLINE std::string pcre2_form(std::string_view pattern) {
         "(?!.");
   };
   std::string form;
-  bool in_class = false;
+  int classes = 0;  // that the place is in: one in another adds its characters to those of the outer
   std::size_t class_begin = 0;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const std::string_view rest = pattern.substr(i);
@@ -33,8 +33,8 @@ REEF_INLINE std::string pcre2_form(std::string_view pattern) {
       const bool letter = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z') ||
                           (next >= '0' && next <= '9');
       if (next == 's') {
-        form += in_class ? std::string(space) : concat("[", space, "]");
-      } else if (next == 'S' && !in_class) {
+        form += classes > 0 ? std::string(space) : concat("[", space, "]");
+      } else if (next == 'S' && classes == 0) {
         form += concat("[^", space, "]");
       } else if (letter && std::string_view("pPdDrntfx").find(next) == std::string_view::npos) {
         refuse(rest.substr(0, 2));
@@ -43,12 +43,25 @@ REEF_INLINE std::string pcre2_form(std::string_view pattern) {
       }
       continue;
     }
-    if (in_class) {
-      if (c == '[' || rest.starts_with("&&")) refuse(rest.substr(0, 2));
+    if (classes > 0) {
+      if (rest.starts_with("&&")) refuse(rest.substr(0, 2));
       if (c == ']' && i == class_begin) refuse("[]");
-      if (c == ']') in_class = false;
+      if (c == '[') {
+        // A range across the border, a class that excludes, and names of POSIX are refused.
+        const bool ranges = i > 0 && pattern[i - 1] == '-';
+        if (ranges || (rest.size() > 1 && std::string_view("^:-").find(rest[1]) != std::string_view::npos)) {
+          refuse(ranges ? pattern.substr(i - 1, 2) : rest.substr(0, 2));
+        }
+        ++classes;
+        class_begin = i + 1;
+        continue;
+      }
+      if (c == ']' && --classes > 0) {
+        if (pattern[i - 1] == '-' || rest.starts_with("]-")) refuse(pattern.substr(i - 1, 3));
+        continue;
+      }
     } else if (c == '[') {
-      in_class = true;
+      classes = 1;
       class_begin = i + (rest.starts_with("[^") ? 2 : 1);
     } else if (c == '^' || c == '$') {
       refuse(rest.substr(0, 1));
@@ -59,7 +72,7 @@ REEF_INLINE std::string pcre2_form(std::string_view pattern) {
     }
     form += c;
   }
-  if (in_class) refuse(pattern.substr(class_begin - 1));
+  if (classes > 0) refuse(pattern.substr(class_begin - 1));
   return form;
 }
 

@@ -46,8 +46,12 @@ REEF_INLINE TokenizerJson::TokenizerJson(detail::TokenizerJsonFile file,
       nfc_(file.nfc ? functions.nfc : nullptr),
       front_(std::move(file.front)) {
   for (const detail::CutStep& step : file.steps) {
-    steps_.push_back({step.pattern.empty() ? nullptr : functions.pattern(step.pattern),
-                      step.by_gpt2, step.puts_space});
+    try {
+      steps_.push_back({step.pattern.empty() ? nullptr : functions.pattern(step.pattern),
+                        step.by_gpt2, step.puts_space});
+    } catch (const DecodeError& error) {
+      throw DecodeError("reef::data::TokenizerJson: ", step.place, " cannot be read: ", error.what());
+    }
   }
   if (!options.finds_added) return;
   std::vector<AddedToken> raw;

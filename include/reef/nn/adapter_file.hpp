@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/io/json.hpp>
@@ -30,6 +31,30 @@ graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const
   if (const auto* const prompt = std::get_if<SoftPrompt>(&adapter))
     return with_prompts(model, *prompt);
   return with_lora(model, std::get<Lora>(adapter));
+}
+
+namespace detail {
+
+/// Throws DecodeError if the adapter_config.json of a soft prompt says another token_dim than the model's prompt has.
+void require_token_dim(const std::filesystem::path& folder, const graph::Dag& model);
+
+}  // namespace detail
+
+/// Returns the model with the adapter that read_adapter_config has read from a folder. Throws DecodeError, naming the
+/// folder's adapter_config.json and the member, for target_modules and a token_dim that the model does not have.
+template <class Device, real T>
+graph::Graph<Device, T> with_adapter(const graph::Graph<Device, T>& model, const Adapter& adapter,
+                                     const std::filesystem::path& folder) {
+  if (std::holds_alternative<SoftPrompt>(adapter)) {
+    auto result = with_adapter(model, adapter);
+    detail::require_token_dim(folder, result.dag());
+    return result;
+  }
+  try {
+    return with_adapter(model, adapter);
+  } catch (const OptionError& error) {
+    throw DecodeError("reef::nn: '", (folder / "adapter_config.json").string(), "': target_modules: ", error.what());
+  }
 }
 
 /// Reads the adapter_config.json of a folder that Hugging Face's PEFT or write_adapter_config has written.

@@ -197,6 +197,20 @@ REEF_INLINE void write_adapter_config(const std::filesystem::path& folder, const
 
 namespace detail {
 
+REEF_INLINE void require_token_dim(const std::filesystem::path& folder, const graph::Dag& model) {
+  const std::filesystem::path path = folder / "adapter_config.json";
+  const std::string source = concat("'", path.string(), "'");
+  const io::Json json = io::read_json(path);
+  io::require_object(json, "", source);
+  if (!json.contains("token_dim") || json.at("token_dim").is_null()) return;
+  const auto found = io::require<std::int64_t>(json, "token_dim", source);
+  for (const graph::Parameter& parameter : model.parameters) {
+    if (!is_of_prompt(parameter.name) || parameter.spec.shape.last() == found) continue;
+    throw DecodeError("reef::nn: ", source, ": token_dim is ", found, ", but the model has ",
+                      parameter.spec.shape.last(), " channels.\n  fix: the base model of the adapter.");
+  }
+}
+
 REEF_INLINE std::string name_in_adapter(std::string_view parameter) {
   return is_of_prompt(parameter) && !is_of_layer_prompt(parameter) ? "prompt_embeddings"
                                                                    : concat("base_model.model.", parameter);

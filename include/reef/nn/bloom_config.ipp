@@ -36,6 +36,12 @@ REEF_INLINE BloomConfig read_bloom_config(const std::filesystem::path& path) {
   config.layers = fields.positive_of("n_layer", "num_hidden_layers");
   config.heads = fields.positive_of("n_head", "num_attention_heads");
   config.channels = fields.positive_of("n_embed", "hidden_size");
+  if (fields.has("n_inner")) {
+    const std::int64_t inner = fields.positive("n_inner");
+    if (inner % 4 != 0 || inner / 4 != config.channels) {
+      fields.refuse("n_inner", concat(inner), "null, or 4 times the channels");
+    }
+  }
   config.vocabulary = fields.positive("vocab_size");
   config.context = fields.positive_or("seq_length", 2048);
   config.epsilon = fields.value_or("layer_norm_epsilon", 1e-5);

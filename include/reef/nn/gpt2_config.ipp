@@ -26,28 +26,33 @@ REEF_INLINE GptConfig read_gpt2_config(const std::filesystem::path& path) {
   config.channels = fields.positive("n_embd");
   config.context = fields.positive("n_positions");
   config.vocabulary = fields.positive("vocab_size");
-  config = fields.valid(config);
 
-  const auto expect = [&](bool so, std::string_view field, std::string_view wanted) {
+  const auto expect = [&](bool so, std::string_view field, const std::string& found, std::string_view wanted) {
     if (so) return;
-    throw DecodeError("reef::nn: ", source, ": ", field, " is not ", wanted,
+    throw DecodeError("reef::nn: ", source, ": ", field, " is ", found, ", not ", wanted,
                       ", which is all that a gpt() knows.\n  fix: give a GPT-2.");
   };
-  const auto activation = fields.value_or<std::string>("activation_function", "gelu_new");
-  expect(fields.value_or<std::string>("model_type", "gpt2") == "gpt2", "model_type", "gpt2");
+  const auto expect_text = [&](const char* field, std::string_view wanted, std::string_view other) {
+    const auto found = fields.value_or<std::string>(field, std::string(wanted));
+    expect(found == wanted || found == other, field, in_quotes(found, 100), wanted);
+  };
+  const auto expect_choice = [&](const char* field, bool wanted) {
+    expect(fields.value_or(field, wanted) == wanted, field, wanted ? "false" : "true", wanted ? "true" : "false");
+  };
+  expect_text("model_type", "gpt2", "gpt2");
   fields.require_architecture("GPT2LMHeadModel");
   fields.refuse_fields_of_others();
-  expect(activation == "gelu_new" || activation == "gelu_pytorch_tanh", "activation_function",
-         "gelu_new");
-  const std::int64_t inner = 4 * config.channels;
-  expect(fields.value_or("n_inner", inner) == inner, "n_inner", "4 n_embd");
+  expect_text("activation_function", "gelu_new", "gelu_pytorch_tanh");
+  if (fields.has("n_inner")) {
+    const auto inner = fields.value<std::int64_t>("n_inner");
+    expect(inner % 4 == 0 && inner / 4 == config.channels, "n_inner", concat(inner), "4 n_embd");
+  }
   const auto epsilon = fields.value_or("layer_norm_epsilon", 1e-5);
-  expect((std::abs)(epsilon - 1e-5) < 1e-9, "layer_norm_epsilon", "1e-5");
-  expect(fields.value_or("scale_attn_weights", true), "scale_attn_weights", "true");
-  expect(!fields.value_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
-         "false");
-  expect(fields.value_or("tie_word_embeddings", true), "tie_word_embeddings", "true");
-  return config;
+  expect((std::abs)(epsilon - 1e-5) < 1e-9, "layer_norm_epsilon", concat(epsilon), "1e-5");
+  expect_choice("scale_attn_weights", true);
+  expect_choice("scale_attn_by_inverse_layer_idx", false);
+  expect_choice("tie_word_embeddings", true);
+  return fields.valid(config);
 }
 
 namespace detail {

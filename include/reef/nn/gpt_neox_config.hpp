@@ -9,7 +9,8 @@ namespace reef {
 inline namespace v0 {
 namespace nn {
 
-/// The shape of a GPT-NeoX language model. The default is Pythia 160M.
+/// The shape of a GPT-NeoX language model. The default has the sizes of Pythia 160M, but positions turn all columns of
+/// a head, however many a head has: Pythia's own `turned` is 16.
 ///
 /// \code
 /// const nn::GptNeoxConfig config = nn::read_gpt_neox_config("pythia/config.json");
@@ -25,7 +26,7 @@ struct GptNeoxConfig {
   std::int64_t batch = 1;           ///< number of sequences in a batch, B
   std::int64_t sequence = 0;        ///< length of the sequences in tokens, T, at most the context; 0: the context
   double epsilon = 1e-5;            ///< the number that layer norms add to the variance, epsilon
-  RotaryFrequencies rotary{10000};
+  RotaryFrequencies rotary{10000};  ///< the frequencies by which positions turn queries and keys
   std::int64_t turned = 0;     ///< number of columns of a head that rotary positions turn, even; 0: all
   bool parallel = true;        ///< true if attention and MLP of a layer read the same residual stream
   bool exact_gelu = true;      ///< true: GELU by the error function; false: by a tanh

@@ -35,7 +35,14 @@ inline std::int64_t read_turned(const ConfigFields& fields, std::int64_t D) {
   const std::string place = place_of_rotary(fields);
   std::string field = fields.has("partial_rotary_factor") ? "partial_rotary_factor" : "rotary_pct";
   const std::string within = place + ".partial_rotary_factor";
-  if (fields.has(place) && fields.value_or<double>(within, 0) != 0) field = within;
+  fields.require_same(field.c_str(), "rotary_pct");
+  if (fields.has(place) && fields.value_or<double>(within, 0) != 0) {
+    const auto part = fields.value<double>(within);
+    if (fields.has(field) && fields.value<double>(field) != part) {
+      fields.refuse(field, concat(fields.value<double>(field), ", and ", within, " is ", part), "one of them");
+    }
+    field = within;
+  }
   const double part = fields.value_or<double>(field, 0.25);
   if (!(is_finite(part) && part > 0 && part <= 1)) fields.refuse(field, concat(part), "above 0, and at most 1");
   const std::int64_t turned = turned_of(D, part);

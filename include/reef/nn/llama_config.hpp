@@ -11,8 +11,9 @@ namespace nn {
 /// The families of models that llama() can build. They differ in the defaults and the names of fields in config.json.
 enum class LlamaFamily : std::uint8_t { llama, mistral, qwen2, qwen3 };
 
-/// The shape of a Llama language model, or of one of the same structure: Mistral, Qwen 2, Qwen 3. The default is Llama
-/// 3.2 1B.
+/// The shape of a Llama language model, or of one of the same structure: Mistral, Qwen 2, Qwen 3. The default has the
+/// sizes of Llama 3.2 1B, but positions that are not scaled, as smaller models have them: Llama 3.2's own `rotary` is
+/// {500000, 32, 8192, 1, 4}.
 ///
 /// \code
 /// const nn::LlamaConfig tiny{
@@ -34,13 +35,13 @@ struct LlamaConfig {
   std::int64_t batch = 1;            ///< number of sequences in a batch, B
   std::int64_t sequence = 0;         ///< length of the sequences in tokens, T, at most the context; 0: the context
   double epsilon = 1e-5;             ///< the number that norms add to the mean of squares, epsilon
-  RotaryFrequencies rotary{500000};
+  RotaryFrequencies rotary{500000};  ///< the frequencies by which positions turn queries and keys
   /// The number of tokens to which a token attends, itself included (sliding window); 0: all up to itself.
   std::int64_t window = 0;
   std::int64_t window_from = 0;  ///< index of the first layer with the sliding window
   bool query_bias = false;       ///< true if the projections to queries, keys and values have a bias
   bool output_bias = false;      ///< true if the projection behind the attention has a bias
-  bool mlp_bias = false;
+  bool mlp_bias = false;         ///< true if the three projections of the MLP have a bias
   bool norm_heads = false;  ///< true if each head's queries and keys are normalised before rotary positions turn them
   bool tied = true;         ///< true if the output head uses the matrix of the embedding
 

@@ -68,7 +68,8 @@ inline void read_llama_window(const ConfigFields& fields, const LlamaFamilyFacts
   if (qwen && !fields.value_or("use_sliding_window", false)) config.window = 0;
   if (config.window != 0 && config.window < 1)
     fields.refuse("sliding_window", concat(config.window), "at least 1, or null");
-  if (config.window != 0 && qwen) config.window_from = fields.value_or<std::int64_t>("max_window_layers", 28);
+  const auto from = qwen ? fields.value_or<std::int64_t>("max_window_layers", 28) : 0;
+  if (config.window != 0) config.window_from = from;
 }
 
 /// Refuses layer_types, where they are given, that are not those of the configuration's layers.

@@ -23,7 +23,7 @@ namespace nn {
 /// | rank, alpha | those of nn::LoraLinear: the update of a weight is alpha / rank B A                       |
 /// | targets     | names of nn::Linear nodes, or last parts of names: "q_proj" selects all "....q_proj"; the |
 /// |             | single target "all-linear" selects all but the head (lm_head, embed_out); empty: q_proj   |
-/// |             | and v_proj, c_attn, or query_key_value                                                    |
+/// |             | and v_proj, c_attn, or query_key_value; several that select one node are as one           |
 /// | class_head  | true if the adapter's folder also has a class head, that of nn::with_class_head           |
 struct Lora {
   std::int64_t rank = 8;
@@ -70,9 +70,10 @@ graph::Graph<Device, T> with_lora(const graph::Graph<Device, T>& model, const Lo
   std::vector<bool> found(lora.targets.size());
   for (int n = 0; n < model.dag().node_count(); ++n) {
     const Linear* const linear = model.template operator_as<Linear>(n);
-    const int target = linear == nullptr ? -1 : lora.target_of(model.dag().node_at(n).name);
-    if (target < 0) continue;
-    if (!found.empty()) found[static_cast<std::size_t>(target)] = true;
+    if (linear == nullptr || lora.target_of(model.dag().node_at(n).name) < 0) continue;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (!found[i]) found[i] = Lora{.targets = {lora.targets[i]}}.target_of(model.dag().node_at(n).name) == 0;
+    }
     others.emplace(n, LoraLinear{*linear, lora.rank, lora.alpha});
   }
   for (std::size_t i = 0; i < found.size() || others.empty(); ++i) {

@@ -17,6 +17,7 @@ struct CutStep {
   std::string pattern;      ///< as pcre2_form returns one; empty: GPT-2's, or none
   bool by_gpt2 = false;     ///< cuts by GPT-2's pattern
   bool puts_space = false;  ///< puts a space in front of a piece that begins with none
+  std::string place{};      ///< file and field of the pattern, for errors
 };
 
 /// What a tokenizer.json says.

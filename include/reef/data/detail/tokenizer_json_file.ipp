@@ -143,11 +143,11 @@ REEF_INLINE void TokenizerJsonReader::read_split(const io::Json& value, const st
   const std::string expression = string(pattern, field + ".pattern", "Regex");
   if (expression.empty()) refuse(field + ".pattern.Regex", "is empty");
   CutStep step;
+  step.place = concat("'", name_, "': ", field, ".pattern.Regex");
   try {
     step.pattern = pcre2_form(expression);
   } catch (const DecodeError& error) {
-    throw DecodeError("reef::data::TokenizerJson: '", name_, "': ", field,
-                      ".pattern.Regex cannot be read: ", error.what());
+    throw DecodeError("reef::data::TokenizerJson: ", step.place, " cannot be read: ", error.what());
   }
   file_.steps.push_back(std::move(step));
 }
@@ -159,13 +159,16 @@ REEF_INLINE void TokenizerJsonReader::read_cuts(const io::Json& value) {
     if (ends) refuse(field, "comes behind ByteLevel, which is the last", other_kind);
     if (type == "Split") {
       read_split(*part, field);
+    } else if (type == "Digits") {  // numbers of any script, as Hugging Face takes them
+      const bool alone = flag(*part, field, "individual_digits", false);
+      file_.steps.push_back({.pattern = alone ? "\\p{N}" : "\\p{N}+", .place = concat("'", name_, "': ", field)});
     } else if (type == "ByteLevel") {
       file_.steps.push_back({.pattern = "",
                              .by_gpt2 = flag(*part, field, "use_regex", true),
                              .puts_space = flag(*part, field, "add_prefix_space", true)});
       ends = true;
     } else {
-      refuse_kind(field + ".type", type, "ByteLevel, Split or a Sequence of them");
+      refuse_kind(field + ".type", type, "ByteLevel, Split, Digits or a Sequence of them");
     }
   }
   if (!ends) refuse_kind("pre_tokenizer", value, "ByteLevel, or a Sequence that ends with it");

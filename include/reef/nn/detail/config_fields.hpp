@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/detail/harmless_fields.hpp>
 #include <reef/nn/rotary_frequencies.hpp>
 
 namespace reef {
@@ -33,7 +36,8 @@ inline std::string classifier_of(std::string_view architecture) {
   return concat(architecture, classifier_end);
 }
 
-/// A config.json in which null is what is not there, as Hugging Face writes it. `builder` is what errors name.
+/// A config.json in which null is what is not there, as Hugging Face writes it. `builder` is what errors name. Fields
+/// whose values have been asked for are remembered: of the others, valid() refuses each that may change results.
 class ConfigFields {
 public:
   ConfigFields(io::Json json, std::string source, std::string_view builder)
@@ -49,7 +53,7 @@ public:
   [[nodiscard]] bool has(const std::string& field) const { return json_.contains(field); }
   [[nodiscard]] bool is_null(const char* field) const { return std::ranges::find(nulls_, field) != nulls_.end(); }
   [[nodiscard]] std::int64_t positive(const char* field) const {
-    return in_range(field, io::require<std::int64_t>(json_, field, source_));
+    return in_range(field, value<std::int64_t>(field));
   }
   [[nodiscard]] std::int64_t positive_or(const char* field, std::int64_t usual) const {
     return has(field) ? positive(field) : usual;
@@ -64,10 +68,12 @@ public:
   }
   template <class T>
   [[nodiscard]] T value(std::string_view path) const {
+    remember(path);
     return io::require<T>(json_, path, source_);
   }
   template <class T>
   [[nodiscard]] T value_or(std::string_view path, T usual) const {
+    remember(path);
     return io::value_or<T>(json_, path, usual, source_);
   }
 
@@ -84,7 +90,7 @@ public:
       if (has(field)) refuse(field);
     }
   }
-  /// Refuses fields by which Hugging Face's own code, or that beside the weights, may compute other numbers.
+  /// Refuses fields of other models that their own code computes with, even where a value is the usual one.
   void refuse_fields_of_others() const {
     refuse_each({"quantization_config", "num_local_experts", "num_experts", "attn_logit_softcapping",
                  "final_logit_softcapping", "logit_scale", "logits_scaling", "embedding_multiplier",
@@ -98,12 +104,13 @@ public:
     io::require_object(json_, field, source_);
     for (const auto& [name, member] : json_.at(field).items()) {
       if (std::ranges::find(known, name) != known.end()) continue;
-      refuse(concat(field, ".", name), in_quotes(member.dump(-1, ' ', true, io::Json::error_handler_t::replace), 100),
-             "give a model without it");
+      refuse(concat(field, ".", name), text_of(member), "give a model without it");
     }
   }
   /// Refuses two fields that are there both, and differ.
   void require_same(const char* field, const char* other) const {
+    remember(field);
+    remember(other);
     if (!has(field) || !has(other) || json_.at(field) == json_.at(other)) return;
     refuse(other, concat("there beside ", field, ", and says another"), "one of them");
   }
@@ -119,7 +126,8 @@ public:
     refuse("architectures", concat("'", architectures.front(), "'"), concat("give a ", architecture));
   }
 
-  /// Returns a configuration that was read. Throws DecodeError, with the file, for one that is invalid.
+  /// Returns a configuration that was read. Throws DecodeError, with the file, for one that is invalid, and for a field
+  /// whose value nobody has asked for, unless it is known to change no result.
   template <class Config>
   [[nodiscard]] Config valid(Config config) const {
     try {
@@ -127,10 +135,20 @@ public:
     } catch (const OptionError& error) {
       throw DecodeError("reef::nn: ", source_, " is of no ", builder_, ": ", error.what());
     }
+    for (const auto& [field, value] : json_.items()) {
+      if (read_.contains(field) || is_harmless_field(field, value)) continue;
+      refuse(in_quotes(field, 100), text_of(value),
+             "give a model without it; if it changes no result of this model, remove it from the file");
+    }
     return config;
   }
 
 private:
+  static std::string text_of(const io::Json& value) {
+    return in_quotes(value.dump(-1, ' ', true, io::Json::error_handler_t::replace), 100);
+  }
+  /// Remembers the field of a path of members.
+  void remember(std::string_view path) const { read_.emplace(path.substr(0, path.find('.'))); }
   static void erase_nulls(io::Json& object) {
     for (auto member = object.begin(); member != object.end();) {
       member = member->is_null() ? object.erase(member) : std::next(member);
@@ -145,6 +163,7 @@ private:
   std::string source_;
   std::string_view builder_;
   std::vector<std::string> nulls_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
 /// The place of what a file says of positions: rope_parameters, as newer versions write it, or rope_scaling.
