@@ -597,7 +597,7 @@ TEST(PromptFile, of_another_model_or_kind_or_damaged_is_refused_by_name) {
   EXPECT_THAT(config(type + R"(, "num_virtual_tokens": 8, "encoder_hidden_size": 8)"), HasSubstr("encoder_hidden_size"));
   const auto of_width = [&](const std::string& width) {
     io::write_atomically(folder.path() / "adapter_config.json",
-                         concat("{", type, R"(, "num_virtual_tokens": 8, "token_dim": )", width, "}"));
+                         concat("{", type, R"(, "num_virtual_tokens": 2, "token_dim": )", width, "}"));
     return refusal_of([&] { (void)nn::with_adapter(llama(), nn::read_adapter_config(folder.path()), folder.path()); });
   };
   EXPECT_EQ(of_width("null"), "none");
