@@ -241,7 +241,7 @@ std::vector<std::byte> second_contribution(const std::vector<Ledger::Round>& rou
   detail::OwnContributions own(PartCodec::of("ef+two-bit"), numbers, piece);
   const std::vector<float> values = some_numbers(9);
   static_cast<void>(own.encode(0, values));
-  own.settle({"a", 1}, rounds);
+  own.settle({"a", 1}, Ledger(0, {}, {}, rounds));
   return *own.encode(1, values).front();
 }
 
