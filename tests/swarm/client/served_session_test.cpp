@@ -158,6 +158,13 @@ public:
     EXPECT_TRUE(served_becomes_true([&] { return servers_[name]->announced(); }));
   }
   void stop(const std::string& name) { servers_.erase(name); }
+  /// Stops the server by which a client's first session has a block: which one that is, measured times decide.
+  void stop_server_of(const RowSessions& sessions, std::int64_t block) {
+    for (const core::RouteHop& hop : sessions.chain(1)) {
+      if (hop.blocks.first <= block && block < hop.blocks.last) return stop(hop.server.substr(0, hop.server.find('/')));
+    }
+    ADD_FAILURE() << "the first session has no block " << block;
+  }
   void drain(const std::string& name) { servers_.at(name)->drain(); }
   [[nodiscard]] const BlockServer& server(const std::string& name) const { return *servers_.at(name); }
 
@@ -271,10 +278,10 @@ TEST(ServedSession, has_the_same_bits_where_servers_end_in_the_middle) {
   RowSessions sessions(client, model.store());
   const nn::GenerateOptions options{.tokens = 40, .temperature = 0.9, .seed = 4};
   const auto found = model.generate(sessions, served_prompts(), options, [&](std::size_t count) {
-    if (count == 20) model.stop("b");
-    if (count == 50) model.stop("a");
+    if (count == 20) model.stop_server_of(sessions, 3);
+    if (count == 50) model.stop_server_of(sessions, 0);
     if (count == 70) model.start("f", {0, 4});
-    if (count == 90) model.stop("d");
+    if (count == 90) model.stop_server_of(sessions, 2);
   });
   expect_equal(found, model.reference(served_prompts(), options));
   EXPECT_GE(sessions.repairs(), 3);
@@ -381,6 +388,7 @@ TEST(ServedSession, has_the_same_bits_with_drafts_where_servers_end_in_the_middl
       model.start("b", {2, 4});
       model.start("c", {0, 1});
       model.start("d", {1, 4});
+      model.start("e", {0, 4});  // each block has three servers
       RowSessionsOptions client = model.client("client");
       client.answer = 1000;
       RowSessions sessions(client, model.store());
@@ -392,15 +400,14 @@ TEST(ServedSession, has_the_same_bits_with_drafts_where_servers_end_in_the_middl
       std::size_t count = 0;
       const nn::Speculation found = model.speculate(sessions, likely, {.tokens = d}, options, [&] {
         ++count;
-        if (count == 30) model.stop("b");
-        if (count == 60) model.stop("a");
+        if (count == 30) model.stop_server_of(sessions, 3);
+        if (count == 60) model.stop_server_of(sessions, 0);
       });
       expect_equal(found.continuations, wanted);
       EXPECT_GT(found.accepted, 0);
       EXPECT_LT(found.accepted, found.proposed);
       EXPECT_GE(sessions.repairs(), 2);
-      model.stop("c");
-      model.stop("d");
+      for (const char* const name : {"a", "b", "c", "d", "e"}) model.stop(name);
     }
   }
 }
@@ -424,6 +431,7 @@ TEST(ServedSession, has_the_beams_of_one_machine_where_servers_end_in_the_middle
     model.start("b", {2, 4}, 2048);
     model.start("c", {0, 1}, 2048);
     model.start("d", {1, 4}, 2048);
+    model.start("e", {0, 4}, 2048);
     RowSessionsOptions client = model.client("client");
     client.answer = 1000;
     RowSessions sessions(client, model.store());
@@ -436,8 +444,8 @@ TEST(ServedSession, has_the_beams_of_one_machine_where_servers_end_in_the_middle
     int step = 0;
     session.before_step = [&] {
       ++step;
-      if (step == 7) model.stop("a");
-      if (step == 15) model.stop("b");
+      if (step == 7) model.stop_server_of(sessions, 0);
+      if (step == 15) model.stop_server_of(sessions, 3);
     };
     for (const nn::BeamOptions& options :
          {nn::BeamOptions{.beams = 4, .tokens = 30}, nn::BeamOptions{.beams = 5, .tokens = 12, .ends = {3, 8}}}) {
