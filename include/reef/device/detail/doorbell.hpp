@@ -35,6 +35,11 @@ inline constexpr std::chrono::microseconds longest_spin{50};
 /// again: cores are so busy that each look costs a turn of other threads, while a sleeper is woken before those.
 inline std::atomic<std::int64_t> crowded_until{0};
 
+/// How long the turn of other threads is that says that cores are crowded: longer than parts of work for which a few
+/// microseconds matter, so that threads of one device, where they are more than the cores, do not take each other for
+/// a crowd.
+inline constexpr std::chrono::milliseconds crowded_turn{2};
+
 /// Threads sleep here until something happened that they look for: an event count.
 ///
 /// | order  | what was written before ring() is seen by a look() that saw the ring            |
@@ -71,7 +76,7 @@ public:
       std::this_thread::yield();
       const std::chrono::nanoseconds before = std::exchange(now, std::chrono::steady_clock::now().time_since_epoch());
       const std::chrono::nanoseconds turn = now - before;
-      if (turn > longest_spin) {
+      if (turn > crowded_turn) {
         const auto crowded = (std::min<std::chrono::nanoseconds>)(50 * turn, std::chrono::seconds(1));
         crowded_until.store((now + crowded).count(), std::memory_order_relaxed);
       }
