@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <ctime>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -330,21 +329,6 @@ TEST_F(LaneScheduling, threads_that_a_lane_of_high_priority_makes_are_treated_as
 #endif
 
 #if defined(__GLIBC__)
-
-TEST(Doorbell, wakes_threads_that_sleep_at_once_since_cores_are_crowded) {
-  const std::int64_t before = device::detail::crowded_until.exchange((std::numeric_limits<std::int64_t>::max)());
-  {
-    Host host({.threads = 3});
-    Host::Lane lane(host, "crowded");
-    std::atomic<int> parts{0};
-    for (int i = 0; i < 200; ++i) {
-      lane.submit([&](Host::Lane& own) { own.parallel(5, [&](std::int64_t /*part*/) { ++parts; }); });
-      lane.synchronize();
-    }
-    EXPECT_EQ(parts, 1000);
-  }
-  device::detail::crowded_until.store(before);
-}
 
 TEST(HostPool, threads_that_cannot_be_made_are_an_error_with_their_number) {
   try {

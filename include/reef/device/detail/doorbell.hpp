@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
-#include <utility>
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -30,15 +29,6 @@ inline void pause() {
 
 /// How long a waiting thread may keep looking before it sleeps.
 inline constexpr std::chrono::microseconds longest_spin{50};
-
-/// The time, in nanoseconds of the steady clock, until which threads sleep at once where they would look again and
-/// again: cores are so busy that each look costs a turn of other threads, while a sleeper is woken before those.
-inline std::atomic<std::int64_t> crowded_until{0};
-
-/// How long the turn of other threads is that says that cores are crowded: longer than parts of work for which a few
-/// microseconds matter, so that threads of one device, where they are more than the cores, do not take each other for
-/// a crowd.
-inline constexpr std::chrono::milliseconds crowded_turn{2};
 
 /// Threads sleep here until something happened that they look for: an event count.
 ///
@@ -66,22 +56,15 @@ public:
   /// two turns of other threads, of which one may be the one to ring.
   void spin_then_wait(std::uint32_t seen, std::chrono::nanoseconds spin,
                       std::chrono::nanoseconds timeout = {}) {
+    const auto end = std::chrono::steady_clock::now() + spin;
     for (int i = 0; i < 64; ++i) {
       if (word_.load(std::memory_order_acquire) != seen) return;
       pause();
     }
-    std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
-    const auto end = now + spin;
-    while (now < end && now.count() >= crowded_until.load(std::memory_order_relaxed)) {
+    do {
       std::this_thread::yield();
-      const std::chrono::nanoseconds before = std::exchange(now, std::chrono::steady_clock::now().time_since_epoch());
-      const std::chrono::nanoseconds turn = now - before;
-      if (turn > crowded_turn) {
-        const auto crowded = (std::min<std::chrono::nanoseconds>)(50 * turn, std::chrono::seconds(1));
-        crowded_until.store((now + crowded).count(), std::memory_order_relaxed);
-      }
       if (word_.load(std::memory_order_acquire) != seen) return;
-    }
+    } while (std::chrono::steady_clock::now() < end);
     wait(seen, timeout);
   }
 
