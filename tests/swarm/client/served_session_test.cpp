@@ -24,18 +24,15 @@
 #include <reef/core/text.hpp>
 #include <reef/device/host.hpp>
 #include <reef/nn/beam_search.hpp>
-#include <reef/nn/bloom.hpp>
 #include <reef/nn/generate.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/nn/gpt_neox.hpp>
 #include <reef/nn/host.hpp>
-#include <reef/nn/llama.hpp>
 #include <reef/nn/speculate.hpp>
 #include <reef/swarm/log/log_server.hpp>
 #include <reef/swarm/log/remote_log.hpp>
 #include <reef/swarm/serve/block_server.hpp>
 #include <reef/swarm/serve/model_blocks.hpp>
 #include <reef/swarm/serve/served_span.hpp>
+#include <support/small_language_models.hpp>
 #include <support/temporary_folder.hpp>
 
 namespace reef::swarm {
@@ -46,58 +43,7 @@ using testing::HasSubstr;
 using ServedGraph = graph::Graph<Host, float>;
 using ServedTokens = std::vector<std::int32_t>;
 
-constexpr std::int64_t served_layers = 4;
-
-ServedGraph served_gpt() {
-  nn::GptConfig config;
-  config.layers = served_layers;
-  config.heads = 3;
-  config.channels = 21;
-  config.vocabulary = 37;
-  config.context = 300;
-  config.sequence = 1;
-  config.batch = 1;
-  return nn::gpt<Host, float>(config, 1);
-}
-ServedGraph served_llama() {
-  nn::LlamaConfig config;
-  config.layers = served_layers;
-  config.heads = 4;
-  config.kv_heads = 2;
-  config.channels = 24;
-  config.hidden = 40;
-  config.vocabulary = 37;
-  config.context = 300;
-  config.sequence = 1;
-  config.batch = 1;
-  config.window = 70;
-  config.window_from = 1;
-  return nn::llama<Host, float>(config, 1);
-}
-ServedGraph served_bloom() {
-  return nn::bloom<Host, float>(
-      {.layers = served_layers, .heads = 3, .channels = 24, .vocabulary = 37, .context = 300, .sequence = 1}, 1);
-}
-ServedGraph served_neox() {
-  nn::GptNeoxConfig config{.layers = served_layers, .heads = 3, .channels = 30, .hidden = 40, .vocabulary = 37,
-                           .context = 300};
-  config.sequence = 1;
-  config.turned = 4;
-  return nn::gpt_neox<Host, float>(config, 1);
-}
-
-/// Gives each parameter of a model numbers that its name draws.
-template <class Part>
-void set_drawn(Part& part, const graph::Dag& dag) {
-  std::uint64_t number = 0;
-  for (const graph::Parameter& parameter : dag.parameters) {
-    std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.size()));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = (uniform({number, 3, 0, 0}, i) - 0.5F) / (parameter.spec.shape.rank() > 1 ? 2.0F : 1.0F);
-    part.set_parameter(parameter.name, values);
-    ++number;
-  }
-}
+constexpr test::SmallLanguageModel served{.layers = 4, .context = 300};
 
 /// Returns whether it has become so, in a hundred seconds at most.
 template <class F>
@@ -142,7 +88,7 @@ public:
              const std::string& numerics = "n", ServedSpeed speed = ServedSpeed::quick) {
     auto own = std::make_unique<ModelBlocks<Host, float>>(
         host_, graph_, ModelBlocksOptions{.blocks = blocks, .positions = positions, .longest = 256, .rows = 16});
-    set_drawn(*own, graph_.dag());
+    test::set_drawn_weights(*own, graph_.dag());
     BlockServerOptions options;
     options.net = network(name);
     options.net.listen = "127.0.0.1:0";
@@ -186,7 +132,7 @@ public:
                                          const nn::GenerateOptions& options,
                                          const std::function<void(std::size_t)>& on_token = {}) {
     Session<Host, float> session(host_, graph_, {.positions = 200, .rows = 16}, sessions);
-    set_drawn(session, graph_.dag());
+    test::set_drawn_weights(session, graph_.dag());
     std::size_t count = 0;
     return nn::generate(session, std::span<const ServedTokens>(prompts), options, [&](std::size_t, std::int32_t) {
       if (on_token) on_token(++count);
@@ -211,7 +157,7 @@ public:
       }
     } draft{token};
     Session<Host, float> session(host_, graph_, {.positions = 200, .rows = 16}, sessions);
-    set_drawn(session, graph_.dag());
+    test::set_drawn_weights(session, graph_.dag());
     return nn::speculate(session, draft, std::span<const ServedTokens>(served_prompts()), how, options,
                          [&](std::size_t, std::int32_t) {
                            on_token();
@@ -223,7 +169,7 @@ public:
                                           const nn::GenerateOptions& options) {
     nn::Session<Host, float> session(host_, graph_,
                                      {.positions = 200, .sequences = static_cast<std::int64_t>(prompts.size())});
-    set_drawn(session, graph_.dag());
+    test::set_drawn_weights(session, graph_.dag());
     return nn::generate(session, std::span<const ServedTokens>(prompts), options);
   }
 
@@ -255,7 +201,7 @@ void expect_equal(const std::vector<nn::Continuation>& a, const std::vector<nn::
 }
 
 TEST(ServedSession, has_the_bits_of_one_machine_for_each_family) {
-  for (const ServedGraph& graph : {served_gpt(), served_llama(), served_bloom(), served_neox()}) {
+  for (const ServedGraph& graph : {served.gpt(), served.llama(), served.bloom(), served.neox()}) {
     ServedModelCase model(graph);
     model.start("a", {0, 2});
     model.start("b", {2, 4});
@@ -267,7 +213,7 @@ TEST(ServedSession, has_the_bits_of_one_machine_for_each_family) {
 }
 
 TEST(ServedSession, has_the_same_bits_where_servers_end_in_the_middle) {
-  ServedModelCase model(served_llama());
+  ServedModelCase model(served.llama());
   model.start("a", {0, 2});
   model.start("b", {2, 4});
   model.start("c", {0, 1});
@@ -288,7 +234,7 @@ TEST(ServedSession, has_the_same_bits_where_servers_end_in_the_middle) {
 }
 
 TEST(ServedSession, moves_from_a_server_that_drains_without_a_repair_to_the_same_bits) {
-  ServedModelCase model(served_llama());
+  ServedModelCase model(served.llama());
   model.start("a", {0, 2});
   model.start("b", {2, 4});
   RowSessions sessions(model.client("client"), model.store());
@@ -310,7 +256,7 @@ TEST(ServedSession, moves_from_a_server_that_drains_without_a_repair_to_the_same
 }
 
 TEST(ServedSession, moves_to_a_quicker_server_that_comes_and_begins_there_if_it_is_there) {
-  ServedModelCase model(served_gpt());
+  ServedModelCase model(served.gpt());
   model.start("a", {0, 4}, 1024, "n", ServedSpeed::slow);
   const std::vector<ServedTokens> prompts{{5, 17, 30, 2}};
   const nn::GenerateOptions options{.tokens = 60, .temperature = 0.9, .seed = 4};
@@ -338,7 +284,7 @@ TEST(ServedSession, moves_to_a_quicker_server_that_comes_and_begins_there_if_it_
 }
 
 TEST(ServedSession, asks_servers_of_another_numerics_class_where_no_other_has_a_block_unless_it_is_not_to) {
-  ServedModelCase model(served_gpt());
+  ServedModelCase model(served.gpt());
   model.start("a", {0, 3});
   model.start("b", {0, 4}, 1024, "m");
   const nn::GenerateOptions options{.tokens = 5, .temperature = 0};
@@ -358,7 +304,7 @@ TEST(ServedSession, asks_servers_of_another_numerics_class_where_no_other_has_a_
 }
 
 TEST(ServedSession, is_routed_by_what_servers_announce) {
-  ServedModelCase model(served_gpt());
+  ServedModelCase model(served.gpt());
   model.start("a", {0, 4});
   std::optional<ServedSpan> span;
   const auto is_announced = [&] {
@@ -379,7 +325,7 @@ TEST(ServedSession, is_routed_by_what_servers_announce) {
 }
 
 TEST(ServedSession, has_the_same_bits_with_drafts_where_servers_end_in_the_middle) {
-  for (const ServedGraph& graph : {served_gpt(), served_bloom()}) {
+  for (const ServedGraph& graph : {served.gpt(), served.bloom()}) {
     ServedModelCase model(graph);
     const nn::GenerateOptions options{.tokens = 40, .temperature = 0.9, .top_k = 5, .seed = 4};
     const auto wanted = model.reference(served_prompts(), options);
@@ -425,7 +371,7 @@ public:
 };
 
 TEST(ServedSession, has_the_beams_of_one_machine_where_servers_end_in_the_middle) {
-  for (const ServedGraph& graph : {served_gpt(), served_llama()}) {
+  for (const ServedGraph& graph : {served.gpt(), served.llama()}) {
     ServedModelCase model(graph);
     model.start("a", {0, 2}, 2048);  // a beam takes the positions of a text
     model.start("b", {2, 4}, 2048);
@@ -437,9 +383,9 @@ TEST(ServedSession, has_the_beams_of_one_machine_where_servers_end_in_the_middle
     RowSessions sessions(client, model.store());
     Host host({.threads = 1});
     ToldSession session(host, graph, {.positions = 200, .rows = 16}, sessions);
-    set_drawn(session, graph.dag());
+    test::set_drawn_weights(session, graph.dag());
     nn::Session<Host, float> alone(host, graph, {.positions = 200, .sequences = 5});
-    set_drawn(alone, graph.dag());
+    test::set_drawn_weights(alone, graph.dag());
     const ServedTokens prompt(67, 9);  // beams part in the last page of the prompt, and behind it
     int step = 0;
     session.before_step = [&] {
@@ -462,13 +408,13 @@ TEST(ServedSession, has_the_beams_of_one_machine_where_servers_end_in_the_middle
 }
 
 TEST(ServedSession, of_a_batch_refuses_what_cannot_be_and_goes_on) {
-  ServedModelCase model(served_gpt());
+  ServedModelCase model(served.gpt());
   model.start("a", {0, 4});
   RowSessions sessions(model.client("client"), model.store());
   Host host({.threads = 1});
-  const ServedGraph graph = served_gpt();
+  const ServedGraph graph = served.gpt();
   Session<Host, float> session(host, graph, {.positions = 200, .rows = 16}, sessions);
-  set_drawn(session, graph.dag());
+  test::set_drawn_weights(session, graph.dag());
   EXPECT_THROW(session.open(0), OptionError);
   EXPECT_THROW(session.open(std::int64_t{1} << 40), OptionError);
   const int batch = session.open(2);
@@ -501,8 +447,31 @@ TEST(ServedSession, of_a_batch_refuses_what_cannot_be_and_goes_on) {
   EXPECT_NE(part(last, 1, 1), part(all, 5, 1));
 }
 
+TEST(ServedSession, that_is_to_do_two_steps_at_once_does_none_and_keeps_its_order) {
+  ServedModelCase model(served.gpt());
+  model.start("a", {0, 4});
+  RowSessions sessions(model.client("client"), model.store());
+  Host host({.threads = 1});
+  const ServedGraph graph = served.gpt();
+  Session<Host, float> session(host, graph, {.positions = 200, .rows = 16}, sessions);
+  test::set_drawn_weights(session, graph.dag());
+  EXPECT_THROW(session.open(max_session_batch + 1), OptionError);
+  const int batch = session.open(2);
+  const ServedTokens tokens{1, 2, 4, 5};  // 1 2, and 4 5
+  const nn::Logits both = session.append({{batch, tokens, true}});
+  const std::vector<float> first(both.row(1).begin(), both.row(1).end());
+  const std::vector<float> second(both.row(3).begin(), both.row(3).end());
+  session.truncate(batch, 1);
+  session.reorder(batch, std::vector<std::int64_t>{1, 0});
+  const ServedTokens exchanged{5, 2};
+  EXPECT_THROW(session.append({{batch, exchanged}, {batch, exchanged}}), OptionError);
+  const nn::Logits next = session.append({{batch, exchanged}});
+  EXPECT_EQ(std::vector<float>(next.row(0).begin(), next.row(0).end()), second);
+  EXPECT_EQ(std::vector<float>(next.row(1).begin(), next.row(1).end()), first);
+}
+
 TEST(ServedSession, waits_for_a_server_of_blocks_that_nobody_has_and_goes_on) {
-  ServedModelCase model(served_gpt());
+  ServedModelCase model(served.gpt());
   model.start("a", {0, 3});
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -516,7 +485,7 @@ TEST(ServedSession, waits_for_a_server_of_blocks_that_nobody_has_and_goes_on) {
 }
 
 TEST(ServedSession, a_step_that_nobody_can_compute_says_for_whom_it_waits) {
-  ServedModelCase model(served_gpt());
+  ServedModelCase model(served.gpt());
   model.start("a", {0, 3});
   RowSessionsOptions options = model.client("client");
   options.step = 1.5;
@@ -530,7 +499,7 @@ TEST(ServedSession, a_step_that_nobody_can_compute_says_for_whom_it_waits) {
 }
 
 TEST(ServedSession, leaves_no_session_behind) {
-  ServedModelCase model(served_gpt());
+  ServedModelCase model(served.gpt());
   model.start("a", {0, 4});
   {
     RowSessions sessions(model.client("client"), model.store());

@@ -77,6 +77,8 @@ public:
     std::vector<std::int64_t> reorder{};
   };
   /// Runs a step of each of some sessions, and returns the rows behind the last block. Blocks until all are there.
+  /// Throws OptionError for a step that cannot be, where none has begun; Error where a session fails: the others' steps
+  /// are done.
   std::vector<Bulk> run(std::span<const Step> steps);
 
   /// Returns the number of positions that a session has.

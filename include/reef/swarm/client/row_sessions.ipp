@@ -95,7 +95,15 @@ public:
 
   std::vector<Bulk> run(std::span<const Step> steps) {
     call([&] {
-      for (const Step& step : steps) at(step.session);
+      // All are looked at before the first begins: where one cannot be, nothing has happened.
+      std::set<int> own;
+      for (const Step& step : steps) {
+        if (!own.insert(step.session).second) {
+          throw OptionError("reef::swarm::RowSessions: session ", step.session,
+                            " is to do two steps at once.\n  fix: one step of each session.");
+        }
+        at(step.session).client.require_step(step.keep, step.reorder, step.rows, step.bytes);
+      }
       for (const Step& step : steps) {
         Session& session = at(step.session);
         {

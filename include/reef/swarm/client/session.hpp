@@ -108,7 +108,7 @@ public:
       const Open& open = at(append.sequence);
       steps.push_back({append.sequence, open.length, rows_of(append), embedded(append), open.reorder});
     }
-    const std::vector<Bulk> hidden = sessions_.run(steps);
+    const std::vector<Bulk> hidden = run(steps);
     std::vector<std::byte> wanted;
     for (std::size_t i = 0; i < appends.size(); ++i) {
       Open& open = open_.at(appends[i].sequence);
@@ -142,6 +142,18 @@ private:
     std::int64_t batch = 1;
     std::vector<std::int64_t> reorder{};
   };
+
+  /// Runs the steps. Where one session fails, the others' steps are done: their orders are not to be given again.
+  std::vector<Bulk> run(const std::vector<RowSessions::Step>& steps) {
+    try {
+      return sessions_.run(steps);
+    } catch (const OptionError&) {
+      throw;  // nothing has begun
+    } catch (const Error&) {
+      for (const RowSessions::Step& step : steps) open_.at(step.session).reorder.clear();
+      throw;
+    }
+  }
 
   [[nodiscard]] const Open& at(int sequence) const& {
     const auto found = open_.find(sequence);

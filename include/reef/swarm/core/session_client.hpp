@@ -22,7 +22,7 @@ struct SessionClientOptions {
   std::string session{};        ///< unique; servers know it by this name and a number
   std::string model{};          ///< digest of the model's weights
   std::int64_t blocks = 0;      ///< blocks of the model
-  std::int64_t batch = 1;       ///< sequences
+  std::int64_t batch = 1;       ///< sequences, max_session_batch at most
   std::int64_t max_length = 0;  ///< the most positions of a sequence
   Bytes row = 0;                ///< bytes of a row
   Seconds answer =
@@ -77,7 +77,7 @@ using Action = std::variant<Send, Route, Accepted, Failed>;
 /// \endcode
 class SessionClient {
 public:
-  /// Throws OptionError for sizes that are not positive.
+  /// Throws OptionError for sizes that are not positive, and for more sequences than a message has.
   explicit SessionClient(SessionClientOptions options);
 
   using Actions = std::vector<ask::Action>;
@@ -87,6 +87,9 @@ public:
   /// do not fit.
   Actions begin(std::int64_t keep, std::vector<std::int64_t> reorder, std::int64_t rows, Bulk bytes,
                 Seconds now);
+  /// Throws what begin() would throw.
+  void require_step(std::int64_t keep, const std::vector<std::int64_t>& reorder, std::int64_t rows,
+                    const Bulk& bytes) const;
   /// Answers ask::Route: the servers for the blocks that it names; empty: there are none now.
   Actions routed(const BlockRange& blocks, const std::vector<RouteHop>& hops, Seconds now);
   Actions receive(const std::string& from, const SessionMessage& message, Seconds now);

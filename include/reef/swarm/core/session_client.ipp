@@ -28,6 +28,10 @@ REEF_INLINE SessionClient::SessionClient(SessionClientOptions options)
   require_positive("max_length", options_.max_length);
   require_positive("row", static_cast<std::int64_t>(options_.row));
   require_positive("attempts", options_.attempts);
+  if (options_.batch > max_session_batch) {
+    throw OptionError("reef::swarm::core::SessionClientOptions: batch is ", options_.batch,
+                      ".\n  fix: ", max_session_batch, " or fewer.");
+  }
   Hop all{{}, {0, options_.blocks}, detail::RowHistory(options_.batch, options_.row)};
   all.answered = true;
   all.routing = true;
@@ -48,10 +52,9 @@ REEF_INLINE std::vector<RouteHop> SessionClient::chain() const {
   return chain;
 }
 
-REEF_INLINE SessionClient::Actions SessionClient::begin(std::int64_t keep,
-                                                        std::vector<std::int64_t> reorder,
-                                                        std::int64_t rows, Bulk bytes,
-                                                        Seconds now) {
+REEF_INLINE void SessionClient::require_step(std::int64_t keep,
+                                             const std::vector<std::int64_t>& reorder,
+                                             std::int64_t rows, const Bulk& bytes) const {
   const auto require_that = [](bool holds, const auto&... what) {
     if (!holds) throw OptionError("reef::swarm::core::SessionClient::begin: ", what...);
   };
@@ -69,6 +72,13 @@ REEF_INLINE SessionClient::Actions SessionClient::begin(std::int64_t keep,
   for (const std::int64_t from : reorder)
     require_that(from >= 0 && from < options_.batch, "sequence ", from,
                  " does not exist.\n  fix: 0 to batch - 1.");
+}
+
+REEF_INLINE SessionClient::Actions SessionClient::begin(std::int64_t keep,
+                                                        std::vector<std::int64_t> reorder,
+                                                        std::int64_t rows, Bulk bytes,
+                                                        Seconds now) {
+  require_step(keep, reorder, rows, bytes);
   Actions actions;
   running_ = true;
   ++step_;
@@ -238,6 +248,7 @@ REEF_INLINE void SessionClient::take_answers(Seconds now, Actions& actions) {
     }
     hop.answered = true;
     hop.fresh = false;
+    hop.faults = 0;
     waiting_since_ = now;
     asked_again_ = false;
     if (!has_next) {

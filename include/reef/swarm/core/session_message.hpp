@@ -17,6 +17,9 @@ namespace swarm {
 /// token of one sequence at a boundary between blocks (layers) of a model. Rows of a batch of B sequences travel as
 /// (B, rows, bytes of a row), sequence by sequence.
 
+/// The most sequences of a session: a step's order of more is refused.
+inline constexpr std::int64_t max_session_batch = 1024;
+
 /// The blocks [first, last) of a model.
 struct BlockRange {
   std::int64_t first = 0;

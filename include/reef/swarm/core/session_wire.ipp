@@ -22,7 +22,6 @@ namespace detail {
 
 inline constexpr Bytes max_session_text = 64_KiB;
 inline constexpr std::size_t max_session_hops = 256;
-inline constexpr std::size_t max_session_batch = 1024;
 
 /// The JSON object of each message; `rows` is set to what goes behind the text.
 inline io::Json json_of_session(const OpenSession& m, Bulk& /*rows*/) {
@@ -79,7 +78,7 @@ public:
   [[nodiscard]] bool flag(const char* name) const { return io::require<bool>(json_, name, source); }
   [[nodiscard]] std::vector<std::int64_t> order(const char* name) const {
     auto order = io::require<std::vector<std::int64_t>>(json_, name, source);
-    if (order.size() > max_session_batch) refuse(name);
+    if (std::ssize(order) > max_session_batch) refuse(name);
     return order;
   }
   [[nodiscard]] std::vector<NextHop> hops(const char* name) const {

@@ -27,7 +27,7 @@ struct SessionHop {
   bool fresh = true;        // it has no rows
   bool answered = false;    // its answer to the step is accepted
   bool whole = false;       // it is given all rows in this step
-  int faults = 0;           // answers whose checksums did not agree
+  int faults = 0;           // answers whose checksums did not agree, since one did
   std::optional<StepDone> early{};
 
   [[nodiscard]] bool is_out() const { return routing || !ready; }
