@@ -14,12 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <reef/core/random.hpp>
 #include <reef/device/host.hpp>
 #include <reef/nn/block_cuts.hpp>
-#include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/session.hpp>
+#include <support/small_language_models.hpp>
 
 namespace {
 
@@ -29,22 +28,7 @@ using Segment = nn::RowSegment<Host, float>;
 
 constexpr std::int64_t positions = 130;  // three pages
 
-graph::Graph<Host, float> segmented_gpt() {
-  return nn::gpt<Host, float>(
-      {.layers = 3, .heads = 3, .channels = 21, .vocabulary = 37, .context = positions, .batch = 1, .sequence = 1}, 1);
-}
-
-/// Gives each parameter numbers that its place draws.
-template <class Part>
-void set_drawn_weights(Part& part, const graph::Dag& dag) {
-  std::uint64_t number = 0;
-  for (const graph::Parameter& parameter : dag.parameters) {
-    std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.size()));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = uniform({number, 5, 0, 0}, i) - 0.5F;
-    part.set_parameter(parameter.name, values);
-    ++number;
-  }
-}
+constexpr test::SmallLanguageModel segmented{.layers = 3, .context = positions};
 
 /// The embedding, the blocks and the head of a model, each with the pages of one sequence.
 class SegmentedModel {
@@ -59,7 +43,7 @@ public:
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       segments_.push_back(std::make_unique<Segment>(host_, lane_, model, bounds[i], bounds[i + 1],
                                                     graph::RowOptions{form, positions}, rows));
-      set_drawn_weights(*segments_.back(), dag);
+      test::set_drawn_weights(*segments_.back(), dag);
       const Bytes page = segments_.back()->page_bytes();
       memory_.push_back(host_.allocate(3 * page + 64, "pages"));
       for (Bytes p = 0; p < 3; ++p) pages_.push_back(static_cast<std::byte*>(memory_.back().data()) + p * page);
@@ -98,14 +82,14 @@ private:
 };
 
 TEST(RowSegment, one_behind_the_other_have_the_bits_of_a_session_in_any_passes) {
-  const auto model = segmented_gpt();
+  const auto model = segmented.gpt();
   std::vector<std::int32_t> text;
   for (std::int32_t i = 0; i < positions; ++i) text.push_back((7 * i * i + 3) % 37);
   for (const graph::WeightForm form : {graph::WeightForm::as_given, graph::WeightForm::bf16, graph::WeightForm::nf4}) {
     SCOPED_TRACE(static_cast<int>(form));
     Host host({.threads = 1});
     nn::Session<Host, float> session(host, model, {.positions = positions, .rows = 64, .weights = form});
-    set_drawn_weights(session, model.dag());
+    test::set_drawn_weights(session, model.dag());
     const nn::Logits whole = session.append({{session.open(), text, true}});
     const std::vector<float> expected(whole.values.begin(), whole.values.end());
     for (const std::int64_t rows : {3, 64}) {
@@ -118,7 +102,7 @@ TEST(RowSegment, one_behind_the_other_have_the_bits_of_a_session_in_any_passes) 
 }
 
 TEST(RowSegment, reads_the_parameters_of_its_own_nodes_and_refuses_others_sizes) {
-  const auto model = segmented_gpt();
+  const auto model = segmented.gpt();
   Host host({.threads = 1});
   Host::Lane lane(host, "segment");
   const nn::BlockCuts cuts = nn::block_cuts(model.dag());
@@ -138,7 +122,7 @@ TEST(RowSegment, reads_the_parameters_of_its_own_nodes_and_refuses_others_sizes)
 }
 
 TEST(RowSegment, of_nodes_that_read_more_than_one_tensor_is_refused_by_name) {
-  const auto model = segmented_gpt();
+  const auto model = segmented.gpt();
   Host host({.threads = 1});
   Host::Lane lane(host, "segment");
   const nn::BlockCuts cuts = nn::block_cuts(model.dag());

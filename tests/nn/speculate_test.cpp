@@ -16,14 +16,12 @@
 #include <gtest/gtest.h>
 
 #include <reef/device/host.hpp>
-#include <reef/nn/bloom.hpp>
 #include <reef/nn/generate.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/nn/gpt_neox.hpp>
 #include <reef/nn/host.hpp>
-#include <reef/nn/llama.hpp>
 #include <reef/nn/model_draft.hpp>
 #include <reef/nn/ngram_draft.hpp>
+
+#include <support/small_language_models.hpp>
 
 #include "../laws/graph_runner.hpp"
 
@@ -39,43 +37,7 @@ using DraftedSession = nn::Session<Host, float>;
 
 constexpr std::int32_t drafted_vocabulary = 13;  // so few that texts repeat themselves
 
-DraftedGraph drafted_gpt(std::int64_t layers = 2) {
-  nn::GptConfig config;
-  config.layers = layers;
-  config.heads = 3;
-  config.channels = 21;
-  config.vocabulary = drafted_vocabulary;
-  config.context = 160;
-  config.sequence = 1;
-  config.batch = 1;
-  return nn::gpt<Host, float>(config, 1);
-}
-DraftedGraph drafted_llama() {
-  nn::LlamaConfig config;
-  config.layers = 2;
-  config.heads = 4;
-  config.kv_heads = 2;
-  config.channels = 24;
-  config.hidden = 40;
-  config.vocabulary = drafted_vocabulary;
-  config.context = 160;
-  config.sequence = 1;
-  config.batch = 1;
-  config.window = 70;
-  config.window_from = 1;
-  return nn::llama<Host, float>(config, 1);
-}
-DraftedGraph drafted_bloom() {
-  return nn::bloom<Host, float>(
-      {.layers = 2, .heads = 3, .channels = 24, .vocabulary = drafted_vocabulary, .context = 160, .sequence = 1}, 1);
-}
-DraftedGraph drafted_neox() {
-  nn::GptNeoxConfig config{.layers = 2, .heads = 3, .channels = 30, .hidden = 40, .vocabulary = drafted_vocabulary,
-                           .context = 160};
-  config.sequence = 1;
-  config.turned = 4;
-  return nn::gpt_neox<Host, float>(config, 1);
-}
+constexpr SmallLanguageModel drafted{.vocabulary = drafted_vocabulary};
 
 /// A model with drawn weights and a session of it.
 class DraftedModel {
@@ -150,7 +112,7 @@ std::vector<nn::GenerateOptions> drafted_ways() {
 
 TEST(Speculate, has_the_bits_of_plain_decoding_with_drafts_that_are_right_wrong_random_or_of_ngrams) {
   std::int64_t accepted = 0;
-  for (const DraftedGraph& graph : {drafted_gpt(), drafted_llama(), drafted_bloom(), drafted_neox()}) {
+  for (const DraftedGraph& graph : {drafted.gpt(), drafted.llama(), drafted.bloom(), drafted.neox()}) {
     DraftedModel model(graph, {.positions = 100, .sequences = 3, .rows = 16});
     const std::int64_t all_free = model->free_positions();
     for (const nn::GenerateOptions& way : drafted_ways()) {
@@ -196,7 +158,7 @@ TEST(Speculate, has_the_bits_of_plain_decoding_with_drafts_that_are_right_wrong_
 }
 
 TEST(Speculate, takes_a_pass_for_each_run_of_accepted_tokens) {
-  DraftedModel model(drafted_llama(), {.positions = 100, .rows = 16});
+  DraftedModel model(drafted.llama(), {.positions = 100, .rows = 16});
   const std::vector<DraftedTokens> prompts{{5, 1, 3}};
   const nn::GenerateOptions way{.tokens = 21, .temperature = 0.9, .seed = 1};
   const KnownTexts texts(prompts, nn::generate(*model, std::span<const DraftedTokens>(prompts), way));
@@ -212,7 +174,7 @@ TEST(Speculate, takes_a_pass_for_each_run_of_accepted_tokens) {
 }
 
 TEST(Speculate, ends_inside_an_accepted_run) {
-  DraftedModel model(drafted_gpt(), {.positions = 100, .sequences = 3, .rows = 16});
+  DraftedModel model(drafted.gpt(), {.positions = 100, .sequences = 3, .rows = 16});
   nn::GenerateOptions way{.tokens = 30, .temperature = 0.9, .top_k = 0, .seed = 3};
   const std::span<const DraftedTokens> prompts(drafted_prompts());
   const auto whole = nn::generate(*model, prompts, way);
@@ -259,7 +221,7 @@ TEST(Speculate, takes_no_more_positions_than_plain_decoding) {
   const nn::GenerateOptions way{.tokens = 25, .temperature = 0.9, .seed = 3};
   const std::vector<DraftedTokens> prompts{{5, 1, 3, 2}};
   // As many as plain decoding needs: the last token is not computed with.
-  DraftedModel model(drafted_neox(), {.positions = 4 + 25 - 1, .rows = 16});
+  DraftedModel model(drafted.neox(), {.positions = 4 + 25 - 1, .rows = 16});
   const auto wanted = nn::generate(*model, std::span<const DraftedTokens>(prompts), way);
   const KnownTexts texts(prompts, wanted);
   ToldDraft right([&](std::size_t text, std::size_t place) { return texts.at(text, place); });
@@ -273,7 +235,7 @@ TEST(Speculate, takes_no_more_positions_than_plain_decoding) {
 TEST(Speculate, fails_at_the_token_at_which_plain_decoding_does_where_the_context_ends) {
   const nn::GenerateOptions way{.tokens = 40, .temperature = 0.9, .seed = 3};
   const std::vector<DraftedTokens> prompts{{5, 1, 3, 2}};
-  DraftedModel model(drafted_llama(), {.positions = 20, .rows = 16});
+  DraftedModel model(drafted.llama(), {.positions = 20, .rows = 16});
   const auto told_by = [&](const auto& generate) {
     DraftedTokens told;
     EXPECT_THROW(generate([&](std::size_t, std::int32_t token) {
@@ -300,7 +262,7 @@ TEST(Speculate, fails_at_the_token_at_which_plain_decoding_does_where_the_contex
 
 TEST(Speculate, goes_on_without_proposals_where_no_page_is_free_for_them) {
   // Two pages for two texts, of which the first ends before it needs a second one.
-  DraftedModel model(drafted_gpt(), {.positions = 128, .sequences = 1, .rows = 16});
+  DraftedModel model(drafted.gpt(), {.positions = 128, .sequences = 1, .rows = 16});
   const std::vector<DraftedTokens> prompts{DraftedTokens(60, 4), {1, 2}};
   const nn::GenerateOptions way{.tokens = 40, .temperature = 0.9, .seed = 2};
   const auto run = [&](const auto& generate) {
@@ -321,7 +283,7 @@ TEST(Speculate, goes_on_without_proposals_where_no_page_is_free_for_them) {
 }
 
 TEST(Speculate, leaves_out_what_the_model_does_not_have_and_refuses_other_numbers_of_results) {
-  DraftedModel model(drafted_gpt(), {.positions = 100, .sequences = 3, .rows = 16});
+  DraftedModel model(drafted.gpt(), {.positions = 100, .sequences = 3, .rows = 16});
   const std::span<const DraftedTokens> prompts(drafted_prompts());
   const nn::GenerateOptions way{.tokens = 12, .temperature = 0.9, .seed = 3};
   const auto wanted = nn::generate(*model, prompts, way);
@@ -353,8 +315,8 @@ TEST(Speculate, leaves_out_what_the_model_does_not_have_and_refuses_other_number
 }
 
 TEST(ModelDraft, of_the_same_model_is_always_right_greedy_and_drawn) {
-  DraftedModel model(drafted_llama(), {.positions = 100, .sequences = 3, .rows = 16});
-  DraftedModel other(drafted_llama(), {.positions = 100, .sequences = 3, .rows = 5});
+  DraftedModel model(drafted.llama(), {.positions = 100, .sequences = 3, .rows = 16});
+  DraftedModel other(drafted.llama(), {.positions = 100, .sequences = 3, .rows = 5});
   const std::span<const DraftedTokens> prompts(drafted_prompts());
   nn::ModelDraft draft(*other, model->vocabulary());
   for (const nn::GenerateOptions& way : drafted_ways()) {
@@ -366,10 +328,10 @@ TEST(ModelDraft, of_the_same_model_is_always_right_greedy_and_drawn) {
 }
 
 TEST(ModelDraft, of_another_model_changes_no_bit_with_any_room) {
-  DraftedModel model(drafted_gpt(), {.positions = 110, .sequences = 3, .rows = 16});
+  DraftedModel model(drafted.gpt(), {.positions = 110, .sequences = 3, .rows = 16});
   const std::span<const DraftedTokens> prompts(drafted_prompts());
   for (const std::int64_t positions : {110, 72, 10}) {
-    DraftedModel small(drafted_gpt(1), {.positions = positions, .sequences = 3, .rows = 16});
+    DraftedModel small(SmallLanguageModel{.layers = 1, .vocabulary = drafted_vocabulary}.gpt(), {.positions = positions, .sequences = 3, .rows = 16});
     const std::int64_t all_free = small->free_positions();
     {
       nn::ModelDraft draft(*small, model->vocabulary());
@@ -388,8 +350,8 @@ TEST(ModelDraft, of_another_model_changes_no_bit_with_any_room) {
 }
 
 TEST(ModelDraft, stops_behind_a_token_that_ends_a_text) {
-  DraftedModel model(drafted_llama(), {.positions = 100, .rows = 16});
-  DraftedModel other(drafted_llama(), {.positions = 100, .rows = 16});
+  DraftedModel model(drafted.llama(), {.positions = 100, .rows = 16});
+  DraftedModel other(drafted.llama(), {.positions = 100, .rows = 16});
   const std::vector<DraftedTokens> prompts{{5, 1, 3}};
   nn::GenerateOptions way{.tokens = 30, .temperature = 0.9, .top_k = 0, .seed = 3};
   const auto whole = nn::generate(*model, std::span<const DraftedTokens>(prompts), way);
@@ -402,7 +364,7 @@ TEST(ModelDraft, stops_behind_a_token_that_ends_a_text) {
 }
 
 TEST(ModelDraft, refuses_a_model_of_other_tokens) {
-  DraftedModel model(drafted_gpt(), {.positions = 100, .rows = 16});
+  DraftedModel model(drafted.gpt(), {.positions = 100, .rows = 16});
   try {
     nn::ModelDraft draft(*model, drafted_vocabulary + 1);
     FAIL() << "13 tokens are not 14";
